@@ -1,0 +1,128 @@
+"""Typed options of policies and workloads, and the text people write them in: ``lfu(decay=0.5, bins=16)``.
+
+    class LFU(EvictionPolicy):
+        decay = Option(0.5, "share of every count kept when the counts are halved")
+
+An option's type is its default's type, or the ``parse`` function given (for sizes: ``parse=units.size``).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
+
+from tidegate.errors import TidegateError, UnknownName
+
+T = TypeVar("T")
+
+
+class Option(Generic[T]):
+    """One declared option: its default, what it means, and what is allowed."""
+
+    def __init__(
+        self,
+        default: T,
+        help: str,
+        *,
+        parse: Callable[[Any], T] | None = None,
+        least: float | None = None,
+        most: float | None = None,
+        choices: tuple[T, ...] = (),
+    ):
+        self.default, self.help, self.least, self.most, self.choices = default, help, least, most, choices
+        self._parse = parse
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Option[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> Option[T] | T:
+        if instance is None:
+            return self
+        return instance.__dict__.get(self.name, self.default)
+
+    def parse(self, given: Any, owner: str) -> T:
+        """The value ``given`` stands for, or one clear line saying why it cannot be."""
+        kind = type(self.default)
+        try:
+            if self._parse:
+                value = self._parse(given)
+            elif kind is bool:
+                value = _BOOLS[str(given).lower()]  # type: ignore[assignment]
+            elif kind is int and float(given) != int(float(given)):
+                raise ValueError
+            else:
+                value = kind(given)  # type: ignore[call-arg]
+        except (ValueError, TypeError, KeyError):
+            raise TidegateError(
+                f"{owner}: option {self.name}={given!s} is not {_KINDS.get(kind, 'valid')}; default is {self.default!s}"
+            ) from None
+        if self.choices and value not in self.choices:
+            allowed = ", ".join(map(str, self.choices))
+            raise TidegateError(f"{owner}: option {self.name}={given!s} is not one of {allowed}")
+        for bound, wrong, word in ((self.least, -1, "at least"), (self.most, 1, "at most")):
+            if bound is not None and wrong * (value - bound) > 0:  # type: ignore[operator]
+                raise TidegateError(f"{owner}: option {self.name}={given!s} must be {word} {bound:g}")
+        return value
+
+
+class Configurable:
+    """Anything with declared options: ``LFU(decay=0.9)``; unknown options are refused with the nearest name."""
+
+    name: str = ""
+
+    def __init__(self, **given: Any):
+        declared = self.options()
+        label = self.name or type(self).__name__
+        for key, value in given.items():
+            if key not in declared:
+                if not declared:
+                    raise TidegateError(f"{label} takes no options; '{key}' was given")
+                raise UnknownName(f"option of {label}", key, declared)
+            self.__dict__[key] = declared[key].parse(value, label)
+
+    @classmethod
+    def options(cls) -> dict[str, Option[Any]]:
+        """Every option this class and its bases declare, by name."""
+        found: dict[str, Option[Any]] = {}
+        for base in reversed(cls.__mro__):
+            found.update({k: v for k, v in vars(base).items() if isinstance(v, Option)})
+        return found
+
+    def settings(self) -> dict[str, Any]:
+        """The options in force: part of what names a run."""
+        return {name: getattr(self, name) for name in self.options()}
+
+
+_BOOLS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+_KINDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+_SPEC = re.compile(r"\s*([^()]+?)\s*(?:\((.*)\))?\s*", re.DOTALL)
+
+
+def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
+    """Split ``name(key=value, …)`` into the name and its options; bare words and sizes need no quotes.
+
+    >>> parse_spec("cyclic(bytes=1GiB, passes=3)")
+    ('cyclic', {'bytes': '1GiB', 'passes': 3})
+    """
+    match = _SPEC.fullmatch(text)
+    if not match:
+        raise TidegateError(f"cannot read '{text}'; expected name or name(option=value, …)")
+    options: dict[str, Any] = {}
+    for part in filter(None, (p.strip() for p in (match[2] or "").split(","))):
+        key, equals, value = (x.strip() for x in part.partition("="))
+        if not equals or not key.isidentifier() or not value:
+            raise TidegateError(f"cannot read '{part}' in '{text}'; expected option=value")
+        if key in options:
+            raise TidegateError(f"option '{key}' is given twice in '{text}'")
+        try:
+            options[key] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            options[key] = value
+    return match[1], options

@@ -1,0 +1,126 @@
+"""Names → things. Each family (eviction, prefetch, placement, workload) is one Registry.
+
+A name is looked up in this order: what the package's own folder registers, what installed packages add by entry
+point (group ``tidegate.<family>``), and ``path/to/file.py:ClassName`` for a class in the user's own file.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from tidegate.errors import TidegateError, UnknownName
+from tidegate.options import Configurable, parse_spec
+
+T = TypeVar("T", bound=Configurable)
+
+
+class Registry(Generic[T]):
+    """The classes of one family by name; modules are imported when first asked for, so that ``--help`` is quick."""
+
+    def __init__(self, family: str, base: Callable[[], type[T]], folder: str):
+        self.family, self._base, self._folder = family, base, folder
+        self._classes: dict[str, type[T]] = {}
+
+    def __call__(self, name: str) -> Callable[[type[T]], type[T]]:
+        """Decorator: register a class under ``name``."""
+
+        def register(cls: type[T]) -> type[T]:
+            if name in self._classes and self._classes[name].__qualname__ != cls.__qualname__:
+                raise TidegateError(f"{self.family} '{name}' is registered twice")
+            cls.name = name
+            self._classes[name] = cls
+            return cls
+
+        return register
+
+    def names(self) -> list[str]:
+        """Every known name, sorted."""
+        self._load_all()
+        return sorted(self._classes)
+
+    def find(self, name: str) -> type[T]:
+        """The class called ``name``, from the package, an installed plug-in or the user's own file."""
+        if ".py:" in name or name.endswith(".py"):
+            return self._from_file(name)
+        self._load_all()
+        folded = {known.lower(): known for known in self._classes}
+        if name.lower() not in folded:
+            raise UnknownName(self.family, name, self._classes)
+        return self._classes[folded[name.lower()]]
+
+    def make(self, spec: str) -> T:
+        """An instance from ``name(option=value, …)``."""
+        name, options = parse_spec(spec)
+        return self.find(name)(**options)
+
+    @functools.cache  # noqa: B019 - registries live as long as the process
+    def _load_all(self) -> None:
+        package = importlib.import_module(self._folder)
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{self._folder}.{module.name}")
+        for point in entry_points(group=f"tidegate.{self.family}"):
+            try:
+                self(point.name)(point.load())
+            except TidegateError:
+                raise
+            except Exception as error:
+                raise TidegateError(f"{self.family} '{point.name}' of package {point.value} cannot be loaded: {error}") from error
+
+    def _from_file(self, name: str) -> type[T]:
+        file, _, wanted = name.rpartition(":") if ".py:" in name else (name, "", "")
+        module = _load_file(Path(file))
+        base = self._base()
+        classes = {
+            k: v for k, v in vars(module).items()
+            if isinstance(v, type) and issubclass(v, base) and v.__module__ == module.__name__
+        }  # fmt: skip
+        if not classes:
+            raise TidegateError(f"{file} has no {base.__name__}; expected a class that extends tidegate.{base.__name__}")
+        if not wanted and len(classes) > 1:
+            raise TidegateError(f"{file} has several classes; say which: {', '.join(f'{file}:{c}' for c in classes)}")
+        if wanted and wanted not in classes:
+            raise UnknownName(f"{self.family} in {file}", wanted, classes)
+        cls = classes[wanted] if wanted else next(iter(classes.values()))
+        cls.name = cls.name or cls.__name__
+        return cls
+
+
+def source_digest(cls: type[Any]) -> str:
+    """A hash of the file that defines ``cls``: part of what names a run, so that an edited policy is run anew.
+
+    A class with no file (defined in a notebook or a prompt) gets a digest that is never the same twice.
+    """
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    if file is None or not Path(file).is_file():
+        return f"unrepeatable-{id(cls):x}"
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
+
+
+def _load_file(path: Path) -> Any:
+    if not path.is_file():
+        raise TidegateError(f"no file {path}; expected a Python file with a policy or workload class")
+    name = f"tidegate_user_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        del sys.modules[name]
+        raise TidegateError(f"{path}, line {error.lineno}: {error.msg}; put the syntax error right and try again") from error
+    except Exception as error:
+        del sys.modules[name]
+        raise TidegateError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    return module

@@ -1,0 +1,9 @@
+"""What a program touches: objects, launches, blocks, touches. Programs stream; files hold."""
+
+from tidegate.trace.build import SegmentBuilder, blocks_of
+from tidegate.trace.file import TraceFile, save_trace
+from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, lay_out
+
+__all__ = [
+    "Launch", "Object", "Provenance", "Segment", "SegmentBuilder", "Trace", "TraceFile", "blocks_of", "lay_out", "save_trace",
+]  # fmt: skip

@@ -1,0 +1,170 @@
+"""The trace file: one Parquet table (zstd), a row per touch, streamed in both directions.
+
+Columns: launch, block, page, write, bytes, reference, and the launch's name, width and intensity, which repeat on every
+row and cost nothing once encoded. Objects, geometry and provenance are in the file's own metadata under
+the key ``tidegate``, so a trace is one file that any Parquet tool can open.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from polars.exceptions import PolarsError
+from polars.io.plugins import register_io_source
+
+from tidegate.errors import TidegateError
+from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace
+
+FORMAT = 1
+SCHEMA = {
+    "launch": pl.Int32, "block": pl.Int64, "page": pl.Int32, "write": pl.UInt8, "bytes": pl.Int32,
+    "reference": pl.Int16, "name": pl.String, "width": pl.Int32, "intensity": pl.Float64,
+}  # fmt: skip
+_ROWS = 1 << 20
+
+
+def save_trace(trace: Trace, path: str | Path, progress: Callable[[int], None] = lambda touches: None) -> Path:
+    """Write ``trace`` to ``path``. The file appears whole or not at all."""
+    path = Path(path)
+    head = {
+        "format": FORMAT,
+        "name": trace.name,
+        "provenance": trace.provenance.value,
+        "geometry": [trace.geometry.page, trace.geometry.region],
+        "objects": [[o.name, o.bytes, o.first_page, o.pages] for o in trace.objects],
+    }
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    failed: list[BaseException] = []
+
+    def frames(columns: Any, predicate: Any, rows: Any, size: Any) -> Iterator[pl.DataFrame]:
+        try:
+            for frame in _frames(trace):
+                progress(len(frame))
+                yield frame
+        except BaseException as error:  # polars wraps what a source raises; the original is raised again below
+            failed.append(error)
+            raise
+
+    try:
+        if not path.parent.is_dir():
+            raise TidegateError(f"cannot write {path}: there is no folder {path.parent}")
+        register_io_source(frames, schema=SCHEMA).sink_parquet(
+            partial, compression="zstd", metadata={"tidegate": json.dumps(head)}, row_group_size=_ROWS
+        )
+        os.replace(partial, path)
+    except (OSError, PolarsError) as error:
+        if failed:
+            raise failed[0] from None
+        raise TidegateError(f"cannot write {path}: {error}") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+    return path
+
+
+def _frames(trace: Trace) -> Iterator[pl.DataFrame]:
+    """The trace as tables, a segment each. Blocks are numbered from 0 within their launch."""
+    for number, launch in enumerate(trace.launches()):
+        first = 0
+        for s in launch.segments:
+            blocks = np.repeat(np.arange(first, first + s.blocks, dtype=np.int64), np.diff(s.starts))
+            first += s.blocks
+            yield pl.DataFrame(
+                {
+                    "launch": np.full(s.touches, number, np.int32), "block": blocks, "page": s.page, "write": s.write,
+                    "bytes": s.bytes, "reference": s.reference,
+                }
+            ).with_columns(
+                pl.lit(launch.name).alias("name"),
+                pl.lit(launch.width, pl.Int32).alias("width"),
+                pl.lit(launch.intensity, pl.Float64).alias("intensity"),
+            )  # fmt: skip
+
+
+class TraceFile(Trace):
+    """A trace read from its file, a million touches at a time."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        head = _read_head(self.path)
+        self.name = head["name"]
+        self.geometry = Geometry(*head["geometry"])
+        self.provenance = Provenance(head["provenance"])
+        self.objects = tuple(Object(*o) for o in head["objects"])
+
+    def identity(self) -> dict[str, Any]:
+        digest = hashlib.sha256()
+        with self.path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+        return {"file": digest.hexdigest()}
+
+    def launches(self) -> Iterator[Launch]:
+        for head, pieces in groupby(self._pieces(), key=lambda piece: piece[0]):
+            _, name, width, intensity = head
+            yield Launch(name, (segment for _, segment in pieces), width, intensity)
+
+    def _pieces(self) -> Iterator[tuple[tuple[int, str, int, float], Segment]]:
+        """Runs of whole blocks of one launch each; the block a batch ends in is held back until the next batch."""
+        held: pl.DataFrame | None = None
+        for batch in pl.scan_parquet(self.path).collect_batches(chunk_size=_ROWS, maintain_order=True):
+            batch = batch if held is None else pl.concat([held, batch])
+            if not len(batch):
+                continue
+            first = _block_starts(batch)
+            held = batch.slice(int(first[-1]))
+            yield from self._split(batch.slice(0, int(first[-1])))
+        if held is not None:
+            yield from self._split(held)
+
+    def _split(self, rows: pl.DataFrame) -> Iterator[tuple[tuple[int, str, int, float], Segment]]:
+        for part in rows.partition_by("launch", maintain_order=True):
+            launch, name, width, intensity = part.select("launch", "name", "width", "intensity").row(0)
+            yield (launch, name, width, intensity), _segment(part, self.pages, self.path)
+
+
+def _block_starts(rows: pl.DataFrame) -> np.ndarray:
+    """Where each block begins: wherever the launch or the block changes."""
+    launch, block = rows["launch"].to_numpy(), rows["block"].to_numpy()
+    return np.concatenate([[0], np.flatnonzero((np.diff(launch) != 0) | (np.diff(block) != 0)) + 1])
+
+
+def _segment(batch: pl.DataFrame, pages: int, path: Path) -> Segment:
+    starts = np.append(_block_starts(batch), len(batch))
+    page = batch["page"].to_numpy()
+    if page.min() < 0 or page.max() >= pages:
+        raise TidegateError(f"{path} touches page {page.max()}, but its objects end at page {pages - 1}; record it anew")
+    return Segment(starts, page, batch["write"].to_numpy(), batch["bytes"].to_numpy(), batch["reference"].to_numpy())
+
+
+def _read_head(path: Path) -> dict[str, Any]:
+    """The metadata of a trace file, after making sure that it is one."""
+    if not path.is_file():
+        raise TidegateError(f"no trace file {path}")
+    try:
+        text = pl.read_parquet_metadata(path).get("tidegate")
+        schema = pl.read_parquet_schema(path)
+    except (PolarsError, OSError) as error:
+        raise TidegateError(f"{path} is not a whole Parquet file ({error}); write it again with 'tidegate trace save'") from error
+    if text is None:
+        raise TidegateError(f"{path} is Parquet, but not a Tidegate trace; make one with 'tidegate trace save'")
+    try:
+        head = json.loads(text)
+        known = head["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise TidegateError(f"{path} is not a trace: its metadata cannot be read") from error
+    if known != FORMAT:
+        raise TidegateError(f"{path} has trace format {known}; this Tidegate reads format {FORMAT}")
+    if missing := [c for c, kind in SCHEMA.items() if schema.get(c) != kind]:
+        raise TidegateError(f"{path} is not a trace: column {missing[0]} is missing or of another type")
+    return head

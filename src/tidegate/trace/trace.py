@@ -1,0 +1,125 @@
+"""Trace: what is touched, in the order in which a GPU is given it.
+
+    Trace ── objects            one allocation each, at a region boundary
+          └─ launches           one kernel each, in order
+               └─ segments      runs of whole blocks, streamed, so that a trace need never be in memory as a whole
+                    └─ blocks   each a short sequence of touches (page, write?, bytes used, reference)
+
+Page numbers count from 0 over all objects; an object begins at a region boundary, as cudaMallocManaged gives it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate.mechanism.geometry import Geometry
+
+
+class Provenance(StrEnum):
+    """How a trace came about. An honest report says which."""
+
+    RECORDED = "recorded"  # seen while a real program ran
+    DERIVED = "derived"  # from the kernel's index functions
+    ASSUMED = "assumed"  # made up to have a shape
+
+
+@dataclass(frozen=True)
+class Object:
+    """One allocation."""
+
+    name: str
+    bytes: int
+    first_page: int
+    pages: int
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Some whole blocks of one launch, in columns. Block ``b`` is touches ``starts[b]`` to ``starts[b + 1]``."""
+
+    starts: NDArray[np.int64]
+    page: NDArray[np.int32]
+    write: NDArray[np.uint8]
+    bytes: NDArray[np.int32]
+    reference: NDArray[np.int16]
+
+    def __post_init__(self) -> None:
+        for name, kind in (("starts", np.int64), ("page", np.int32), ("write", np.uint8), ("bytes", np.int32),
+                           ("reference", np.int16)):  # fmt: skip
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=kind))
+
+    @property
+    def blocks(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def touches(self) -> int:
+        return len(self.page)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel.
+
+    ``width``: how many thread blocks one block of this launch stands for. Thread blocks that walk in step touch the
+    same pages at the same time; merged into one, they take ``width`` slots. ``intensity``: floating-point
+    operations per byte touched, at the rate the kernel reaches; with the bandwidth it makes the usual roofline.
+    """
+
+    name: str
+    segments: Iterable[Segment]
+    width: int = 1
+    intensity: float = 0.0
+
+
+class Trace(ABC):
+    """A stream of launches over some objects. Iterating again gives the same stream again."""
+
+    name: str
+    geometry: Geometry
+    objects: tuple[Object, ...]
+    provenance: Provenance
+
+    @abstractmethod
+    def launches(self) -> Iterator[Launch]:
+        """The launches, in order. A launch's segments must be used up before the next launch is asked for."""
+
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """What names this trace: equal identities stream equal touches."""
+
+    @property
+    def pages(self) -> int:
+        """Page numbers run from 0 to here (objects begin at region boundaries, so some numbers are unused)."""
+        ppr = self.geometry.pages_per_region
+        return self.regions * ppr
+
+    @property
+    def regions(self) -> int:
+        last = self.objects[-1]
+        return -(-(last.first_page + last.pages) // self.geometry.pages_per_region)
+
+    @property
+    def footprint(self) -> int:
+        """Bytes allocated, in whole pages."""
+        return sum(o.pages for o in self.objects) * self.geometry.page
+
+
+def lay_out(sizes: dict[str, int], geometry: Geometry) -> tuple[Object, ...]:
+    """Place objects one after another, each at a region boundary.
+
+    >>> [o.first_page for o in lay_out({"a": 100_000, "b": 5_000_000}, Geometry())]
+    [0, 32]
+    """
+    objects, page = [], 0
+    for name, size in sizes.items():
+        objects.append(Object(name, size, page, geometry.pages(size)))
+        page += geometry.regions(size) * geometry.pages_per_region
+    return tuple(objects)

@@ -1,0 +1,97 @@
+"""Workload: a program's touches, derived from its index functions, at any size.
+
+    @workload("stream")
+    class Stream(Workload):
+        \"\"\"One pass over one array.\"\"\"
+
+        provenance = Provenance.DERIVED
+        bytes = Option(units.size("1GiB"), "size of the array", parse=units.size)
+
+        def sizes(self):
+            return {"a": self.bytes}
+
+        def launches(self, space):
+            a = space["a"]
+            yield Launch("pass", [blocks_of(16, a.first_page + np.arange(a.pages))])
+
+A workload says how large its objects are; they are laid out for a geometry (that makes a Program, which is a
+Trace); then it streams its launches over the pages its objects were given.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tidegate.errors import TidegateError
+from tidegate.mechanism.geometry import Geometry
+from tidegate.options import Configurable
+from tidegate.registry import Registry, source_digest
+from tidegate.trace.trace import Launch, Object, Provenance, Trace, lay_out
+
+
+class Workload(Configurable):
+    """Base of all workloads. Options are class attributes (``Option``); touches come from ``launches``.
+
+    By convention every workload has an option ``bytes`` that sets its whole footprint.
+    """
+
+    provenance: Provenance = Provenance.ASSUMED
+
+    @abstractmethod
+    def sizes(self) -> dict[str, int]:
+        """The objects and their sizes in bytes, in the order in which they are allocated."""
+
+    @abstractmethod
+    def launches(self, space: Space) -> Iterator[Launch]:
+        """The launches, over the pages the objects were given."""
+
+    def trace(self, geometry: Geometry | None = None) -> Program:
+        """This workload laid out for a geometry: a Trace."""
+        return Program(self, geometry or Geometry())
+
+
+class Space(Mapping[str, Object]):
+    """The objects by name, and the geometry they were laid out for."""
+
+    def __init__(self, geometry: Geometry, objects: tuple[Object, ...]):
+        self.geometry = geometry
+        self._objects = {o.name: o for o in objects}
+
+    def __getitem__(self, name: str) -> Object:
+        return self._objects[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._objects)
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+
+class Program(Trace):
+    """A workload laid out for a geometry: a Trace that is made while it is read."""
+
+    def __init__(self, source: Workload, geometry: Geometry):
+        self.workload, self.geometry = source, geometry
+        self.name = source.name or type(source).__name__
+        self.provenance = source.provenance
+        sizes = source.sizes()
+        if not sizes or min(sizes.values()) < 1:
+            raise TidegateError(f"workload {self.name} is empty; give it more bytes")
+        self.objects = lay_out(sizes, geometry)
+
+    def launches(self) -> Iterator[Launch]:
+        return self.workload.launches(Space(self.geometry, self.objects))
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "workload": self.name,
+            "settings": self.workload.settings(),
+            "source": source_digest(type(self.workload)),
+            "geometry": [self.geometry.page, self.geometry.region],
+        }
+
+
+workloads: Registry[Workload] = Registry("workload", lambda: Workload, "tidegate.workloads")
+workload = workloads
