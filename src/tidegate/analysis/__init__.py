@@ -1,0 +1,15 @@
+"""What a trace asks of memory, on any machine: reuse distances, miss-ratio curves, Belady, footprint."""
+
+from tidegate.analysis.analysis import Analysis, analyze
+from tidegate.analysis.belady import belady_misses
+from tidegate.analysis.curves import MissRatioCurve, belady_curve, lru_curve
+from tidegate.analysis.flat import clock_misses, fifo_misses, lru_misses
+from tidegate.analysis.footprint import Footprint
+from tidegate.analysis.reuse import ReuseDistances
+from tidegate.analysis.sequence import Sequence
+from tidegate.analysis.shards import Shards, shards_curve
+
+__all__ = [
+    "Analysis", "Footprint", "MissRatioCurve", "ReuseDistances", "Sequence", "Shards", "analyze",
+    "belady_curve", "belady_misses", "clock_misses", "fifo_misses", "lru_curve", "lru_misses", "shards_curve",
+]  # fmt: skip

@@ -1,0 +1,75 @@
+"""Analyze: what a trace asks of memory, in one pass and without a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from tidegate.analysis.curves import MissRatioCurve, curve_of
+from tidegate.analysis.footprint import Footprint
+from tidegate.analysis.histogram import histogram
+from tidegate.analysis.reuse import ReuseDistances
+from tidegate.analysis.sequence import Sequence, Unit, empty
+from tidegate.analysis.shards import Shards
+from tidegate.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """What :func:`analyze` found.
+
+    ``name``: the trace's. ``unit``: what an id is, ``unit_bytes`` large. ``touches``, ``distinct``: how many
+    there were and of how many ids. ``curve``: the exact LRU miss-ratio curve. ``shards_curve``: the sampled
+    one, if asked for. ``histogram``: reuse distances in doubling buckets. ``footprint``: distinct ids and
+    bytes over time.
+    """
+
+    name: str
+    unit: Unit
+    unit_bytes: int
+    touches: int
+    distinct: int
+    curve: MissRatioCurve
+    shards_curve: MissRatioCurve | None
+    histogram: pl.DataFrame
+    footprint: pl.DataFrame
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw the curve, the histogram and the footprint side by side; the suffix says the format."""
+        # here, because matplotlib takes a while to load and only figures need it
+        from tidegate.analysis.plot import figure
+
+        figure(self).savefig(path, dpi=150)
+        return Path(path)
+
+
+def analyze(
+    trace: Trace,
+    unit: Unit = "region",
+    shards: float | None = None,
+    progress: Callable[[int], None] = lambda touches: None,
+) -> Analysis:
+    """Read ``trace`` once and say what it asks of memory.
+
+    ``shards``: a sampling rate, such as 0.01, if a sampled curve is wanted beside the exact one. ``progress``
+    is told how many touches were read, a segment at a time.
+    """
+    sequence = Sequence(trace, unit)
+    reuse, footprint = ReuseDistances(sequence.bound), Footprint(sequence.bound)
+    sample = Shards(sequence.bound, shards) if shards is not None else None
+    for ids in sequence:
+        reuse.update(ids)
+        footprint.update(ids)
+        if sample:
+            sample.update(ids)
+        progress(len(ids))
+    if not reuse.touches:
+        raise empty(trace)
+    size = sequence.unit_bytes
+    return Analysis(
+        trace.name, unit, size, reuse.touches, reuse.cold, curve_of(reuse, size),
+        sample.curve(size) if sample else None, histogram(reuse, size), footprint.table(size),
+    )  # fmt: skip

@@ -1,0 +1,105 @@
+"""Belady's misses: the fewest any eviction policy can have (Belady, IBM Systems Journal 5(2), 1966).
+
+On a miss the id used furthest in the future leaves; ids never used again leave first. Demand paging: every
+miss is brought in.
+
+No heap and no ids are needed. The times of next use are all different, so the resident set *is* a set of
+future times: a touch hits exactly if its own time is in the set, and the victim is the set's greatest member.
+The set is a bitmap over time with summaries above it, 64 bits to one, so that its greatest member is a few
+steps away.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from tidegate.analysis.bits import highest
+from tidegate.analysis.sequence import Ids, checked, collapse
+
+_ONE, _SIX, _LOW = np.uint64(1), np.uint64(6), np.uint64(63)
+
+
+def belady_misses(ids: ArrayLike, capacity: int) -> int:
+    """How many of the touches ``ids`` miss, first touches among them, in ``capacity`` frames.
+
+    >>> belady_misses([0, 1, 2, 0, 1, 2], capacity=2)
+    4
+    """
+    array, bound = checked(ids, capacity)
+    return misses_of(next_uses(collapse(array), bound), capacity)
+
+
+def next_uses(ids: Ids, bound: int) -> Ids:
+    """Write over every id the time of its next touch, or ``len(ids)`` if there is none."""
+    _next_uses(ids, np.full(bound, len(ids), np.int32))
+    return ids
+
+
+def misses_of(uses: Ids, capacity: int) -> int:
+    """Belady's misses from the times of next use."""
+    starts, words = [0], -(-len(uses) // 64)
+    while words > 1:
+        starts.append(starts[-1] + words)
+        words = -(-words // 64)
+    bits = np.zeros(starts[-1] + 1, np.uint64)  # the highest level is one word
+    return int(_misses(uses, capacity, bits, np.array(starts, np.uint64)))
+
+
+@njit(cache=True)
+def _next_uses(ids: Any, seen: Any) -> None:
+    for i in range(len(ids) - 1, -1, -1):
+        id = np.uint64(ids[i])
+        ids[i] = seen[id]
+        seen[id] = i
+
+
+@njit(cache=True)
+def _misses(uses: Any, capacity: int, bits: NDArray[Any], starts: NDArray[Any]) -> int:
+    """``starts[level]`` is where a level's words begin in ``bits``; level 0 has a bit per touch.
+
+    The bit of a hit stays set: it lies in the past, and the greatest member never does.
+    """
+    misses, finished = 0, 0  # finished: residents that are never used again
+    never = len(uses)
+    for i in range(len(uses)):
+        now = np.uint64(i)
+        if not (bits[now >> _SIX] >> (now & _LOW)) & _ONE:
+            misses += 1
+            if misses > capacity:
+                if finished:
+                    finished -= 1
+                else:
+                    _drop_greatest(bits, starts)
+        if uses[i] == never:
+            finished += 1
+        else:
+            _add(np.uint64(uses[i]), bits, starts)
+    return misses
+
+
+@njit(cache=True, inline="always")
+def _add(time: Any, bits: Any, starts: Any) -> None:
+    for level in range(len(starts)):
+        word = starts[level] + (time >> _SIX)
+        was = bits[word]
+        bits[word] = was | (_ONE << (time & _LOW))
+        if was:
+            break
+        time >>= _SIX
+
+
+@njit(cache=True, inline="always")
+def _drop_greatest(bits: Any, starts: Any) -> None:
+    time = np.uint64(0)
+    for level in range(len(starts) - 1, -1, -1):
+        time = (time << _SIX) | highest(bits[starts[level] + time])
+    for level in range(len(starts)):
+        word = starts[level] + (time >> _SIX)
+        bits[word] &= ~(_ONE << (time & _LOW))
+        if bits[word]:
+            break
+        time >>= _SIX

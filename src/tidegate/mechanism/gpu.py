@@ -1,0 +1,202 @@
+"""The GPU: blocks taken in order by slots, slots that stall alone, time that moves on in rounds.
+
+    play ──▶ rounds ──▶ hand_out   idle slots take the next blocks
+         │          ──▶ sweep      each running slot moves on: to the round's end, its block's end or an absent page
+         └─▶ driver: finish the turn that is over, begin one if faults or prefetches wait
+
+``sweep`` holds the hit path; everything else happens far less often. It takes the arrays it needs out of the memory
+once, because every look-up in there would be paid per touch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from tidegate.mechanism.driver import OK, finish_turn, serve_faults, serve_prefetches
+from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, STALLED, Blocks
+from tidegate.mechanism.pages import NEAR, REMOTE
+
+# What ``rounds`` and ``play`` answer beside the driver's codes: the launch is done, more blocks are wanted, it is time
+# to breathe (so that progress can be shown and Ctrl-C noticed), a page was touched that belongs to no object,
+# the driver's turn is over, or the driver is idle and there is work for it.
+DONE, MORE, BREATHE, STRAY, TURN_OVER, WORK_WAITS = 10, 11, 12, 13, 14, 15
+
+
+@njit(cache=True)
+def play(m: Any, k: Any, relay: Any, blocks: Any, slots: int, per_byte: float, remote: float, last: bool, budget: int) -> int:
+    """Play blocks until the launch is done, blocks run out (unless these are its ``last``), or ``budget`` touches."""
+    b = m.books[0]
+    stop = b.touches + budget
+    while True:
+        code = rounds(m, k, blocks, slots, per_byte, remote, last, stop)
+        if code == TURN_OVER:
+            finish_turn(m, k, blocks, per_byte)
+            continue
+        if code != WORK_WAITS:
+            return code
+        # faults and prefetches take turns when both wait
+        if b.queue_n > 0 and (b.prefetch_n == 0 or not b.fault_turn):
+            code = serve_faults(m, k, relay)
+        else:
+            code = serve_prefetches(m, k, relay)
+        if code != OK:
+            return code
+
+
+@njit(cache=True)
+def rounds(m: Any, k: Any, blocks: Any, slots: int, per_byte: float, remote: float, last: bool, stop: int) -> int:
+    """Move all slots on, round by round, until somebody else has to act; answers who."""
+    b = m.books[0]
+    time, status = m.slot_time, m.slot_status
+    while True:
+        if b.idle > 0 and not hand_out(m, blocks, slots) and not last:
+            return MORE
+        if b.touches >= stop:
+            return BREATHE
+        earliest = np.inf
+        for slot in range(slots):
+            if status[slot] == RUNNING and time[slot] < earliest:
+                earliest = time[slot]
+        if earliest == np.inf and b.queue_n == 0:
+            return DONE  # a prefetch may still be under way; nobody waits for it
+        until = earliest + QUANTUM
+        if b.driver_busy:
+            if b.driver_free <= earliest:
+                return TURN_OVER
+            until = min(until, b.driver_free)
+        elif b.queue_n > 0 or b.prefetch_n > 0:
+            return WORK_WAITS
+        if k.tracking:
+            stray = sweep_tracking(m, k, blocks, slots, until, per_byte, remote)
+        else:
+            stray = sweep(m, k, blocks, slots, until, per_byte, remote)
+        if stray >= 0:
+            b.culprit = stray
+            return STRAY
+
+
+@njit(cache=True)
+def hand_out(m: Any, blocks: Any, slots: int) -> bool:
+    """Give the next blocks to idle slots, in the order of their numbers. False: there were not enough."""
+    b = m.books[0]
+    status, at, end, starts = m.slot_status, m.slot_at, m.slot_end, blocks.starts
+    block, idle = b.next_block, b.idle
+    enough = True
+    for slot in range(slots):
+        if status[slot] == IDLE:
+            if block >= starts.size - 1:
+                enough = False
+                break
+            at[slot], end[slot] = starts[block], starts[block + 1]
+            status[slot] = RUNNING
+            block += 1
+            idle -= 1
+            if idle == 0:
+                break
+    b.next_block, b.idle = block, idle
+    return enough
+
+
+def _make_sweep(tracking: bool) -> Any:
+    """The sweep over all slots. There are two, because a store per touch is worth leaving out when nobody looks."""
+
+    def sweep(m: Any, k: Any, blocks: Any, slots: int, until: float, per_byte: float, remote: float) -> int:
+        """Move every running slot on to ``until``. Answers a page that belongs to no object, or -1."""
+        b = m.books[0]
+        status, times, ats, ends, state = m.slot_status, m.slot_time, m.slot_at, m.slot_end, m.page_state
+        pages, marks, sizes, references = blocks.page, blocks.mark, blocks.bytes, blocks.reference
+        last_touch, last_reference, region_touches = m.last_touch, m.last_reference, m.region_touches
+        pages_per_region = np.uint32(k.pages_per_region)
+        touches, near_time, front, running, idle = b.touches, b.near_time, b.front, b.running, b.idle
+        stray = -1
+        for slot in range(slots):
+            time = times[slot]
+            if status[slot] != RUNNING or time >= until:
+                continue
+            i, end = np.uint64(ats[slot]), np.uint64(ends[slot])
+            far = 0.0
+            while i < end and time < until:
+                page = pages[i]
+                s = state[page]
+                if s & NEAR:  # the hit path
+                    state[page] = s | marks[i]
+                    time += sizes[i] * per_byte
+                elif s & REMOTE:
+                    spent = k.remote_latency + sizes[i] * remote
+                    time += spent
+                    far += spent
+                    b.remote_touches += 1
+                    b.remote_bytes += sizes[i]
+                else:
+                    if page % pages_per_region >= m.region_pages[page // pages_per_region]:
+                        stray = np.int64(page)
+                    stall(m, slot, page)
+                    break
+                if tracking:
+                    last_touch[page] = touches
+                    last_reference[page] = references[i]
+                    region_touches[page // pages_per_region] += 1
+                touches += 1
+                i += np.uint64(1)
+            if i == end:
+                status[slot] = IDLE
+                idle += 1
+            near_time += time - times[slot] - far
+            b.remote_time += far
+            times[slot], ats[slot] = time, np.int64(i)
+            if time > front:
+                running += time - front
+                front = time
+        b.touches, b.near_time, b.front, b.running, b.idle = touches, near_time, front, running, idle
+        return stray
+
+    return sweep
+
+
+sweep = njit(cache=True)(_make_sweep(tracking=False))
+sweep_tracking = njit(cache=True)(_make_sweep(tracking=True))
+
+
+@njit(cache=True)
+def stall(m: Any, slot: int, page: int) -> None:
+    """The slot waits for this page; the others run on."""
+    b = m.books[0]
+    m.slot_status[slot] = STALLED
+    m.slot_page[slot] = page
+    m.queue[b.queue_n] = slot
+    b.queue_n += 1
+    b.stalls += 1
+
+
+@njit(cache=True)
+def join(m: Any, old: Any, new: Any, slots: int) -> Any:
+    """The unfinished blocks of ``old``, then all of ``new``; slots go on where they were."""
+    b = m.books[0]
+    kept = 0
+    for slot in range(slots):
+        if m.slot_status[slot] != IDLE:
+            kept += m.slot_end[slot] - m.slot_at[slot]
+    page = np.empty(kept + new.page.size, new.page.dtype)
+    mark = np.empty(page.size, new.mark.dtype)
+    size = np.empty(page.size, new.bytes.dtype)
+    reference = np.empty(page.size, new.reference.dtype)
+    to = 0
+    for slot in range(slots):
+        if m.slot_status[slot] != IDLE:
+            first, last = m.slot_at[slot], m.slot_end[slot]
+            n = last - first
+            page[to : to + n] = old.page[first:last]
+            mark[to : to + n] = old.mark[first:last]
+            size[to : to + n] = old.bytes[first:last]
+            reference[to : to + n] = old.reference[first:last]
+            m.slot_at[slot], m.slot_end[slot] = to, to + n
+            to += n
+    page[kept:] = new.page
+    mark[kept:] = new.mark
+    size[kept:] = new.bytes
+    reference[kept:] = new.reference
+    b.next_block = 0
+    return Blocks(new.starts + kept, page, mark, size, reference)

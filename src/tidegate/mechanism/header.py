@@ -1,0 +1,42 @@
+"""What a compiled twin finds in front of its own data: where the arrays it may look at are.
+
+``own`` is the address of an int64 array: these words, then as many of the policy's own as its ``words`` asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+REGIONS = 0  # regions there are in all
+PAGES_PER_REGION = 1
+FRAMES = 2
+TURN = 3  # address: the driver's current turn (one int64)
+TOUCHES = 4  # address: touches so far (one int64)
+RESIDENT = 5  # address: pages near per region (int32)
+PINNED = 6  # address: the turn in which each region was served last (int64)
+LAST_TOUCH = 7  # address: per page (int64); 0 unless the policy sees everything
+REGION_TOUCHES = 8  # address: per region (int64); likewise
+FUTURE_FIRST = 9  # address: per region (int64); 0 unless it sees the future
+FUTURE_WHEN = 10  # address: per touch (int32); likewise
+FUTURE_SIZE = 11
+OWN = 16  # the policy's own words begin here
+
+
+def make_header(memory: Any, regions: int, pages_per_region: int, frames: int, future: Any, words: int) -> NDArray[np.int64]:
+    """The header filled in, with ``words`` zeros behind it."""
+    own = np.zeros(OWN + words, np.int64)
+    own[REGIONS], own[PAGES_PER_REGION], own[FRAMES] = regions, pages_per_region, frames
+    own[TURN] = memory.books["turn"].ctypes.data
+    own[TOUCHES] = memory.books["touches"].ctypes.data
+    own[RESIDENT] = memory.resident.ctypes.data
+    own[PINNED] = memory.pinned.ctypes.data
+    if memory.last_touch.size:
+        own[LAST_TOUCH] = memory.last_touch.ctypes.data
+        own[REGION_TOUCHES] = memory.region_touches.ctypes.data
+    if future is not None:
+        own[FUTURE_FIRST], own[FUTURE_WHEN] = future.first.ctypes.data, future.when.ctypes.data
+        own[FUTURE_SIZE] = future.when.size
+    return own

@@ -1,0 +1,221 @@
+"""Memory: everything the compiled mechanism reads and writes, as NumPy arrays that policies can look at too.
+
+    Rules   constants of this run (machine, capacity, options), fixed
+    Books   one record of counters and clocks
+    Memory  the arrays: page table, regions, slots, the fault queue, requests, the timeline
+    Blocks  the touches being played: the unfinished blocks and the newest segment
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.experimental import structref
+from numpy.typing import NDArray
+
+from tidegate.machine.machine import Machine
+from tidegate.mechanism.events import EVENT_BITS, NO_TREE, REQUEST_ROWS
+from tidegate.mechanism.pages import CPU_MAPPED, DIRTY, TOUCHED
+from tidegate.trace.trace import Segment, Trace
+
+# Slots are moved forward in rounds of this length; within a round their order is that of their numbers. It is the
+# smallest batch the driver ever serves, so a finer order could not change what any batch holds by more than that.
+QUANTUM = 15_000.0  # ns
+
+PREFETCH_TURN = 16  # regions prefetched before the driver looks at faults again
+TIMELINE_ROWS = 1024
+
+IDLE, RUNNING, STALLED = 0, 1, 2  # what a slot is doing
+
+BOOKS = np.dtype(
+    [
+        # counters
+        ("touches", "i8"), ("stalls", "i8"), ("remote_touches", "i8"), ("remote_bytes", "i8"),
+        ("faults", "i8"), ("raw_faults", "i8"), ("batches", "i8"), ("evictions", "i8"), ("decisions", "i8"),
+        ("pages_in", "i8"), ("pages_prefetched", "i8"), ("pages_evicted", "i8"), ("pages_written_back", "i8"),
+        ("pages_unused", "i8"), ("runs_in", "i8"),
+        # where things are
+        ("frames_used", "i8"), ("frames_peak", "i8"), ("queue_n", "i8"), ("request_n", "i8"), ("coming_n", "i8"),
+        ("prefetch_head", "i8"), ("prefetch_n", "i8"), ("threshold", "i8"), ("turn", "i8"), ("driver_busy", "i8"),
+        ("fault_turn", "i8"), ("next_block", "i8"), ("idle", "i8"), ("culprit", "i8"), ("culprit_event", "i8"),
+        ("timeline_n", "i8"), ("timeline_stride", "i8"), ("timeline_skip", "i8"),
+        # clocks and parts of time, in ns
+        ("front", "f8"), ("driver_free", "f8"), ("prefetch_from", "f8"),
+        ("running", "f8"), ("near_time", "f8"), ("remote_time", "f8"),
+        ("fault_handling", "f8"), ("transfer_in", "f8"), ("transfer_out", "f8"), ("policy_overhead", "f8"),
+        ("turn_handling", "f8"), ("turn_in", "f8"), ("turn_out", "f8"), ("turn_policy", "f8"),
+        ("driver_time", "f8"), ("link_in_time", "f8"), ("link_out_time", "f8"),
+    ]
+)  # fmt: skip
+
+TIMELINE_COLUMNS = (
+    "time", "touches", "faults", "batches", "evictions", "pages_in", "pages_written_back", "remote_bytes", "frames_used",
+    "running",
+)  # fmt: skip
+
+
+class Rules(NamedTuple):
+    """Constants of one run."""
+
+    frames: int
+    page: int
+    pages_per_region: int
+    batch_faults: int
+    batch_overhead: float
+    region_overhead: float
+    unmap_per_page: float
+    run_overhead: float
+    in_per_page: float
+    out_per_page: float
+    both_per_page: float
+    remote_latency: float
+    decision: float
+    pipelined: bool
+    dirty_only: bool
+    tracking: bool
+
+
+class Memory(NamedTuple):
+    """The arrays of one run, as Python sees them. Arrays of tracking are empty unless a policy sees everything."""
+
+    books: NDArray[Any]
+    page_state: NDArray[np.uint8]
+    last_touch: NDArray[np.int64]  # per page: the number of the touch, tracking only
+    last_reference: NDArray[np.int16]  # per page, tracking only
+    region_touches: NDArray[np.int64]  # tracking only
+    region_pages: NDArray[np.int32]  # pages that belong to an object
+    resident: NDArray[np.int32]  # pages near or coming; a region with any holds a frame
+    pinned: NDArray[np.int64]  # the driver's turn in which the region was served last
+    region_faults: NDArray[np.int64]
+    region_evictions: NDArray[np.int64]
+    region_pages_in: NDArray[np.int64]
+    slot_time: NDArray[np.float64]
+    slot_at: NDArray[np.int64]
+    slot_end: NDArray[np.int64]
+    slot_page: NDArray[np.int32]
+    slot_status: NDArray[np.uint8]
+    queue: NDArray[np.int32]  # slots that stalled, in the order of their faults
+    batch_page: NDArray[np.int32]
+    coming: NDArray[np.int32]
+    occupied: NDArray[np.int32]
+    requests: NDArray[np.int64]
+    prefetch_ring: NDArray[np.int32]
+    prefetch_queued: NDArray[np.uint8]
+    timeline: NDArray[np.float64]
+    wants: NDArray[np.uint8]  # which events the eviction, prefetch and placement policies want
+    own: NDArray[np.int64]  # what each of them is handed as its own data
+
+
+# The same arrays as one reference: a compiled function that takes 27 arrays as arguments spends its time on copying
+# them, one that takes a reference does not.
+
+
+@structref.register
+class MemoryType(types.StructRef):
+    def preprocess_fields(self, fields: Any) -> Any:
+        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+class MemoryReference(structref.StructRefProxy):
+    """Memory, as compiled code sees it."""
+
+
+structref.define_proxy(MemoryReference, MemoryType, list(Memory._fields))
+
+
+@njit(cache=True)
+def refer(m: Any) -> Any:
+    """One reference to all of these arrays."""
+    return MemoryReference(
+        m.books, m.page_state, m.last_touch, m.last_reference, m.region_touches, m.region_pages, m.resident, m.pinned,
+        m.region_faults, m.region_evictions, m.region_pages_in, m.slot_time, m.slot_at, m.slot_end, m.slot_page,
+        m.slot_status, m.queue, m.batch_page, m.coming, m.occupied, m.requests, m.prefetch_ring, m.prefetch_queued,
+        m.timeline, m.wants, m.own,
+    )  # fmt: skip
+
+
+class Blocks(NamedTuple):
+    """Touches in columns; ``mark`` is what a touch leaves in the page table."""
+
+    starts: NDArray[np.int64]
+    page: NDArray[np.uint32]
+    mark: NDArray[np.uint8]
+    bytes: NDArray[np.int32]
+    reference: NDArray[np.int16]
+
+
+def make_rules(machine: Machine, trace: Trace, frames: int, dirty_only: bool, tracking: bool, decision: float) -> Rules:
+    """The constants of a run, in the units the compiled loop wants: ns per page."""
+    page, ppr = trace.geometry.page, trace.geometry.pages_per_region
+    link, driver = machine.link, machine.driver
+    return Rules(
+        frames=frames,
+        page=page,
+        pages_per_region=ppr,
+        batch_faults=driver.batch_faults,
+        batch_overhead=driver.batch_overhead,
+        region_overhead=driver.region_overhead,
+        unmap_per_page=driver.unmap_per_kib * page / 1024,
+        run_overhead=link.run_overhead,
+        in_per_page=page / link.inward,
+        out_per_page=page / link.outward,
+        both_per_page=page / link.both,
+        remote_latency=link.remote_latency,
+        decision=decision,
+        pipelined=driver.pipelined,
+        dirty_only=dirty_only,
+        tracking=tracking,
+    )
+
+
+def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
+    """Everything far, everything idle."""
+    pages, regions, ppr = trace.pages, trace.regions, rules.pages_per_region
+    books = np.zeros(1, dtype=BOOKS)
+    books["threshold"] = NO_TREE
+    books["timeline_stride"] = 1
+    region_pages = np.zeros(regions, np.int32)
+    for o in trace.objects:
+        first = o.first_page // ppr
+        whole, rest = divmod(o.pages, ppr)
+        region_pages[first : first + whole] = ppr
+        if rest:
+            region_pages[first + whole] = rest
+    in_turn = min(pages, max(rules.batch_faults, PREFETCH_TURN) * ppr)
+    tracked = pages if rules.tracking else 0
+    return Memory(
+        books=books,
+        page_state=np.full(pages, CPU_MAPPED, np.uint8),
+        last_touch=np.full(tracked, -1, np.int64),
+        last_reference=np.full(tracked, -1, np.int16),
+        region_touches=np.zeros(regions if rules.tracking else 0, np.int64),
+        region_pages=region_pages,
+        resident=np.zeros(regions, np.int32),
+        pinned=np.zeros(regions, np.int64),
+        region_faults=np.zeros(regions, np.int64),
+        region_evictions=np.zeros(regions, np.int64),
+        region_pages_in=np.zeros(regions, np.int64),
+        slot_time=np.zeros(slots),
+        slot_at=np.zeros(slots, np.int64),
+        slot_end=np.zeros(slots, np.int64),
+        slot_page=np.zeros(slots, np.int32),
+        slot_status=np.zeros(slots, np.uint8),
+        queue=np.zeros(slots, np.int32),
+        batch_page=np.zeros(rules.batch_faults, np.int32),
+        coming=np.zeros(in_turn, np.int32),
+        occupied=np.zeros(ppr + 1, np.int32),
+        requests=np.zeros((REQUEST_ROWS, 4), np.int64),
+        prefetch_ring=np.zeros(regions, np.int32),
+        prefetch_queued=np.zeros(regions, np.uint8),
+        timeline=np.zeros((TIMELINE_ROWS, len(TIMELINE_COLUMNS))),
+        wants=np.zeros((3, 1 << EVENT_BITS), np.uint8),
+        own=np.zeros(3, np.int64),
+    )
+
+
+def make_blocks(segment: Segment) -> Blocks:
+    """A segment as the compiled loop wants it."""
+    mark = np.where(segment.write, np.uint8(TOUCHED | DIRTY), np.uint8(TOUCHED))
+    return Blocks(segment.starts, segment.page.view(np.uint32), mark, segment.bytes, segment.reference)

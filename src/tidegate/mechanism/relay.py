@@ -1,0 +1,116 @@
+"""The relay: how the compiled mechanism calls a policy.
+
+A policy is called through one C function, ``int64 (own, event)``. For a Python policy that function is an adapter
+around the object's methods; for a compiled twin it is the twin itself and ``own`` the address of its arrays. Numba
+takes both as the same first-class function type, so one compiled engine serves them all and a new Python
+policy needs no compilation.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from operator import index
+from typing import Any, NamedTuple
+
+import numba.experimental.function_type  # noqa: F401 - registers first-class functions with Numba
+import numpy as np
+from numba import int64, types
+from numpy.typing import NDArray
+
+from tidegate.mechanism.events import EVENT_BITS, EVENT_NAMES, EVICTION, FAILED, FAULT, LAUNCH, NOTIFICATION, PREFETCH, VICTIM
+from tidegate.mechanism.future import Future
+from tidegate.mechanism.header import make_header
+from tidegate.mechanism.memory import Memory
+from tidegate.policies.policy import EvictionPolicy, Policy
+from tidegate.policies.sees import TouchBits
+
+_C_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+_KINDS = 1 << EVENT_BITS
+
+
+class Relay(NamedTuple):
+    """The policies as the compiled code calls them."""
+
+    eviction: Any
+    prefetch: Any
+    placement: Any
+
+
+class Address(types.WrapperAddressProtocol):
+    """A C function that Numba can call."""
+
+    def __init__(self, address: int, keep: object):
+        self._address, self._keep = address, keep
+
+    def __wrapper_address__(self) -> int:
+        return self._address
+
+    def signature(self) -> Any:
+        return int64(int64, int64)
+
+
+class Caller:
+    """Calls a Python policy. What it raises is kept in ``failure`` and reported to the engine as FAILED."""
+
+    def __init__(self, policy: Policy, books: NDArray[Any]):
+        self.failure: BaseException | None = None
+        self.own = 0
+        self.wants = _wants(policy)
+        handlers: dict[int, Callable[[int], Any]] = {e: getattr(policy, EVENT_NAMES[e]) for e in np.flatnonzero(self.wants)}
+        if EVICTION in handlers and isinstance(policy.sees, TouchBits):
+            handlers[EVICTION] = _showing_touch_bits(policy)
+        victim = getattr(policy, "victim", None)
+        request_n = books["request_n"]
+
+        def call(own: int, event: int) -> int:
+            try:
+                if event == VICTIM:
+                    return index(victim())  # type: ignore[misc]
+                handlers[event & (_KINDS - 1)](event >> EVENT_BITS)
+                return 0
+            except BaseException as error:
+                self.failure = error
+                request_n[0] = -1
+                return FAILED
+
+        self._c = _C_SIGNATURE(call)
+        self.address = Address(ctypes.cast(self._c, ctypes.c_void_p).value or 0, self._c)
+
+
+class CompiledCaller:
+    """Calls a policy's compiled twin: nothing stands in between."""
+
+    def __init__(self, policy: Policy, memory: Memory, frames: int, future: Future | None):
+        regions, pages = len(memory.resident), len(memory.page_state)
+        words = policy.compiled.words(regions)
+        self._data = make_header(memory, regions, pages // regions, frames, future, words)
+        self.wants = _wants(policy)
+        self.own = self._data.ctypes.data
+        self.address = Address(policy.compiled.function.address, policy.compiled.function)
+
+
+def _showing_touch_bits(policy: Policy) -> Callable[[int], None]:
+    """The policy's on_eviction, with the leaving region's touch bits handed over for as long as it runs."""
+
+    def on_eviction(region: int) -> None:
+        policy.memory.leaving = region  # type: ignore[attr-defined]
+        policy.on_eviction(region)
+        policy.memory.leaving = -1  # type: ignore[attr-defined]
+
+    return on_eviction
+
+
+def _wants(policy: Policy) -> NDArray[np.uint8]:
+    """The events whose methods this policy's class really defines."""
+
+    def defines(event: int) -> bool:
+        name = EVENT_NAMES[event]
+        return getattr(type(policy), name) not in (getattr(Policy, name), getattr(EvictionPolicy, name))
+
+    wants = np.zeros(_KINDS, np.uint8)
+    for event in (FAULT, PREFETCH, EVICTION, NOTIFICATION, LAUNCH):
+        wants[event] = defines(event)
+    if isinstance(policy, EvictionPolicy):  # its on_prefetch is its on_fault, unless it says otherwise
+        wants[PREFETCH] = wants[PREFETCH] or wants[FAULT]
+    return wants

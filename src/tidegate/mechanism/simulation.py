@@ -1,0 +1,204 @@
+"""A simulation: one trace, one machine, one set of policies, played to the end and its books checked.
+
+    Simulation.run ──▶ for each launch: relay it, then feed its segments to the compiled loop (gpu.play)
+                   ──▶ check_books
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tidegate.errors import BooksError, PolicyError, TidegateError
+from tidegate.machine.machine import Machine
+from tidegate.mechanism.driver import NOT_RESIDENT, OK, RAISED, begin_launch, carry_out
+from tidegate.mechanism.events import EVENT_NAMES, VICTIM
+from tidegate.mechanism.future import Future, foresee
+from tidegate.mechanism.gpu import BREATHE, DONE, MORE, STRAY, join, play
+from tidegate.mechanism.memory import IDLE, Blocks, Memory, make_blocks, make_memory, make_rules, refer
+from tidegate.mechanism.pages import COMING, NEAR
+from tidegate.mechanism.relay import Caller, CompiledCaller, Relay
+from tidegate.mechanism.view import SimulatedMemory
+from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
+from tidegate.policies.sees import Everything
+from tidegate.trace.trace import Launch, Segment, Trace
+
+_BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about a tenth of a second
+
+
+@dataclass
+class LaunchRecord:
+    """What one launch came to."""
+
+    name: str
+    start: float
+    end: float
+    touches: int
+    faults: int
+    evictions: int
+
+
+@dataclass
+class Simulation:
+    """Everything set up; ``run`` plays it once."""
+
+    trace: Trace
+    machine: Machine
+    frames: int
+    eviction: EvictionPolicy
+    prefetch: PrefetchPolicy
+    placement: PlacementPolicy
+    dirty_only: bool = False
+    compiled: bool = True  # use a policy's compiled twin where it has one
+    launches: list[LaunchRecord] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._policies: tuple[Policy, ...] = (self.eviction, self.prefetch, self.placement)
+        tracking = any(isinstance(p.sees, Everything) for p in self._policies)
+        decision = 0.0 if self.eviction.in_driver else self.machine.driver.decision
+        self._k = make_rules(self.machine, self.trace, self.frames, self.dirty_only, tracking, decision)
+        self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._k)
+        self._m = refer(self.memory)
+        self.books: Any = self.memory.books
+
+    def run(self, progress: Callable[[int], None] = lambda touches: None) -> None:
+        """Play the whole trace. Raises PolicyError or BooksError if something is wrong with a policy or with us."""
+        future = None
+        if any(getattr(p.sees, "future", False) for p in self._policies):
+            future = foresee(self.trace, self.machine.near.slots)
+        self._callers: list[Any] = []
+        for policy in self._policies:
+            policy.memory = SimulatedMemory(policy, self.trace, self.memory, self.frames, future)
+            self._callers.append(self._caller(policy, future))
+            self._guard(policy, "start", policy.start)
+        for which, caller in enumerate(self._callers):
+            self.memory.wants[which], self.memory.own[which] = caller.wants, caller.own
+        self._relay = Relay(*(c.address for c in self._callers))
+        for number, launch in enumerate(self.trace.launches()):
+            self._play(number, launch, progress)
+        if not self.books["touches"][0]:
+            raise TidegateError(f"trace {self.trace.name} is empty: it touches nothing")
+        check_books(self)
+        for policy, caller in zip(self._policies, self._callers, strict=True):
+            if isinstance(caller, Caller):
+                self._guard(policy, "finished", policy.finished)
+
+    def _caller(self, policy: Policy, future: Future | None) -> Caller | CompiledCaller:
+        if self.compiled and policy.compiled is not None:
+            return CompiledCaller(policy, self.memory, self.frames, future)
+        return Caller(policy, self.books)
+
+    def _play(self, number: int, launch: Launch, progress: Callable[[int], None]) -> None:
+        b, near = self.books[0], self.machine.near
+        slots = max(1, near.slots // launch.width)
+        per_byte = slots * max(1 / near.bandwidth, launch.intensity / near.flops)
+        remote = slots / (self.machine.link.inward * self.machine.link.remote_share)
+        blocks = make_blocks(Segment(*(np.zeros(n) for n in (1, 0, 0, 0, 0))))
+        self._check(begin_launch(self._m, self._k, self._relay, blocks, number))
+        b["front"] += near.launch_overhead
+        b["running"] += near.launch_overhead
+        self.memory.slot_time[:slots] = b["front"]
+        self.memory.slot_status[:slots] = IDLE
+        b["idle"], b["next_block"] = slots, 0
+        record = LaunchRecord(launch.name, b["front"], 0.0, b["touches"], b["faults"], b["evictions"])
+        for segment, last in _with_last(launch.segments):
+            _check_segment(segment, self.trace)
+            blocks = join(self._m, blocks, make_blocks(segment), slots)
+            code = BREATHE
+            while code == BREATHE:
+                before = int(b["touches"])
+                code = play(self._m, self._k, self._relay, blocks, slots, per_byte, remote, last, _BUDGET)
+                progress(int(b["touches"]) - before)
+            if code not in (DONE, MORE):
+                self._check(code)
+        record.end = float(b["front"])
+        record.touches, record.faults = int(b["touches"]) - record.touches, int(b["faults"]) - record.faults
+        record.evictions = int(b["evictions"]) - record.evictions
+        self.launches.append(record)
+
+    def _check(self, code: int) -> None:
+        """Turn what the compiled code found wrong into one clear line."""
+        if code == OK:
+            return
+        b = self.books[0]
+        culprit, event = int(b["culprit"]), int(b["culprit_event"])
+        if code == STRAY:
+            raise TidegateError(f"trace {self.trace.name} touches page {culprit}, which belongs to no object")
+        if code == NOT_RESIDENT:
+            raise PolicyError(
+                f"policy '{_label(self.eviction)}' named region {culprit} in victim(), which is not resident; "
+                f"it must answer one of the {int(b['frames_used'])} regions in self.resident"
+            )
+        assert code == RAISED, code
+        for policy, caller in zip(self._policies, self._callers, strict=True):
+            failure = getattr(caller, "failure", None)
+            if isinstance(failure, KeyboardInterrupt):
+                raise failure
+            if failure is not None:
+                where = "victim()" if event == VICTIM else f"{EVENT_NAMES[event]}({culprit})"
+                raise PolicyError(f"policy '{_label(policy)}' raised in {where}: {_say(failure)}") from failure
+
+    def _guard(self, policy: Policy, call: str, method: Callable[[], None]) -> None:
+        try:
+            method()
+        except Exception as error:
+            raise PolicyError(f"policy '{_label(policy)}' raised in {call}(): {_say(error)}") from error
+        carry_out(self._m, self._k)  # what it asked for in start
+
+
+def check_books(simulation: Simulation) -> None:
+    """Every run ends with its books balanced, or does not end well."""
+    b, m = simulation.books[0], simulation.memory
+    here = (m.page_state & (NEAR | COMING)) != 0
+    parts = sum(b[p] for p in ("running", "fault_handling", "transfer_in", "transfer_out", "policy_overhead"))
+    accounts = {
+        "pages in - pages evicted = pages resident": b["pages_in"] - b["pages_evicted"] == here.sum() == m.resident.sum(),
+        "frames used = regions resident": b["frames_used"] == np.count_nonzero(m.resident),
+        "frames used within capacity": b["frames_peak"] <= simulation.frames,
+        "every stalled slot woken": b["queue_n"] == 0 and not m.slot_status.any(),
+        "time = sum of its parts": abs(b["front"] - parts) <= 1e-9 * max(b["front"], 1.0),
+        "touches = launches' touches": b["touches"] == sum(r.touches for r in simulation.launches),
+        "evictions by region add up": b["evictions"] == m.region_evictions.sum(),
+        "faults by region add up": b["faults"] == m.region_faults.sum(),
+        "each fault brought its page": b["pages_in"] == b["faults"] + b["pages_prefetched"],
+    }
+    for account, holds in accounts.items():
+        if not holds:
+            raise BooksError(f"the books of this run do not balance: {account} does not hold; please report this as a defect")
+
+
+def _check_segment(segment: Segment, trace: Trace) -> None:
+    """The compiled loop trusts its columns, so they are looked at once here."""
+    if segment.touches == 0:
+        return
+    high = int(segment.page.view(np.uint32).max())  # a negative page is a very large one
+    if high >= trace.pages:
+        raise TidegateError(f"trace {trace.name} touches page {segment.page[segment.page.view(np.uint32).argmax()]}, "
+                            f"but its pages run from 0 to {trace.pages - 1}")  # fmt: skip
+    if segment.bytes.min() < 0:
+        raise TidegateError(f"trace {trace.name} has a touch of {segment.bytes.min()} bytes; expected at least 0")
+
+
+def _with_last(segments: Iterable[Segment]) -> Iterator[tuple[Segment, bool]]:
+    """Each segment, and whether it is the launch's last."""
+    held: Segment | None = None
+    for segment in segments:
+        if held is not None:
+            yield held, False
+        held = segment
+    if held is not None:
+        yield held, True
+
+
+def _label(policy: Policy) -> str:
+    return policy.name or type(policy).__name__
+
+
+def _say(error: BaseException) -> str:
+    if isinstance(error, TidegateError):
+        return str(error)
+    text = str(error).splitlines()[0] if str(error) else "no message"
+    return f"{type(error).__name__}: {text}"

@@ -1,0 +1,123 @@
+"""Compiled twins: the same decisions as a Python policy, for runs with millions of events.
+
+A twin is a C function ``int64 (own, event)`` made with ``@twin``. Its arrays are found through ``own`` (see
+mechanism/header.py); events are those of mechanism/events.py. The Python class stays the policy: it is what people
+read, what runs on live memory and what tests hold the twin against, decision by decision.
+
+    class LRM(EvictionPolicy):
+        ...
+        compiled = Twin(_lrm, words=list_words)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import carray, cfunc, int64, njit, types
+from numba.extending import intrinsic
+
+from tidegate.mechanism.header import OWN, PINNED, REGIONS, TURN
+
+twin = cfunc(int64(int64, int64), cache=True)
+
+
+class Twin:
+    """Names a policy's compiled twin. ``words(regions)``: how many int64 words of its own it needs."""
+
+    def __init__(self, function: Any, words: Callable[[int], int] = lambda regions: 0):
+        self.function, self.words = function, words
+
+
+@intrinsic
+def _pointer(context: Any, address: Any, kind: Any) -> Any:
+    """An address as a pointer to ``kind``."""
+    element = kind.dtype
+    signature = types.CPointer(element)(types.int64, kind)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    return signature, codegen
+
+
+@njit
+def words_at(address: int, size: int) -> Any:
+    """``size`` int64 words at an address."""
+    return carray(_pointer(address, types.int64), size)
+
+
+@njit
+def halves_at(address: int, size: int) -> Any:
+    """``size`` int32 words at an address."""
+    return carray(_pointer(address, types.int32), size)
+
+
+@njit
+def is_pinned(own: int, region: int) -> bool:
+    """Was this region served in the driver's current turn?"""
+    h = words_at(own, OWN)
+    return words_at(h[PINNED], h[REGIONS])[region] == words_at(h[TURN], 1)[0]
+
+
+# A doubly linked list of regions in the policy's own words: next[n+1], then previous[n+1]; entry n is the two ends.
+# A region that is not in the list has next = 0, so links are kept one higher than they are.
+
+
+def list_words(regions: int) -> int:
+    """Room for one list."""
+    return 2 * (regions + 1)
+
+
+@njit
+def links(own: int) -> Any:
+    """The list's links: row 0 next, row 1 previous."""
+    n = words_at(own, OWN)[REGIONS] + 1
+    return words_at(own + 8 * OWN, 2 * n).reshape(2, n)
+
+
+@njit
+def remove(order: Any, region: int) -> None:
+    """Take a region out of the list if it is there."""
+    after, before = order[0, region], order[1, region]
+    if after:
+        order[0, before - 1], order[1, after - 1] = after, before
+        order[0, region] = 0
+
+
+@njit
+def append(order: Any, region: int) -> None:
+    """Put a region that is not in the list at its tail."""
+    end = order.shape[1] - 1
+    last = order[1, end] or end + 1
+    order[0, last - 1], order[1, region] = region + 1, last
+    order[0, region], order[1, end] = end + 1, region + 1
+
+
+@njit
+def contains(order: Any, region: int) -> bool:
+    return order[0, region] != 0
+
+
+@njit
+def head(order: Any) -> int:
+    """The first region; -1 if there is none."""
+    end = order.shape[1] - 1
+    first = order[0, end] - 1
+    return -1 if first == end else first
+
+
+@njit
+def tail(order: Any) -> int:
+    """The last region; -1 if there is none."""
+    end = order.shape[1] - 1
+    last = order[1, end] - 1
+    return -1 if last == end else last
+
+
+@njit
+def before(order: Any, region: int) -> int:
+    """The region before this one; -1 if it is the first."""
+    end = order.shape[1] - 1
+    found = order[1, region] - 1
+    return -1 if found == end else found

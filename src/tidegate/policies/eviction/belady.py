@@ -1,0 +1,45 @@
+"""Belady: the region needed furthest in the future."""
+
+from __future__ import annotations
+
+from tidegate.mechanism.events import VICTIM
+from tidegate.mechanism.header import FUTURE_FIRST, FUTURE_SIZE, FUTURE_WHEN, OWN, REGION_TOUCHES, REGIONS, RESIDENT
+from tidegate.policies.compiled import Twin, halves_at, is_pinned, twin, words_at
+from tidegate.policies.policy import EvictionPolicy
+from tidegate.policies.registries import eviction
+from tidegate.policies.sees import Everything
+
+
+@twin
+def _belady(own: int, event: int) -> int:
+    if event != VICTIM:
+        return 0
+    h = words_at(own, OWN)
+    n = h[REGIONS]
+    resident, touches = halves_at(h[RESIDENT], n), words_at(h[REGION_TOUCHES], n)
+    first, when = words_at(h[FUTURE_FIRST], n), halves_at(h[FUTURE_WHEN], h[FUTURE_SIZE])
+    victim, furthest, last = -1, -1, -1
+    for region in range(n):
+        if resident[region]:
+            last = region
+            due = when[first[region] + touches[region]]
+            if due > furthest and not is_pinned(own, region):
+                victim, furthest = region, due
+    return victim if victim >= 0 else last
+
+
+@eviction("belady")
+class Belady(EvictionPolicy):
+    """Evict the resident region whose next touch is furthest away; ties go to the lowest region (Belady 1966).
+
+    Exact with one slot: then no demand-paging policy has fewer misses. With many slots the future depends on who
+    stalls, and this is Belady on the future of an ideal run (mechanism/future.py): a line to measure against, not a
+    bound. It costs 4 bytes per touch of the trace.
+    """
+
+    sees = Everything(future=True)
+    compiled = Twin(_belady)
+
+    def victim(self) -> int:
+        free = [r for r in sorted(self.resident) if not self.memory.is_pinned(r)]
+        return max(free, key=self.memory.next_touch) if free else max(self.resident)

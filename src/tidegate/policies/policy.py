@@ -1,0 +1,132 @@
+"""The policy API: what is relayed to a policy, what it is asked, and what it can ask for.
+
+    relayed   on_fault · on_prefetch · on_eviction · on_notification · on_launch     define those you need
+    asked     victim (eviction policies)
+    verbs     self.memory.prefetch / evict / advise / set_prefetch_threshold
+
+A method that a class does not define costs nothing: the mechanism never makes the call.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection
+from typing import Any, ClassVar, Protocol
+
+from numpy.typing import NDArray
+
+from tidegate.mechanism.geometry import Geometry
+from tidegate.options import Configurable
+from tidegate.policies.order import Order
+from tidegate.policies.sees import Faults, Sees
+from tidegate.trace.trace import Object
+
+
+class MemoryView(Protocol):
+    """What a mechanism, simulated or live, shows a policy, and the verbs it obeys."""
+
+    geometry: Geometry
+    objects: tuple[Object, ...]
+    frames: int  # capacity in regions
+    regions: int  # regions there are in all
+
+    @property
+    def resident(self) -> set[int]:
+        """Regions that hold a frame."""
+
+    def is_resident(self, region: int) -> bool: ...
+    def is_pinned(self, region: int) -> bool:
+        """Was this region served in the driver's current turn? A pinned victim ends the turn early."""
+
+    def faulted(self, region: int) -> NDArray[Any]:
+        """Pages (numbers within the region) that faulted in the current turn; during on_fault."""
+
+    def near(self, region: int) -> NDArray[Any]:
+        """Which pages of the region are near, as booleans."""
+
+    def touched(self, region: int) -> NDArray[Any]:
+        """Which pages of the region were touched since they came near. TouchBits: during on_eviction only."""
+
+    @property
+    def now(self) -> int:
+        """Touches so far. Everything."""
+
+    def last_touch(self, region: int) -> int:
+        """The number of the region's latest touch, -1 if there was none. Everything."""
+
+    def last_reference(self, page: int) -> int:
+        """The reference that touched this page last, -1 if there was none. Everything."""
+
+    def next_touch(self, region: int) -> int:
+        """When the region is touched next, in touches from the start; very large if never. Everything(future)."""
+
+    def prefetch(self, first_page: int, pages: int = 1) -> None:
+        """Bring these pages near; those already near are left alone."""
+
+    def evict(self, region: int) -> None:
+        """Send this region far without waiting for pressure."""
+
+    def advise(self, first_page: int, pages: int, prefer: str | None) -> None:
+        """Where these pages should live: "far" maps them remotely, so that they never fault; None takes it back."""
+
+    def set_prefetch_threshold(self, percent: int) -> None:
+        """Tree prefetch takes subtrees more than this occupied; 101 switches it off."""
+
+
+class Policy(Configurable):
+    """Base of all policies."""
+
+    sees: Sees = Faults()
+    in_driver: bool = True  # False: it runs in user space, and each decision costs the machine's ``decision`` time
+    compiled: ClassVar[Any] = None  # a compiled twin that decides the same, faster; see policies/compiled.py
+    memory: MemoryView
+
+    def start(self) -> None:
+        """Called once, when ``self.memory`` is there and before anything is touched."""
+
+    def on_fault(self, region: int) -> None:
+        """Pages of this region faulted; the region has a frame and they are about to migrate."""
+
+    def on_prefetch(self, region: int) -> None:
+        """Pages of this region are about to migrate although they did not fault."""
+
+    def on_eviction(self, region: int) -> None:
+        """This region is about to leave."""
+
+    def on_notification(self, region: int) -> None:
+        """An observed page of this region was used."""
+
+    def on_launch(self, launch: int) -> None:
+        """Launch number ``launch`` (from 0) is about to begin."""
+
+    def finished(self) -> None:
+        """Called after each run: assert what must hold."""
+
+
+class EvictionPolicy(Policy):
+    """Decides which region leaves. ``self.order`` is there for its use."""
+
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        self.order = Order()
+
+    @abstractmethod
+    def victim(self) -> int:
+        """The resident region that is to leave now."""
+
+    def on_prefetch(self, region: int) -> None:
+        """A region brought in by a prefetch arrives like one that faulted."""
+        self.on_fault(region)
+
+    @property
+    def resident(self) -> Collection[int]:
+        """The regions that hold a frame now."""
+        return self.memory.resident
+
+
+class PrefetchPolicy(Policy):
+    """Decides what comes near before it is touched, through ``self.memory.prefetch`` or the tree's threshold."""
+
+
+class PlacementPolicy(Policy):
+    """Decides where data live, usually once per launch, through ``self.memory.advise``, ``prefetch`` and ``evict``."""

@@ -1,0 +1,33 @@
+"""zipf: pages at random, few of them hot; the usual test of policies that go by frequency."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidegate import units
+from tidegate.options import Option
+from tidegate.trace.trace import Launch, Provenance, Segment
+from tidegate.workloads.draw import Zipf, random_touches
+from tidegate.workloads.workload import Space, Workload, workload
+
+
+@workload("zipf")
+class ZipfReads(Workload):
+    """Reads of whole pages of one array, drawn by Zipf's law; hot pages are strewn over the array."""
+
+    provenance = Provenance.ASSUMED
+    bytes = Option(units.size("1GiB"), "size of the array", parse=units.size, least=1)
+    touches = Option(1_000_000, "how many pages are drawn", least=1)
+    skew = Option(0.9, "exponent of Zipf's law: 0 is uniform, more is hotter", least=0)
+    seed = Option(1, "of the random numbers", least=0)
+
+    def sizes(self) -> dict[str, int]:
+        return {"array": self.bytes}
+
+    def launches(self, space: Space) -> Iterator[Launch]:
+        yield Launch("draws", self._touches(space))
+
+    def _touches(self, space: Space) -> Iterator[Segment]:
+        array = space["array"]
+        law = Zipf(array.pages, self.skew, self.seed)
+        yield from random_touches(array, space.geometry, self.touches, self.seed, law.draw)
