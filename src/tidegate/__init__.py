@@ -1,0 +1,76 @@
+"""Tidegate: run programs larger than their fast memory.
+
+    import tidegate
+    run = tidegate.run("matmul(bytes=1GiB)", oversubscribe="50%", eviction="lru-ideal")
+    run.summary, run.timeline, run.plot()
+
+Names are imported when they are first used, so that starting up is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from tidegate.analysis import analyze as analyze
+    from tidegate.errors import PolicyError as PolicyError
+    from tidegate.errors import TidegateError as TidegateError
+    from tidegate.experiments import Ask as Ask
+    from tidegate.experiments import Run as Run
+    from tidegate.experiments import run as run
+    from tidegate.experiments import run_grid as run_grid
+    from tidegate.machine import Machine as Machine
+    from tidegate.machine import load_machine as load_machine
+    from tidegate.mechanism.geometry import Geometry as Geometry
+    from tidegate.options import Option as Option
+    from tidegate.policies import Everything as Everything
+    from tidegate.policies import EvictionPolicy as EvictionPolicy
+    from tidegate.policies import Faults as Faults
+    from tidegate.policies import PlacementPolicy as PlacementPolicy
+    from tidegate.policies import PrefetchPolicy as PrefetchPolicy
+    from tidegate.policies import Samples as Samples
+    from tidegate.policies import TouchBits as TouchBits
+    from tidegate.policies import eviction as eviction
+    from tidegate.policies import first as first
+    from tidegate.policies import placement as placement
+    from tidegate.policies import prefetch as prefetch
+    from tidegate.trace import Launch as Launch
+    from tidegate.trace import Provenance as Provenance
+    from tidegate.trace import Trace as Trace
+    from tidegate.trace import TraceFile as TraceFile
+    from tidegate.trace import blocks_of as blocks_of
+    from tidegate.trace import save_trace as save_trace
+    from tidegate.workloads import Workload as Workload
+    from tidegate.workloads import workload as workload
+
+_HOME = {
+    "tidegate.analysis": ("analyze",),
+    "tidegate.errors": ("PolicyError", "TidegateError"),
+    "tidegate.experiments": ("Ask", "Run", "run", "run_grid"),
+    "tidegate.machine": ("Machine", "load_machine"),
+    "tidegate.mechanism.geometry": ("Geometry",),
+    "tidegate.options": ("Option",),
+    "tidegate.policies": (
+        "EvictionPolicy", "Everything", "Faults", "PlacementPolicy", "PrefetchPolicy", "Samples", "TouchBits", "eviction",
+        "first", "placement", "prefetch",
+    ),
+    "tidegate.trace": ("Launch", "Provenance", "Trace", "TraceFile", "blocks_of", "save_trace"),
+    "tidegate.workloads": ("Workload", "workload"),
+}  # fmt: skip
+_WHERE = {name: home for home, names in _HOME.items() for name in names}
+__all__ = sorted(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'tidegate' has no attribute '{name}'")
+    value = getattr(importlib.import_module(_WHERE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

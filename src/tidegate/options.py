@@ -9,6 +9,7 @@ An option's type is its default's type, or the ``parse`` function given (for siz
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
@@ -59,7 +60,9 @@ class Option(Generic[T]):
                 raise ValueError
             else:
                 value = kind(given)  # type: ignore[call-arg]
-        except (ValueError, TypeError, KeyError):
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError
+        except (ValueError, TypeError, KeyError, OverflowError):
             raise TidegateError(
                 f"{owner}: option {self.name}={given!s} is not {_KINDS.get(kind, 'valid')}; default is {self.default!s}"
             ) from None

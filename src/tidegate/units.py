@@ -6,6 +6,7 @@ same number as GB/s).
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 
@@ -121,6 +122,8 @@ def _split(text: str, expected: str) -> tuple[float, str]:
 
 
 def _whole(number: float, given: object) -> int:
+    if not math.isfinite(number):
+        raise TidegateError(f"'{given}' is not a size that exists")
     if number < 0:
         raise TidegateError(f"'{given}' is negative; a size is at least 0")
     return round(number)

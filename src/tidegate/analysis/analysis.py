@@ -14,6 +14,7 @@ from tidegate.analysis.histogram import histogram
 from tidegate.analysis.reuse import ReuseDistances
 from tidegate.analysis.sequence import Sequence, Unit, empty
 from tidegate.analysis.shards import Shards
+from tidegate.errors import TidegateError
 from tidegate.trace import Trace
 
 
@@ -42,7 +43,10 @@ class Analysis:
         # here, because matplotlib takes a while to load and only figures need it
         from tidegate.analysis.plot import figure
 
-        figure(self).savefig(path, dpi=150)
+        try:
+            figure(self).savefig(path, dpi=150)
+        except (OSError, ValueError) as error:
+            raise TidegateError(f"cannot write {path}: {error}") from error
         return Path(path)
 
 

@@ -74,7 +74,7 @@ def _fifo(ids: Any, capacity: int, brought_in: Any) -> int:
     misses = 0
     for i in range(len(ids)):
         id = np.uint64(ids[i])
-        if brought_in[id] < misses - capacity:
+        if brought_in[id] <= misses - capacity:
             brought_in[id] = misses
             misses += 1
     return misses

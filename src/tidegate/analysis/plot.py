@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure  # not pyplot: no window, no backend, no state
-from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
+from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator, NullFormatter
 
 from tidegate.units import GiB, MiB, show_count, show_size
 
@@ -54,6 +54,7 @@ def _draw_curve(axes: Axes, analysis: Analysis) -> None:
     axes.set_xlim(0, whole * 1.02)
     axes.set_yscale("log")  # a miss costs thousands of hits, so ratios far below 1 % still matter
     axes.set_ylim(cold / 2, 1.5)
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{100 * ratio:g}%"))
     axes.legend(frameon=False)
 
@@ -65,7 +66,7 @@ def _draw_histogram(axes: Axes, analysis: Analysis) -> None:
     places[-1] += 0.6  # first touches have no distance, so they stand apart
     axes.bar(places, touches, width=0.86, color=[EXACT] * (len(touches) - 1) + [COLD])
     every = -(-(len(sizes) - 1) // 8)
-    shown = [*range(0, len(sizes) - 1, every), len(sizes) - 1]
+    shown = [*range(0, max(len(sizes) - 2, 1), every), len(sizes) - 1]
     labels = ["first" if sizes[i] is None else _short(sizes[i]) for i in shown]
     axes.set_xticks(places[shown], labels, rotation=35)
     axes.set_yscale("log")
@@ -83,7 +84,7 @@ def _draw_footprint(axes: Axes, analysis: Analysis) -> None:
     axes.set(title="Footprint", xlabel="touches", ylabel=f"memory touched so far ({unit})")
     axes.set_xlim(0, analysis.touches)
     axes.set_ylim(bottom=0)
-    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.xaxis.set_major_formatter(EngFormatter())
 
 

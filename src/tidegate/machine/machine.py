@@ -66,6 +66,7 @@ class Near:
     bytes: int = _constant(units.size)
     bandwidth: float = _constant(units.rate)
     flops: float = _constant(_flops)
+    latency: float = _constant(units.duration, default=0.0)  # the least a touch takes, however few its bytes
     launch_overhead: float = _constant(units.duration, default=0.0)
 
     @property
@@ -130,6 +131,10 @@ class Machine:
     def with_slots(self, slots: int) -> Machine:
         """The same machine with another number of slots; one slot is a plain sequential cache."""
         return dataclasses.replace(self, near=dataclasses.replace(self.near, sms=slots, blocks_per_sm=1))
+
+    def with_pipeline(self, pipelined: bool) -> Machine:
+        """The same machine, whose driver does or does not overlap eviction with migration."""
+        return dataclasses.replace(self, driver=dataclasses.replace(self.driver, pipelined=pipelined))
 
     def constants(self) -> dict[str, Any]:
         """Every constant, flat: part of what names a run."""

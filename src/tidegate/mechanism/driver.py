@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
+from tidegate.jit import jit
 from tidegate.mechanism.events import (
     ASK_ADVISE,
     ASK_EVICT,
@@ -36,7 +35,7 @@ from tidegate.mechanism.tree import want_subtrees
 OK, CUT, RAISED, NOT_RESIDENT = 0, 1, 2, 3
 
 
-@njit(cache=True)
+@jit
 def serve_faults(m: Any, k: Any, relay: Any) -> int:
     """Serve one batch: up to ``batch_faults`` raw faults, duplicates merged, sorted by address."""
     b = m.books[0]
@@ -72,7 +71,7 @@ def serve_faults(m: Any, k: Any, relay: Any) -> int:
     return OK if code == CUT else code
 
 
-@njit(cache=True)
+@jit
 def serve_region(m: Any, k: Any, relay: Any, region: int, first: int, last: int) -> int:
     """Serve the faulted pages ``m.batch_page[first:last]``, all of one region."""
     b = m.books[0]
@@ -95,7 +94,7 @@ def serve_region(m: Any, k: Any, relay: Any, region: int, first: int, last: int)
     return OK
 
 
-@njit(cache=True)
+@jit
 def serve_prefetches(m: Any, k: Any, relay: Any) -> int:
     """Carry out some of the prefetches that were asked for, region by region."""
     b = m.books[0]
@@ -125,7 +124,7 @@ def serve_prefetches(m: Any, k: Any, relay: Any) -> int:
     return OK
 
 
-@njit(cache=True)
+@jit
 def lacks_wanted(m: Any, k: Any, region: int) -> bool:
     """Is any wanted page of this region still to come?"""
     base = region * k.pages_per_region
@@ -135,7 +134,7 @@ def lacks_wanted(m: Any, k: Any, region: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@jit
 def make_room(m: Any, k: Any, relay: Any, region: int) -> int:
     """See to it that ``region`` has a frame, evicting if there is none. CUT: the victim was served in this turn."""
     b = m.books[0]
@@ -162,7 +161,7 @@ def make_room(m: Any, k: Any, relay: Any, region: int) -> int:
     return OK
 
 
-@njit(cache=True)
+@jit
 def evict(m: Any, k: Any, relay: Any, region: int) -> int:
     """Send a region far. Every near page is copied back; with ``dirty_only`` just those that were written."""
     b = m.books[0]
@@ -192,7 +191,7 @@ def evict(m: Any, k: Any, relay: Any, region: int) -> int:
     return OK
 
 
-@njit(cache=True)
+@jit
 def migrate(m: Any, k: Any, region: int) -> int:
     """Set the region's faulted and wanted pages moving; returns how many had not faulted."""
     b = m.books[0]
@@ -224,7 +223,7 @@ def migrate(m: Any, k: Any, region: int) -> int:
     return prefetched
 
 
-@njit(cache=True)
+@jit
 def tell(m: Any, k: Any, relay: Any, event: int, region: int) -> int:
     """Relay an event to every policy that wants it."""
     code = OK
@@ -237,7 +236,7 @@ def tell(m: Any, k: Any, relay: Any, event: int, region: int) -> int:
     return code
 
 
-@njit(cache=True)
+@jit
 def call(m: Any, k: Any, policy: Any, which: int, event: int, region: int) -> int:
     """Call one policy and carry out what it asks for."""
     b = m.books[0]
@@ -250,7 +249,7 @@ def call(m: Any, k: Any, policy: Any, which: int, event: int, region: int) -> in
     return OK
 
 
-@njit(cache=True)
+@jit
 def carry_out(m: Any, k: Any) -> None:
     """Do what policies asked for. Evictions are kept in the list for ``evict_asked``, which may call policies again."""
     b = m.books[0]
@@ -273,7 +272,7 @@ def carry_out(m: Any, k: Any) -> None:
     b.request_n = kept
 
 
-@njit(cache=True)
+@jit
 def evict_asked(m: Any, k: Any, relay: Any) -> int:
     """Evict what policies asked to be evicted, unless it is gone already or was served in this very turn."""
     b = m.books[0]
@@ -287,7 +286,7 @@ def evict_asked(m: Any, k: Any, relay: Any) -> int:
     return OK
 
 
-@njit(cache=True)
+@jit
 def want_range(m: Any, k: Any, first: int, count: int) -> None:
     """Mark pages as wanted and put their regions in line; what is near, coming or kept far is left alone."""
     b = m.books[0]
@@ -304,7 +303,7 @@ def want_range(m: Any, k: Any, first: int, count: int) -> None:
             b.prefetch_n += 1
 
 
-@njit(cache=True)
+@jit
 def begin_turn(m: Any, start: float) -> None:
     b = m.books[0]
     b.turn += 1
@@ -314,7 +313,7 @@ def begin_turn(m: Any, start: float) -> None:
     b.turn_handling = b.turn_in = b.turn_out = b.turn_policy = 0.0
 
 
-@njit(cache=True)
+@jit
 def end_turn(m: Any, k: Any) -> None:
     """Close the turn's bill: how long it takes, and of what."""
     b = m.books[0]
@@ -328,7 +327,7 @@ def end_turn(m: Any, k: Any) -> None:
     b.driver_free += spent
 
 
-@njit(cache=True)
+@jit
 def finish_turn(m: Any, k: Any, blocks: Any, per_byte: float) -> None:
     """The turn is over: pages arrive, slots that waited for them make their touch, and exposed time is accounted."""
     b = m.books[0]
@@ -356,7 +355,7 @@ def finish_turn(m: Any, k: Any, blocks: Any, per_byte: float) -> None:
     note(m)
 
 
-@njit(cache=True)
+@jit
 def wake(m: Any, k: Any, blocks: Any, slot: int, per_byte: float) -> None:
     """A stalled slot makes the touch it stalled on, before anything else can happen: so every turn makes progress."""
     b = m.books[0]
@@ -368,7 +367,7 @@ def wake(m: Any, k: Any, blocks: Any, slot: int, per_byte: float) -> None:
         m.last_reference[page] = blocks.reference[i]
         m.region_touches[page // k.pages_per_region] += 1
     b.touches += 1
-    spent = blocks.bytes[i] * per_byte
+    spent = max(k.latency, blocks.bytes[i] * per_byte)
     b.near_time += spent
     time = max(m.slot_time[slot], b.driver_free) + spent
     m.slot_time[slot] = time
@@ -379,7 +378,7 @@ def wake(m: Any, k: Any, blocks: Any, slot: int, per_byte: float) -> None:
         b.front = time
 
 
-@njit(cache=True)
+@jit
 def note(m: Any) -> None:
     """Add a row to the timeline; when it is full, every other row is dropped and rows come half as often."""
     b = m.books[0]
@@ -400,7 +399,7 @@ def note(m: Any) -> None:
     b.timeline_n += 1
 
 
-@njit(cache=True)
+@jit
 def begin_launch(m: Any, k: Any, relay: Any, blocks: Any, number: int) -> int:
     """Tell the policies of a launch and do at once what they ask for: the launch waits, as behind a stream's copies."""
     b = m.books[0]

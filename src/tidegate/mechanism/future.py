@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tidegate.jit import jit
 from tidegate.trace.trace import Trace
 
 NEVER = np.iinfo(np.int32).max
@@ -42,7 +42,7 @@ def foresee(trace: Trace, slots: int, progress: Callable[[int], None] = lambda t
     return Future(*_by_region(order, trace.regions))
 
 
-@njit(cache=True)
+@jit
 def _in_step(starts: Any, page: Any, lanes: int, ppr: int) -> Any:
     """The regions in the order of an ideal run: every lane makes one touch in turn, and takes the next block at the end."""
     out = np.empty(page.size, np.int32)
@@ -61,7 +61,7 @@ def _in_step(starts: Any, page: Any, lanes: int, ppr: int) -> Any:
     return out
 
 
-@njit(cache=True)
+@jit
 def _by_region(order: Any, regions: int) -> Any:
     """A counting sort: the places of each region's touches, in order, with NEVER behind each region's last."""
     first = np.zeros(regions + 1, np.int64)

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from tidegate.jit import jit
 from tidegate.mechanism.driver import OK, finish_turn, serve_faults, serve_prefetches
 from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, STALLED, Blocks
 from tidegate.mechanism.pages import NEAR, REMOTE
@@ -25,7 +25,7 @@ from tidegate.mechanism.pages import NEAR, REMOTE
 DONE, MORE, BREATHE, STRAY, TURN_OVER, WORK_WAITS = 10, 11, 12, 13, 14, 15
 
 
-@njit(cache=True)
+@jit
 def play(m: Any, k: Any, relay: Any, blocks: Any, slots: int, per_byte: float, remote: float, last: bool, budget: int) -> int:
     """Play blocks until the launch is done, blocks run out (unless these are its ``last``), or ``budget`` touches."""
     b = m.books[0]
@@ -46,7 +46,7 @@ def play(m: Any, k: Any, relay: Any, blocks: Any, slots: int, per_byte: float, r
             return code
 
 
-@njit(cache=True)
+@jit
 def rounds(m: Any, k: Any, blocks: Any, slots: int, per_byte: float, remote: float, last: bool, stop: int) -> int:
     """Move all slots on, round by round, until somebody else has to act; answers who."""
     b = m.books[0]
@@ -78,7 +78,7 @@ def rounds(m: Any, k: Any, blocks: Any, slots: int, per_byte: float, remote: flo
             return STRAY
 
 
-@njit(cache=True)
+@jit
 def hand_out(m: Any, blocks: Any, slots: int) -> bool:
     """Give the next blocks to idle slots, in the order of their numbers. False: there were not enough."""
     b = m.books[0]
@@ -111,6 +111,7 @@ def _make_sweep(tracking: bool) -> Any:
         last_touch, last_reference, region_touches = m.last_touch, m.last_reference, m.region_touches
         pages_per_region = np.uint32(k.pages_per_region)
         touches, near_time, front, running, idle = b.touches, b.near_time, b.front, b.running, b.idle
+        latency = k.latency
         stray = -1
         for slot in range(slots):
             time = times[slot]
@@ -123,7 +124,7 @@ def _make_sweep(tracking: bool) -> Any:
                 s = state[page]
                 if s & NEAR:  # the hit path
                     state[page] = s | marks[i]
-                    time += sizes[i] * per_byte
+                    time += max(latency, sizes[i] * per_byte)
                 elif s & REMOTE:
                     spent = k.remote_latency + sizes[i] * remote
                     time += spent
@@ -156,11 +157,11 @@ def _make_sweep(tracking: bool) -> Any:
     return sweep
 
 
-sweep = njit(cache=True)(_make_sweep(tracking=False))
-sweep_tracking = njit(cache=True)(_make_sweep(tracking=True))
+sweep = jit(_make_sweep(tracking=False))
+sweep_tracking = jit(_make_sweep(tracking=True))
 
 
-@njit(cache=True)
+@jit
 def stall(m: Any, slot: int, page: int) -> None:
     """The slot waits for this page; the others run on."""
     b = m.books[0]
@@ -171,7 +172,7 @@ def stall(m: Any, slot: int, page: int) -> None:
     b.stalls += 1
 
 
-@njit(cache=True)
+@jit
 def join(m: Any, old: Any, new: Any, slots: int) -> Any:
     """The unfinished blocks of ``old``, then all of ``new``; slots go on where they were."""
     b = m.books[0]

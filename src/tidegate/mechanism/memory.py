@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.experimental import structref
 from numpy.typing import NDArray
 
+from tidegate.jit import jit
 from tidegate.machine.machine import Machine
 from tidegate.mechanism.events import EVENT_BITS, NO_TREE, REQUEST_ROWS
 from tidegate.mechanism.pages import CPU_MAPPED, DIRTY, TOUCHED
@@ -70,6 +71,7 @@ class Rules(NamedTuple):
     in_per_page: float
     out_per_page: float
     both_per_page: float
+    latency: float
     remote_latency: float
     decision: float
     pipelined: bool
@@ -125,7 +127,7 @@ class MemoryReference(structref.StructRefProxy):
 structref.define_proxy(MemoryReference, MemoryType, list(Memory._fields))
 
 
-@njit(cache=True)
+@jit
 def refer(m: Any) -> Any:
     """One reference to all of these arrays."""
     return MemoryReference(
@@ -162,6 +164,7 @@ def make_rules(machine: Machine, trace: Trace, frames: int, dirty_only: bool, tr
         in_per_page=page / link.inward,
         out_per_page=page / link.outward,
         both_per_page=page / link.both,
+        latency=machine.near.latency,
         remote_latency=link.remote_latency,
         decision=decision,
         pipelined=driver.pipelined,

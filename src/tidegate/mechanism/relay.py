@@ -18,7 +18,17 @@ import numpy as np
 from numba import int64, types
 from numpy.typing import NDArray
 
-from tidegate.mechanism.events import EVENT_BITS, EVENT_NAMES, EVICTION, FAILED, FAULT, LAUNCH, NOTIFICATION, PREFETCH, VICTIM
+from tidegate.mechanism.events import (
+    EVENT_BITS,
+    EVENT_NAMES,
+    EVICTION,
+    FAILED,
+    FAULT,
+    LAUNCH,
+    NOTIFICATION,
+    PREFETCH,
+    VICTIM,
+)
 from tidegate.mechanism.future import Future
 from tidegate.mechanism.header import make_header
 from tidegate.mechanism.memory import Memory

@@ -18,7 +18,7 @@ from tidegate.mechanism.driver import NOT_RESIDENT, OK, RAISED, begin_launch, ca
 from tidegate.mechanism.events import EVENT_NAMES, VICTIM
 from tidegate.mechanism.future import Future, foresee
 from tidegate.mechanism.gpu import BREATHE, DONE, MORE, STRAY, join, play
-from tidegate.mechanism.memory import IDLE, Blocks, Memory, make_blocks, make_memory, make_rules, refer
+from tidegate.mechanism.memory import IDLE, Memory, make_blocks, make_memory, make_rules, refer
 from tidegate.mechanism.pages import COMING, NEAR
 from tidegate.mechanism.relay import Caller, CompiledCaller, Relay
 from tidegate.mechanism.view import SimulatedMemory
@@ -103,7 +103,7 @@ class Simulation:
         self.memory.slot_time[:slots] = b["front"]
         self.memory.slot_status[:slots] = IDLE
         b["idle"], b["next_block"] = slots, 0
-        record = LaunchRecord(launch.name, b["front"], 0.0, b["touches"], b["faults"], b["evictions"])
+        record = LaunchRecord(launch.name, float(b["front"]), 0.0, *(int(b[c]) for c in ("touches", "faults", "evictions")))
         for segment, last in _with_last(launch.segments):
             _check_segment(segment, self.trace)
             blocks = join(self._m, blocks, make_blocks(segment), slots)
@@ -115,8 +115,8 @@ class Simulation:
             if code not in (DONE, MORE):
                 self._check(code)
         record.end = float(b["front"])
-        record.touches, record.faults = int(b["touches"]) - record.touches, int(b["faults"]) - record.faults
-        record.evictions = int(b["evictions"]) - record.evictions
+        for counter in ("touches", "faults", "evictions"):
+            setattr(record, counter, int(b[counter]) - getattr(record, counter))
         self.launches.append(record)
 
     def _check(self, code: int) -> None:

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
+from tidegate.jit import jit
 from tidegate.mechanism.pages import COMING, FAULTED, NEAR, REMOTE, WANTED
 
 
-@njit(cache=True)
+@jit
 def want_subtrees(m: Any, k: Any, region: int, first: int, last: int) -> None:
     """Mark as WANTED what the tree rule prefetches for the faulted pages ``m.batch_page[first:last]``."""
     base = region * k.pages_per_region

@@ -10,6 +10,19 @@ from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.policies.sees import Everything, Faults, Samples, Sees, TouchBits
 
 __all__ = [
-    "EvictionPolicy", "Everything", "Faults", "MemoryView", "Order", "PlacementPolicy", "Policy", "PrefetchPolicy",
-    "Samples", "Sees", "TouchBits", "eviction", "first", "placement", "prefetch",
+    "Everything",
+    "EvictionPolicy",
+    "Faults",
+    "MemoryView",
+    "Order",
+    "PlacementPolicy",
+    "Policy",
+    "PrefetchPolicy",
+    "Samples",
+    "Sees",
+    "TouchBits",
+    "eviction",
+    "first",
+    "placement",
+    "prefetch",
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 """Compiled twins: the same decisions as a Python policy, for runs with millions of events.
 
-A twin is a C function ``int64 (own, event)`` made with ``@twin``. Its arrays are found through ``own`` (see
+A twin is a C function ``int64 (own, event)`` made with ``@jit_policy``. Its arrays are found through ``own`` (see
 mechanism/header.py); events are those of mechanism/events.py. The Python class stays the policy: it is what people
 read, what runs on live memory and what tests hold the twin against, decision by decision.
 
@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import carray, cfunc, int64, njit, types
+from numba import carray, types
 from numba.extending import intrinsic
 
+from tidegate.jit import jit
 from tidegate.mechanism.header import OWN, PINNED, REGIONS, TURN
-
-twin = cfunc(int64(int64, int64), cache=True)
 
 
 class Twin:
@@ -41,19 +40,19 @@ def _pointer(context: Any, address: Any, kind: Any) -> Any:
     return signature, codegen
 
 
-@njit
+@jit
 def words_at(address: int, size: int) -> Any:
     """``size`` int64 words at an address."""
     return carray(_pointer(address, types.int64), size)
 
 
-@njit
+@jit
 def halves_at(address: int, size: int) -> Any:
     """``size`` int32 words at an address."""
     return carray(_pointer(address, types.int32), size)
 
 
-@njit
+@jit
 def is_pinned(own: int, region: int) -> bool:
     """Was this region served in the driver's current turn?"""
     h = words_at(own, OWN)
@@ -69,14 +68,14 @@ def list_words(regions: int) -> int:
     return 2 * (regions + 1)
 
 
-@njit
+@jit
 def links(own: int) -> Any:
     """The list's links: row 0 next, row 1 previous."""
     n = words_at(own, OWN)[REGIONS] + 1
     return words_at(own + 8 * OWN, 2 * n).reshape(2, n)
 
 
-@njit
+@jit
 def remove(order: Any, region: int) -> None:
     """Take a region out of the list if it is there."""
     after, before = order[0, region], order[1, region]
@@ -85,7 +84,7 @@ def remove(order: Any, region: int) -> None:
         order[0, region] = 0
 
 
-@njit
+@jit
 def append(order: Any, region: int) -> None:
     """Put a region that is not in the list at its tail."""
     end = order.shape[1] - 1
@@ -94,12 +93,12 @@ def append(order: Any, region: int) -> None:
     order[0, region], order[1, end] = end + 1, region + 1
 
 
-@njit
+@jit
 def contains(order: Any, region: int) -> bool:
     return order[0, region] != 0
 
 
-@njit
+@jit
 def head(order: Any) -> int:
     """The first region; -1 if there is none."""
     end = order.shape[1] - 1
@@ -107,7 +106,7 @@ def head(order: Any) -> int:
     return -1 if first == end else first
 
 
-@njit
+@jit
 def tail(order: Any) -> int:
     """The last region; -1 if there is none."""
     end = order.shape[1] - 1
@@ -115,7 +114,7 @@ def tail(order: Any) -> int:
     return -1 if last == end else last
 
 
-@njit
+@jit
 def before(order: Any, region: int) -> int:
     """The region before this one; -1 if it is the first."""
     end = order.shape[1] - 1

@@ -14,11 +14,11 @@ SEGMENT_TOUCHES = 1 << 20  # a segment of about this many touches keeps memory s
 
 
 def blocks_of(
-    length: int, page: ArrayLike, write: ArrayLike = 0, bytes: ArrayLike = 65536, reference: ArrayLike = 0
+    length: int, page: ArrayLike, *, bytes: ArrayLike, write: ArrayLike = 0, reference: ArrayLike = 0
 ) -> Segment:
     """A segment whose blocks have ``length`` touches each (the last may be shorter).
 
-    >>> blocks_of(2, page=[0, 1, 2, 3, 4]).starts
+    >>> blocks_of(2, [0, 1, 2, 3, 4], bytes=4096).starts
     array([0, 2, 4, 5])
     """
     pages = np.asarray(page, dtype=np.int32)
@@ -43,7 +43,7 @@ class SegmentBuilder:
         self._touches = 0
 
     def block(
-        self, page: ArrayLike, write: ArrayLike = 0, bytes: ArrayLike = 65536, reference: ArrayLike = 0
+        self, page: ArrayLike, *, bytes: ArrayLike, write: ArrayLike = 0, reference: ArrayLike = 0
     ) -> None:
         """Add one block."""
         pages = np.asarray(page, dtype=np.int32)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tidegate.jit import jit
 from tidegate.mechanism.geometry import Geometry
 from tidegate.trace.build import SEGMENT_TOUCHES, blocks_of
 from tidegate.trace.trace import Object, Segment
@@ -50,7 +50,7 @@ class Zipf:
         return _draw(random.random(touches), self._keep, self._other)
 
 
-@njit(cache=True)
+@jit
 def _alias_table(weights: Any) -> Any:
     """Walker's table by Vose's method (IEEE Trans. Software Eng. 17(9), 1991). The mean of ``weights`` is 1.
 
@@ -82,7 +82,7 @@ def _alias_table(weights: Any) -> Any:
     return keep, other
 
 
-@njit(cache=True)
+@jit
 def _draw(random: Any, keep: Any, other: Any) -> Any:
     pages = np.empty(len(random), np.int32)
     for i in range(len(random)):

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from math import isqrt
 from typing import Any
 
-from numba import njit
 from numpy.typing import NDArray
 
 from tidegate import units
+from tidegate.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance, Segment
 from tidegate.workloads.wave import Columns, Matrix, deal, panel, stretch, waves
@@ -76,7 +76,7 @@ class MatMul(Workload):
         yield from waves(-(-tiles * tiles // wave), most, fill)
 
 
-@njit(cache=True)
+@jit
 def _extent(number: int, wave: int, n: int) -> Any:
     """Where wave ``number`` lies: its first and its last tile, each as row and column of tiles."""
     tiles = (n + TILE - 1) // TILE
@@ -84,7 +84,7 @@ def _extent(number: int, wave: int, n: int) -> Any:
     return first // tiles, first % tiles, last // tiles, last % tiles
 
 
-@njit(cache=True)
+@jit
 def _columns(extent: Any, n: int) -> Any:
     """The columns a wave lies in, as two stretches in rising order; the second may be empty."""
     top, left, bottom, right = extent
@@ -96,7 +96,7 @@ def _columns(extent: Any, n: int) -> Any:
     return 0, n, n, n
 
 
-@njit(cache=True)
+@jit
 def _bytes_touched(n: int, wave: int) -> Any:
     """Bytes that all waves use together, as a float: the sum of the trace's bytes."""
     tiles = (n + TILE - 1) // TILE
@@ -109,7 +109,7 @@ def _bytes_touched(n: int, wave: int) -> Any:
     return total
 
 
-@njit(cache=True)
+@jit
 def _fill(
     columns: Any, needs: Any, number: int, enough: int, n: int, wave: int, lanes: int, a: Any, b: Any, c: Any
 ) -> Any:
@@ -126,7 +126,7 @@ def _fill(
     return number, block, touch
 
 
-@njit(cache=True)
+@jit
 def _need_b(needs: Any, end: int, b: Any, n: int, columns: Any) -> Any:
     """All rows of B, 32 in a step, in the wave's columns."""
     own = end
@@ -138,7 +138,7 @@ def _need_b(needs: Any, end: int, b: Any, n: int, columns: Any) -> Any:
     return end
 
 
-@njit(cache=True)
+@jit
 def _need_c(needs: Any, end: int, c: Any, n: int, extent: Any) -> Any:
     """The wave's tiles of C, written after the last step of k."""
     own = end

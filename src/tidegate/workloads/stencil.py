@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from math import isqrt
 from typing import Any
 
-from numba import njit
 from numpy.typing import NDArray
 
 from tidegate import units
+from tidegate.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Object, Provenance, Segment
 from tidegate.workloads.wave import Columns, Matrix, deal, panel, waves
@@ -67,7 +67,7 @@ class Stencil(Workload):
         yield from waves(-(-n // TILE_Y), most, fill)
 
 
-@njit(cache=True)
+@jit
 def _fill(
     columns: Any, needs: Any, band: int, enough: int, n: int, lanes: int, read: Any, written: Any
 ) -> Any:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tidegate.jit import jit
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.trace import Segment
 
@@ -72,7 +72,7 @@ def _room(touches: int) -> Columns:
     )
 
 
-@njit(cache=True)
+@jit
 def stretch(needs: Any, own: int, end: int, matrix: Any, low: int, high: int, step: int) -> Any:
     """Add the pages of bytes ``low`` to ``high`` of a matrix to the list; returns the list's new end.
 
@@ -91,7 +91,7 @@ def stretch(needs: Any, own: int, end: int, matrix: Any, low: int, high: int, st
     return end
 
 
-@njit(cache=True)
+@jit
 def panel(needs: Any, end: int, matrix: Any, row: int, stop_row: int, width: int) -> Any:
     """Add the pages of whole rows, swept from left to right, ``width`` bytes a step; returns the new end.
 
@@ -110,7 +110,7 @@ def panel(needs: Any, end: int, matrix: Any, row: int, stop_row: int, width: int
     return end
 
 
-@njit(cache=True)
+@jit
 def _need(needs: Any, end: int, matrix: Any, number: int, used: int, step: int) -> Any:
     needs[end].page = matrix.first_page + number
     needs[end].bytes = used
@@ -120,7 +120,7 @@ def _need(needs: Any, end: int, matrix: Any, number: int, used: int, step: int) 
     return end + 1
 
 
-@njit(cache=True)
+@jit
 def deal(needs: Any, end: int, steps: int, lanes: int, columns: Any, block: int, touch: int) -> Any:
     """Deal a wave's list, sorted by step, over the lanes; returns how many blocks and touches there are now.
 

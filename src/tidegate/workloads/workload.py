@@ -12,7 +12,7 @@
 
         def launches(self, space):
             a = space["a"]
-            yield Launch("pass", [blocks_of(16, a.first_page + np.arange(a.pages))])
+            yield Launch("pass", [blocks_of(16, a.first_page + np.arange(a.pages), bytes=space.geometry.page)])
 
 A workload says how large its objects are; they are laid out for a geometry (that makes a Program, which is a
 Trace); then it streams its launches over the pages its objects were given.

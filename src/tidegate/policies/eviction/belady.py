@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from tidegate.jit import jit_policy
 from tidegate.mechanism.events import VICTIM
-from tidegate.mechanism.header import FUTURE_FIRST, FUTURE_SIZE, FUTURE_WHEN, OWN, REGION_TOUCHES, REGIONS, RESIDENT
-from tidegate.policies.compiled import Twin, halves_at, is_pinned, twin, words_at
+from tidegate.mechanism.header import (
+    FUTURE_FIRST,
+    FUTURE_SIZE,
+    FUTURE_WHEN,
+    OWN,
+    REGION_TOUCHES,
+    REGIONS,
+    RESIDENT,
+)
+from tidegate.policies.compiled import Twin, halves_at, is_pinned, words_at
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
 from tidegate.policies.sees import Everything
 
 
-@twin
+@jit_policy
 def _belady(own: int, event: int) -> int:
     if event != VICTIM:
         return 0

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from tidegate.jit import jit, jit_policy
 from tidegate.mechanism.events import EVENT_BITS, EVICTION, VICTIM
 from tidegate.mechanism.header import LAST_TOUCH, OWN, PAGES_PER_REGION, REGIONS, TOUCHES
-from tidegate.policies.compiled import Twin, append, contains, head, links, list_words, remove, twin, words_at
+from tidegate.policies.compiled import Twin, append, contains, head, links, list_words, remove, words_at
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
 from tidegate.policies.sees import Everything
 
 
-@njit
+@jit
 def _last_touch(own: int, region: int) -> int:
     h = words_at(own, OWN)
     pages = h[PAGES_PER_REGION]
     return words_at(h[LAST_TOUCH] + 8 * region * pages, pages).max()
 
 
-@twin
+@jit_policy
 def _clock(own: int, event: int) -> int:
     h = words_at(own, OWN)
     order = links(own)

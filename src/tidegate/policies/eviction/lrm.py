@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tidegate.jit import jit_policy
 from tidegate.mechanism.events import EVENT_BITS, EVICTION, VICTIM
-from tidegate.policies.compiled import Twin, append, head, links, list_words, remove, twin
+from tidegate.policies.compiled import Twin, append, head, links, list_words, remove
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
 
 
-@twin
+@jit_policy
 def _lrm(own: int, event: int) -> int:
     order = links(own)
     if event == VICTIM:

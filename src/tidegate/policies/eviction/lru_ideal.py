@@ -5,11 +5,10 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from numba import njit
-
+from tidegate.jit import jit, jit_policy
 from tidegate.mechanism.events import EVENT_BITS, EVICTION, VICTIM
 from tidegate.mechanism.header import LAST_TOUCH, OWN, PAGES_PER_REGION, REGIONS, TOUCHES
-from tidegate.policies.compiled import Twin, twin, words_at
+from tidegate.policies.compiled import Twin, words_at
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
 from tidegate.policies.sees import Everything
@@ -63,14 +62,14 @@ class LRUIdeal(EvictionPolicy):
 _SHIFT = 24
 
 
-@njit
+@jit
 def _parts(own: int) -> Any:
     h = words_at(own, OWN)
     n = h[REGIONS]
     return h, words_at(own + 8 * OWN, n), words_at(own + 8 * (OWN + n), 4 * n + 2)
 
 
-@njit
+@jit
 def _push(known: Any, heap: Any, region: int, when: int) -> None:
     known[region] = when + 1
     if heap[0] + 1 == heap.size:
@@ -81,7 +80,7 @@ def _push(known: Any, heap: Any, region: int, when: int) -> None:
     _sift_up(heap, (when + 1) << _SHIFT | region)
 
 
-@njit
+@jit
 def _sift_up(heap: Any, entry: int) -> None:
     heap[0] += 1
     i = heap[0]
@@ -91,7 +90,7 @@ def _sift_up(heap: Any, entry: int) -> None:
     heap[i] = entry
 
 
-@njit
+@jit
 def _pop(heap: Any) -> None:
     entry = heap[heap[0]]
     heap[0] -= 1
@@ -107,7 +106,7 @@ def _pop(heap: Any) -> None:
     heap[i] = entry
 
 
-@twin
+@jit_policy
 def _lru_ideal(own: int, event: int) -> int:
     h, known, heap = _parts(own)
     pages = h[PAGES_PER_REGION]

@@ -1,0 +1,7 @@
+"""Runs and grids of runs: what is asked, what happened, and where it is kept."""
+
+from tidegate.experiments.ask import Ask, run
+from tidegate.experiments.grid import run_grid
+from tidegate.experiments.run import Run
+
+__all__ = ["Ask", "Run", "run", "run_grid"]

@@ -1,0 +1,203 @@
+"""Ask: what a run is made from, as a person says it; and ``run``, which answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tidegate import units
+from tidegate.errors import TidegateError
+from tidegate.experiments import store
+from tidegate.experiments.run import Run, describe_run
+from tidegate.machine.machine import Machine, load_machine
+from tidegate.mechanism.geometry import Geometry
+from tidegate.mechanism.simulation import Simulation
+from tidegate.options import parse_spec
+from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
+from tidegate.policies.registries import eviction, placement, prefetch
+from tidegate.policies.systems import find_system
+from tidegate.registry import Registry, source_digest
+from tidegate.trace.file import TraceFile
+from tidegate.trace.trace import Trace
+from tidegate.workloads.workload import Workload, workloads
+
+OVERSUBSCRIBE = "50%"  # when nobody says otherwise: ObservUVM's level
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One run, asked for. Names are looked up when it is answered.
+
+    ``near``: capacity. ``oversubscribe``: how much larger than near memory the footprint is (50% makes near two
+    thirds of it). Give one of them or neither. ``slots``: override the machine's; 1 is a plain sequential cache.
+    """
+
+    workload: str | Workload | Trace
+    machine: str | Machine = "rtx3090-pcie4"
+    system: str = "uvm"
+    eviction: str | EvictionPolicy | None = None
+    prefetch: str | PrefetchPolicy | None = None
+    placement: str | PlacementPolicy | None = None
+    near: str | int | None = None
+    oversubscribe: str | float | None = None
+    bytes: str | int | None = None
+    geometry: str | Geometry | None = None
+    slots: int | None = None
+    dirty_only: bool = False
+    pipelined: bool | None = None
+    compiled: bool = True
+
+    def answer(self, cache: bool = True, progress: Callable[[int], None] = lambda touches: None) -> Run:
+        """Run it, or fetch it from the store."""
+        simulation = self.prepare()
+        inputs = _inputs(simulation)
+        key = store.key_of(inputs)
+        repeatable = "unrepeatable" not in str(inputs)
+        if cache and repeatable and (kept := store.load(key)) is not None:
+            return kept
+        simulation.run(progress)
+        done = describe_run(simulation, key, inputs, _facts(simulation), _notes(simulation))
+        if cache and repeatable:
+            store.keep(done)
+        return done
+
+    def prepare(self) -> Simulation:
+        """Look everything up and set the simulation up, without running it."""
+        machine = self._machine()
+        trace = self.trace()
+        system = find_system(self.system)
+        return Simulation(
+            trace,
+            machine,
+            self._frames(trace),
+            _policy(eviction, self.eviction or system.eviction),
+            _policy(prefetch, self.prefetch or system.prefetch),
+            _policy(placement, self.placement or system.placement),
+            dirty_only=self.dirty_only,
+            compiled=self.compiled,
+        )
+
+    def trace(self) -> Trace:
+        """The trace: from a workload laid out for the geometry, or from a trace file."""
+        if isinstance(self.workload, Trace):
+            return self._as_recorded(self.workload)
+        if isinstance(self.workload, str) and self.workload.endswith(".parquet"):
+            return self._as_recorded(TraceFile(self.workload))
+        given = self.workload
+        if isinstance(given, str):
+            name, options = parse_spec(given)
+            cls = workloads.find(name)
+            if self.bytes is not None:
+                if "bytes" in options:
+                    raise TidegateError(f"'{given}' gives bytes, and so does --bytes; give it once")
+                options["bytes"] = self.bytes
+            given = cls(**options)
+        elif self.bytes is not None:
+            raise TidegateError("bytes can be given with a workload's name only; this workload is made already")
+        return given.trace(self._geometry())
+
+    def _as_recorded(self, trace: Trace) -> Trace:
+        if self.bytes is not None or self.geometry is not None:
+            raise TidegateError(f"trace {trace.name} has its size and geometry already; leave out bytes and geometry")
+        return trace
+
+    def _geometry(self) -> Geometry:
+        if isinstance(self.geometry, Geometry):
+            return self.geometry
+        return Geometry.parse(self.geometry) if self.geometry else self._machine().geometry
+
+    def _machine(self) -> Machine:
+        machine = load_machine(self.machine)
+        if self.slots is not None:
+            if self.slots < 1:
+                raise TidegateError(f"slots={self.slots} cannot run anything; expected at least 1")
+            machine = machine.with_slots(self.slots)
+        return machine if self.pipelined is None else machine.with_pipeline(self.pipelined)
+
+    def _frames(self, trace: Trace) -> int:
+        if self.near is not None and self.oversubscribe is not None:
+            raise TidegateError("near and oversubscribe were both given; they say the same thing, give one")
+        if self.near is not None:
+            near = units.size(self.near)
+        else:
+            level = units.fraction(OVERSUBSCRIBE if self.oversubscribe is None else self.oversubscribe)
+            if level < 0:
+                raise TidegateError(f"oversubscribe={self.oversubscribe} is negative; 0% means that everything just fits")
+            near = int(trace.footprint / (1 + level))
+        if near < trace.geometry.region:
+            raise TidegateError(
+                f"near memory of {units.show_size(near)} cannot hold one region of {units.show_size(trace.geometry.region)}; "
+                f"give it more, or the workload more bytes"
+            )
+        return near // trace.geometry.region
+
+
+def run(workload: str | Workload | Trace | Path, *, cache: bool = True, **asked: Any) -> Run:
+    """Run a workload under a policy and say what happened. Keywords are those of ``Ask``.
+
+    >>> import tidegate
+    >>> r = tidegate.run("cyclic(bytes=96MiB, passes=4)", near="64MiB", eviction="mru", prefetch="region")
+    >>> r.counts["evictions"] < 4 * 48
+    True
+    """
+    return Ask(str(workload) if isinstance(workload, Path) else workload, **asked).answer(cache)
+
+
+def _policy(registry: Registry[Any], given: Any) -> Any:
+    return registry.make(given) if isinstance(given, str) else given
+
+
+def _inputs(s: Simulation) -> dict[str, Any]:
+    """Everything that can change the outcome."""
+    return {
+        "trace": s.trace.identity(),
+        "machine": s.machine.constants(),
+        "frames": s.frames,
+        "dirty_only": s.dirty_only,
+        "policies": [_policy_inputs(p) for p in (s.eviction, s.prefetch, s.placement)],
+    }
+
+
+def _policy_inputs(policy: Policy) -> list[Any]:
+    return [type(policy).__qualname__, policy.settings(), source_digest(type(policy))]
+
+
+def _facts(s: Simulation) -> dict[str, Any]:
+    return {
+        "workload": s.trace.name,
+        "provenance": s.trace.provenance.value,
+        "machine": s.machine.name,
+        "eviction": spell(s.eviction),
+        "prefetch": spell(s.prefetch),
+        "placement": spell(s.placement),
+        "near_bytes": s.frames * s.trace.geometry.region,
+        "footprint_bytes": s.trace.footprint,
+        "page_bytes": s.trace.geometry.page,
+        "geometry": str(s.trace.geometry),
+        "slots": s.machine.near.slots,
+    }
+
+
+def spell(policy: Policy) -> str:
+    """A policy as people write it, with the options that differ from their defaults.
+
+    >>> from tidegate.policies import prefetch
+    >>> spell(prefetch.make("tree(threshold=75)"))
+    'tree(threshold=75)'
+    """
+    changed = [f"{k}={v}" for k, v in policy.settings().items() if v != type(policy).options()[k].default]
+    name = policy.name or type(policy).__name__
+    return f"{name}({', '.join(changed)})" if changed else name
+
+
+def _notes(s: Simulation) -> list[str]:
+    """What a reader of the figures should know."""
+    notes = []
+    for policy in (s.eviction, s.prefetch, s.placement):
+        if policy.sees.level not in s.machine.offers:
+            notes.append(
+                f"{spell(policy)} sees {policy.sees.level}; the hardware of {s.machine.name} shows {', '.join(s.machine.offers)}"
+            )
+    return notes

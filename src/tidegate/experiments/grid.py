@@ -1,0 +1,58 @@
+"""Grids: many runs, on any ``concurrent.futures`` executor, answered in the order in which they were asked for."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+
+from tidegate.experiments.ask import Ask
+from tidegate.experiments.run import Run
+
+SERIAL_BELOW = 8  # starting a worker process takes longer than a few runs
+
+
+def run_grid(
+    asks: Iterable[Ask],
+    *,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    cache: bool = True,
+    progress: Callable[[Ask], None] = lambda ask: None,
+) -> list[Run]:
+    """Answer every ask. The runs are the same, bit for bit, on any number of workers.
+
+    ``workers``: processes; by default one per core, or none for a small grid. ``executor``: one of your own, such
+    as a Dask cluster's, in place of processes here.
+    """
+    asked = list(asks)
+    if executor is not None:
+        return _on(executor, asked, cache, progress)
+    if workers is None:
+        workers = (os.cpu_count() or 1) if len(asked) >= SERIAL_BELOW else 1
+    if workers == 1:
+        runs = []
+        for ask in asked:
+            runs.append(ask.answer(cache))
+            progress(ask)
+        return runs
+    # spawned, not forked: polars and Numba have threads, and a fork copies their locks
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return _on(pool, asked, cache, progress)
+
+
+def _on(executor: Executor, asked: list[Ask], cache: bool, progress: Callable[[Ask], None]) -> list[Run]:
+    futures = {executor.submit(_answer, ask, cache): ask for ask in asked}
+    try:
+        for future in as_completed(futures):
+            future.result()
+            progress(futures[future])
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        raise
+    return [future.result() for future in futures]
+
+
+def _answer(ask: Ask, cache: bool) -> Run:
+    return ask.answer(cache)

@@ -1,0 +1,83 @@
+"""Compiling with Numba, cached by the whole package's source.
+
+Numba's own cache notices changes of a function's file, but not of functions it calls in other files: after an edit in
+``driver.py`` the loop in ``gpu.py`` would still run the old driver. Here every state of the source has a
+folder of its own, so what runs is always what is written. It also works where the package cannot be written to.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba import int64
+
+_KEPT = 3  # states of the source whose compiled code is kept
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """Compile with ``numba.njit`` and keep the result."""
+    with _own_cache():
+        return numba.njit(cache=True)(function)
+
+
+class jit_policy:  # noqa: N801 - a decorator
+    """Compile to the C function ``int64 (own, event)`` that a policy's twin is, when it is first used, and keep it."""
+
+    def __init__(self, function: Callable[[int, int], int]):
+        self._function = function
+
+    @functools.cached_property
+    def address(self) -> int:
+        """Where the compiled function is."""
+        with _own_cache():
+            self._compiled = numba.cfunc(int64(int64, int64), cache=True)(self._function)
+        return int(self._compiled.address)
+
+
+def cache_folder() -> Path:
+    """Where runs and compiled code are kept: ``$TIDEGATE_CACHE``, or ``tidegate`` in the user's cache folder."""
+    if given := os.environ.get("TIDEGATE_CACHE"):
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidegate"
+
+
+@functools.cache
+def code_digest() -> str:
+    """A hash of this package's source."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+@contextmanager
+def _own_cache() -> Iterator[None]:
+    """Numba looks up its cache folder when a function is decorated; others' functions keep theirs."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = _compiled_folder()
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+@functools.cache
+def _compiled_folder() -> str:
+    folder = cache_folder() / "compiled" / code_digest()
+    with suppress(OSError):
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            others = sorted(folder.parent.iterdir(), key=lambda f: f.stat().st_mtime, reverse=True)
+            for old in others[_KEPT:]:
+                shutil.rmtree(old, ignore_errors=True)
+        if os.access(folder, os.W_OK):
+            return str(folder)
+    return ""  # nowhere to keep anything: Numba falls back on its own places
