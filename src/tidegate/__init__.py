@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from tidegate.errors import PolicyError as PolicyError
     from tidegate.errors import TidegateError as TidegateError
     from tidegate.experiments import Ask as Ask
+    from tidegate.experiments import Comparison as Comparison
     from tidegate.experiments import Run as Run
+    from tidegate.experiments import compare as compare
     from tidegate.experiments import run as run
     from tidegate.experiments import run_grid as run_grid
     from tidegate.machine import Machine as Machine
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 _HOME = {
     "tidegate.analysis": ("analyze",),
     "tidegate.errors": ("PolicyError", "TidegateError"),
-    "tidegate.experiments": ("Ask", "Run", "run", "run_grid"),
+    "tidegate.experiments": ("Ask", "Comparison", "Run", "compare", "run", "run_grid"),
     "tidegate.machine": ("Machine", "load_machine"),
     "tidegate.mechanism.geometry": ("Geometry",),
     "tidegate.options": ("Option",),

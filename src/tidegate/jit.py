@@ -28,7 +28,13 @@ def jit(function: Callable[..., Any]) -> Any:
         return numba.njit(cache=True)(function)
 
 
-class jit_policy:  # noqa: N801 - a decorator
+def jit_inline(function: Callable[..., Any]) -> Any:
+    """Compile into every caller, for a few lines in the middle of a hot loop."""
+    with _own_cache():
+        return numba.njit(cache=True, inline="always")(function)
+
+
+class jit_policy:
     """Compile to the C function ``int64 (own, event)`` that a policy's twin is, when it is first used, and keep it."""
 
     def __init__(self, function: Callable[[int, int], int]):

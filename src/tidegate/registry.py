@@ -73,7 +73,9 @@ class Registry(Generic[T]):
             except TidegateError:
                 raise
             except Exception as error:
-                raise TidegateError(f"{self.family} '{point.name}' of package {point.value} cannot be loaded: {error}") from error
+                raise TidegateError(
+                    f"{self.family} '{point.name}' of package {point.value} cannot be loaded: {error}"
+                ) from error
 
     def _from_file(self, name: str) -> type[T]:
         file, _, wanted = name.rpartition(":") if ".py:" in name else (name, "", "")
@@ -112,7 +114,8 @@ def _load_file(path: Path) -> Any:
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

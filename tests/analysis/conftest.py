@@ -19,9 +19,7 @@ class Small(Trace):
     provenance = Provenance.ASSUMED
     geometry = Geometry()
 
-    def __init__(
-        self, pages: Sequence[int] | NDArray[Any], cuts: Sequence[int] = (), room: int | None = None
-    ):
+    def __init__(self, pages: Sequence[int] | NDArray[Any], cuts: Sequence[int] = (), room: int | None = None):
         self.name = "small"
         self._parts = np.split(np.asarray(pages, np.int32), np.cumsum(np.asarray(cuts, int)))
         self.objects = lay_out({"a": (room or max(pages, default=0) + 1) * self.geometry.page}, self.geometry)

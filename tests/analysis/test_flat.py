@@ -7,8 +7,17 @@ from hypothesis import strategies as st
 
 from tidegate.analysis import belady_misses, clock_misses, fifo_misses, lru_misses
 
-ids_and_capacity = (st.lists(st.integers(0, 12), max_size=150), st.integers(1, 15))
 ALL = [lru_misses, fifo_misses, clock_misses, belady_misses]
+
+
+def drawn(seed, touches, ids):
+    """Long sequences, which hypothesis by itself rarely tries."""
+    return np.random.default_rng(seed).integers(0, ids, touches).tolist()
+
+
+short = st.lists(st.integers(0, 12), max_size=20)
+long = st.builds(drawn, st.integers(0, 999), st.integers(50, 300), st.integers(2, 40))
+ids_and_capacity = (short | long, st.integers(1, 30))
 
 
 def naive_lru(ids, capacity):
@@ -82,9 +91,7 @@ def test_a_loop_larger_than_memory_always_misses(misses_of, capacity):
     assert misses_of(np.tile(np.arange(100), 7), capacity) == 700
 
 
-@pytest.mark.parametrize(
-    ("n", "capacity", "loops"), [(10, 4, 1), (10, 4, 30), (100, 99, 50), (1000, 2, 9), (3, 1, 8)]
-)
+@pytest.mark.parametrize(("n", "capacity", "loops"), [(10, 4, 1), (10, 4, 30), (100, 99, 50), (1000, 2, 9), (3, 1, 8)])
 def test_belady_on_a_loop_keeps_all_frames_but_one(n, capacity, loops):
     # After the first loop, of every N - 1 touches in a row C - 1 hit: one frame takes the misses.
     touches = n * loops

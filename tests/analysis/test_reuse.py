@@ -43,9 +43,7 @@ def test_distances_are_those_of_a_stack_when_marks_are_moved_together():
 
 @pytest.mark.parametrize("bound", [1, 2, 64, 65, 1023, 1024, 5000, 70_000])
 def test_a_loop_has_one_distance(bound):
-    loops = max(
-        3, 6 * FEWEST_SLOTS // bound
-    )  # the slots are used up more than once, and the tree has up to 3 levels
+    loops = max(3, 6 * FEWEST_SLOTS // bound)  # the slots are used up more than once, and the tree has up to 3 levels
     reuse = distances_of(np.tile(np.arange(bound), loops), bound)
     assert reuse.cold == bound
     assert reuse.counts[bound - 1] == reuse.counts.sum() == (loops - 1) * bound

@@ -33,9 +33,7 @@ class Read:
 
     def blocks(self) -> list[list[tuple[int, int, int, int]]]:
         """Each block as a list of (page, write, bytes, reference)."""
-        rows = list(
-            zip(*(c.tolist() for c in (self.page, self.write, self.bytes, self.reference)), strict=True)
-        )
+        rows = list(zip(*(c.tolist() for c in (self.page, self.write, self.bytes, self.reference)), strict=True))
         return [rows[a:b] for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)]
 
 
@@ -52,9 +50,7 @@ def _launches(trace: Trace) -> Iterator[Read]:
             assert s.starts[-1] == s.touches
             assert (np.diff(s.starts) > 0).all(), "an empty block"
             starts.append(starts[-1][-1] + s.starts[1:])
-        columns = [
-            np.concatenate([getattr(s, c) for s in segments]) for c in ("page", "write", "bytes", "reference")
-        ]
+        columns = [np.concatenate([getattr(s, c) for s in segments]) for c in ("page", "write", "bytes", "reference")]
         yield Read(launch.name, launch.width, launch.intensity, np.concatenate(starts), *columns)
 
 

@@ -14,9 +14,7 @@ from tidegate.workloads import Workload, workloads
 from workloads.reading import SMALL, read
 
 NAMES = workloads.names()
-geometries = st.builds(
-    lambda page, ratio: Geometry(1 << page, 1 << page + ratio), st.integers(8, 16), st.integers(0, 6)
-)
+geometries = st.builds(lambda page, ratio: Geometry(1 << page, 1 << page + ratio), st.integers(8, 16), st.integers(0, 6))
 
 
 def small(name: str, size: int) -> Workload:

@@ -66,9 +66,7 @@ def test_each_wave_uses_what_the_kernel_does(n: int, wave: int, page: int) -> No
     lanes=st.integers(1, 20),
     page=st.integers(4, 13).map((1).__lshift__),
 )
-@example(
-    n=160, wave=3, lanes=2, page=128
-)  # waves that end one row of tiles and begin the next, with a gap between
+@example(n=160, wave=3, lanes=2, page=128)  # waves that end one row of tiles and begin the next, with a gap between
 @example(n=161, wave=2, lanes=16, page=64)
 def test_any_size_wave_and_page(n: int, wave: int, lanes: int, page: int) -> None:
     check_waves(n, wave, lanes, page)

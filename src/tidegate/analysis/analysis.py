@@ -14,7 +14,6 @@ from tidegate.analysis.histogram import histogram
 from tidegate.analysis.reuse import ReuseDistances
 from tidegate.analysis.sequence import Sequence, Unit, empty
 from tidegate.analysis.shards import Shards
-from tidegate.errors import TidegateError
 from tidegate.trace import Trace
 
 
@@ -39,14 +38,12 @@ class Analysis:
     footprint: pl.DataFrame
 
     def plot(self, path: str | Path) -> Path:
-        """Draw the curve, the histogram and the footprint side by side; the suffix says the format."""
+        """Draw the curve, the histogram and the footprint side by side; the suffix says the format (png, svg, html)."""
         # here, because matplotlib takes a while to load and only figures need it
         from tidegate.analysis.plot import figure
+        from tidegate.figures import save_figure
 
-        try:
-            figure(self).savefig(path, dpi=150)
-        except (OSError, ValueError) as error:
-            raise TidegateError(f"cannot write {path}: {error}") from error
+        save_figure(figure(self), Path(path), title=f"{self.name}: what it asks of memory")
         return Path(path)
 
 

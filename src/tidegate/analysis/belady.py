@@ -14,11 +14,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from tidegate.analysis.bits import highest
 from tidegate.analysis.sequence import Ids, checked, collapse
+from tidegate.jit import jit, jit_inline
 
 _ONE, _SIX, _LOW = np.uint64(1), np.uint64(6), np.uint64(63)
 
@@ -49,7 +49,7 @@ def misses_of(uses: Ids, capacity: int) -> int:
     return int(_misses(uses, capacity, bits, np.array(starts, np.uint64)))
 
 
-@njit(cache=True)
+@jit
 def _next_uses(ids: Any, seen: Any) -> None:
     for i in range(len(ids) - 1, -1, -1):
         id = np.uint64(ids[i])
@@ -57,7 +57,7 @@ def _next_uses(ids: Any, seen: Any) -> None:
         seen[id] = i
 
 
-@njit(cache=True)
+@jit
 def _misses(uses: Any, capacity: int, bits: NDArray[Any], starts: NDArray[Any]) -> int:
     """``starts[level]`` is where a level's words begin in ``bits``; level 0 has a bit per touch.
 
@@ -81,7 +81,7 @@ def _misses(uses: Any, capacity: int, bits: NDArray[Any], starts: NDArray[Any]) 
     return misses
 
 
-@njit(cache=True, inline="always")
+@jit_inline
 def _add(time: Any, bits: Any, starts: Any) -> None:
     for level in range(len(starts)):
         word = starts[level] + (time >> _SIX)
@@ -92,7 +92,7 @@ def _add(time: Any, bits: Any, starts: Any) -> None:
         time >>= _SIX
 
 
-@njit(cache=True, inline="always")
+@jit_inline
 def _drop_greatest(bits: Any, starts: Any) -> None:
     time = np.uint64(0)
     for level in range(len(starts) - 1, -1, -1):

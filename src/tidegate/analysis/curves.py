@@ -49,9 +49,7 @@ class MissRatioCurve:
         return np.append(self.touches, self.misses)[step]
 
 
-def lru_curve(
-    trace: Trace, unit: Unit = "region", progress: Callable[[int], None] = lambda touches: None
-) -> MissRatioCurve:
+def lru_curve(trace: Trace, unit: Unit = "region", progress: Callable[[int], None] = lambda touches: None) -> MissRatioCurve:
     """The exact LRU curve, in one pass (Mattson et al., 1970)."""
     sequence = Sequence(trace, unit)
     reuse = ReuseDistances(sequence.bound)
@@ -86,9 +84,7 @@ def belady_curve(
     sequence = Sequence(trace, unit)
     ids, touches = sequence.collapsed(progress)
     if len(ids) > MOST_TOUCHES:
-        raise TidegateError(
-            f"trace {trace.name} is too long for Belady: {len(ids)} touches, at most {MOST_TOUCHES}"
-        )
+        raise TidegateError(f"trace {trace.name} is too long for Belady: {len(ids)} touches, at most {MOST_TOUCHES}")
     uses = next_uses(ids, sequence.bound)
     misses = np.array([misses_of(uses, int(c)) for c in wanted], np.int64)
     return MissRatioCurve(sequence.unit_bytes, wanted, misses, touches)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from tidegate.analysis.sequence import checked
+from tidegate.jit import jit
 
 
 def lru_misses(ids: ArrayLike, capacity: int) -> int:
@@ -49,7 +49,7 @@ def clock_misses(ids: ArrayLike, capacity: int) -> int:
     return int(_clock(array, np.zeros(bound, np.uint8), np.zeros(min(capacity, bound), np.int32)))
 
 
-@njit(cache=True)
+@jit
 def _lru(ids: Any, capacity: int, last: Any) -> int:
     """The sequence is its own LRU list: its first position that is still its id's last touch is the victim.
 
@@ -68,19 +68,19 @@ def _lru(ids: Any, capacity: int, last: Any) -> int:
     return misses
 
 
-@njit(cache=True)
+@jit
 def _fifo(ids: Any, capacity: int, brought_in: Any) -> int:
     """A miss pushes out what came in ``capacity`` misses before, so an id's miss number says if it is in."""
     misses = 0
     for i in range(len(ids)):
         id = np.uint64(ids[i])
-        if brought_in[id] <= misses - capacity:
+        if brought_in[id] < misses - capacity:
             brought_in[id] = misses
             misses += 1
     return misses
 
 
-@njit(cache=True)
+@jit
 def _clock(ids: Any, state: Any, ring: Any) -> int:
     absent, resident, referenced = np.uint8(0), np.uint8(1), np.uint8(2)
     misses, hand = 0, 0

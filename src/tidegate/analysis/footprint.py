@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numba import njit
 
 from tidegate.analysis.sequence import Ids
+from tidegate.jit import jit
 
 POINTS = 512
 
@@ -52,7 +52,7 @@ class Footprint:
         )
 
 
-@njit(cache=True)
+@jit
 def _first_touches(ids: Any, seen: Any) -> int:
     first = 0
     for i in range(len(ids)):

@@ -16,11 +16,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tidegate.analysis.bits import popcount
 from tidegate.analysis.sequence import Ids
+from tidegate.jit import jit, jit_inline
 
 SLOTS_PER_ID = 4
 FEWEST_SLOTS = 1 << 12  # so that few ids do not mean moving all the time
@@ -96,7 +96,7 @@ def _sums_of_full(words: int) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
     return np.concatenate(parts).astype(np.int32), np.array(starts[:-1], np.uint64)
 
 
-@njit(cache=True)
+@jit
 def _touch(ids: Any, counts: Any, state: Any, last: Any, marks: Any, sums: Any, levels: Any) -> int:
     """Count ids until they or the slots are used up; how many were counted."""
     now, marked, before = state[_NOW], state[_MARKED], state[_BEFORE]
@@ -120,7 +120,7 @@ def _touch(ids: Any, counts: Any, state: Any, last: Any, marks: Any, sums: Any, 
     return i
 
 
-@njit(cache=True, inline="always")
+@jit_inline
 def _unmark(slot: Any, marks: Any, sums: Any, levels: Any) -> Any:
     """Take a mark away; how many slots were marked up to and including it."""
     at, bit = slot >> _SIX, _ONE << (slot & _LOW)
@@ -135,7 +135,7 @@ def _unmark(slot: Any, marks: Any, sums: Any, levels: Any) -> Any:
     return total
 
 
-@njit(cache=True)
+@jit
 def _renumber(last: Any, marks: Any, sums: Any, levels: Any) -> None:
     """Give every mark's id, instead of its slot, the number of marks before it."""
     for id in range(len(last)):

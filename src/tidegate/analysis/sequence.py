@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from tidegate.errors import TidegateError
+from tidegate.jit import jit
 from tidegate.trace import Trace
 
 Unit = Literal["page", "region"]
@@ -104,7 +104,7 @@ def checked(ids: ArrayLike, capacity: int) -> tuple[Ids, int]:
     return np.ascontiguousarray(array, np.int32), high + 1
 
 
-@njit(cache=True)
+@jit
 def _collapse(ids: Any, before: int, kept: Any) -> int:
     k = np.uint64(0)
     for i in range(len(ids)):

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tidegate.analysis.curves import MissRatioCurve
 from tidegate.analysis.reuse import ReuseDistances
 from tidegate.analysis.sequence import Ids, Sequence, Unit, empty
 from tidegate.errors import TidegateError
+from tidegate.jit import jit
 from tidegate.trace import Trace
 
 MODULUS = 1 << 24  # the paper's: rates are multiples of 1 / MODULUS
@@ -84,7 +84,7 @@ def _hash(bound: int, seed: int) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True)
+@jit
 def _sample(ids: Any, number: Any, kept: Any) -> int:
     k = np.uint64(0)
     for i in range(len(ids)):

@@ -1,7 +1,8 @@
 """Runs and grids of runs: what is asked, what happened, and where it is kept."""
 
 from tidegate.experiments.ask import Ask, run
+from tidegate.experiments.compare import Comparison, compare
 from tidegate.experiments.grid import run_grid
 from tidegate.experiments.run import Run
 
-__all__ = ["Ask", "Run", "run", "run_grid"]
+__all__ = ["Ask", "Comparison", "Run", "compare", "run", "run_grid"]

@@ -128,8 +128,8 @@ class Ask:
             near = int(trace.footprint / (1 + level))
         if near < trace.geometry.region:
             raise TidegateError(
-                f"near memory of {units.show_size(near)} cannot hold one region of {units.show_size(trace.geometry.region)}; "
-                f"give it more, or the workload more bytes"
+                f"near memory of {units.show_size(near)} cannot hold one region of "
+                f"{units.show_size(trace.geometry.region)}; give it more, or the workload more bytes"
             )
         return near // trace.geometry.region
 
@@ -175,6 +175,7 @@ def _facts(s: Simulation) -> dict[str, Any]:
         "near_bytes": s.frames * s.trace.geometry.region,
         "footprint_bytes": s.trace.footprint,
         "page_bytes": s.trace.geometry.page,
+        "region_bytes": s.trace.geometry.region,
         "geometry": str(s.trace.geometry),
         "slots": s.machine.near.slots,
     }
@@ -198,6 +199,7 @@ def _notes(s: Simulation) -> list[str]:
     for policy in (s.eviction, s.prefetch, s.placement):
         if policy.sees.level not in s.machine.offers:
             notes.append(
-                f"{spell(policy)} sees {policy.sees.level}; the hardware of {s.machine.name} shows {', '.join(s.machine.offers)}"
+                f"{spell(policy)} sees {policy.sees.level}; "
+                f"the hardware of {s.machine.name} shows {', '.join(s.machine.offers)}"
             )
     return notes

@@ -53,7 +53,7 @@ class Run:
         page = self.facts["page_bytes"]
         c = self.counts
         return {
-            **{k: v for k, v in self.facts.items() if k != "page_bytes"},
+            **self.facts,
             "time_ns": self.time,
             **{f"{part}_ns": ns for part, ns in self.parts.items()},
             **c,
@@ -79,7 +79,8 @@ class Run:
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """A picture of the run: faults, evictions and traffic over time, and the parts of time."""
-        from tidegate.experiments.plots import plot_run, save_figure
+        from tidegate.experiments.plots import plot_run
+        from tidegate.figures import save_figure
 
         figure = plot_run(self)
         if path is not None:

@@ -26,7 +26,9 @@ DONE, MORE, BREATHE, STRAY, TURN_OVER, WORK_WAITS = 10, 11, 12, 13, 14, 15
 
 
 @jit
-def play(m: Any, k: Any, relay: Any, blocks: Any, slots: int, per_byte: float, remote: float, last: bool, budget: int) -> int:
+def play(
+    m: Any, k: Any, relay: Any, blocks: Any, slots: int, per_byte: float, remote: float, last: bool, budget: int
+) -> int:
     """Play blocks until the launch is done, blocks run out (unless these are its ``last``), or ``budget`` touches."""
     b = m.books[0]
     stop = b.touches + budget
@@ -134,7 +136,7 @@ def _make_sweep(tracking: bool) -> Any:
                 else:
                     if page % pages_per_region >= m.region_pages[page // pages_per_region]:
                         stray = np.int64(page)
-                    stall(m, slot, page)
+                    stall(m, slot, np.int64(page))
                     break
                 if tracking:
                     last_touch[page] = touches
@@ -187,17 +189,16 @@ def join(m: Any, old: Any, new: Any, slots: int) -> Any:
     to = 0
     for slot in range(slots):
         if m.slot_status[slot] != IDLE:
-            first, last = m.slot_at[slot], m.slot_end[slot]
-            n = last - first
-            page[to : to + n] = old.page[first:last]
-            mark[to : to + n] = old.mark[first:last]
-            size[to : to + n] = old.bytes[first:last]
-            reference[to : to + n] = old.reference[first:last]
-            m.slot_at[slot], m.slot_end[slot] = to, to + n
-            to += n
-    page[kept:] = new.page
-    mark[kept:] = new.mark
-    size[kept:] = new.bytes
-    reference[kept:] = new.reference
+            first = to
+            for i in range(m.slot_at[slot], m.slot_end[slot]):
+                page[to], mark[to], size[to], reference[to] = old.page[i], old.mark[i], old.bytes[i], old.reference[i]
+                to += 1
+            m.slot_at[slot], m.slot_end[slot] = first, to
+    for i in range(new.page.size):
+        page[to], mark[to], size[to], reference[to] = new.page[i], new.mark[i], new.bytes[i], new.reference[i]
+        to += 1
+    starts = np.empty_like(new.starts)
+    for i in range(starts.size):
+        starts[i] = new.starts[i] + kept
     b.next_block = 0
-    return Blocks(new.starts + kept, page, mark, size, reference)
+    return Blocks(starts, page, mark, size, reference)

@@ -1,9 +1,9 @@
 """Memory: everything the compiled mechanism reads and writes, as NumPy arrays that policies can look at too.
 
-    Rules   constants of this run (machine, capacity, options), fixed
-    Books   one record of counters and clocks
-    Memory  the arrays: page table, regions, slots, the fault queue, requests, the timeline
-    Blocks  the touches being played: the unfinished blocks and the newest segment
+Rules   constants of this run (machine, capacity, options), fixed
+Books   one record of counters and clocks
+Memory  the arrays: page table, regions, slots, the fault queue, requests, the timeline
+Blocks  the touches being played: the unfinished blocks and the newest segment
 """
 
 from __future__ import annotations
@@ -96,14 +96,14 @@ class Memory(NamedTuple):
     slot_time: NDArray[np.float64]
     slot_at: NDArray[np.int64]
     slot_end: NDArray[np.int64]
-    slot_page: NDArray[np.int32]
+    slot_page: NDArray[np.int64]
     slot_status: NDArray[np.uint8]
-    queue: NDArray[np.int32]  # slots that stalled, in the order of their faults
-    batch_page: NDArray[np.int32]
-    coming: NDArray[np.int32]
+    queue: NDArray[np.int64]  # slots that stalled, in the order of their faults
+    batch_page: NDArray[np.int64]
+    coming: NDArray[np.int64]
     occupied: NDArray[np.int32]
     requests: NDArray[np.int64]
-    prefetch_ring: NDArray[np.int32]
+    prefetch_ring: NDArray[np.int64]
     prefetch_queued: NDArray[np.uint8]
     timeline: NDArray[np.float64]
     wants: NDArray[np.uint8]  # which events the eviction, prefetch and placement policies want
@@ -203,14 +203,14 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
         slot_time=np.zeros(slots),
         slot_at=np.zeros(slots, np.int64),
         slot_end=np.zeros(slots, np.int64),
-        slot_page=np.zeros(slots, np.int32),
+        slot_page=np.zeros(slots, np.int64),
         slot_status=np.zeros(slots, np.uint8),
-        queue=np.zeros(slots, np.int32),
-        batch_page=np.zeros(rules.batch_faults, np.int32),
-        coming=np.zeros(in_turn, np.int32),
+        queue=np.zeros(slots, np.int64),
+        batch_page=np.zeros(rules.batch_faults, np.int64),
+        coming=np.zeros(in_turn, np.int64),
         occupied=np.zeros(ppr + 1, np.int32),
         requests=np.zeros((REQUEST_ROWS, 4), np.int64),
-        prefetch_ring=np.zeros(regions, np.int32),
+        prefetch_ring=np.zeros(regions, np.int64),
         prefetch_queued=np.zeros(regions, np.uint8),
         timeline=np.zeros((TIMELINE_ROWS, len(TIMELINE_COLUMNS))),
         wants=np.zeros((3, 1 << EVENT_BITS), np.uint8),

@@ -1,7 +1,7 @@
 """A simulation: one trace, one machine, one set of policies, played to the end and its books checked.
 
-    Simulation.run ──▶ for each launch: relay it, then feed its segments to the compiled loop (gpu.play)
-                   ──▶ check_books
+Simulation.run ──▶ for each launch: relay it, then feed its segments to the compiled loop (gpu.play)
+               ──▶ check_books
 """
 
 from __future__ import annotations
@@ -167,7 +167,9 @@ def check_books(simulation: Simulation) -> None:
     }
     for account, holds in accounts.items():
         if not holds:
-            raise BooksError(f"the books of this run do not balance: {account} does not hold; please report this as a defect")
+            raise BooksError(
+                f"the books of this run do not balance: {account} does not hold; please report this as a defect"
+            )
 
 
 def _check_segment(segment: Segment, trace: Trace) -> None:

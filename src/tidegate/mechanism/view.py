@@ -125,4 +125,6 @@ class SimulatedMemory:
         self._request_n[0] = n + 1
 
     def _blind(self, what: str, needed: str) -> PolicyError:
-        return PolicyError(f"{self._name} reads memory.{what} but declares sees = {self._policy.sees}; it needs sees = {needed}")
+        return PolicyError(
+            f"{self._name} reads memory.{what} but declares sees = {self._policy.sees}; it needs sees = {needed}"
+        )

@@ -20,9 +20,7 @@ class System:
 
 SYSTEMS: dict[str, System] = {
     s.name: s
-    for s in (
-        System("uvm", "lrm", "tree", "um", "NVIDIA's driver as it ships (open-gpu-kernel-modules 595.45.04)"),
-    )
+    for s in (System("uvm", "lrm", "tree", "um", "NVIDIA's driver as it ships (open-gpu-kernel-modules 595.45.04)"),)
 }
 
 

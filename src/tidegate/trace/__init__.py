@@ -5,5 +5,6 @@ from tidegate.trace.file import TraceFile, save_trace
 from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, lay_out
 
 __all__ = [
-    "Launch", "Object", "Provenance", "Segment", "SegmentBuilder", "Trace", "TraceFile", "blocks_of", "lay_out", "save_trace",
+    "Launch", "Object", "Provenance", "Segment", "SegmentBuilder", "Trace", "TraceFile", "blocks_of", "lay_out",
+    "save_trace",
 ]  # fmt: skip

@@ -13,9 +13,7 @@ from tidegate.trace.trace import Segment
 SEGMENT_TOUCHES = 1 << 20  # a segment of about this many touches keeps memory small and the compiled loop busy
 
 
-def blocks_of(
-    length: int, page: ArrayLike, *, bytes: ArrayLike, write: ArrayLike = 0, reference: ArrayLike = 0
-) -> Segment:
+def blocks_of(length: int, page: ArrayLike, *, bytes: ArrayLike, write: ArrayLike = 0, reference: ArrayLike = 0) -> Segment:
     """A segment whose blocks have ``length`` touches each (the last may be shorter).
 
     >>> blocks_of(2, [0, 1, 2, 3, 4], bytes=4096).starts
@@ -24,9 +22,7 @@ def blocks_of(
     pages = np.asarray(page, dtype=np.int32)
     n = len(pages)
     starts = np.append(np.arange(0, n, length, dtype=np.int64), n)
-    return Segment(
-        starts, pages, _column(write, n, np.uint8), _column(bytes, n, np.int32), _column(reference, n, np.int16)
-    )
+    return Segment(starts, pages, _column(write, n, np.uint8), _column(bytes, n, np.int32), _column(reference, n, np.int16))
 
 
 class SegmentBuilder:
@@ -42,9 +38,7 @@ class SegmentBuilder:
         self._columns: list[tuple[NDArray[Any], ...]] = []
         self._touches = 0
 
-    def block(
-        self, page: ArrayLike, *, bytes: ArrayLike, write: ArrayLike = 0, reference: ArrayLike = 0
-    ) -> None:
+    def block(self, page: ArrayLike, *, bytes: ArrayLike, write: ArrayLike = 0, reference: ArrayLike = 0) -> None:
         """Add one block."""
         pages = np.asarray(page, dtype=np.int32)
         n = len(pages)

@@ -155,7 +155,9 @@ def _read_head(path: Path) -> dict[str, Any]:
         text = pl.read_parquet_metadata(path).get("tidegate")
         schema = pl.read_parquet_schema(path)
     except (PolarsError, OSError) as error:
-        raise TidegateError(f"{path} is not a whole Parquet file ({error}); write it again with 'tidegate trace save'") from error
+        raise TidegateError(
+            f"{path} is not a whole Parquet file ({error}); write it again with 'tidegate trace save'"
+        ) from error
     if text is None:
         raise TidegateError(f"{path} is Parquet, but not a Tidegate trace; make one with 'tidegate trace save'")
     try:

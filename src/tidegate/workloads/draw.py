@@ -24,9 +24,7 @@ def generator(seed: int, *part: int) -> np.random.Generator:
     return np.random.default_rng((seed, *part))
 
 
-def random_touches(
-    owner: Object, geometry: Geometry, touches: int, seed: int, draw: Draw
-) -> Iterator[Segment]:
+def random_touches(owner: Object, geometry: Geometry, touches: int, seed: int, draw: Draw) -> Iterator[Segment]:
     """``touches`` reads of whole pages of ``owner``, drawn by ``draw``."""
     for part, first in enumerate(range(0, touches, SEGMENT_TOUCHES)):
         index = draw(generator(seed, 1 + part), min(SEGMENT_TOUCHES, touches - first))

@@ -64,8 +64,7 @@ class MatMul(Workload):
     def _touches(self, space: Space, wave: int, lanes: int) -> Iterator[Segment]:
         n, page, tiles = self.n, space.geometry.page, -(-self.n // TILE)
         a, b, c = (
-            Matrix(space[name].first_page, page, 4 * n, reference, int(name == "C"))
-            for reference, name in enumerate("ABC")
+            Matrix(space[name].first_page, page, 4 * n, reference, int(name == "C")) for reference, name in enumerate("ABC")
         )
 
         def fill(columns: Columns, needs: NDArray[Any], number: int, enough: int) -> tuple[int, int, int]:
@@ -110,9 +109,7 @@ def _bytes_touched(n: int, wave: int) -> Any:
 
 
 @jit
-def _fill(
-    columns: Any, needs: Any, number: int, enough: int, n: int, wave: int, lanes: int, a: Any, b: Any, c: Any
-) -> Any:
+def _fill(columns: Any, needs: Any, number: int, enough: int, n: int, wave: int, lanes: int, a: Any, b: Any, c: Any) -> Any:
     """Waves from ``number`` on, until there are ``enough`` touches; see ``wave.Fill``."""
     block = touch = 0
     tiles = (n + TILE - 1) // TILE

@@ -68,9 +68,7 @@ class Stencil(Workload):
 
 
 @jit
-def _fill(
-    columns: Any, needs: Any, band: int, enough: int, n: int, lanes: int, read: Any, written: Any
-) -> Any:
+def _fill(columns: Any, needs: Any, band: int, enough: int, n: int, lanes: int, read: Any, written: Any) -> Any:
     """Bands from ``band`` on, until there are ``enough`` touches; see ``wave.Fill``."""
     block = touch = 0
     tiles = (n + TILE_X - 1) // TILE_X

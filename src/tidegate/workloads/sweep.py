@@ -37,9 +37,7 @@ def sweep(space: Space, names: Sequence[str], block: int, writes: Collection[str
         yield _swept(space, names, block, writes, np.arange(first, min(first + rows, longest)), longest)
 
 
-def _swept(
-    space: Space, names: Sequence[str], block: int, writes: Collection[str], at: np.ndarray, longest: int
-) -> Segment:
+def _swept(space: Space, names: Sequence[str], block: int, writes: Collection[str], at: np.ndarray, longest: int) -> Segment:
     """The touches at pages ``at`` of the longest object: a row for each page, a column for each object."""
     objects = [space[name] for name in names]
     index = np.stack([at * o.pages // longest for o in objects], axis=1)

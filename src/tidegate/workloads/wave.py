@@ -21,9 +21,7 @@ from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.trace import Segment
 
 # A page that a wave needs, and the step in which it first does.
-NEED = np.dtype(
-    [("page", "i4"), ("bytes", "i4"), ("step", "i4"), ("reference", "i2"), ("write", "u1")], align=True
-)
+NEED = np.dtype([("page", "i4"), ("bytes", "i4"), ("step", "i4"), ("reference", "i2"), ("write", "u1")], align=True)
 
 
 class Matrix(NamedTuple):
@@ -57,9 +55,7 @@ def waves(count: int, most: int, fill: Fill) -> Iterator[Segment]:
     while wave < count:
         room = _room(SEGMENT_TOUCHES + most)
         wave, blocks, n = fill(room, needs, wave, SEGMENT_TOUCHES)
-        yield Segment(
-            room.starts[: blocks + 1], room.page[:n], room.write[:n], room.bytes[:n], room.reference[:n]
-        )
+        yield Segment(room.starts[: blocks + 1], room.page[:n], room.write[:n], room.bytes[:n], room.reference[:n])
 
 
 def _room(touches: int) -> Columns:

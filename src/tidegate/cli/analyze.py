@@ -1,0 +1,113 @@
+"""tidegate analyze: what a trace asks of memory, without a machine."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidegate.cli import asked, output
+from tidegate.cli.progress import Bar
+
+if TYPE_CHECKING:
+    from tidegate.analysis import Analysis
+
+
+class UnitName(StrEnum):
+    """What is counted."""
+
+    REGION = "region"
+    PAGE = "page"
+
+
+def analyze(
+    workload: asked.Workload,
+    bytes: asked.Bytes = None,
+    unit: Annotated[UnitName, typer.Option("--unit", help="Count pages or regions.")] = UnitName.REGION,
+    shards: Annotated[str | None, typer.Option("--shards", help="Also sample at this rate, e.g. 1% (SHARDS).")] = None,
+    machine: asked.MachineName = "rtx3090-pcie4",
+    geometry: asked.GeometryText = None,
+    as_json: output.AsJson = False,
+    as_csv: output.AsCsv = False,
+    plot: output.PlotTo = None,
+) -> None:
+    """The exact LRU miss-ratio curve, reuse distances and footprint over time, in one pass.
+
+    tidegate analyze matmul --bytes 1GiB --shards 1% --plot curve.png
+    """
+    output.check_asked(as_json, as_csv, plot)
+    from tidegate import units
+    from tidegate.analysis import analyze as look
+    from tidegate.experiments import Ask
+
+    rate = units.fraction(shards) if shards is not None else None
+    trace = Ask(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+    with Bar(f"analyze {trace.name}") as bar:
+        found = look(trace, unit.value, rate, bar.advance)
+    if as_json:
+        output.print_json(_data(found))
+    elif as_csv:
+        output.print_csv(_curve(found))
+    else:
+        _show(found)
+    if plot is not None:
+        found.plot(plot)
+        if not (as_json or as_csv):
+            print(f"plotted to {plot}")
+
+
+def _curve(found: Analysis) -> list[dict[str, float]]:
+    """The curve at up to 64 sizes, evenly spread."""
+    import numpy as np
+
+    at = np.unique(np.linspace(0, len(found.curve.capacities) - 1, 64).astype(int))
+    rows = [
+        {"bytes": int(found.curve.sizes[i]), "misses": int(found.curve.misses[i]), "ratio": float(found.curve.ratios[i])}
+        for i in at
+    ]
+    if found.shards_curve is not None:
+        sampled = found.shards_curve.misses_at(found.curve.capacities[at]) / found.touches
+        for row, ratio in zip(rows, sampled, strict=True):
+            row["sampled_ratio"] = float(ratio)
+    return rows
+
+
+def _data(found: Analysis) -> dict[str, object]:
+    return {
+        "name": found.name, "unit": found.unit, "unit_bytes": found.unit_bytes, "touches": found.touches,
+        "distinct": found.distinct, "curve": _curve(found), "histogram": found.histogram.to_dicts(),
+        "footprint": found.footprint.to_dicts(),
+    }  # fmt: skip
+
+
+def _show(found: Analysis) -> None:
+    from tidegate.units import show_count, show_size
+
+    print(
+        f"{found.name}: {show_count(found.touches)} touches of {show_count(found.distinct)} {found.unit}s, "
+        f"{show_size(found.distinct * found.unit_bytes)}"
+    )
+    rows = _curve(found)
+    step = max(1, len(rows) // 12)
+    shown = rows[::-1][::step][::-1]
+    head = ["LRU misses with", "ratio", "", *(["sampled"] if "sampled_ratio" in rows[0] else [])]
+    output.print_table(
+        head,
+        [
+            (show_size(r["bytes"]), f"{r['ratio']:.2%}", ("█" * round(30 * r["ratio"])).ljust(30),
+             *([f"{r['sampled_ratio']:.2%}"] if "sampled_ratio" in r else []))
+            for r in shown
+        ],
+    )  # fmt: skip
+    output.print_table(
+        ["reuse distance", "touches", "share"],
+        [
+            (
+                "first touch" if h["at_least"] is None else f"from {show_size(h['bytes'])}",
+                show_count(h["touches"]),
+                f"{h['share']:.2%}",
+            )
+            for h in found.histogram.to_dicts()
+        ],
+    )

@@ -1,0 +1,52 @@
+"""The options that say what to run: the same for every verb."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Workload = Annotated[
+    str, typer.Argument(help="A workload such as matmul or 'zipf(skew=0.9)', or a trace file.", show_default=False)
+]
+Bytes = Annotated[str | None, typer.Option("--bytes", help="The workload's footprint, e.g. 10GB.")]
+MachineName = Annotated[str, typer.Option("--machine", help="A preset or your own TOML file.")]
+SystemName = Annotated[
+    str, typer.Option("--system", help="A published bundle of policies; the options below replace its parts.")
+]
+Eviction = Annotated[
+    str | None,
+    typer.Option("--eviction", help="An eviction policy, with options: 'random(seed=1)'; or your own: mine.py:MyPolicy."),
+]
+Prefetch = Annotated[str | None, typer.Option("--prefetch", help="A prefetch policy.")]
+Placement = Annotated[str | None, typer.Option("--placement", help="A placement policy.")]
+Near = Annotated[str | None, typer.Option("--near", help="Near memory, e.g. 512MiB.")]
+Oversubscribe = Annotated[
+    str | None,
+    typer.Option("--oversubscribe", help="How much larger than near memory the footprint is; 50% if neither is given."),
+]
+GeometryText = Annotated[
+    str | None, typer.Option("--geometry", help="PAGE/REGION, e.g. 4KiB/64KiB; the machine's by default.")
+]
+Slots = Annotated[int | None, typer.Option("--slots", help="Slots in place of the machine's; 1 is a sequential cache.")]
+DirtyOnly = Annotated[
+    bool, typer.Option("--dirty-only", help="Write back only pages that were written; the driver writes all.")
+]
+Pipelined = Annotated[bool | None, typer.Option("--pipelined/--serial", help="Overlap eviction with migration, or not.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Compute anew even if this very run is in the store.")]
+
+
+def split(text: str | None) -> list[str]:
+    """A list written with commas; those within brackets do not count.
+
+    >>> split("lrm, random(seed=1, x=2),mru")
+    ['lrm', 'random(seed=1, x=2)', 'mru']
+    """
+    parts, depth, start = [], 0, 0
+    text = text or ""
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if c == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [p.strip() for p in [*parts, text[start:]] if p.strip()]

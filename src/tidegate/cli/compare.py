@@ -1,0 +1,104 @@
+"""tidegate compare: policies × sizes on one workload, with Belady's line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidegate.cli import asked, output
+from tidegate.cli.progress import Bar
+
+if TYPE_CHECKING:
+    from tidegate.experiments import Comparison
+
+Evictions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--eviction", "-e", help="Policies to race; repeat it or use commas. By default all six that come with it."
+    ),
+]
+Nears = Annotated[str | None, typer.Option("--near", help="Sizes of near memory, with commas: 256MiB,512MiB.")]
+Levels = Annotated[
+    str | None, typer.Option("--oversubscribe", help="Levels of oversubscription, with commas: 20%,50%,100%.")
+]
+
+
+def compare(
+    workload: asked.Workload,
+    eviction: Evictions = None,
+    bytes: asked.Bytes = None,
+    near: Nears = None,
+    oversubscribe: Levels = None,
+    machine: asked.MachineName = "rtx3090-pcie4",
+    prefetch: asked.Prefetch = None,
+    placement: asked.Placement = None,
+    geometry: asked.GeometryText = None,
+    slots: asked.Slots = None,
+    dirty_only: asked.DirtyOnly = False,
+    pipelined: asked.Pipelined = None,
+    belady: Annotated[bool, typer.Option("--belady/--no-belady", help="Add Belady's line.")] = True,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; one per core for large grids.")] = None,
+    no_cache: asked.NoCache = False,
+    as_json: output.AsJson = False,
+    as_csv: output.AsCsv = False,
+    plot: output.PlotTo = None,
+) -> None:
+    """Race eviction policies on one workload, at one or several sizes of near memory.
+
+    tidegate compare matmul --oversubscribe 20%,50%,100% --plot race.png
+    """
+    output.check_asked(as_json, as_csv, plot)
+    from tidegate.experiments import compare as race
+    from tidegate.experiments.compare import RACERS, asks_of
+
+    racers = [name for given in eviction or [] for name in asked.split(given)] or list(RACERS)
+    options = {
+        "near": asked.split(near), "oversubscribe": asked.split(oversubscribe), "bound": belady, "bytes": bytes,
+        "machine": machine, "prefetch": prefetch, "placement": placement, "geometry": geometry, "slots": slots,
+        "dirty_only": dirty_only, "pipelined": pipelined,
+    }  # fmt: skip
+    with Bar(f"compare on {workload}", total=len(asks_of(workload, racers, **options)), unit="runs") as bar:
+        found = race(workload, racers, workers=workers, cache=not no_cache, progress=lambda ask: bar.advance(), **options)
+    if as_json:
+        output.print_json(found.table.to_dicts())
+    elif as_csv:
+        output.print_csv(found.table.to_dicts())
+    else:
+        _show(found)
+    if plot is not None:
+        found.plot(plot)
+        if not (as_json or as_csv):
+            print(f"plotted to {plot}")
+
+
+def _show(found: Comparison) -> None:
+    from tidegate import units
+
+    f = found.runs[0].facts
+    print(
+        f"{f['workload']} ({f['provenance']}), {units.show_size(f['footprint_bytes'])} · {f['prefetch']} prefetch"
+        f" · {f['machine']}"
+    )
+    table = found.table
+    for near in found.sizes:
+        rows = table.filter(table["near_bytes"] == near).to_dicts()
+        slowest = max(r["time_ns"] for r in rows)
+        output.print_table(
+            ["eviction", "time", f"against {found.policies[0]}", "faults", "evictions", "in", "out", ""],
+            [
+                (
+                    r["policy"], units.show_duration(r["time_ns"]), f"{r['speedup']:.2f}×", f"{r['faults']:,}",
+                    f"{r['evictions']:,}",
+                    units.show_size(r["bytes_in"]), units.show_size(r["bytes_out"]), _bar(r["time_ns"] / slowest),
+                )
+                for r in rows
+            ],
+            title=f"near memory {units.show_size(near)}, {rows[0]['oversubscription']:.0%} oversubscribed",
+        )  # fmt: skip
+    for note in dict.fromkeys(note for r in found.runs for note in r.notes):
+        print(f"note: {note}")
+
+
+def _bar(share: float) -> str:
+    return ("█" * round(16 * share)).ljust(16)

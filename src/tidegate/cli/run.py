@@ -1,0 +1,86 @@
+"""tidegate run: one workload under one set of policies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidegate.cli import asked, output
+from tidegate.cli.progress import Bar
+
+if TYPE_CHECKING:
+    from tidegate.experiments import Run
+
+
+def run(
+    workload: asked.Workload,
+    bytes: asked.Bytes = None,
+    near: asked.Near = None,
+    oversubscribe: asked.Oversubscribe = None,
+    machine: asked.MachineName = "rtx3090-pcie4",
+    system: asked.SystemName = "uvm",
+    eviction: asked.Eviction = None,
+    prefetch: asked.Prefetch = None,
+    placement: asked.Placement = None,
+    geometry: asked.GeometryText = None,
+    slots: asked.Slots = None,
+    dirty_only: asked.DirtyOnly = False,
+    pipelined: asked.Pipelined = None,
+    no_cache: asked.NoCache = False,
+    as_json: output.AsJson = False,
+    as_csv: output.AsCsv = False,
+    plot: output.PlotTo = None,
+) -> None:
+    """Run one workload under one policy and say where its time went.
+
+    tidegate run matmul --bytes 1GiB --oversubscribe 50% --eviction lru-ideal
+    """
+    output.check_asked(as_json, as_csv, plot)
+    from tidegate.experiments import Ask
+
+    ask = Ask(
+        workload, bytes=bytes, near=near, oversubscribe=oversubscribe, machine=machine, system=system, eviction=eviction,
+        prefetch=prefetch, placement=placement, geometry=geometry, slots=slots, dirty_only=dirty_only, pipelined=pipelined,
+    )  # fmt: skip
+    with Bar(f"run {workload}") as bar:
+        done = ask.answer(cache=not no_cache, progress=bar.advance)
+    if as_json:
+        output.print_json({"summary": done.summary, "launches": done.tables["launches"], "objects": done.tables["objects"],
+                           "notes": done.notes, "key": done.key})  # fmt: skip
+    elif as_csv:
+        output.print_csv([done.summary])
+    else:
+        _show(done)
+    if plot is not None:
+        done.plot(plot)
+        _say(f"plotted to {plot}", quiet=as_json or as_csv)
+
+
+def _show(done: Run) -> None:
+    from tidegate import units
+
+    f, c, s = done.facts, done.counts, done.summary
+    over = f["footprint_bytes"] / f["near_bytes"] - 1
+    fits = f"{over:.0%} oversubscribed" if over > 0.0005 else "it fits"
+    print(
+        f"{f['workload']} ({f['provenance']}) · {f['eviction']} + {f['prefetch']} + {f['placement']} · {f['machine']}\n"
+        f"{units.show_size(f['footprint_bytes'])} in {units.show_size(f['near_bytes'])} of near memory: {fits}"
+    )
+    parts = [(p.replace("_", " "), units.show_duration(ns), f"{ns / done.time:.1%}") for p, ns in done.parts.items() if ns]
+    output.print_table(["time", units.show_duration(done.time), ""], parts)
+    counted = [
+        ("touches", units.show_count(c["touches"]), f"{c['hits'] / c['touches']:.2%} found near"),
+        ("page faults", f"{c['faults']:,}", f"in {c['batches']:,} batches, {c['raw_faults'] - c['faults']:,} duplicates"),
+        ("evictions", f"{c['evictions']:,}", f"{c['pages_unused']:,} pages left untouched"),
+        ("moved in", units.show_size(s["bytes_in"]), f"{c['pages_prefetched'] / max(c['pages_in'], 1):.0%} by prefetch"),
+        ("moved out", units.show_size(s["bytes_out"]), ""),
+    ]
+    if c["remote_touches"]:
+        counted.append(("remote", units.show_size(c["remote_bytes"]), f"{units.show_count(c['remote_touches'])} touches"))
+    output.print_table(["count", "", ""], counted)
+    for note in done.notes:
+        _say(f"note: {note}")
+
+
+def _say(line: str, quiet: bool = False) -> None:
+    if not quiet:
+        print(line)

@@ -1,0 +1,121 @@
+"""tidegate trace: save a workload's touches to a file, and look into one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidegate.cli import asked, output
+from tidegate.cli.progress import Bar
+
+if TYPE_CHECKING:
+    from tidegate.trace.info import TraceInfo
+    from tidegate.trace.trace import Trace
+
+app = typer.Typer(help="Save what a workload touches, and look into it.")
+
+
+@app.command("save")
+def save(
+    workload: asked.Workload,
+    path: Annotated[Path, typer.Argument(help="The file to write, e.g. mm.parquet.", show_default=False)],
+    bytes: asked.Bytes = None,
+    machine: asked.MachineName = "rtx3090-pcie4",
+    geometry: asked.GeometryText = None,
+) -> None:
+    """Save a workload's touches as a Parquet file.
+
+    tidegate trace save matmul mm.parquet --bytes 1GiB
+    """
+    from tidegate.experiments import Ask
+    from tidegate.figures import check_output
+    from tidegate.trace import save_trace
+    from tidegate.units import show_size
+
+    check_output(path, (".parquet",))
+    trace = Ask(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+    with Bar(f"save {trace.name}") as bar:
+        save_trace(trace, path, bar.advance)
+    print(f"saved {trace.name} to {path}, {show_size(path.stat().st_size)}")
+
+
+@app.command("info")
+def info(
+    workload: asked.Workload,
+    bytes: asked.Bytes = None,
+    machine: asked.MachineName = "rtx3090-pcie4",
+    geometry: asked.GeometryText = None,
+    as_json: output.AsJson = False,
+    as_csv: output.AsCsv = False,
+) -> None:
+    """Footprint, touches, launches and working set over time, of a trace file or a workload.
+
+    tidegate trace info mm.parquet
+    """
+    output.check_asked(as_json, as_csv, None)
+    from tidegate.experiments import Ask
+    from tidegate.trace.info import describe
+
+    trace = Ask(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+    with Bar(f"read {trace.name}") as bar:
+        found = describe(trace, bar.advance)
+    if as_json:
+        output.print_json(_data(trace, found))
+    elif as_csv:
+        output.print_csv(found.launches.to_dicts())
+    else:
+        _show(trace, found)
+
+
+def _data(trace: Trace, found: TraceInfo) -> dict[str, Any]:
+    return {
+        "name": trace.name,
+        "provenance": trace.provenance.value,
+        "page_bytes": trace.geometry.page,
+        "region_bytes": trace.geometry.region,
+        "footprint_bytes": trace.footprint,
+        "touched_pages": found.touched_pages,
+        "touches": found.touches,
+        "writes": found.writes,
+        "bytes": found.bytes,
+        "objects": found.objects.to_dicts(),
+        "launches": found.launches.to_dicts(),
+        "working_set": found.working_set.to_dicts(),
+    }
+
+
+_SHOWN = 12  # launches
+
+
+def _show(trace: Trace, found: TraceInfo) -> None:
+    from tidegate.units import show_count, show_size
+
+    print(f"{trace.name} ({trace.provenance}), pages / regions of {trace.geometry}")
+    print(
+        f"footprint {show_size(trace.footprint)}, {show_size(found.touched_pages * trace.geometry.page)} of it touched; "
+        f"{show_count(found.touches)} touches, {found.writes / found.touches:.0%} of them writes, "
+        f"{show_size(found.bytes)} used"
+    )
+    output.print_table(
+        ["object", "size", "touched"],
+        [(o["name"], show_size(o["bytes"]), f"{o['share_touched']:.1%}") for o in found.objects.to_dicts()],
+    )
+    rows = [
+        (r["name"], show_count(r["blocks"]), show_count(r["touches"]), show_size(r["bytes"]))
+        for r in found.launches.to_dicts()
+    ]
+    more = len(rows) - _SHOWN
+    output.print_table(
+        ["launch", "blocks", "touches", "bytes"], rows[:_SHOWN] + ([(f"… {more} more", "", "", "")] if more > 0 else [])
+    )
+    widest = max(found.working_set["pages"])
+    step = max(1, len(found.working_set) // 16)
+    output.print_table(
+        ["working set from touch", "size", ""],
+        [
+            (show_count(w["first_touch"]), show_size(w["bytes"]), ("█" * round(30 * w["pages"] / widest)).ljust(30))
+            for w in found.working_set.to_dicts()[::step]
+        ],
+    )

@@ -1,0 +1,130 @@
+"""Compare: policies × sizes on one workload, with Belady's line to measure against."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tidegate import units
+from tidegate.errors import TidegateError
+from tidegate.experiments.ask import OVERSUBSCRIBE, Ask
+from tidegate.experiments.grid import run_grid
+from tidegate.experiments.run import PARTS, Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RACERS = ("lrm", "fifo", "clock", "random", "mru", "lru-ideal")
+BOUND = "belady"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The runs of a comparison, largest near memory first; policies in the order in which they were given."""
+
+    runs: list[Run]
+
+    @property
+    def policies(self) -> list[str]:
+        return list(dict.fromkeys(label(r) for r in self.runs))
+
+    @property
+    def sizes(self) -> list[int]:
+        """Near memory, in bytes, from the largest."""
+        return sorted({r.facts["near_bytes"] for r in self.runs}, reverse=True)
+
+    def run(self, policy: str, near: int) -> Run:
+        """The run of one policy at one size."""
+        return next(r for r in self.runs if label(r) == policy and r.facts["near_bytes"] == near)
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """A row per run. ``speedup`` is against the first policy at the same size."""
+        rows: list[dict[str, Any]] = []
+        for near in self.sizes:
+            first = self.run(self.policies[0], near)
+            for policy in self.policies:
+                r = self.run(policy, near)
+                rows.append(
+                    {
+                        "near_bytes": near,
+                        "oversubscription": r.facts["footprint_bytes"] / near - 1,
+                        "policy": policy,
+                        "time_ns": r.time,
+                        "speedup": first.time / r.time,
+                        **{c: r.counts[c] for c in ("faults", "batches", "evictions", "pages_unused")},
+                        **{c: r.summary[c] for c in ("bytes_in", "bytes_out")},
+                        **{f"{p}_ns": r.parts[p] for p in PARTS},
+                        "run": r.key,
+                    }
+                )
+        return pl.DataFrame(rows)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Time by parts at the middle size, and time over size where there are several."""
+        from tidegate.experiments.plots import plot_comparison
+        from tidegate.figures import save_figure
+
+        figure = plot_comparison(self)
+        if path is not None:
+            save_figure(figure, Path(path), title=f"{self.runs[0].facts['workload']}: {len(self.policies)} policies")
+        return figure
+
+
+def label(run: Run) -> str:
+    """A policy's name in a comparison."""
+    return str(run.facts["eviction"])
+
+
+def compare(
+    workload: Any,
+    evictions: Sequence[Any] = RACERS,
+    *,
+    near: Sequence[str | int] = (),
+    oversubscribe: Sequence[str | float] = (),
+    bound: bool = True,
+    workers: int | None = None,
+    cache: bool = True,
+    progress: Callable[[Ask], None] = lambda ask: None,
+    **asked: Any,
+) -> Comparison:
+    """Race eviction policies over sizes of near memory. Other keywords are those of ``Ask``.
+
+    >>> race = compare("cyclic(bytes=64MiB)", ["lrm", "mru"], oversubscribe=["50%"])
+    >>> race.policies
+    ['lrm', 'mru', 'belady']
+    """
+    if near and oversubscribe:
+        raise TidegateError("near and oversubscribe were both given; they say the same thing, give one")
+    asks = asks_of(workload, evictions, near=near, oversubscribe=oversubscribe, bound=bound, **asked)
+    runs = run_grid(asks, workers=workers, cache=cache, progress=progress)
+    found = Comparison(runs)
+    if len(runs) != len(found.sizes) * len(found.policies):
+        raise TidegateError("two of the sizes or policies given are the same; give each once")
+    return found
+
+
+def asks_of(
+    workload: Any,
+    evictions: Sequence[Any],
+    *,
+    near: Sequence[str | int] = (),
+    oversubscribe: Sequence[str | float] = (),
+    bound: bool = True,
+    **asked: Any,
+) -> list[Ask]:
+    """The asks of a comparison, with Belady's line last."""
+    racers = [*evictions, *([BOUND] if bound and BOUND not in evictions else [])]
+    if not racers:
+        raise TidegateError("no policy was given; name at least one, such as lrm")
+    base = Ask(workload, **asked)
+    sizes = [{"near": units.size(n)} for n in near] or [{"oversubscribe": o} for o in oversubscribe or (OVERSUBSCRIBE,)]
+    asks = [dataclasses.replace(base, eviction=e, **size) for size in sizes for e in racers]
+    for ask in asks:
+        ask.prepare()  # look every name up before the first run begins
+    return asks
