@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from tidegate.policies import PrefetchPolicy as PrefetchPolicy
     from tidegate.policies import Samples as Samples
     from tidegate.policies import TouchBits as TouchBits
-    from tidegate.policies import eviction as eviction
     from tidegate.policies import first as first
-    from tidegate.policies import placement as placement
-    from tidegate.policies import prefetch as prefetch
+    from tidegate.policies.registries import eviction as eviction
+    from tidegate.policies.registries import placement as placement
+    from tidegate.policies.registries import prefetch as prefetch
     from tidegate.trace import Launch as Launch
     from tidegate.trace import Provenance as Provenance
     from tidegate.trace import Trace as Trace
@@ -56,9 +56,9 @@ _HOME = {
     "tidegate.mechanism.geometry": ("Geometry",),
     "tidegate.options": ("Option",),
     "tidegate.policies": (
-        "EvictionPolicy", "Everything", "Faults", "PlacementPolicy", "PrefetchPolicy", "Samples", "TouchBits", "eviction",
-        "first", "placement", "prefetch",
+        "EvictionPolicy", "Everything", "Faults", "PlacementPolicy", "PrefetchPolicy", "Samples", "TouchBits", "first",
     ),
+    "tidegate.policies.registries": ("eviction", "placement", "prefetch"),
     "tidegate.trace": ("Launch", "Provenance", "Trace", "TraceFile", "blocks_of", "save_trace"),
     "tidegate.workloads": ("Workload", "workload"),
 }  # fmt: skip

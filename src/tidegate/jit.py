@@ -45,7 +45,7 @@ class jit_policy:
         """Where the compiled function is."""
         with _own_cache():
             self._compiled = numba.cfunc(int64(int64, int64), cache=True)(self._function)
-        return int(self._compiled.address)
+        return int(self._compiled.address or 0)
 
 
 def cache_folder() -> Path:
@@ -67,12 +67,13 @@ def code_digest() -> str:
 @contextmanager
 def _own_cache() -> Iterator[None]:
     """Numba looks up its cache folder when a function is decorated; others' functions keep theirs."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = _compiled_folder()
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = _compiled_folder()
     try:
         yield
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
 
 
 @functools.cache

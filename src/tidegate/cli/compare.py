@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -50,10 +50,10 @@ def compare(
     """
     output.check_asked(as_json, as_csv, plot)
     from tidegate.experiments import compare as race
-    from tidegate.experiments.compare import RACERS, asks_of
+    from tidegate.experiments.comparison import RACERS, asks_of
 
     racers = [name for given in eviction or [] for name in asked.split(given)] or list(RACERS)
-    options = {
+    options: dict[str, Any] = {
         "near": asked.split(near), "oversubscribe": asked.split(oversubscribe), "bound": belady, "bytes": bytes,
         "machine": machine, "prefetch": prefetch, "placement": placement, "geometry": geometry, "slots": slots,
         "dirty_only": dirty_only, "pipelined": pipelined,

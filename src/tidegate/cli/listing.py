@@ -51,7 +51,7 @@ def _workloads() -> list[dict[str, Any]]:
 
 
 def _policies() -> list[dict[str, Any]]:
-    from tidegate.policies import eviction, placement, prefetch
+    from tidegate.policies.registries import eviction, placement, prefetch
 
     rows = []
     for registry in (eviction, prefetch, placement):

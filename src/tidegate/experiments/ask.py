@@ -10,7 +10,7 @@ from typing import Any
 from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.experiments import store
-from tidegate.experiments.run import Run, describe_run
+from tidegate.experiments.runs import Run, describe_run
 from tidegate.machine.machine import Machine, load_machine
 from tidegate.mechanism.geometry import Geometry
 from tidegate.mechanism.simulation import Simulation
@@ -21,7 +21,7 @@ from tidegate.policies.systems import find_system
 from tidegate.registry import Registry, source_digest
 from tidegate.trace.file import TraceFile
 from tidegate.trace.trace import Trace
-from tidegate.workloads.workload import Workload, workloads
+from tidegate.workloads.program import Workload, workloads
 
 OVERSUBSCRIBE = "50%"  # when nobody says otherwise: ObservUVM's level
 
@@ -184,7 +184,7 @@ def _facts(s: Simulation) -> dict[str, Any]:
 def spell(policy: Policy) -> str:
     """A policy as people write it, with the options that differ from their defaults.
 
-    >>> from tidegate.policies import prefetch
+    >>> from tidegate import prefetch
     >>> spell(prefetch.make("tree(threshold=75)"))
     'tree(threshold=75)'
     """

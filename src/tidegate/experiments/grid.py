@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 
 from tidegate.experiments.ask import Ask
-from tidegate.experiments.run import Run
+from tidegate.experiments.runs import Run
 
 SERIAL_BELOW = 8  # starting a worker process takes longer than a few runs
 

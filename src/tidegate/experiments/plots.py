@@ -10,11 +10,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tidegate import units
-from tidegate.experiments.run import PARTS, Run
+from tidegate.experiments.runs import PARTS, Run
 from tidegate.figures import COLOURS
 
 if TYPE_CHECKING:
-    from tidegate.experiments.compare import Comparison
+    from tidegate.experiments.comparison import Comparison
 
 _PART_COLOURS = dict(zip(PARTS, ("#009E73", "#D55E00", "#0072B2", "#56B4E9", "#CC79A7", "#8c8c8c"), strict=True))
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tidegate.experiments.run import Run
+from tidegate.experiments.runs import Run
 from tidegate.jit import cache_folder, code_digest
 
 

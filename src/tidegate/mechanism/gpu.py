@@ -105,7 +105,7 @@ def hand_out(m: Any, blocks: Any, slots: int) -> bool:
 def _make_sweep(tracking: bool) -> Any:
     """The sweep over all slots. There are two, because a store per touch is worth leaving out when nobody looks."""
 
-    def sweep(m: Any, k: Any, blocks: Any, slots: int, until: float, per_byte: float, remote: float) -> int:
+    def sweep(m: Any, k: Any, blocks: Any, slots: int, until: float, per_byte: float, remote: float) -> Any:
         """Move every running slot on to ``until``. Answers a page that belongs to no object, or -1."""
         b = m.books[0]
         status, times, ats, ends, state = m.slot_status, m.slot_time, m.slot_at, m.slot_end, m.page_state
@@ -114,7 +114,7 @@ def _make_sweep(tracking: bool) -> Any:
         pages_per_region = np.uint32(k.pages_per_region)
         touches, near_time, front, running, idle = b.touches, b.near_time, b.front, b.running, b.idle
         latency = k.latency
-        stray = -1
+        stray = np.int64(-1)
         for slot in range(slots):
             time = times[slot]
             if status[slot] != RUNNING or time >= until:

@@ -67,7 +67,9 @@ class Caller:
         self.failure: BaseException | None = None
         self.own = 0
         self.wants = _wants(policy)
-        handlers: dict[int, Callable[[int], Any]] = {e: getattr(policy, EVENT_NAMES[e]) for e in np.flatnonzero(self.wants)}
+        handlers: dict[int, Callable[[int], Any]] = {
+            e: getattr(policy, EVENT_NAMES[e]) for e in np.flatnonzero(self.wants).tolist()
+        }
         if EVICTION in handlers and isinstance(policy.sees, TouchBits):
             handlers[EVICTION] = _showing_touch_bits(policy)
         victim = getattr(policy, "victim", None)

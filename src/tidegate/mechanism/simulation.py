@@ -24,6 +24,7 @@ from tidegate.mechanism.relay import Caller, CompiledCaller, Relay
 from tidegate.mechanism.view import SimulatedMemory
 from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
 from tidegate.policies.sees import Everything
+from tidegate.trace.build import blocks_of
 from tidegate.trace.trace import Launch, Segment, Trace
 
 _BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about a tenth of a second
@@ -96,7 +97,7 @@ class Simulation:
         slots = max(1, near.slots // launch.width)
         per_byte = slots * max(1 / near.bandwidth, launch.intensity / near.flops)
         remote = slots / (self.machine.link.inward * self.machine.link.remote_share)
-        blocks = make_blocks(Segment(*(np.zeros(n) for n in (1, 0, 0, 0, 0))))
+        blocks = make_blocks(blocks_of(1, [], bytes=0))
         self._check(begin_launch(self._m, self._k, self._relay, blocks, number))
         b["front"] += near.launch_overhead
         b["running"] += near.launch_overhead

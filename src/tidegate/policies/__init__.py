@@ -1,28 +1,15 @@
 """Decisions: what leaves (eviction), what comes early (prefetch), where things live (placement).
 
 A policy sees only what it declares (``sees``) and acts only through the mechanism's verbs, so the same object runs
-on the simulated GPU and on live memory.
+on the simulated GPU and on live memory. The registries (``tidegate.eviction`` and so on) are in ``registries``: here those
+names are the folders.
 """
 
 from tidegate.policies.order import Order, first
 from tidegate.policies.policy import EvictionPolicy, MemoryView, PlacementPolicy, Policy, PrefetchPolicy
-from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.policies.sees import Everything, Faults, Samples, Sees, TouchBits
 
 __all__ = [
-    "Everything",
-    "EvictionPolicy",
-    "Faults",
-    "MemoryView",
-    "Order",
-    "PlacementPolicy",
-    "Policy",
-    "PrefetchPolicy",
-    "Samples",
-    "Sees",
-    "TouchBits",
-    "eviction",
-    "first",
-    "placement",
-    "prefetch",
+    "Everything", "EvictionPolicy", "Faults", "MemoryView", "Order", "PlacementPolicy", "Policy", "PrefetchPolicy",
+    "Samples", "Sees", "TouchBits", "first",
 ]  # fmt: skip

@@ -28,8 +28,8 @@ class Twin:
         self.function, self.words = function, words
 
 
-@intrinsic
-def _pointer(context: Any, address: Any, kind: Any) -> Any:
+@intrinsic  # type: ignore[arg-type]
+def _pointer(context: Any, address: Any, kind: Any = None) -> Any:
     """An address as a pointer to ``kind``."""
     element = kind.dtype
     signature = types.CPointer(element)(types.int64, kind)

@@ -12,7 +12,7 @@ from tidegate.trace.build import SEGMENT_TOUCHES, blocks_of
 from tidegate.trace.trace import Launch, Provenance, Segment
 from tidegate.workloads.draw import Zipf, generator
 from tidegate.workloads.extent import bytes_within
-from tidegate.workloads.workload import Space, Workload, workload
+from tidegate.workloads.program import Space, Workload, workload
 
 _NODE = 64  # bytes used of a page: a node that fills a cache line of the host
 _LAUNCH_STEPS = 4096  # a longer chain is followed in several launches: blocks must be short to be streamed

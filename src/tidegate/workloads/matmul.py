@@ -12,8 +12,8 @@ from tidegate import units
 from tidegate.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance, Segment
+from tidegate.workloads.program import Space, Workload, workload
 from tidegate.workloads.wave import Columns, Matrix, deal, panel, stretch, waves
-from tidegate.workloads.workload import Space, Workload, workload
 
 TILE = 32  # BLOCK_SIZE of matrixMul
 

@@ -12,8 +12,8 @@ from tidegate import units
 from tidegate.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Object, Provenance, Segment
+from tidegate.workloads.program import Space, Workload, workload
 from tidegate.workloads.wave import Columns, Matrix, deal, panel, waves
-from tidegate.workloads.workload import Space, Workload, workload
 
 TILE_X, TILE_Y = 32, 8  # the thread block of PolyBench/GPU's jacobi2D and 2DConvolution
 _FLOPS = 5  # per point: four additions, one multiplication

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tidegate import units
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
+from tidegate.workloads.program import Space, Workload, workload
 from tidegate.workloads.sweep import merged, sweep
-from tidegate.workloads.workload import Space, Workload, workload
 
 _THREAD_BLOCK = 256 * 4  # bytes: 256 threads of one float each, as in the CUDA samples' vectorAdd
 

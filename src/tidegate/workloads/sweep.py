@@ -10,7 +10,7 @@ from tidegate.mechanism.geometry import Geometry
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.trace import Segment
 from tidegate.workloads.extent import bytes_within
-from tidegate.workloads.workload import Space
+from tidegate.workloads.program import Space
 
 
 def merged(geometry: Geometry, thread_block: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from tidegate import units
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.draw import random_touches
-from tidegate.workloads.workload import Space, Workload, workload
+from tidegate.workloads.program import Space, Workload, workload
 
 
 @workload("uniform")

@@ -8,7 +8,7 @@ from tidegate import units
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance, Segment
 from tidegate.workloads.draw import Zipf, random_touches
-from tidegate.workloads.workload import Space, Workload, workload
+from tidegate.workloads.program import Space, Workload, workload
 
 
 @workload("zipf")

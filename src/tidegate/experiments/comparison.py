@@ -14,7 +14,7 @@ from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.experiments.ask import OVERSUBSCRIBE, Ask
 from tidegate.experiments.grid import run_grid
-from tidegate.experiments.run import PARTS, Run
+from tidegate.experiments.runs import PARTS, Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,7 +123,9 @@ def asks_of(
     if not racers:
         raise TidegateError("no policy was given; name at least one, such as lrm")
     base = Ask(workload, **asked)
-    sizes = [{"near": units.size(n)} for n in near] or [{"oversubscribe": o} for o in oversubscribe or (OVERSUBSCRIBE,)]
+    sizes: list[dict[str, Any]] = [{"near": units.size(n)} for n in near] or [
+        {"oversubscribe": o} for o in oversubscribe or (OVERSUBSCRIBE,)
+    ]
     asks = [dataclasses.replace(base, eviction=e, **size) for size in sizes for e in racers]
     for ask in asks:
         ask.prepare()  # look every name up before the first run begins

@@ -29,7 +29,7 @@ class Run:
 
     >>> import tidegate
     >>> r = tidegate.run("cyclic(bytes=64MiB)", near="48MiB", eviction="mru")
-    >>> sorted(r.parts) == sorted(tidegate.experiments.run.PARTS)
+    >>> abs(r.time - sum(r.parts.values())) < 1
     True
     """
 

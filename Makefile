@@ -1,0 +1,42 @@
+# Everything a person types. `make demo` and `make test` need nothing but Python 3.11 (or newer) and make.
+
+PYTHON ?= $(firstword $(foreach v,3.11 3.12 3.13,$(shell command -v python$(v))) python3)
+VENV := .venv
+BIN := $(VENV)/bin
+SET_UP := $(VENV)/.set-up
+
+.PHONY: demo test bench lint format lock clean
+
+demo: $(SET_UP)  ## six eviction policies and Belady race on an oversubscribed GPU
+	@mkdir -p out
+	$(BIN)/tidegate compare matmul --bytes 1GiB --oversubscribe 20%,50%,100% --plot out/demo.png
+
+test: $(SET_UP)  ## all the tests
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+bench: $(SET_UP)  ## the figures of docs/performance.md
+	$(BIN)/python -m benchmarks
+
+lint: $(SET_UP)  ## ruff, and mypy on the public API
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/mypy
+
+format: $(SET_UP)  ## put the layout right
+	$(BIN)/ruff check --fix src tests benchmarks examples
+	$(BIN)/ruff format src tests benchmarks examples
+
+lock: $(SET_UP)  ## choose exact versions anew
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --extra dev --python-version 3.11 --generate-hashes --no-header \
+		--no-emit-index-url --no-annotate --output-file requirements.lock pyproject.toml
+
+$(SET_UP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tidegate needs Python 3.11 or newer; set PYTHON=..." >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+clean:
+	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
