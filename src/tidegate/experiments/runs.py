@@ -104,14 +104,16 @@ class Run:
 def describe_run(simulation: Simulation, key: str, inputs: dict[str, Any], facts: dict[str, Any], notes: list[str]) -> Run:
     """Put a finished simulation's books into a Run."""
     b = simulation.books[0]
-    slot_time = b["near_time"] + b["remote_time"]
-    remote_share = float(b["remote_time"] / slot_time) if slot_time else 0.0
+    # running time beside launches is split by what the slots spent theirs on
+    near_time = max(0.0, float(b["near_time"]))
+    share = float(b["remote_time"]) / ((near_time + b["remote_time"]) or 1.0)
+    remote = float(b["running"] - b["launching"]) * share
     parts = {
-        "compute": float(b["running"]) * (1 - remote_share),
+        "compute": float(b["running"]) - remote,
         "fault_handling": float(b["fault_handling"]),
         "transfer_in": float(b["transfer_in"]),
         "transfer_out": float(b["transfer_out"]),
-        "remote_access": float(b["running"]) * remote_share,
+        "remote_access": remote,
         "policy_overhead": float(b["policy_overhead"]),
     }
     counted = (

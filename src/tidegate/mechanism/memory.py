@@ -44,7 +44,7 @@ BOOKS = np.dtype(
         ("timeline_n", "i8"), ("timeline_stride", "i8"), ("timeline_skip", "i8"),
         # clocks and parts of time, in ns
         ("front", "f8"), ("driver_free", "f8"), ("prefetch_from", "f8"),
-        ("running", "f8"), ("near_time", "f8"), ("remote_time", "f8"),
+        ("running", "f8"), ("launching", "f8"), ("near_time", "f8"), ("remote_time", "f8"),
         ("fault_handling", "f8"), ("transfer_in", "f8"), ("transfer_out", "f8"), ("policy_overhead", "f8"),
         ("turn_handling", "f8"), ("turn_in", "f8"), ("turn_out", "f8"), ("turn_policy", "f8"),
         ("driver_time", "f8"), ("link_in_time", "f8"), ("link_out_time", "f8"),

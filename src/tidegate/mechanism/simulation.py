@@ -99,8 +99,8 @@ class Simulation:
         remote = slots / (self.machine.link.inward * self.machine.link.remote_share)
         blocks = make_blocks(blocks_of(1, [], bytes=0))
         self._check(begin_launch(self._m, self._k, self._relay, blocks, number))
-        b["front"] += near.launch_overhead
-        b["running"] += near.launch_overhead
+        for clock in ("front", "running", "launching"):
+            b[clock] += near.launch_overhead
         self.memory.slot_time[:slots] = b["front"]
         self.memory.slot_status[:slots] = IDLE
         b["idle"], b["next_block"] = slots, 0

@@ -94,4 +94,4 @@ class Program(Trace):
 
 
 workloads: Registry[Workload] = Registry("workload", lambda: Workload, "tidegate.workloads")
-workload = workloads
+workload: Registry[Workload] = workloads  # as a decorator: @workload("name")

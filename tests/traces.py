@@ -1,0 +1,133 @@
+"""Small traces and machines for tests, written out by hand, and short ways to run them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidegate.experiments import Ask, Run
+from tidegate.machine.machine import Driver, Link, Machine, Near
+from tidegate.mechanism.geometry import Geometry
+from tidegate.mechanism.simulation import Simulation
+from tidegate.policies import eviction, placement, prefetch
+from tidegate.trace import Launch, Provenance, Trace
+from tidegate.trace.trace import Segment, lay_out
+
+PAGE, PAGES = 4096, 8  # of the geometry most tests use: regions of eight pages
+SMALL = Geometry(PAGE, PAGES * PAGE)
+FLAT = Geometry(PAGE, PAGE)
+
+
+class Touch(NamedTuple):
+    page: int
+    write: bool = False
+    bytes: int = PAGE
+    reference: int = 0
+
+
+Block = Sequence[Touch]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One launch: its blocks, and the numbers of the blocks before which its segments are cut."""
+
+    blocks: Sequence[Block]
+    width: int = 1
+    intensity: float = 0.0
+    cuts: tuple[int, ...] = ()
+
+    def segments(self) -> list[Segment]:
+        ends = sorted({min(c, len(self.blocks)) for c in self.cuts} | {len(self.blocks)})
+        return [_segment(self.blocks[a:b]) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def _segment(blocks: Sequence[Block]) -> Segment:
+    touches = [touch for block in blocks for touch in block]
+    columns = list(zip(*touches, strict=True)) or [(), (), (), ()]
+    return Segment(np.cumsum([0, *map(len, blocks)]), *map(np.array, columns))
+
+
+class Given(Trace):
+    """A trace as it is given: objects by their sizes in pages, and kernels."""
+
+    name = "given"
+    provenance = Provenance.ASSUMED
+
+    def __init__(self, kernels: Sequence[Kernel], objects: Sequence[int], geometry: Geometry = SMALL):
+        self.kernels, self.geometry = kernels, geometry
+        self.objects = lay_out({f"o{i}": pages * geometry.page for i, pages in enumerate(objects)}, geometry)
+
+    def launches(self) -> Iterator[Launch]:
+        for kernel in self.kernels:
+            yield Launch("kernel", iter(kernel.segments()), kernel.width, kernel.intensity)
+
+    def identity(self) -> dict[str, Any]:
+        return {"given": str((self.kernels, self.objects, self.geometry))}
+
+
+def reads(pages: Any, **fields: Any) -> list[Touch]:
+    """Touches of these pages, one after another."""
+    return [Touch(int(page), **fields) for page in pages]
+
+
+def writes(pages: Any, **fields: Any) -> list[Touch]:
+    return reads(pages, write=True, **fields)
+
+
+def one_block(touches: Sequence[Touch], objects: Sequence[int], geometry: Geometry = SMALL) -> Given:
+    """One launch of one block."""
+    return Given([Kernel([touches])], objects, geometry)
+
+
+def flat(ids: Any, distinct: int | None = None) -> Given:
+    """A plain sequence of requests: page = region, one block."""
+    return one_block(reads(ids), [distinct or int(max(ids)) + 1], FLAT)
+
+
+# Every constant is a small multiple of a power of two, so that sums of them are exact in floating point.
+CONSTANTS: dict[str, Any] = {
+    "bandwidth": 512.0, "flops": 1024.0, "latency": 2.0, "launch_overhead": 4000.0,
+    "inward": 16.0, "outward": 8.0, "both": 16.0, "run_overhead": 1536.0, "remote_share": 0.5, "remote_latency": 640.0,
+    "batch_faults": 256, "batch_overhead": 20_000.0, "region_overhead": 10_000.0, "unmap_per_kib": 48.0,
+    "decision": 1024.0, "pipelined": False,
+}  # fmt: skip
+
+
+def machine(slots: int = 1, **changed: Any) -> Machine:
+    """A machine of round numbers; any constant can be changed by its name."""
+    constants = {**CONSTANTS, **changed}
+    assert constants.keys() == CONSTANTS.keys(), changed
+
+    def part(cls: type, **more: Any) -> Any:
+        names = {field.name for field in dataclasses.fields(cls)}
+        return cls(**{k: v for k, v in constants.items() if k in names}, **more)
+
+    near = part(Near, sms=slots, blocks_per_sm=1, bytes=1 << 30)
+    return Machine("round", "round numbers", SMALL, ("faults",), near, part(Link), part(Driver))
+
+
+def run_of(trace: Trace, on: Machine, frames: int, **asked: Any) -> Run:
+    """Run a trace with room for ``frames`` regions, without prefetch unless asked for, and without the store."""
+    asked = {"prefetch": "none", **asked}
+    return Ask(trace, machine=on, near=frames * trace.geometry.region, **asked).answer(cache=False)
+
+
+def simulation_of(
+    trace: Trace, on: Machine, frames: int, *, eviction: Any = "lrm", prefetch: Any = "none", placement: Any = "um", **how: Any
+) -> Simulation:
+    """The same, set up but not run, so that what is inside can be looked at."""
+    return Simulation(
+        trace, on, frames, _made("eviction", eviction), _made("prefetch", prefetch), _made("placement", placement), **how
+    )
+
+
+_FAMILIES = {"eviction": eviction, "prefetch": prefetch, "placement": placement}
+
+
+def _made(family: str, given: Any) -> Any:
+    return _FAMILIES[family].make(given) if isinstance(given, str) else given
