@@ -9,7 +9,7 @@ SET_UP := $(VENV)/.set-up
 
 demo: $(SET_UP)  ## six eviction policies and Belady race on an oversubscribed GPU
 	@mkdir -p out
-	$(BIN)/tidegate compare matmul --bytes 1GiB --oversubscribe 20%,50%,100% --plot out/demo.png
+	$(BIN)/tidegate compare blackscholes --bytes 1GiB --oversubscribe 20%,50%,100% --plot out/demo.png
 
 test: $(SET_UP)  ## all the tests
 	$(BIN)/python -m pytest -n auto --dist worksteal

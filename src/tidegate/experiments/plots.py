@@ -98,9 +98,11 @@ def _stack(axes: Any, runs: list[Run], labels: Iterable[str], scale: float) -> N
 
 
 def _over_size(axes: Any, comparison: Comparison, scale: float, unit: str) -> None:
-    for policy, colour in zip(comparison.policies, COLOURS * 9, strict=False):
+    for i, policy in enumerate(comparison.policies):
         runs = [comparison.run(policy, near) for near in comparison.sizes]
-        style = {"linestyle": "--", "color": "black"} if policy == "belady" else {"marker": "o", "color": colour}
+        # rings that shrink from policy to policy, so that those on top of one another are all seen
+        ring = {"marker": "o", "markersize": max(3, 11 - 1.4 * i), "markerfacecolor": "none", "color": COLOURS[i % 7]}
+        style: Any = {"linestyle": "--", "color": "black"} if policy == "belady" else ring
         axes.plot([n / units.MiB for n in comparison.sizes], [r.time / scale for r in runs], label=policy, **style)
     axes.set(xlabel="near memory (MiB)", ylabel=f"time ({unit})", ylim=(0, None))
     axes.legend(fontsize=8, frameon=False)
