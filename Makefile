@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SET_UP := $(VENV)/.set-up
 
-.PHONY: demo test bench lint format lock clean
+.PHONY: demo test bench lint format docs lock clean
 
 demo: $(SET_UP)  ## six eviction policies and Belady race on an oversubscribed GPU
 	@mkdir -p out
@@ -25,6 +25,9 @@ lint: $(SET_UP)  ## ruff, and mypy on the public API
 format: $(SET_UP)  ## put the layout right
 	$(BIN)/ruff check --fix src tests benchmarks examples
 	$(BIN)/ruff format src tests benchmarks examples
+
+docs: $(SET_UP)  ## the reference of every public name, from its docstrings, in out/reference
+	$(BIN)/pdoc --no-show-source --output-directory out/reference tidegate '!tidegate.cli'
 
 lock: $(SET_UP)  ## choose exact versions anew
 	$(BIN)/pip install --quiet uv

@@ -13,7 +13,7 @@ from tidegate.experiments import Ask, Run
 from tidegate.machine.machine import Driver, Link, Machine, Near
 from tidegate.mechanism.geometry import Geometry
 from tidegate.mechanism.simulation import Simulation
-from tidegate.policies import eviction, placement, prefetch
+from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.trace import Launch, Provenance, Trace
 from tidegate.trace.trace import Segment, lay_out
 
