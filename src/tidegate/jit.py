@@ -1,4 +1,4 @@
-"""Compiling with Numba, cached by the whole package's source.
+"""Compiling with Numba, cached by the source of all compiled rooms.
 
 Numba's own cache notices changes of a function's file, but not of functions it calls in other files: after an edit in
 ``driver.py`` the loop in ``gpu.py`` would still run the old driver. Here every state of the source has a
@@ -20,6 +20,7 @@ import numba
 from numba import int64
 
 _KEPT = 3  # states of the source whose compiled code is kept
+_COMPILED = ("mechanism", "policies", "workloads", "analysis", "jit.py")  # where compiled functions live
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -56,11 +57,18 @@ def cache_folder() -> Path:
 
 
 @functools.cache
-def code_digest() -> str:
-    """A hash of this package's source."""
+def code_digest(*rooms: str) -> str:
+    """A hash of the source of these rooms, or of the whole package but for the command line.
+
+    >>> code_digest("mechanism") == code_digest("policies")
+    False
+    """
+    package = Path(__file__).parent
     digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(file.read_bytes())
+    for file in sorted(package.rglob("*.py")):
+        room = file.relative_to(package).parts[0]
+        if room in rooms or (not rooms and room != "cli"):
+            digest.update(file.read_bytes())
     return digest.hexdigest()[:32]
 
 
@@ -78,7 +86,7 @@ def _own_cache() -> Iterator[None]:
 
 @functools.cache
 def _compiled_folder() -> str:
-    folder = cache_folder() / "compiled" / code_digest()
+    folder = cache_folder() / "compiled" / code_digest(*_COMPILED)
     with suppress(OSError):
         if not folder.exists():
             folder.mkdir(parents=True)

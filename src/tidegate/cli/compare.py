@@ -18,6 +18,7 @@ Evictions = Annotated[
         "--eviction", "-e", help="Policies to race; repeat it or use commas. By default all six that come with it."
     ),
 ]
+Prefetches = Annotated[str | None, typer.Option("--prefetch", help="A prefetch policy, or several, with commas: none,tree.")]
 Nears = Annotated[str | None, typer.Option("--near", help="Sizes of near memory, with commas: 256MiB,512MiB.")]
 Levels = Annotated[
     str | None, typer.Option("--oversubscribe", help="Levels of oversubscription, with commas: 20%,50%,100%.")
@@ -31,7 +32,7 @@ def compare(
     near: Nears = None,
     oversubscribe: Levels = None,
     machine: asked.MachineName = "rtx3090-pcie4",
-    prefetch: asked.Prefetch = None,
+    prefetch: Prefetches = None,
     placement: asked.Placement = None,
     geometry: asked.GeometryText = None,
     slots: asked.Slots = None,
@@ -55,7 +56,8 @@ def compare(
     racers = [name for given in eviction or [] for name in asked.split(given)] or list(RACERS)
     options: dict[str, Any] = {
         "near": asked.split(near), "oversubscribe": asked.split(oversubscribe), "bound": belady, "bytes": bytes,
-        "machine": machine, "prefetch": prefetch, "placement": placement, "geometry": geometry, "slots": slots,
+        "machine": machine, "prefetches": asked.split(prefetch) or [None],
+        "placement": placement, "geometry": geometry, "slots": slots,
         "dirty_only": dirty_only, "pipelined": pipelined,
     }  # fmt: skip
     with Bar(f"compare on {workload}", total=len(asks_of(workload, racers, **options)), unit="runs") as bar:
@@ -77,8 +79,8 @@ def _show(found: Comparison) -> None:
 
     f = found.runs[0].facts
     print(
-        f"{f['workload']} ({f['provenance']}), {units.show_size(f['footprint_bytes'])} · {f['prefetch']} prefetch"
-        f" · {f['machine']}"
+        f"{f['workload']} ({f['provenance']}), {units.show_size(f['footprint_bytes'])} "
+        f"· {found.prefetch} prefetch · {f['machine']}"
     )
     table = found.table
     for near in found.sizes:

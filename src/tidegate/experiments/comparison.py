@@ -31,7 +31,18 @@ class Comparison:
 
     @property
     def policies(self) -> list[str]:
-        return list(dict.fromkeys(label(r) for r in self.runs))
+        return list(dict.fromkeys(self.label(r) for r in self.runs))
+
+    def label(self, run: Run) -> str:
+        """What a run is called here: its eviction policy, and its prefetcher where several were raced."""
+        name = str(run.facts["eviction"])
+        several = len({r.facts["prefetch"] for r in self.runs}) > 1
+        return f"{name} + {run.facts['prefetch']}" if several else name
+
+    @property
+    def prefetch(self) -> str:
+        """The prefetcher, or all of them."""
+        return " and ".join(dict.fromkeys(str(r.facts["prefetch"]) for r in self.runs))
 
     @property
     def sizes(self) -> list[int]:
@@ -40,7 +51,7 @@ class Comparison:
 
     def run(self, policy: str, near: int) -> Run:
         """The run of one policy at one size."""
-        return next(r for r in self.runs if label(r) == policy and r.facts["near_bytes"] == near)
+        return next(r for r in self.runs if self.label(r) == policy and r.facts["near_bytes"] == near)
 
     @property
     def table(self) -> pl.DataFrame:
@@ -76,14 +87,10 @@ class Comparison:
         return figure
 
 
-def label(run: Run) -> str:
-    """A policy's name in a comparison."""
-    return str(run.facts["eviction"])
-
-
 def compare(
     workload: Any,
     evictions: Sequence[Any] = RACERS,
+    prefetches: Sequence[Any] = (None,),
     *,
     near: Sequence[str | int] = (),
     oversubscribe: Sequence[str | float] = (),
@@ -93,7 +100,7 @@ def compare(
     progress: Callable[[Ask], None] = lambda ask: None,
     **asked: Any,
 ) -> Comparison:
-    """Race eviction policies over sizes of near memory. Other keywords are those of ``Ask``.
+    """Race eviction (and prefetch) policies over sizes of near memory. Other keywords are those of ``Ask``.
 
     >>> race = compare("cyclic(bytes=64MiB)", ["lrm", "mru"], oversubscribe=["50%"])
     >>> race.policies
@@ -101,7 +108,7 @@ def compare(
     """
     if near and oversubscribe:
         raise TidegateError("near and oversubscribe were both given; they say the same thing, give one")
-    asks = asks_of(workload, evictions, near=near, oversubscribe=oversubscribe, bound=bound, **asked)
+    asks = asks_of(workload, evictions, prefetches, near=near, oversubscribe=oversubscribe, bound=bound, **asked)
     runs = run_grid(asks, workers=workers, cache=cache, progress=progress)
     found = Comparison(runs)
     if len(runs) != len(found.sizes) * len(found.policies):
@@ -112,6 +119,7 @@ def compare(
 def asks_of(
     workload: Any,
     evictions: Sequence[Any],
+    prefetches: Sequence[Any] = (None,),
     *,
     near: Sequence[str | int] = (),
     oversubscribe: Sequence[str | float] = (),
@@ -126,7 +134,7 @@ def asks_of(
     sizes: list[dict[str, Any]] = [{"near": units.size(n)} for n in near] or [
         {"oversubscribe": o} for o in oversubscribe or (OVERSUBSCRIBE,)
     ]
-    asks = [dataclasses.replace(base, eviction=e, **size) for size in sizes for e in racers]
+    asks = [dataclasses.replace(base, eviction=e, prefetch=p, **size) for size in sizes for e in racers for p in prefetches]
     for ask in asks:
         ask.prepare()  # look every name up before the first run begins
     return asks

@@ -80,7 +80,8 @@ def plot_comparison(comparison: Comparison) -> Figure:
     (_over_size if len(comparison.sizes) > 1 else _evictions)(right, comparison, scale, unit)
     f = runs[0].facts
     figure.suptitle(
-        f"{f['workload']}, {units.show_size(f['footprint_bytes'])} · {f['prefetch']} prefetch · {f['machine']}", fontsize=10
+        f"{f['workload']}, {units.show_size(f['footprint_bytes'])} · {comparison.prefetch} prefetch · {f['machine']}",
+        fontsize=10,
     )
     return figure
 
@@ -102,7 +103,7 @@ def _over_size(axes: Any, comparison: Comparison, scale: float, unit: str) -> No
         runs = [comparison.run(policy, near) for near in comparison.sizes]
         # rings that shrink from policy to policy, so that those on top of one another are all seen
         ring = {"marker": "o", "markersize": max(3, 11 - 1.4 * i), "markerfacecolor": "none", "color": COLOURS[i % 7]}
-        style: Any = {"linestyle": "--", "color": "black"} if policy == "belady" else ring
+        style: Any = {"linestyle": "--", "color": "black"} if policy.startswith("belady") else ring
         axes.plot([n / units.MiB for n in comparison.sizes], [r.time / scale for r in runs], label=policy, **style)
     axes.set(xlabel="near memory (MiB)", ylabel=f"time ({unit})", ylim=(0, None))
     axes.legend(fontsize=8, frameon=False)
