@@ -118,7 +118,14 @@ def run_of(trace: Trace, on: Machine, frames: int, **asked: Any) -> Run:
 
 
 def simulation_of(
-    trace: Trace, on: Machine, frames: int, *, eviction: Any = "lrm", prefetch: Any = "none", placement: Any = "um", **how: Any
+    trace: Trace,
+    on: Machine,
+    frames: int,
+    *,
+    eviction: Any = "lrm",
+    prefetch: Any = "none",
+    placement: Any = "um",
+    **how: Any,
 ) -> Simulation:
     """The same, set up but not run, so that what is inside can be looked at."""
     return Simulation(

@@ -22,6 +22,10 @@ class UnknownName(TidegateError):
         near = difflib.get_close_matches(given.lower(), [n.lower() for n in names], n=1, cutoff=0.5)
         hint = next((f" did you mean '{n}'?" for n in names if near and n.lower() == near[0]), "")
         super().__init__(f"unknown {kind} '{given}';{hint} Known: {', '.join(names)}")
+        self._made_of = (kind, given, names)
+
+    def __reduce__(self) -> tuple[type[UnknownName], tuple[str, str, list[str]]]:
+        return type(self), self._made_of  # so that it can come home from a worker process
 
 
 class PolicyError(TidegateError):

@@ -22,6 +22,8 @@ from tidegate.options import Configurable, parse_spec
 
 T = TypeVar("T", bound=Configurable)
 
+_USER_FILE = "tidegate_user_"  # how the modules of users' own files are named
+
 
 class Registry(Generic[T]):
     """The classes of one family by name; modules are imported when first asked for, so that ``--help`` is quick."""
@@ -34,10 +36,15 @@ class Registry(Generic[T]):
         """Decorator: register a class under ``name``."""
 
         def register(cls: type[T]) -> type[T]:
-            if name in self._classes and self._classes[name].__qualname__ != cls.__qualname__:
-                raise TidegateError(f"{self.family} '{name}' is registered twice")
+            if not (isinstance(cls, type) and issubclass(cls, self._base())):
+                raise TidegateError(f"{self.family} '{name}' is {cls!r}, which does not extend {self._base().__name__}")
             cls.name = name
-            self._classes[name] = cls
+            if cls.__module__.startswith(_USER_FILE):  # found by its file; a copy keeps out of the original's way
+                cls.name = cls.__name__ if name in self._classes else name
+            elif name in self._classes and self._classes[name] is not cls:
+                raise TidegateError(f"{self.family} '{name}' is registered twice")
+            else:
+                self._classes[name] = cls
             return cls
 
         return register
@@ -60,7 +67,16 @@ class Registry(Generic[T]):
     def make(self, spec: str) -> T:
         """An instance from ``name(option=value, …)``."""
         name, options = parse_spec(spec)
-        return self.find(name)(**options)
+        return self.create(self.find(name), options)
+
+    def create(self, cls: type[T], options: dict[str, Any]) -> T:
+        """An instance; whatever its class raises is said in one line."""
+        try:
+            return cls(**options)
+        except TidegateError:
+            raise
+        except Exception as error:
+            raise TidegateError(f"{self.family} {cls.__name__} cannot be made: {type(error).__name__}: {error}") from error
 
     @functools.cache  # noqa: B019 - registries live as long as the process
     def _load_all(self) -> None:
@@ -101,7 +117,10 @@ def source_digest(cls: type[Any]) -> str:
 
     A class with no file (defined in a notebook or a prompt) gets a digest that is never the same twice.
     """
-    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    module = sys.modules.get(cls.__module__)
+    if loaded := getattr(module, "tidegate_digest", None):
+        return str(loaded)
+    file = getattr(module, "__file__", None)
     if file is None or not Path(file).is_file():
         return f"unrepeatable-{id(cls):x}"
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
@@ -110,20 +129,23 @@ def source_digest(cls: type[Any]) -> str:
 def _load_file(path: Path) -> Any:
     if not path.is_file():
         raise TidegateError(f"no file {path}; expected a Python file with a policy or workload class")
-    name = f"tidegate_user_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
+    # the name has the text in it, so that an edited file is loaded anew and old classes keep their digest
+    digest = hashlib.sha256(str(path.resolve()).encode() + path.read_bytes()).hexdigest()[:16]
+    name = f"{_USER_FILE}{digest}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
+    module.tidegate_digest = digest  # type: ignore[attr-defined]
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         del sys.modules[name]
         raise TidegateError(f"{path}, line {error.lineno}: {error.msg}; put the syntax error right and try again") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise TidegateError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     return module

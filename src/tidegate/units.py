@@ -20,6 +20,7 @@ _SIZES = {
     "k": 10**3, "kb": 10**3, "m": 10**6, "mb": 10**6, "g": 10**9, "gb": 10**9, "t": 10**12, "tb": 10**12,
     "kib": KiB, "mib": MiB, "gib": GiB, "tib": 1 << 40,
 }  # fmt: skip
+_LARGEST = 1 << 60
 _TIMES = {"ns": 1.0, "us": US, "µs": US, "ms": MS, "s": S}
 _NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([^0-9\s.]*)\s*", re.IGNORECASE)
 
@@ -30,8 +31,10 @@ def size(text: str | int | float) -> int:
     >>> size("64KiB"), size("1.5 GB"), size(4096)
     (65536, 1500000000, 4096)
     """
-    if isinstance(text, int | float):
+    if isinstance(text, int | float) and not isinstance(text, bool):
         return _whole(text, text)
+    if not isinstance(text, str):
+        raise TypeError(f"{text!r} is not a size; expected a number and a unit such as 256MiB or 10GB")
     number, unit = _split(text, "a size such as 256MiB or 10GB")
     if unit.lower() not in _SIZES:
         raise TidegateError(f"'{text}' is not a size; expected a number and a unit such as 256MiB or 10GB")
@@ -49,7 +52,10 @@ def duration(text: str | int | float) -> float:
     number, unit = _split(str(text), "a time such as 20us or 1.5ms")
     if unit.lower() not in _TIMES:
         raise TidegateError(f"'{text}' is not a time; expected a number and one of ns, us, ms, s, such as 20us")
-    return number * _TIMES[unit.lower()]
+    time = number * _TIMES[unit.lower()]
+    if not math.isfinite(time):
+        raise TidegateError(f"'{text}' is not a time that exists")
+    return time
 
 
 def rate(text: str | int | float) -> float:
@@ -72,10 +78,11 @@ def fraction(text: str | int | float) -> float:
     """
     given = str(text).strip()
     try:
-        if given.endswith("%"):
-            return float(given[:-1]) / 100
-        return float(Fraction(given))
-    except (ValueError, ZeroDivisionError):
+        share = float(given[:-1]) / 100 if given.endswith("%") else float(Fraction(given))
+        if not math.isfinite(share):
+            raise ValueError
+        return share
+    except (ValueError, ZeroDivisionError, OverflowError):
         raise TidegateError(f"'{text}' is not a share; expected something like 50%, 1/8 or 0.5") from None
 
 
@@ -126,6 +133,8 @@ def _whole(number: float, given: object) -> int:
         raise TidegateError(f"'{given}' is not a size that exists")
     if number < 0:
         raise TidegateError(f"'{given}' is negative; a size is at least 0")
+    if number > _LARGEST:
+        raise TidegateError(f"'{given}' is larger than {show_size(_LARGEST)}, and so than anything here")
     return round(number)
 
 

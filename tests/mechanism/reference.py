@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from traces import Given, Touch
-
 from tidegate.machine.machine import Machine
+from traces import Given, Touch
 
 ROUND = 15_000.0
 REGIONS_PER_PREFETCH_TURN = 16
@@ -76,7 +75,7 @@ Script = Callable[[str, int, set[int]], list[Request]]  # (event, region, reside
 
 
 class Reference:
-    """Play ``trace`` on ``machine`` with ``frames`` frames; afterwards ``count``, ``time`` and ``evicted`` say what happened.
+    """Play ``trace`` on ``machine``; afterwards ``count``, ``time`` and ``evicted`` say what happened.
 
     ``threshold``: of tree prefetch, None for none. ``prefetcher`` and ``placer``: scripts that answer events with requests.
     """
@@ -192,7 +191,8 @@ class Reference:
         touch = slot.todo.popleft()
         self.count["remote_touches"] += 1
         self.count["remote_bytes"] += touch.bytes
-        self.spend(slot, "remote_time", self.machine.link.remote_latency + touch.bytes * self.per_far_byte, self.page[touch.page])
+        time = self.machine.link.remote_latency + touch.bytes * self.per_far_byte
+        self.spend(slot, "remote_time", time, self.page[touch.page])
 
     def spend(self, slot: Slot, what: str, time: float, page: Page) -> None:
         slot.time += time

@@ -24,20 +24,25 @@ app.command("list")(listing.list_names)
 app.add_typer(trace.app, name="trace")
 
 _debug = False
+_INTERRUPTED = 130
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from tidegate import __version__
+
+        print(__version__)
+        raise typer.Exit()
 
 
 @app.callback()
 def start(
     debug: Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")] = False,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_version)
+    ] = False,
 ) -> None:
-    global _debug
-    _debug = debug
-    if version:
-        from tidegate import __version__
-
-        print(__version__)
-        raise typer.Exit()
+    """``--debug`` is dealt with in ``invoke``, so that it may also be typed last; here it only shows in the help."""
 
 
 def main() -> None:
@@ -49,9 +54,14 @@ def invoke(arguments: list[str]) -> int:
     """Run one command and answer its exit code."""
     from tidegate.errors import TidegateError
 
+    global _debug
+    _debug = "--debug" in arguments
+    arguments = [a for a in arguments if a != "--debug"]
     try:
         code = app(args=arguments or ["--help"], prog_name="tidegate", standalone_mode=False)
         sys.stdout.flush()
+        if code == _INTERRUPTED:  # Typer has dealt with Ctrl-C, without a word
+            raise KeyboardInterrupt
         return int(code or 0)
     except TyperException as error:
         return _fail(f"{error.format_message().splitlines()[0]} See 'tidegate --help'.", error)
@@ -59,7 +69,7 @@ def invoke(arguments: list[str]) -> int:
         return _fail(str(error), error)
     except (KeyboardInterrupt, typer.Abort):
         print("tidegate: stopped; nothing was written", file=sys.stderr)
-        return 130
+        return _INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
         return 0

@@ -8,6 +8,7 @@ import typer
 
 from tidegate.cli import asked, output
 from tidegate.cli.progress import Bar
+from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
     from tidegate.experiments import Comparison
@@ -53,7 +54,9 @@ def compare(
     from tidegate.experiments import compare as race
     from tidegate.experiments.comparison import RACERS, asks_of
 
-    racers = [name for given in eviction or [] for name in asked.split(given)] or list(RACERS)
+    racers = list(RACERS) if eviction is None else [name for given in eviction for name in asked.split(given)]
+    if not racers:
+        raise TidegateError(f"'{', '.join(eviction or [])}' names no policy; expected some, such as lrm,mru")
     options: dict[str, Any] = {
         "near": asked.split(near), "oversubscribe": asked.split(oversubscribe), "bound": belady, "bytes": bytes,
         "machine": machine, "prefetches": asked.split(prefetch) or [None],

@@ -12,7 +12,7 @@ import polars as pl
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.experiments.ask import OVERSUBSCRIBE, Ask
+from tidegate.experiments.ask import OVERSUBSCRIBE, Ask, spell
 from tidegate.experiments.grid import run_grid
 from tidegate.experiments.runs import PARTS, Run
 
@@ -109,11 +109,7 @@ def compare(
     if near and oversubscribe:
         raise TidegateError("near and oversubscribe were both given; they say the same thing, give one")
     asks = asks_of(workload, evictions, prefetches, near=near, oversubscribe=oversubscribe, bound=bound, **asked)
-    runs = run_grid(asks, workers=workers, cache=cache, progress=progress)
-    found = Comparison(runs)
-    if len(runs) != len(found.sizes) * len(found.policies):
-        raise TidegateError("two of the sizes or policies given are the same; give each once")
-    return found
+    return Comparison(run_grid(asks, workers=workers, cache=cache, progress=progress))
 
 
 def asks_of(
@@ -135,6 +131,8 @@ def asks_of(
         {"oversubscribe": o} for o in oversubscribe or (OVERSUBSCRIBE,)
     ]
     asks = [dataclasses.replace(base, eviction=e, prefetch=p, **size) for size in sizes for e in racers for p in prefetches]
-    for ask in asks:
-        ask.prepare()  # look every name up before the first run begins
+    # look every name up before the first run begins, and see that none is there twice
+    named = {(s.frames, spell(s.eviction), spell(s.prefetch)) for s in (ask.prepare() for ask in asks)}
+    if len(named) < len(asks):
+        raise TidegateError("two of the sizes or policies given are the same; give each once")
     return asks

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 
 from tidegate.experiments.ask import Ask
 from tidegate.experiments.runs import Run
@@ -43,15 +45,31 @@ def run_grid(
 
 
 def _on(executor: Executor, asked: list[Ask], cache: bool, progress: Callable[[Ask], None]) -> list[Run]:
-    futures = {executor.submit(_answer, ask, cache): ask for ask in asked}
+    with _hidden_main():
+        futures = {executor.submit(_answer, ask, cache): ask for ask in asked}
     try:
         for future in as_completed(futures):
             future.result()
             progress(futures[future])
     except BaseException:
         executor.shutdown(wait=False, cancel_futures=True)
+        for process in list((getattr(executor, "_processes", None) or {}).values()):
+            process.terminate()  # or Ctrl-C would wait for runs that nobody wants any more
         raise
     return [future.result() for future in futures]
+
+
+@contextmanager
+def _hidden_main() -> Iterator[None]:
+    """A spawned worker imports the script that started it, which would start workers again; an ask needs no script."""
+    main = sys.modules["__main__"]
+    hidden = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
+    main.__dict__.pop("__file__", None)
+    main.__spec__ = None
+    try:
+        yield
+    finally:
+        vars(main).update(hidden)
 
 
 def _answer(ask: Ask, cache: bool) -> Run:

@@ -34,7 +34,7 @@ def load(key: str) -> Run | None:
 def keep(run: Run) -> None:
     """Keep a run. A store that cannot be written to is no reason to lose the result, so that is passed over."""
     path = _path(run.key)
-    text = json.dumps(run.to_json())
+    text = json.dumps(run.to_json(), default=str)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as file:

@@ -12,6 +12,7 @@ so that a user's own file can be short and a preset can be checked.
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -37,10 +38,29 @@ def _count(given: Any) -> int:
 
 def _flops(given: Any) -> float:
     """FLOP per nanosecond; written in TFLOPS."""
-    text = str(given).strip()
-    if not text.endswith("TFLOPS"):
-        raise TidegateError(f"'{given}' is not a speed of arithmetic; expected e.g. 35.6TFLOPS")
-    return float(text.removesuffix("TFLOPS")) * 1e3
+    try:
+        number, unit = str(given).strip()[:-6], str(given).strip()[-6:]
+        if unit != "TFLOPS" or not 0 < float(number) < math.inf:
+            raise ValueError
+    except ValueError:
+        raise TidegateError(f"'{given}' is not a speed of arithmetic; expected e.g. 35.6TFLOPS") from None
+    return float(number) * 1e3
+
+
+def _rate(given: Any) -> float:
+    """Bytes per nanosecond, of which there are some."""
+    rate = units.rate(given)
+    if rate <= 0:
+        raise TidegateError(f"'{given}' never gets anywhere; expected a rate above 0, such as 22GB/s")
+    return rate
+
+
+def _share(given: Any) -> float:
+    """A share above 0 and up to 1."""
+    share = units.fraction(given)
+    if not 0 < share <= 1:
+        raise TidegateError(f"{given} is not between 0 and 1; expected a share such as 0.9")
+    return share
 
 
 def _switch(given: Any) -> bool:
@@ -51,6 +71,8 @@ def _switch(given: Any) -> bool:
 
 def _levels(given: Any) -> tuple[str, ...]:
     known = ("faults", "samples", "touch bits", "everything")
+    if not isinstance(given, list):
+        raise TidegateError(f"offers = {given!r} is not a list; expected one of {', '.join(known)} or several, in brackets")
     for level in given:
         if level not in known:
             raise UnknownName("visibility level", str(level), known)
@@ -64,7 +86,7 @@ class Near:
     sms: int = _constant(_count)
     blocks_per_sm: int = _constant(_count)
     bytes: int = _constant(units.size)
-    bandwidth: float = _constant(units.rate)
+    bandwidth: float = _constant(_rate)
     flops: float = _constant(_flops)
     latency: float = _constant(units.duration, default=0.0)  # the least a touch takes, however few its bytes
     launch_overhead: float = _constant(units.duration, default=0.0)
@@ -79,11 +101,11 @@ class Near:
 class Link:
     """The way between near and far memory: two directions, and what crossing it without migrating costs."""
 
-    inward: float = _constant(units.rate)
-    outward: float = _constant(units.rate)
-    both: float = _constant(units.rate)  # both directions at once, added up
+    inward: float = _constant(_rate)
+    outward: float = _constant(_rate)
+    both: float = _constant(_rate)  # both directions at once, added up
     run_overhead: float = _constant(units.duration)  # per contiguous run migrated
-    remote_share: float = _constant(units.fraction)  # of inward, that remote access reaches
+    remote_share: float = _constant(_share)  # of inward, that remote access reaches
     remote_latency: float = _constant(units.duration)  # of one remote touch
 
 
@@ -103,8 +125,8 @@ class Driver:
 class Storage:
     """The tier behind host memory, where the machine has one."""
 
-    read: float = _constant(units.rate)
-    write: float = _constant(units.rate)
+    read: float = _constant(_rate)
+    write: float = _constant(_rate)
     page_read: float = _constant(units.duration)
     host_page: float = _constant(units.duration)
     lookup: float = _constant(units.duration)
@@ -183,6 +205,9 @@ def _build(table: dict[str, Any], name: str) -> Machine:
         if key in table or key not in ("storage",)
         if key in table or _missing(f"table [{key}]")
     }
+    for key in ("name", "description"):
+        if not isinstance(table.get(key, ""), str):
+            raise TidegateError(f"{key} = {table[key]!r} is not a text")
     return Machine(
         name=table.get("name", name),
         description=table.get("description", ""),
@@ -212,7 +237,7 @@ def _read(cls: type, table: Any, label: str, sources: dict[str, str]) -> Any:
         given = _value(table[key], f"{label}.{key}", sources)
         try:
             values[key] = constant.metadata["parse"](given)
-        except (TidegateError, ValueError) as error:
+        except (TidegateError, ValueError, TypeError) as error:
             raise TidegateError(f"{label}.{key}: {error}") from error
     return cls(**values)
 

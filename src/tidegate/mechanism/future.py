@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.jit import jit
-from tidegate.trace.trace import Trace
+from tidegate.trace.trace import Trace, check_segment
 
 NEVER = np.iinfo(np.int32).max
 
@@ -33,32 +33,72 @@ def foresee(trace: Trace, slots: int, progress: Callable[[int], None] = lambda t
     parts: list[NDArray[np.int32]] = []
     for launch in trace.launches():
         lanes = max(1, slots // launch.width)
+        walk = _Walk(np.zeros(0, np.int32), np.zeros(lanes, np.int64), np.zeros(lanes, np.int64), np.zeros(1, np.int64))
         for s in launch.segments:
-            parts.append(_in_step(s.starts, s.page, lanes, ppr))
+            check_segment(s, trace)
+            walk = _Walk(*_take_along(walk, s.page))
+            parts.append(_in_step(walk, s.starts, len(walk.page) - len(s.page), False) // ppr)
             progress(s.touches)
+        parts.append(_in_step(walk, np.zeros(1, np.int64), 0, True) // ppr)
     order = np.concatenate(parts) if parts else np.zeros(0, np.int32)
     if len(order) >= NEVER:
         raise MemoryError("a trace of more than 2^31 touches is too long for belady")
-    return Future(*_by_region(order, trace.regions))
+    return Future(*_by_region(order.astype(np.int32, copy=False), trace.regions))
+
+
+class _Walk(NamedTuple):
+    """Where the lanes are: each at page[at] of its block's page[…end]; ``turn`` is whose touch comes next."""
+
+    page: NDArray[np.int32]
+    at: NDArray[np.int64]
+    end: NDArray[np.int64]
+    turn: NDArray[np.int64]
 
 
 @jit
-def _in_step(starts: Any, page: Any, lanes: int, ppr: int) -> Any:
-    """The regions in the order of an ideal run: every lane makes one touch in turn, and takes the next block at the end."""
-    out = np.empty(page.size, np.int32)
-    at = np.zeros(lanes, np.int64)
-    end = np.zeros(lanes, np.int64)
-    block, n = 0, 0
-    while n < page.size:
-        for lane in range(lanes):
-            while at[lane] == end[lane] and block < starts.size - 1:
-                at[lane], end[lane] = starts[block], starts[block + 1]
-                block += 1
-            if at[lane] < end[lane]:
-                out[n] = page[at[lane]] // ppr
-                n += 1
-                at[lane] += 1
-    return out
+def _take_along(walk: Any, new: Any) -> Any:
+    """What lanes have left of their blocks, then the new segment's pages."""
+    kept = (walk.end - walk.at).sum()
+    page = np.empty(kept + new.size, np.int32)
+    at, end = np.empty_like(walk.at), np.empty_like(walk.end)
+    to = 0
+    for lane in range(at.size):
+        at[lane] = to
+        for i in range(walk.at[lane], walk.end[lane]):
+            page[to] = walk.page[i]
+            to += 1
+        end[lane] = to
+    for i in range(new.size):
+        page[to + i] = new[i]
+    return page, at, end, walk.turn
+
+
+@jit
+def _in_step(walk: Any, starts: Any, offset: int, last: bool) -> Any:
+    """Pages in the order of an ideal run: every lane makes one touch in turn, and takes the next block at its end.
+
+    Stops where a lane wants a block and there is none, unless these are the ``last``.
+    """
+    out = np.empty(walk.page.size, np.int32)
+    lanes = walk.at.size
+    block, n, waiting = 0, 0, 0
+    lane = walk.turn[0]
+    while waiting < lanes:
+        while walk.at[lane] == walk.end[lane] and block < starts.size - 1:
+            walk.at[lane], walk.end[lane] = offset + starts[block], offset + starts[block + 1]
+            block += 1
+        if walk.at[lane] < walk.end[lane]:
+            out[n] = walk.page[walk.at[lane]]
+            n += 1
+            walk.at[lane] += 1
+            waiting = 0
+        elif not last:
+            break
+        else:
+            waiting += 1
+        lane = (lane + 1) % lanes
+    walk.turn[0] = lane
+    return out[:n].copy()
 
 
 @jit

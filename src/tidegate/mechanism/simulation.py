@@ -23,9 +23,9 @@ from tidegate.mechanism.pages import COMING, NEAR
 from tidegate.mechanism.relay import Caller, CompiledCaller, Relay
 from tidegate.mechanism.view import SimulatedMemory
 from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
-from tidegate.policies.sees import Everything
+from tidegate.policies.sees import Everything, Sees
 from tidegate.trace.build import blocks_of
-from tidegate.trace.trace import Launch, Segment, Trace
+from tidegate.trace.trace import Launch, Segment, Trace, check_segment
 
 _BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about a tenth of a second
 
@@ -58,6 +58,9 @@ class Simulation:
 
     def __post_init__(self) -> None:
         self._policies: tuple[Policy, ...] = (self.eviction, self.prefetch, self.placement)
+        for policy in self._policies:
+            if not isinstance(policy.sees, Sees):
+                raise PolicyError(f"policy '{_label(policy)}' has sees = {policy.sees!r}; expected a level such as Faults()")
         tracking = any(isinstance(p.sees, Everything) for p in self._policies)
         decision = 0.0 if self.eviction.in_driver else self.machine.driver.decision
         self._k = make_rules(self.machine, self.trace, self.frames, self.dirty_only, tracking, decision)
@@ -72,7 +75,7 @@ class Simulation:
             future = foresee(self.trace, self.machine.near.slots)
         self._callers: list[Any] = []
         for policy in self._policies:
-            policy.memory = SimulatedMemory(policy, self.trace, self.memory, self.frames, future)
+            policy.attach(SimulatedMemory(policy, self.trace, self.memory, self.frames, future))
             self._callers.append(self._caller(policy, future))
             self._guard(policy, "start", policy.start)
         for which, caller in enumerate(self._callers):
@@ -88,7 +91,8 @@ class Simulation:
                 self._guard(policy, "finished", policy.finished)
 
     def _caller(self, policy: Policy, future: Future | None) -> Caller | CompiledCaller:
-        if self.compiled and policy.compiled is not None:
+        # a class made from a shipped one decides for itself: its base's twin is not its own
+        if self.compiled and vars(type(policy)).get("compiled") is not None:
             return CompiledCaller(policy, self.memory, self.frames, future)
         return Caller(policy, self.books)
 
@@ -106,7 +110,7 @@ class Simulation:
         b["idle"], b["next_block"] = slots, 0
         record = LaunchRecord(launch.name, float(b["front"]), 0.0, *(int(b[c]) for c in ("touches", "faults", "evictions")))
         for segment, last in _with_last(launch.segments):
-            _check_segment(segment, self.trace)
+            check_segment(segment, self.trace)
             blocks = join(self._m, blocks, make_blocks(segment), slots)
             code = BREATHE
             while code == BREATHE:
@@ -171,18 +175,6 @@ def check_books(simulation: Simulation) -> None:
             raise BooksError(
                 f"the books of this run do not balance: {account} does not hold; please report this as a defect"
             )
-
-
-def _check_segment(segment: Segment, trace: Trace) -> None:
-    """The compiled loop trusts its columns, so they are looked at once here."""
-    if segment.touches == 0:
-        return
-    high = int(segment.page.view(np.uint32).max())  # a negative page is a very large one
-    if high >= trace.pages:
-        raise TidegateError(f"trace {trace.name} touches page {segment.page[segment.page.view(np.uint32).argmax()]}, "
-                            f"but its pages run from 0 to {trace.pages - 1}")  # fmt: skip
-    if segment.bytes.min() < 0:
-        raise TidegateError(f"trace {trace.name} has a touch of {segment.bytes.min()} bytes; expected at least 0")
 
 
 def _with_last(segments: Iterable[Segment]) -> Iterator[tuple[Segment, bool]]:

@@ -23,7 +23,8 @@ class SimulatedMemory:
     def __init__(self, policy: Policy, trace: Trace, memory: Memory, frames: int, future: Future | None):
         self.geometry, self.objects = trace.geometry, trace.objects
         self.frames, self.regions = frames, trace.regions
-        self._policy, self._m, self._future = policy, memory, future
+        self._policy, self._m = policy, memory
+        self._future = future if isinstance(policy.sees, Everything) and policy.sees.future else None
         self._ppr = trace.geometry.pages_per_region
         self._pages = trace.pages
         self._touches = memory.books["touches"]

@@ -81,6 +81,10 @@ class Policy(Configurable):
     compiled: ClassVar[Any] = None  # a compiled twin that decides the same, faster; see policies/compiled.py
     memory: MemoryView
 
+    def attach(self, memory: MemoryView) -> None:
+        """Called by the mechanism before each run."""
+        self.memory = memory
+
     def start(self) -> None:
         """Called once, when ``self.memory`` is there and before anything is touched."""
 
@@ -108,6 +112,10 @@ class EvictionPolicy(Policy):
 
     def __init__(self, **options: Any):
         super().__init__(**options)
+        self.order = Order()
+
+    def attach(self, memory: MemoryView) -> None:
+        super().attach(memory)
         self.order = Order()
 
     @abstractmethod

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tidegate.errors import TidegateError
 from tidegate.trace.trace import Segment
 
 SEGMENT_TOUCHES = 1 << 20  # a segment of about this many touches keeps memory small and the compiled loop busy
@@ -19,6 +20,8 @@ def blocks_of(length: int, page: ArrayLike, *, bytes: ArrayLike, write: ArrayLik
     >>> blocks_of(2, [0, 1, 2, 3, 4], bytes=4096).starts
     array([0, 2, 4, 5])
     """
+    if length < 1:
+        raise TidegateError(f"blocks of {length} touches cannot be; expected at least 1")
     pages = np.asarray(page, dtype=np.int32)
     n = len(pages)
     starts = np.append(np.arange(0, n, length, dtype=np.int64), n)

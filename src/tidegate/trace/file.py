@@ -67,16 +67,27 @@ def save_trace(trace: Trace, path: str | Path, progress: Callable[[int], None] =
             raise failed[0] from None
         raise TidegateError(f"cannot write {path}: {error}") from error
     finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+        _remove(partial)
     return path
+
+
+def _remove(partial: Path) -> None:
+    """Take a half-written file away, come what may: a second Ctrl-C must not leave it behind."""
+    for _ in range(5):
+        try:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+            return
+        except KeyboardInterrupt:
+            continue
 
 
 def _frames(trace: Trace) -> Iterator[pl.DataFrame]:
     """The trace as tables, a segment each. Blocks are numbered from 0 within their launch."""
     for number, launch in enumerate(trace.launches()):
-        first = 0
+        first = touches = 0
         for s in launch.segments:
+            touches += s.touches
             blocks = np.repeat(np.arange(first, first + s.blocks, dtype=np.int64), np.diff(s.starts))
             first += s.blocks
             yield pl.DataFrame(
@@ -89,6 +100,8 @@ def _frames(trace: Trace) -> Iterator[pl.DataFrame]:
                 pl.lit(launch.width, pl.Int32).alias("width"),
                 pl.lit(launch.intensity, pl.Float64).alias("intensity"),
             )  # fmt: skip
+        if not touches:
+            raise TidegateError(f"launch {number} ({launch.name}) touches nothing, and a file of touches cannot hold it")
 
 
 class TraceFile(Trace):
@@ -97,10 +110,15 @@ class TraceFile(Trace):
     def __init__(self, path: str | Path):
         self.path = Path(path)
         head = _read_head(self.path)
-        self.name = head["name"]
-        self.geometry = Geometry(*head["geometry"])
-        self.provenance = Provenance(head["provenance"])
-        self.objects = tuple(Object(*o) for o in head["objects"])
+        try:
+            self.name = str(head["name"])
+            page, region = map(int, head["geometry"])
+            self.geometry = Geometry(page, region)
+            self.provenance = Provenance(head["provenance"])
+            self.objects = tuple(Object(str(name), *map(int, numbers)) for name, *numbers in head["objects"])
+            _check_objects(self.objects, self.geometry)
+        except (KeyError, TypeError, ValueError) as error:
+            raise TidegateError(f"{self.path} is not a trace: its metadata is wrong ({error}); save it anew") from error
 
     def identity(self) -> dict[str, Any]:
         digest = hashlib.sha256()
@@ -117,7 +135,7 @@ class TraceFile(Trace):
     def _pieces(self) -> Iterator[tuple[tuple[int, str, int, float], Segment]]:
         """Runs of whole blocks of one launch each; the block a batch ends in is held back until the next batch."""
         held: pl.DataFrame | None = None
-        for batch in pl.scan_parquet(self.path).collect_batches(chunk_size=_ROWS, maintain_order=True):
+        for batch in self._batches():
             batch = batch if held is None else pl.concat([held, batch])
             if not len(batch):
                 continue
@@ -126,6 +144,15 @@ class TraceFile(Trace):
             yield from self._split(batch.slice(0, int(first[-1])))
         if held is not None:
             yield from self._split(held)
+
+    def _batches(self) -> Iterator[pl.DataFrame]:
+        try:
+            for batch in pl.scan_parquet(self.path).collect_batches(chunk_size=_ROWS, maintain_order=True):
+                if sum(batch.null_count().row(0)):
+                    raise TidegateError(f"{self.path} is not a trace: values are missing")
+                yield batch
+        except (PolarsError, OSError) as error:
+            raise TidegateError(f"{self.path} cannot be read to its end ({_one_line(error)}); save it anew") from error
 
     def _split(self, rows: pl.DataFrame) -> Iterator[tuple[tuple[int, str, int, float], Segment]]:
         for part in rows.partition_by("launch", maintain_order=True):
@@ -156,7 +183,7 @@ def _read_head(path: Path) -> dict[str, Any]:
         schema = pl.read_parquet_schema(path)
     except (PolarsError, OSError) as error:
         raise TidegateError(
-            f"{path} is not a whole Parquet file ({error}); write it again with 'tidegate trace save'"
+            f"{path} is not a whole Parquet file ({_one_line(error)}); write it again with 'tidegate trace save'"
         ) from error
     if text is None:
         raise TidegateError(f"{path} is Parquet, but not a Tidegate trace; make one with 'tidegate trace save'")
@@ -170,3 +197,18 @@ def _read_head(path: Path) -> dict[str, Any]:
     if missing := [c for c, kind in SCHEMA.items() if schema.get(c) != kind]:
         raise TidegateError(f"{path} is not a trace: column {missing[0]} is missing or of another type")
     return head
+
+
+def _check_objects(objects: tuple[Object, ...], geometry: Geometry) -> None:
+    """Objects must lie one behind the other at region boundaries, as ``lay_out`` puts them."""
+    if not objects:
+        raise ValueError("there are no objects")
+    end = 0
+    for o in objects:
+        if o.first_page < end or o.first_page % geometry.pages_per_region or o.pages < 1 or o.bytes < 1:
+            raise ValueError(f"object {o.name} lies where it cannot")
+        end = o.first_page + o.pages
+
+
+def _one_line(error: BaseException) -> str:
+    return str(error).split("\n")[0]

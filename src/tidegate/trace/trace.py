@@ -10,6 +10,7 @@ Page numbers count from 0 over all objects; an object begins at a region boundar
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.errors import TidegateError
 from tidegate.mechanism.geometry import Geometry
 
 
@@ -54,6 +56,11 @@ class Segment:
         for name, kind in (("starts", np.int64), ("page", np.int32), ("write", np.uint8), ("bytes", np.int32),
                            ("reference", np.int16)):  # fmt: skip
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=kind))
+        starts, n = self.starts, len(self.page)
+        if any(len(column) != n for column in (self.write, self.bytes, self.reference)):
+            raise TidegateError("a segment's columns differ in length; expected one entry per touch in each")
+        if not len(starts) or starts[0] != 0 or starts[-1] != n or (np.diff(starts) < 0).any():
+            raise TidegateError(f"a segment's starts do not cover its {n} touches; expected them to rise from 0 to {n}")
 
     @property
     def blocks(self) -> int:
@@ -77,6 +84,12 @@ class Launch:
     segments: Iterable[Segment]
     width: int = 1
     intensity: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise TidegateError(f"launch {self.name} has a width of {self.width}; expected at least 1")
+        if not 0 <= self.intensity < math.inf:
+            raise TidegateError(f"launch {self.name} has an intensity of {self.intensity}; expected a number of at least 0")
 
 
 class Trace(ABC):
@@ -123,3 +136,15 @@ def lay_out(sizes: dict[str, int], geometry: Geometry) -> tuple[Object, ...]:
         objects.append(Object(name, size, page, geometry.pages(size)))
         page += geometry.regions(size) * geometry.pages_per_region
     return tuple(objects)
+
+
+def check_segment(segment: Segment, trace: Trace) -> None:
+    """The compiled loop trusts its columns, so they are looked at once here."""
+    if segment.touches == 0:
+        return
+    high = int(segment.page.view(np.uint32).max())  # a negative page is a very large one
+    if high >= trace.pages:
+        raise TidegateError(f"trace {trace.name} touches page {segment.page[segment.page.view(np.uint32).argmax()]}, "
+                            f"but its pages run from 0 to {trace.pages - 1}")  # fmt: skip
+    if segment.bytes.min() < 0:
+        raise TidegateError(f"trace {trace.name} has a touch of {segment.bytes.min()} bytes; expected at least 0")

@@ -20,18 +20,22 @@ Trace); then it streams its launches over the pages its objects were given.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from tidegate.errors import TidegateError
 from tidegate.mechanism.geometry import Geometry
 from tidegate.options import Configurable
 from tidegate.registry import Registry, source_digest
-from tidegate.trace.trace import Launch, Object, Provenance, Trace, lay_out
+from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, lay_out
+
+_MOST_PAGES = 2**31 - 1  # page numbers are 32 bits wide
 
 
-class Workload(Configurable):
+class Workload(Configurable, ABC):
     """Base of all workloads. Options are class attributes (``Option``); touches come from ``launches``.
 
     By convention every workload has an option ``bytes`` that sets its whole footprint.
@@ -80,9 +84,39 @@ class Program(Trace):
         if not sizes or min(sizes.values()) < 1:
             raise TidegateError(f"workload {self.name} is empty; give it more bytes")
         self.objects = lay_out(sizes, geometry)
+        if self.pages > _MOST_PAGES:
+            raise TidegateError(
+                f"workload {self.name} has {self.pages:,} pages, at most {_MOST_PAGES:,} are possible; take fewer bytes or "
+                f"larger pages (--geometry)"
+            )
 
     def launches(self) -> Iterator[Launch]:
-        return self.workload.launches(Space(self.geometry, self.objects))
+        with self._named():
+            stream = iter(self.workload.launches(Space(self.geometry, self.objects)))
+        while True:
+            with self._named():
+                launch = next(stream, None)
+            if launch is None:
+                return
+            yield dataclasses.replace(launch, segments=self._segments(launch))
+
+    def _segments(self, launch: Launch) -> Iterator[Segment]:
+        segments = iter(launch.segments)
+        while True:
+            with self._named():
+                segment = next(segments, None)
+            if segment is None:
+                return
+            yield segment
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """What a workload raises is said with its name."""
+        try:
+            yield
+        except Exception as error:
+            what = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {error}"
+            raise TidegateError(f"workload {self.name} raised while it was read: {what}") from error
 
     def identity(self) -> dict[str, Any]:
         return {

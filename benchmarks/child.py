@@ -1,0 +1,56 @@
+"""A run in a process of its own, so that its peak memory is its own: ``python -m benchmarks.child ASK``.
+
+ASK is a JSON object of ``tidegate.run``'s arguments. The child plays a small run first, so that loading the compiled
+code is not counted as part of the run.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a child measured; seconds and bytes."""
+
+    wall: float
+    cpu: float
+    start: float  # until everything was imported, loaded and had played a small run
+    touches: int
+    faults: int
+    evictions: int
+    peak: int
+
+
+def run_in_child(environment: dict[str, str] | None = None, **ask: Any) -> Report:
+    """``tidegate.run(**ask)`` in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.child", json.dumps(ask)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return Report(**json.loads(done.stdout))
+
+
+def measure(ask: dict[str, Any]) -> Report:
+    begin = time.perf_counter()
+    import tidegate
+
+    policies = {name: ask[name] for name in ("eviction", "prefetch") if name in ask}
+    tidegate.run("cyclic(bytes=64MiB, passes=2)", near="48MiB", cache=False, **policies)
+    wall, cpu = time.perf_counter(), time.process_time()
+    counts = tidegate.run(ask.pop("workload"), cache=False, **ask).counts
+    return Report(
+        wall=time.perf_counter() - wall,
+        cpu=time.process_time() - cpu,
+        start=wall - begin,
+        **{name: counts[name] for name in ("touches", "faults", "evictions")},
+        peak=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    )
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(measure(json.loads(sys.argv[1])))))

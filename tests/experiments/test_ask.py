@@ -1,0 +1,163 @@
+"""Asks: what people say becomes the right machine, trace, capacity and policies, or one clear line."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+import tidegate
+from tidegate.errors import TidegateError, UnknownName
+from tidegate.experiments import Ask
+from tidegate.experiments.ask import spell
+from tidegate.machine.machine import load_machine
+from tidegate.policies.registries import prefetch
+from tidegate.trace import save_trace
+from traces import FLAT, PAGE, PAGES, Given, Kernel, flat, machine, one_block, reads, run_of
+
+MIB = 1 << 20
+REGION = PAGES * PAGE
+
+
+@pytest.mark.parametrize(
+    ("asked", "frames"),
+    [
+        ({"near": "24MiB"}, 12),
+        ({"near": 5 * MIB}, 2),
+        ({"near": "100MiB"}, 50),
+        ({}, 16),  # 50 % more than fits: 48 MiB in 32 MiB
+        ({"oversubscribe": "50%"}, 16),
+        ({"oversubscribe": 0.5}, 16),
+        ({"oversubscribe": "0%"}, 24),
+        ({"oversubscribe": "100%"}, 12),
+        ({"oversubscribe": "1/5"}, 20),
+    ],
+)
+def test_capacity_is_whole_regions(asked, frames):
+    assert Ask("cyclic(bytes=48MiB)", **asked).prepare().frames == frames
+
+
+BAD = [
+    ({"near": "8MiB", "oversubscribe": "50%"}, "near and oversubscribe were both given; they say the same thing, give one"),
+    (
+        {"near": "1MiB"},
+        "near memory of 1.00 MiB cannot hold one region of 2.00 MiB; give it more, or the workload more bytes",
+    ),
+    ({"oversubscribe": "-10%"}, "oversubscribe=-10% is negative; 0% means that everything just fits"),
+    ({"oversubscribe": "lots"}, "'lots' is not a share; expected something like 50%, 1/8 or 0.5"),
+    ({"slots": 0}, "slots=0 cannot run anything; expected at least 1"),
+    ({"bytes": "1GiB"}, "'cyclic(bytes=48MiB)' gives bytes, and so does --bytes; give it once"),
+    ({"geometry": "64KiB"}, "'64KiB' is not a geometry; expected PAGE/REGION such as 64KiB/2MiB"),
+    ({"geometry": "64KiB/4KiB"}, "a region of 4096 bytes is smaller than its page of 65536 bytes"),
+    ({"geometry": "60KiB/2MiB"}, "a page of 61440 bytes is not a power of two; try page=64KiB"),
+]
+
+
+@pytest.mark.parametrize(("asked", "complaint"), BAD)
+def test_what_cannot_be_run_is_refused_in_one_line(asked, complaint):
+    with pytest.raises(TidegateError) as error:
+        Ask("cyclic(bytes=48MiB)", **asked).prepare()
+    assert str(error.value) == complaint
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        ({"eviction": "lru"}, "unknown eviction 'lru'; did you mean"),
+        ({"prefetch": "trees"}, "unknown prefetch 'trees'; did you mean 'tree'"),
+        ({"placement": "hosts"}, "unknown placement 'hosts'; did you mean 'host'"),
+        ({"system": "uwm"}, "unknown system 'uwm'; did you mean 'uvm'"),
+        ({"machine": "rtx3090"}, "unknown machine 'rtx3090'; did you mean 'rtx3090-pcie4'"),
+    ],
+)
+def test_unknown_names_are_refused_with_the_nearest(asked, complaint):
+    with pytest.raises(UnknownName, match=complaint):
+        Ask("cyclic(bytes=48MiB)", **asked).prepare()
+    with pytest.raises(UnknownName, match="unknown workload 'cyclics'; did you mean 'cyclic'"):
+        Ask("cyclics").prepare()
+
+
+def test_a_system_names_the_policies_that_are_not_given():
+    simulation = Ask("cyclic(bytes=48MiB)", prefetch="none").prepare()
+    assert [p.name for p in (simulation.eviction, simulation.prefetch, simulation.placement)] == ["lrm", "none", "um"]
+
+
+def test_slots_and_pipeline_override_the_machines():
+    simulation = Ask("cyclic(bytes=48MiB)", slots=7, pipelined=True).prepare()
+    assert simulation.machine.near.slots == 7
+    assert simulation.machine.driver.pipelined
+    assert not Ask("cyclic(bytes=48MiB)").prepare().machine.driver.pipelined
+    plain = load_machine("rtx3090-pcie4")
+    assert dataclasses.replace(simulation.machine, near=plain.near, driver=plain.driver) == plain
+
+
+def test_bytes_and_geometry_shape_a_named_workload():
+    trace = Ask("cyclic", bytes="3MiB", geometry="4KiB/64KiB").trace()
+    assert (trace.footprint, trace.pages, trace.regions) == (3 * MIB, 768, 48)
+
+
+def test_a_trace_has_its_size_and_geometry_already():
+    for asked in ({"bytes": "1MiB"}, {"geometry": "4KiB/64KiB"}):
+        with pytest.raises(
+            TidegateError, match="trace given has its size and geometry already; leave out bytes and geometry"
+        ):
+            Ask(flat([0, 1]), **asked).prepare()
+
+
+def test_a_saved_trace_runs_like_the_one_it_was_saved_from(tmp_path):
+    blocks = [reads(range(b, b + 9), write=b % 2 == 0, reference=b) for b in range(20)]
+    trace = Given([Kernel(blocks[:9]), Kernel(blocks[9:], width=2, intensity=3.0)], [4 * PAGES])
+    path = save_trace(trace, tmp_path / "t.parquet")
+    asked = {"machine": machine(3), "near": 2 * REGION, "cache": False}
+    for policy in ("lrm", "belady", "lru-ideal"):
+        here, there = (tidegate.run(w, eviction=policy, **asked) for w in (trace, Path(path)))
+        assert (here.counts, here.parts, here.tables) == (there.counts, there.parts, there.tables)
+
+
+def test_a_policy_that_sees_more_than_the_hardware_shows_is_noted():
+    assert run_of(flat([0]), machine(), 1).notes == []
+    assert run_of(flat([0]), machine(), 1, eviction="clock").notes == [
+        "clock sees everything; the hardware of round shows faults"
+    ]
+
+
+def test_facts_spell_policies_as_people_write_them():
+    facts = run_of(
+        one_block(reads([0]), [PAGES]), machine(5), 1, eviction="random(seed=4)", prefetch="tree(threshold=51)"
+    ).facts
+    assert (facts["eviction"], facts["prefetch"], facts["placement"]) == ("random(seed=4)", "tree", "um")
+    assert (facts["near_bytes"], facts["footprint_bytes"], facts["page_bytes"], facts["slots"]) == (REGION, REGION, PAGE, 5)
+    assert facts["provenance"] == "assumed"
+    assert spell(prefetch.make("tree(threshold=60)")) == "tree(threshold=60)"
+
+
+# Traces that cannot be run
+
+
+@pytest.mark.parametrize("policy", ["lrm", "lru-ideal"])
+@pytest.mark.parametrize(
+    ("touches", "complaint"),
+    [
+        (reads([0, 99]), "trace given touches page 99, but its pages run from 0 to 15"),
+        (reads([0, -1]), "trace given touches page -1, but its pages run from 0 to 15"),
+        (reads([0, 3]), "trace given touches page 3, which belongs to no object"),
+        (reads([0, PAGES + 5]), "trace given touches page 13, which belongs to no object"),
+        (reads([0], bytes=-1), "trace given has a touch of -1 bytes; expected at least 0"),
+        ([], "trace given is empty: it touches nothing"),
+    ],
+)
+def test_a_trace_that_touches_what_is_not_there_is_refused(policy, touches, complaint):
+    with pytest.raises(TidegateError) as error:
+        run_of(one_block(touches, [3, 5]), machine(2), 2, eviction=policy)
+    assert str(error.value) == complaint
+
+
+def test_a_stray_page_among_many_slots_is_named():
+    with pytest.raises(TidegateError, match="touches page 7, which belongs to no object"):
+        run_of(Given([Kernel([reads([0, 1, 2]), reads([7]), reads([1])])], [3]), machine(3), 1)
+
+
+def test_flat_geometry_has_a_page_per_region():
+    run = run_of(flat([0, 1, 2]), machine(), 3)
+    assert run.facts["geometry"] == str(FLAT) == "4.00 KiB / 4.00 KiB"

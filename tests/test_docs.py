@@ -1,0 +1,212 @@
+"""What the documentation shows is so: doctests, the README's policy, the docs' examples, commands and links."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import tidegate
+from tidegate.cli import invoke
+from tidegate.experiments import store
+from tidegate.machine import load_machine
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+MODULES = [
+    "tidegate",
+    *(m.name for m in pkgutil.walk_packages(tidegate.__path__, "tidegate.") if not m.name.endswith("__main__")),
+]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The code blocks of a page in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def first_block(page: Path, language: str, having: str) -> str:
+    for block in blocks(page, language) if page.exists() else []:
+        if having in block:
+            return block
+    pytest.skip(f"{page.name} shows no {language} with {having} yet")
+
+
+def defective(params: list[str], wrong: dict[str, str]) -> list:
+    """The same, with some of them known to fail."""
+    return [
+        pytest.param(p, marks=pytest.mark.xfail(strict=True, reason=wrong[p])) if p in wrong else pytest.param(p)
+        for p in params
+    ]
+
+
+def each(language: str) -> list:
+    return [pytest.param(text, id=f"{page.name}-{i}") for page in PAGES for i, text in enumerate(blocks(page, language))]
+
+
+# Docstrings
+
+
+WRONG = {
+    "tidegate.experiments.ask": "D31: 448 evictions are not fewer than 192",
+    "tidegate.experiments.runs": "D28: parts of a run just computed are NumPy's numbers, of one from the store Python's",
+}
+
+
+@pytest.mark.parametrize("name", defective(MODULES, WRONG))
+def test_doctests(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(store, "cache_folder", lambda: tmp_path)  # nothing is fetched from earlier runs
+    module = importlib.import_module(name)
+    assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("name", defective(MODULES, {"tidegate.mechanism": "D29: it has no docstring"}))
+def test_every_module_says_what_it_is_for(name):
+    assert (importlib.import_module(name).__doc__ or "").strip()
+
+
+def test_every_public_name_is_there_and_documented():
+    for name in tidegate.__all__:
+        assert (getattr(tidegate, name).__doc__ or "").strip(), name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = tidegate.nothing
+    assert dir(tidegate) == sorted(dir(tidegate))
+
+
+# The README's own policy
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_policy_in_the_readme_runs_as_printed(here, capsys):
+    text = first_block(ROOT / "README.md", "python", "EvictionPolicy")
+    (here / "mine.py").write_text(text)
+    (name,) = re.findall(r"^class (\w+)\(EvictionPolicy\)", text, re.MULTILINE)
+    code = invoke(["compare", "blackscholes", "--bytes", "64MiB", "--eviction", f"lrm,mru,mine.py:{name}"])
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    assert re.findall(r"^  (\S+) +[\d.]+ [mu]s ", out, re.MULTILINE) == ["lrm", "mru", name, "belady"]
+
+
+def test_it_has_twenty_lines():
+    text = first_block(ROOT / "README.md", "python", "EvictionPolicy")
+    assert len([line for line in text.splitlines() if line.strip()]) <= 20
+
+
+def test_it_is_the_example_it_says_it_is():
+    readme = (ROOT / "README.md").read_text()
+    text = first_block(ROOT / "README.md", "python", "EvictionPolicy")
+    example = re.search(r"\((examples/\w+\.py)\)", readme)
+    assert example, "the README links its example"
+    assert defined(text) == defined((ROOT / example[1]).read_text())
+
+
+def defined(text: str) -> list[str]:
+    """The classes of a module, as trees: comments and layout do not count."""
+    return [ast.dump(node) for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples").glob("*.py")), ids=lambda file: file.name)
+def test_the_examples_run(here, capsys, file):
+    text = file.read_text()
+    if "(EvictionPolicy)" in text:
+        assert invoke(["compare", "stencil", "--bytes", "32MiB", "-e", f"lrm,{file}"]) == 0
+    elif "(Workload)" in text:
+        assert invoke(["run", str(file)]) == 0
+
+
+# Code in the pages
+
+
+@pytest.mark.parametrize("text", each("python"))
+def test_python_is_python(text):
+    ast.parse(text)
+
+
+@pytest.mark.parametrize("text", each("toml"))
+def test_toml_is_toml(text):
+    tomllib.loads(text)
+
+
+def test_the_machine_in_the_docs_works(here, capsys):
+    (here / "mine.toml").write_text(first_block(ROOT / "docs" / "machines.md", "toml", "[near]"))
+    assert load_machine("mine.toml").near.slots > 0
+    assert invoke(["run", "cyclic(bytes=16MiB, passes=1)", "--machine", "mine.toml"]) == 0
+
+
+def test_the_policy_in_the_docs_works_and_so_does_its_twin(here):
+    page = ROOT / "docs" / "policies.md"
+    policy, twin = first_block(page, "python", "class Oldest"), first_block(page, "python", "Oldest.compiled")
+    (here / "plain.py").write_text(policy)
+    (here / "fast.py").write_text(policy + twin)
+    plain, fast, fifo = (
+        tidegate.run("zipf(bytes=64MiB, touches=20000)", eviction=policy, cache=False)
+        for policy in ("plain.py:Oldest", "fast.py:Oldest", "fifo")
+    )
+    assert plain.counts == fast.counts == fifo.counts
+    assert plain.parts == fast.parts == fifo.parts
+
+
+@pytest.mark.parametrize(
+    "size", defective(["256MiB", "16MiB", "10MB"], {"10MB": "D30: its reshape wants a multiple of eight pages"})
+)
+def test_the_workload_in_the_docs_works(here, capsys, size):
+    (here / "mine.py").write_text(first_block(ROOT / "docs" / "traces.md", "python", "(Workload)"))
+    assert invoke(["run", "mine.py:Transpose", "--bytes", size]) == 0
+
+
+def test_the_python_in_the_readme_works(here):
+    text = first_block(ROOT / "README.md", "python", "tidegate.run(")
+    exec(text.replace("1GiB", "16MiB"), {})
+    assert (here / "run.png").stat().st_size > 1000
+
+
+# Commands in the pages
+
+
+def commands() -> list:
+    texts = [(page, text) for page in PAGES for text in blocks(page, "console")]
+    texts += [(page, text) for page in PAGES for text in re.findall("`(tidegate .*?)`", page.read_text())]
+    lines = [(page, line) for page, text in texts for line in text.splitlines()]
+    found = [(page, re.match(r"(?:\$ )?(?:\.venv/bin/)?tidegate (.*)", line)) for page, line in lines]
+    return [pytest.param(match[1], id=f"{page.name}: {match[1]}") for page, match in found if match]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_have_the_options_they_are_shown_with(command, capsys):
+    words = shlex.split(command, comments=True)
+    verb = words[: 2 if words[0] == "trace" else 1]
+    assert invoke([*verb, "--help"]) == 0
+    known = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", capsys.readouterr().out))
+    assert {w for w in words if w.startswith("-")} <= known
+
+
+def targets() -> list[str]:
+    return re.findall(r"(?m)^([a-z]+):.*##", (ROOT / "Makefile").read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_targets_of_make_exist(page):
+    assert set(
+        re.findall(r"\bmake ([a-z]+)\b", "\n".join(re.findall("```console.*?```|`make .*?`", page.read_text(), re.DOTALL)))
+    ) <= set(targets())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    missing = [link for link in links if not (page.parent / link).exists()]
+    if missing == ["docs/performance.md"]:
+        pytest.skip("docs/performance.md is still being written")
+    assert missing == []
