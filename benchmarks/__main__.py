@@ -48,7 +48,8 @@ def main() -> None:
     Console(width=max(console.width, 150)).print(table(rows))
     print(f"{time.perf_counter() - begin:.0f} s in all")
     if asked.json:
-        asked.json.write_text(json.dumps({"machine": facts, "rows": [asdict(r) | {"reached": r.reached} for r in rows]}, indent=2))
+        figures = {"machine": facts, "rows": [asdict(r) | {"reached": r.reached} for r in rows]}
+        asked.json.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 def machine() -> dict[str, str]:

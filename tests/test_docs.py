@@ -38,14 +38,6 @@ def first_block(page: Path, language: str, having: str) -> str:
     pytest.skip(f"{page.name} shows no {language} with {having} yet")
 
 
-def defective(params: list[str], wrong: dict[str, str]) -> list:
-    """The same, with some of them known to fail."""
-    return [
-        pytest.param(p, marks=pytest.mark.xfail(strict=True, reason=wrong[p])) if p in wrong else pytest.param(p)
-        for p in params
-    ]
-
-
 def each(language: str) -> list:
     return [pytest.param(text, id=f"{page.name}-{i}") for page in PAGES for i, text in enumerate(blocks(page, language))]
 
@@ -53,13 +45,7 @@ def each(language: str) -> list:
 # Docstrings
 
 
-WRONG = {
-    "tidegate.experiments.ask": "D31: 448 evictions are not fewer than 192",
-    "tidegate.experiments.runs": "D28: parts of a run just computed are NumPy's numbers, of one from the store Python's",
-}
-
-
-@pytest.mark.parametrize("name", defective(MODULES, WRONG))
+@pytest.mark.parametrize("name", MODULES)
 def test_doctests(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(store, "cache_folder", lambda: tmp_path)  # nothing is fetched from earlier runs
@@ -67,7 +53,7 @@ def test_doctests(name, tmp_path, monkeypatch):
     assert doctest.testmod(module).failed == 0
 
 
-@pytest.mark.parametrize("name", defective(MODULES, {"tidegate.mechanism": "D29: it has no docstring"}))
+@pytest.mark.parametrize("name", MODULES)
 def test_every_module_says_what_it_is_for(name):
     assert (importlib.import_module(name).__doc__ or "").strip()
 
@@ -158,9 +144,7 @@ def test_the_policy_in_the_docs_works_and_so_does_its_twin(here):
     assert plain.parts == fast.parts == fifo.parts
 
 
-@pytest.mark.parametrize(
-    "size", defective(["256MiB", "16MiB", "10MB"], {"10MB": "D30: its reshape wants a multiple of eight pages"})
-)
+@pytest.mark.parametrize("size", ["256MiB", "16MiB", "10MB"])
 def test_the_workload_in_the_docs_works(here, capsys, size):
     (here / "mine.py").write_text(first_block(ROOT / "docs" / "traces.md", "python", "(Workload)"))
     assert invoke(["run", "mine.py:Transpose", "--bytes", size]) == 0

@@ -92,7 +92,6 @@ def test_a_package_that_cannot_be_loaded_is_named(things, monkeypatch):
         things.find("first")
 
 
-@pytest.mark.xfail(strict=True, reason="D24: it wants three arguments to be made again, which breaks the pool of workers")
 def test_an_unknown_name_can_come_from_a_worker_process():
     error = UnknownName("thing", "frist", ["first"])
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
@@ -149,7 +148,6 @@ def test_a_digest_stands_for_the_text(mine):
     assert source_digest(cls) != source_digest(eviction.find("fifo"))
 
 
-@pytest.mark.xfail(strict=True, reason="D1: the old class is found, with the digest of the new text")
 def test_an_edited_file_is_loaded_anew(mine):
     old = eviction.find(f"{mine}:Mine")
     before = source_digest(old)

@@ -27,11 +27,6 @@ def mistake(command: str, *said: str, **how):
     return pytest.param(command, said, id=command, **how)
 
 
-D6 = pytest.mark.xfail(strict=True, reason="D6: float() reads it, and nobody looks again")
-D7 = pytest.mark.xfail(strict=True, reason="D7: ValueError of NumPy")
-D17 = pytest.mark.xfail(strict=True, reason="D17: taken as if it had been left out")
-
-
 # Words that are not understood
 
 
@@ -77,8 +72,8 @@ D17 = pytest.mark.xfail(strict=True, reason="D17: taken as if it had been left o
         mistake("run SMALL --eviction 'random(sed=1)'", "'sed'", "did you mean 'seed'?"),
         mistake("run SMALL --eviction 'lrm(depth=1)'", "lrm takes no options", "'depth'"),
         mistake("run ''", "cannot read ''"),
-        mistake("run SMALL --eviction ''", "''", marks=D17),
-        mistake("compare SMALL -e ,", "','", marks=D17),
+        mistake("run SMALL --eviction ''", "''"),
+        mistake("compare SMALL -e ,", "','"),
     ],
 )
 def test_words_that_are_not_understood(refused, command, said):
@@ -103,8 +98,8 @@ def test_words_that_are_not_understood(refused, command, said):
         mistake("run cyclic --bytes nan", "'nan' is not a size"),
         mistake("run 'cyclic(bytes=-1)'", "'-1' is negative"),
         mistake("run 'cyclic(bytes=[1])'", "[1]"),
-        mistake("run cyclic --bytes 1e30", "1e30", marks=D7),
-        mistake("trace info cyclic --bytes 1e30", "1e30", marks=D7),
+        mistake("run cyclic --bytes 1e30", "1e30"),
+        mistake("trace info cyclic --bytes 1e30", "1e30"),
         mistake("run matmul --bytes 1", "matmul is empty", "more bytes"),
         # near memory
         mistake("run SMALL --near 1MiB", "1.00 MiB cannot hold one region of 2.00 MiB"),
@@ -121,8 +116,8 @@ def test_words_that_are_not_understood(refused, command, said):
         mistake("run SMALL --oversubscribe 1/0", "'1/0' is not a share"),
         mistake("run SMALL --oversubscribe nan", "'nan' is not a share"),
         mistake("run SMALL --oversubscribe inf", "'inf' is not a share"),
-        mistake("run SMALL --oversubscribe nan%", "'nan%'", marks=D6),
-        mistake("run SMALL --oversubscribe inf%", "'inf%'", marks=D6),
+        mistake("run SMALL --oversubscribe nan%", "'nan%'"),
+        mistake("run SMALL --oversubscribe inf%", "'inf%'"),
         mistake("run SMALL --oversubscribe 1e9", "cannot hold one region"),
         mistake("analyze SMALL --shards 0", "sampling rate"),
         mistake("analyze SMALL --shards 2", "sampling rate"),
@@ -165,7 +160,6 @@ def test_numbers_that_cannot_be(refused, command, said):
         assert words in line
 
 
-@pytest.mark.xfail(strict=True, reason="D16: noticed when all runs are done")
 def test_what_is_given_twice_is_refused_before_anything_runs(refused, monkeypatch):
     from tidegate.experiments import comparison
 
@@ -227,11 +221,6 @@ def broken(name: str, *said: str, **how):
     return pytest.param(name, said, id=name, **how)
 
 
-D8 = pytest.mark.xfail(strict=True, reason="D8: polars' own error while the file is read")
-D9 = pytest.mark.xfail(strict=True, reason="D9: metadata is trusted")
-D10 = pytest.mark.xfail(strict=True, reason="D10: columns of the launch and missing values are trusted")
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -241,8 +230,8 @@ D10 = pytest.mark.xfail(strict=True, reason="D10: columns of the launch and miss
         broken("cut-to-3", "not a whole Parquet file"),
         broken("cut-in-half", "not a whole Parquet file"),
         broken("cut-by-1", "not a whole Parquet file"),
-        broken("hole", "hole.parquet", marks=D8),
-        broken("scrambled", "scrambled.parquet", marks=D8),
+        broken("hole", "hole.parquet"),
+        broken("scrambled", "scrambled.parquet"),
         broken("text", "not a whole Parquet file", "tidegate trace save"),
         broken("foreign", "not a Tidegate trace", "tidegate trace save"),
         broken("junk-head", "metadata"),
@@ -250,24 +239,24 @@ D10 = pytest.mark.xfail(strict=True, reason="D10: columns of the launch and miss
         broken("no-touches", "is empty: it touches nothing"),
         broken("page-too-large", "touches page 1000000", "page 255"),
         broken("page-negative", "touches page -3", "page 255"),
-        broken("page-unknown", "page-unknown.parquet", marks=D10),
-        broken("launch-unknown", "launch-unknown.parquet", marks=D10),
+        broken("page-unknown", "page-unknown.parquet"),
+        broken("launch-unknown", "launch-unknown.parquet"),
         broken("bytes-negative", "-5 bytes"),
-        broken("width-zero", "width", marks=D10),
-        broken("width-negative", "width", marks=D10),
-        broken("intensity-nan", "intensity", marks=D10),
-        broken("intensity-infinite", "intensity", marks=D10),
-        broken("intensity-negative", "intensity", marks=D10),
+        broken("width-zero", "width"),
+        broken("width-negative", "width"),
+        broken("intensity-nan", "intensity"),
+        broken("intensity-infinite", "intensity"),
+        broken("intensity-negative", "intensity"),
         broken("column-missing", "column bytes is missing"),
         broken("column-of-another-type", "column page"),
         broken("format-of-tomorrow", "trace format 99"),
-        broken("nameless", "nameless.parquet", marks=D9),
-        broken("provenance-unknown", "provenance-unknown.parquet", marks=D9),
+        broken("nameless", "nameless.parquet"),
+        broken("provenance-unknown", "provenance-unknown.parquet"),
         broken("geometry-odd", "3 bytes is not a power of two"),
-        broken("geometry-short", "geometry-short.parquet", marks=D9),
-        broken("objects-missing", "objects-missing.parquet", marks=D9),
-        broken("objects-none", "objects-none.parquet", marks=D9),
-        broken("objects-odd", "objects-odd.parquet", marks=D9),
+        broken("geometry-short", "geometry-short.parquet"),
+        broken("objects-missing", "objects-missing.parquet"),
+        broken("objects-none", "objects-none.parquet"),
+        broken("objects-odd", "objects-odd.parquet"),
     ],
 )
 def test_traces_that_cannot_be_read(refused, bad_traces, name, said):
@@ -367,9 +356,6 @@ def own(name: str, text: str, *said: str, **how):
     return pytest.param(text, said, id=name, **how)
 
 
-D11 = pytest.mark.xfail(strict=True, reason="D11: what a class raises when it is made is not caught")
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -378,13 +364,13 @@ D11 = pytest.mark.xfail(strict=True, reason="D11: what a class raises when it is
         own("not text", "\0", "mine.py"),
         own("import error", "import nothing_of_that_name\n", "mine.py cannot be imported", "nothing_of_that_name"),
         own("raises on import", "1 / 0\n", "mine.py cannot be imported", "ZeroDivisionError"),
-        own("exits on import", "raise SystemExit(3)\n", "mine.py cannot be imported", marks=D11),
+        own("exits on import", "raise SystemExit(3)\n", "mine.py cannot be imported"),
         own("no class", "x = 1\n", "mine.py has no EvictionPolicy", "tidegate.EvictionPolicy"),
         own("only an imported class", "from tidegate import EvictionPolicy\n", "mine.py has no EvictionPolicy"),
         own("another class", EVICTION.replace("Mine", "Mime"), "'Mine'", "did you mean 'Mime'?"),
-        own("raises in __init__", method("def __init__(self): raise ValueError('no\\nway')"), "Mine", "no way", marks=D11),
-        own("wants arguments", method("def __init__(self, depth): super().__init__()"), "Mine", "depth", marks=D11),
-        own("sees what is no level", method("sees = 'faults'"), "Mine", "sees", marks=D11),
+        own("raises in __init__", method("def __init__(self): raise ValueError('no\\nway')"), "Mine", "no way"),
+        own("wants arguments", method("def __init__(self, depth): super().__init__()"), "Mine", "depth"),
+        own("sees what is no level", method("sees = 'faults'"), "Mine", "sees"),
         own("raises in start", method("def start(self): 1 / 0"), "policy 'Mine' raised in start(): ZeroDivisionError"),
         own("raises in on_fault", method("def on_fault(self, region): raise KeyError('lost')"),
             "policy 'Mine' raised in on_fault(0): KeyError: 'lost'"),
@@ -453,7 +439,6 @@ class Mine(Workload):
     def launches(self, space):
         yield Launch("k", [blocks_of(4, range(256), bytes=4096)])
 """
-D12 = pytest.mark.xfail(strict=True, reason="D12: what a user's workload raises or leaves out is not caught")
 
 
 @pytest.mark.parametrize(
@@ -468,10 +453,10 @@ D12 = pytest.mark.xfail(strict=True, reason="D12: what a user's workload raises 
         pytest.param("bytes=4096", "bytes=-1", "-1 bytes", id="bytes negative"),
         pytest.param('{"a": 16 << 20}', "{}", "Mine is empty", id="no objects"),
         pytest.param('{"a": 16 << 20}', '{"a": 0}', "Mine is empty", id="object without bytes"),
-        pytest.param("range(256)", "range(1 // 0)", "Mine", id="raises", marks=D12),
+        pytest.param("range(256)", "range(1 // 0)", "Mine", id="raises"),
         pytest.param("def sizes", "def size", "Mine", id="no sizes"),
-        pytest.param("def launches", "def launch", "Mine", id="no launches", marks=D12),
-        pytest.param("blocks_of(4", "blocks_of(0", "Mine", id="blocks without length", marks=D12),
+        pytest.param("def launches", "def launch", "Mine", id="no launches"),
+        pytest.param("blocks_of(4", "blocks_of(0", "Mine", id="blocks without length"),
     ],
 )
 def test_workloads_with_mistakes(refused, tmp_path, old, new, said):
@@ -482,7 +467,6 @@ def test_workloads_with_mistakes(refused, tmp_path, old, new, said):
 # Machines in the user's own file
 
 PRESET = (Path(machine.__file__).parent / "presets" / "rtx3090-pcie4.toml").read_text()
-D13 = pytest.mark.xfail(strict=True, reason="D13: a constant of another type, of zero or without bound is not refused")
 
 
 def having(key: str, value: str) -> str:
@@ -515,33 +499,33 @@ def constant(key: str, value: str, *said: str, **how):
         constant("bytes", '"much"', "near.bytes: 'much' is not a size"),
         constant("bytes", "-1", "near.bytes: '-1' is negative"),
         constant("bytes", "nan", "near.bytes: 'nan'"),
-        constant("bytes", "[1]", "near.bytes", marks=D13),
-        constant("bytes", "true", "near.bytes", marks=D13),
+        constant("bytes", "[1]", "near.bytes"),
+        constant("bytes", "true", "near.bytes"),
         constant("bandwidth", "936", "near.bandwidth: '936' is not a rate", "22GB/s"),
-        constant("bandwidth", '"0GB/s"', "near.bandwidth", marks=D13),
+        constant("bandwidth", '"0GB/s"', "near.bandwidth"),
         constant("flops", "35", "near.flops: '35'", "TFLOPS"),
-        constant("flops", '"0TFLOPS"', "near.flops", marks=D13),
-        constant("flops", '"nanTFLOPS"', "near.flops", marks=D13),
-        constant("flops", '"-1TFLOPS"', "near.flops", marks=D13),
+        constant("flops", '"0TFLOPS"', "near.flops"),
+        constant("flops", '"nanTFLOPS"', "near.flops"),
+        constant("flops", '"-1TFLOPS"', "near.flops"),
         constant("latency", "0.4", "near.latency: '0.4' is not a time", "20us"),
         constant("latency", '"-1us"', "near.latency: '-1us'"),
-        constant("latency", '"1e400s"', "near.latency", marks=D13),
-        constant("inward", '"0GB/s"', "link.inward", marks=D13),
-        constant("outward", '"0GB/s"', "link.outward", marks=D13),
-        constant("both", '"0GB/s"', "link.both", marks=D13),
+        constant("latency", '"1e400s"', "near.latency"),
+        constant("inward", '"0GB/s"', "link.inward"),
+        constant("outward", '"0GB/s"', "link.outward"),
+        constant("both", '"0GB/s"', "link.both"),
         constant("remote_share", '"some"', "link.remote_share: 'some' is not a share"),
-        constant("remote_share", "0", "link.remote_share", marks=D13),
-        constant("remote_share", "-0.5", "link.remote_share", marks=D13),
-        constant("remote_share", "5", "link.remote_share", marks=D13),
+        constant("remote_share", "0", "link.remote_share"),
+        constant("remote_share", "-0.5", "link.remote_share"),
+        constant("remote_share", "5", "link.remote_share"),
         constant("batch_faults", "0", "driver.batch_faults: 0", "at least 1"),
         constant("pipelined", "1", "driver.pipelined: 1 is not true or false"),
         constant("page", '"3KiB"', "3072 bytes is not a power of two"),
         constant("page", '"4MiB"', "smaller than its page"),
-        constant("page", "[]", "geometry.page", marks=D13),
+        constant("page", "[]", "geometry.page"),
         constant("offers", '["fault"]', "'fault'", "did you mean 'faults'?"),
-        constant("offers", "3", "offers", marks=D13),
-        constant("offers", '"faults"', "offers", marks=D13),
-        pytest.param("name = 3\n" + PRESET, ["name"], id="name = 3", marks=D13),
+        constant("offers", "3", "offers"),
+        constant("offers", '"faults"', "offers"),
+        pytest.param("name = 3\n" + PRESET, ["name"], id="name = 3"),
     ],
 )
 def test_machines_with_mistakes(refused, tmp_path, text, said):
@@ -568,7 +552,6 @@ def test_debug_shows_where_it_came_from(tidegate, command):
         tidegate("--debug", *typed(command))
 
 
-@pytest.mark.xfail(strict=True, reason="D18: --debug is known before the verb only")
 def test_debug_may_be_typed_last(tidegate):
     from tidegate.errors import TidegateError
 

@@ -157,7 +157,6 @@ def test_an_edited_policy_is_run_anew_by_the_next_command(process, small, tmp_pa
     assert counts[0] != counts[1]
 
 
-@pytest.mark.xfail(strict=True, reason="D1: the old class runs, and is kept under the new text's name")
 def test_an_edited_policy_is_run_anew_in_the_same_process(tmp_path):
     file, counts = tmp_path / "mine.py", []
     for end in ("head", "tail"):
@@ -204,25 +203,19 @@ def test_a_policy_can_be_given_as_an_object():
     assert evictions(Kept(), cache=False) == evictions("fifo") == 12
 
 
-@pytest.mark.xfail(strict=True, reason="D2: the base class's compiled twin decides, and what was overridden is never called")
 def test_a_class_made_from_a_shipped_one_decides_for_itself():
     assert evictions(LastFirst(), cache=False) == evictions(LastFirst(), cache=False, compiled=False)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="D3: only declared options name a run, so the first one's result is given to the second"
-)
 def test_objects_that_differ_are_different_runs():
     assert evictions(Kept(last=False)) != evictions(Kept(last=True))
 
 
-@pytest.mark.xfail(strict=True, reason="D4: self.order still holds what was resident at the end of the first run")
 def test_an_object_can_run_twice():
     policy = Kept()
     assert evictions(policy, cache=False) == evictions(policy, cache=False)
 
 
-@pytest.mark.xfail(strict=True, reason="D5: a copy that keeps its name replaces the shipped policy")
 def test_a_copy_of_a_shipped_policy_races_the_original(works, small, tmp_path):
     import tidegate.policies.eviction.fifo as shipped
 
@@ -307,9 +300,7 @@ def test_an_installed_policy_works_by_name(process, tmp_path):
         ("newest = plugin:Gone", "eviction 'newest' of package plugin:Gone cannot be loaded"),
         ("newest = nowhere:Newest", "eviction 'newest' of package nowhere:Newest cannot be loaded"),
         ("lrm = plugin:Newest", "eviction 'lrm' is registered twice"),
-        pytest.param(
-            "newest = plugin:Option", "newest", marks=pytest.mark.xfail(strict=True, reason="D14: its base is not looked at")
-        ),
+        pytest.param("newest = plugin:Option", "newest"),
     ],
 )
 def test_a_broken_package_is_named_in_one_line(process, small, tmp_path, points, said):

@@ -70,9 +70,6 @@ def left_in(folder) -> set[str]:
     return {p.name for p in folder.iterdir()} - {"long.py", "reading", "asked", "__pycache__"}
 
 
-D15 = pytest.mark.xfail(strict=True, reason="D15: Typer turns Ctrl-C into exit code 130 itself, without a word")
-
-
 @pytest.mark.parametrize(
     ("command", "when"),
     [
@@ -91,9 +88,6 @@ def test_ctrl_c_stops_and_leaves_nothing(long, command, when):
     assert left_in(long) == set()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="D20: KeyboardInterrupt comes twice, from polars and from Python, and cuts the clearing up short"
-)
 def test_ctrl_c_while_a_trace_is_saved_leaves_no_half_file(long):
     (long / "out.parquet").write_text("old")
     answer = interrupted(long, ["trace", "save", "long.py:Long", "out.parquet"], ".out.parquet.*.part")
@@ -103,7 +97,6 @@ def test_ctrl_c_while_a_trace_is_saved_leaves_no_half_file(long):
     assert (long / "out.parquet").read_text() == "old"
 
 
-@pytest.mark.xfail(strict=True, reason="D21: workers go on with what they were given, and the command waits for them")
 def test_ctrl_c_stops_workers_too(long):
     words = [
         "compare",
@@ -123,7 +116,6 @@ def test_ctrl_c_stops_workers_too(long):
     assert left_in(long) == set()
 
 
-@D15
 def test_ctrl_c_says_that_nothing_was_written(long):
     answer = interrupted(long, ["run", "long.py:Long", "--no-cache"], "reading")
     assert answer.err == "tidegate: stopped; nothing was written\n"
@@ -193,7 +185,6 @@ def test_a_store_that_cannot_be_written_to_loses_no_result(works, small, tmp_pat
     assert works(*words).out == expected
 
 
-@pytest.mark.xfail(strict=True, reason="D22: there is no tidegate/__main__.py")
 def test_python_m():
     ran = subprocess.run([sys.executable, "-m", "tidegate", "list", "systems", "--csv"], capture_output=True, text=True)
     assert ran.stdout.startswith("system,")
@@ -206,7 +197,6 @@ print(len(race.runs))
 """
 
 
-@pytest.mark.xfail(strict=True, reason="D23: worker processes run the user's script again, which starts workers again")
 def test_a_plain_script_can_compare(tmp_path):
     (tmp_path / "mine.py").write_text(SCRIPT_OF_MINE)
     ran = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)

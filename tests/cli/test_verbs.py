@@ -278,7 +278,6 @@ def test_nothing_typed_is_a_call_for_help(works):
     assert works().out == works("--help").out
 
 
-@pytest.mark.xfail(strict=True, reason="D19: 'Missing command'")
 def test_version(works):
     import tidegate
 

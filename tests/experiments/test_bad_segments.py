@@ -38,7 +38,6 @@ BAD = [
 ]
 
 
-@pytest.mark.xfail(strict=True, reason="only pages and bytes are looked at")
 @pytest.mark.parametrize("policy", ["lrm", "belady"])
 def test_a_segment_that_does_not_fit_together_is_refused(policy):
     for columns in BAD:
@@ -46,7 +45,6 @@ def test_a_segment_that_does_not_fit_together_is_refused(policy):
             run_of(Raw(Segment(*columns)), machine(), 2, eviction=policy)
 
 
-@pytest.mark.xfail(strict=True, reason="division by zero")
 def test_a_launch_without_width_is_refused():
     with pytest.raises(TidegateError, match="width"):
         run_of(Raw(Segment([0, 1], [0], [0], [1], [0]), width=0), machine(), 2)
@@ -60,7 +58,6 @@ run_of(one_block(reads([0, 10_000_000]), [8]), machine(), 1, eviction="belady")
 """
 
 
-@pytest.mark.xfail(strict=True, reason="foresee() reads the trace before anybody has looked at it")
 def test_belady_does_not_look_into_the_future_of_pages_that_are_not_there():
     """In a process of its own, because it dies of a segmentation fault where this is not checked."""
     code = CRASH.format(tests=str(Path(__file__).parents[1]))

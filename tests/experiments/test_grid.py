@@ -61,7 +61,6 @@ def test_what_goes_wrong_in_a_worker_is_said_as_clearly_as_here(tmp_path):
         run_grid([Ask(SMALL, near=1)] * 2, workers=2, cache=False)
 
 
-@pytest.mark.xfail(strict=True, reason="UnknownName cannot be unpickled, and that breaks the pool")
 def test_an_unknown_name_in_a_worker_is_said_as_clearly_as_here():
     with pytest.raises(UnknownName, match="did you mean 'lrm'"):
         run_grid([Ask(SMALL, eviction="lrn")] * 2, workers=2, cache=False)

@@ -55,7 +55,6 @@ def test_a_run_is_computed_once_and_kept_in_one_file(folder, count_runs):
     assert first.launches.equals(second.launches)
 
 
-@pytest.mark.xfail(strict=True, reason="machine.offers is a tuple, and comes back from JSON as a list")
 def test_a_run_from_the_store_equals_the_run_that_was_kept():
     assert ASK.answer() == ASK.answer()
 
@@ -193,7 +192,6 @@ class Mine(EvictionPolicy):
 """
 
 
-@pytest.mark.xfail(strict=True, reason="the old class runs, and its outcome is kept under the new text's name")
 def test_an_edited_policy_file_is_run_anew(tmp_path):
     path = tmp_path / "mine.py"
 
@@ -238,7 +236,6 @@ class Pathed(Nowhere):
     where = Option(Path("."), "an option that JSON has no word for", parse=Path)
 
 
-@pytest.mark.xfail(strict=True, reason="key_of writes such values as text, keep does not")
 def test_an_option_that_json_has_no_word_for_can_be_kept(count_runs):
     for _ in range(2):
         Ask(ASK.workload, machine=machine(), near=4 * 4096, eviction=Pathed(where="/tmp"), prefetch="none").answer()

@@ -113,9 +113,6 @@ def test_what_a_policy_outside_the_driver_costs():
     assert load_machine("rtx3090-pcie4").driver.decision == 1 * US
 
 
-@pytest.mark.xfail(
-    strict=True, reason="D25: only one preset says what a decision outside the driver costs, so elsewhere it is free"
-)
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "rtx3090-pcie4"])
 def test_what_a_policy_outside_the_driver_costs_elsewhere(name):
     assert "driver.decision" in load_machine(name).sources

@@ -60,11 +60,7 @@ def test_books_balance_whatever_is_run(policy, trace, on, frames, ahead, place, 
     assert run.timeline["touches"].is_sorted()
 
 
-CUT_ANYWHERE = [
-    pytest.param(p, marks=pytest.mark.xfail(strict=True, reason="foresee() walks each segment by itself"))
-    if p == "belady" else p
-    for p in EVICTIONS
-]  # fmt: skip
+CUT_ANYWHERE = EVICTIONS
 
 
 @pytest.mark.parametrize("policy", CUT_ANYWHERE)

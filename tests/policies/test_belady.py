@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,7 +90,6 @@ def test_a_wide_launch_has_fewer_lanes():
     assert places(foresee(trace, 8), 0) == [0, 2]
 
 
-@pytest.mark.xfail(strict=True, reason="foresee() walks each segment by itself")
 def test_segments_make_no_difference_to_the_future():
     blocks = [reads([0] * 3), reads([PAGES]), reads([2 * PAGES] * 2)]
     whole, cut = (foresee(Given([Kernel(blocks, cuts=c)], [3 * PAGES]), 2) for c in ((), (1, 2)))

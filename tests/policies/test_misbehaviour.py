@@ -202,7 +202,6 @@ def test_after_a_failure_the_next_run_is_as_good_as_ever():
     assert run_with("eviction", "fifo") == good
 
 
-@pytest.mark.xfail(strict=True, reason="self.order is made once per object, not once per run")
 def test_the_same_policy_object_can_run_twice():
     policy = FIFO()
     trace = one_block(reads([0, 1, 2, 3]), [4], FLAT)

@@ -68,7 +68,6 @@ def test_two_files_of_the_same_name_are_two_policies(tmp_path):
     assert faults(f"{tmp_path / 'a' / 'mine.py'}") > faults(f"{tmp_path / 'b' / 'mine.py'}")
 
 
-@pytest.mark.xfail(strict=True, reason="a file once loaded is not looked at again, though its new text names the run")
 def test_an_edited_file_is_loaded_anew(mine):
     before = faults(f"{mine}:Mine")
     old = source_digest(eviction.find(f"{mine}:Mine"))
@@ -77,7 +76,6 @@ def test_an_edited_file_is_loaded_anew(mine):
     assert source_digest(eviction.find(f"{mine}:Mine")) != old
 
 
-@pytest.mark.xfail(strict=True, reason="the digest is that of the file now, not of what was loaded")
 def test_a_class_is_known_by_what_it_was_loaded_from(mine):
     """Or else a run of the old class would be kept under the new one's name."""
     loaded = eviction.find(f"{mine}:Mine")

@@ -72,11 +72,7 @@ def test_touch_bits_are_handed_over_at_eviction_and_no_earlier(event):
         run_of(TRACE, machine(), 2, placement=peeping(PlacementPolicy, TouchBits(), "on_eviction", lambda m: m.touched(1)))
 
 
-LEAKS = [
-    pytest.param(look, marks=pytest.mark.xfail(strict=True, reason="one policy's future is handed to all"))
-    if look == "next_touch" else look
-    for look in LOOKS
-]  # fmt: skip
+LEAKS = list(LOOKS)
 
 
 @pytest.mark.parametrize("look", LEAKS)

@@ -157,9 +157,6 @@ def test_segments_without_blocks_are_harmless(path):
     assert run_of(read, machine(2), 2).parts == run_of(trace, machine(2), 2).parts
 
 
-@pytest.mark.xfail(
-    strict=True, reason="D26: a block without touches takes a slot for a round, so others come in another order"
-)
 def test_blocks_without_touches_make_no_difference(path):
     rng = np.random.default_rng(1)
     for _ in range(20):
@@ -169,7 +166,6 @@ def test_blocks_without_touches_make_no_difference(path):
         assert (here.counts, here.parts) == (there.counts, there.parts)
 
 
-@pytest.mark.xfail(strict=True, reason="D27: a launch without touches is lost, and its overhead and its number with it")
 def test_launches_without_touches_are_kept_or_refused(path):
     trace = Told([Kernel([reads([0])]), Kernel([]), Kernel([reads([1])])], ["a", "b", "c"])
     try:

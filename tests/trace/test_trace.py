@@ -98,7 +98,6 @@ def test_the_default_geometry_is_the_driver_s():
     assert str(Geometry()) == "64.0 KiB / 2.00 MiB"
 
 
-@pytest.mark.xfail(strict=True, reason="D10: a segment is not looked at when it is made")
 @pytest.mark.parametrize(
     "columns",
     [

@@ -52,9 +52,11 @@ def _on(executor: Executor, asked: list[Ask], cache: bool, progress: Callable[[A
             future.result()
             progress(futures[future])
     except BaseException:
+        # stop the workers at once, or Ctrl-C would wait for runs that nobody wants any more
+        workers = list((getattr(executor, "_processes", None) or {}).values())
         executor.shutdown(wait=False, cancel_futures=True)
-        for process in list((getattr(executor, "_processes", None) or {}).values()):
-            process.terminate()  # or Ctrl-C would wait for runs that nobody wants any more
+        for worker in workers:
+            worker.terminate()
         raise
     return [future.result() for future in futures]
 

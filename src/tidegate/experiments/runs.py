@@ -106,7 +106,8 @@ def describe_run(simulation: Simulation, key: str, inputs: dict[str, Any], facts
     b = simulation.books[0]
     # running time beside launches is split by what the slots spent theirs on
     near_time = max(0.0, float(b["near_time"]))
-    share = float(b["remote_time"]) / ((near_time + b["remote_time"]) or 1.0)
+    remote_time = float(b["remote_time"])
+    share = remote_time / ((near_time + remote_time) or 1.0)
     remote = float(b["running"] - b["launching"]) * share
     parts = {
         "compute": float(b["running"]) - remote,

@@ -7,6 +7,7 @@ the key ``tidegate``, so a trace is one file that any Parquet tool can open.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import os
@@ -45,6 +46,7 @@ def save_trace(trace: Trace, path: str | Path, progress: Callable[[int], None] =
     }
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     failed: list[BaseException] = []
+    atexit.register(_remove, partial)  # Ctrl-C can come twice, from polars and from Python, and cut the rest short
 
     def frames(columns: Any, predicate: Any, rows: Any, size: Any) -> Iterator[pl.DataFrame]:
         try:
@@ -68,6 +70,7 @@ def save_trace(trace: Trace, path: str | Path, progress: Callable[[int], None] =
         raise TidegateError(f"cannot write {path}: {error}") from error
     finally:
         _remove(partial)
+    atexit.unregister(_remove)
     return path
 
 
