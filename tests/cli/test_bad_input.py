@@ -152,6 +152,7 @@ def test_words_that_are_not_understood(refused, command, said):
         mistake("compare SMALL -e lrm --near 8MiB,8MiB", "the same", "give each once"),
         mistake("compare SMALL -e lrm --oversubscribe 50%,0.5", "the same", "give each once"),
         mistake("compare SMALL -e lrm,LRM", "the same", "give each once"),
+        mistake("compare SMALL -e lrm --near 8MiB,9MiB", "the same", "give each once"),  # in whole regions
     ],
 )  # fmt: skip
 def test_numbers_that_cannot_be(refused, command, said):

@@ -201,3 +201,24 @@ def test_a_plain_script_can_compare(tmp_path):
     (tmp_path / "mine.py").write_text(SCRIPT_OF_MINE)
     ran = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert ran.stdout == "14\n", ran.stderr
+
+
+SCRIPT_WITH_A_POLICY = """
+import tidegate
+
+class Lowest(tidegate.EvictionPolicy):
+    def victim(self):
+        return min(self.resident)
+
+if __name__ == "__main__":
+    sizes = ["4MiB", "8MiB"]
+    race = tidegate.compare("cyclic(bytes=16MiB, passes=1)", [Lowest()], bound=False, near=sizes, workers=2)
+    print(len(race.runs))
+"""
+
+
+@pytest.mark.xfail(strict=True, reason="E4: the script is hidden from workers, and with it the class of the policy")
+def test_a_script_can_compare_a_policy_of_its_own(tmp_path):
+    (tmp_path / "mine.py").write_text(SCRIPT_WITH_A_POLICY)
+    ran = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ran.stdout == "2\n", ran.stderr
