@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +193,9 @@ class Mine(EvictionPolicy):
 """
 
 
-def test_an_edited_policy_file_is_run_anew(tmp_path):
+@pytest.mark.xfail(strict=True, reason="exec_module believes a .pyc of the same second and size")
+def test_an_edited_policy_file_is_run_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # an edit within a second, and no longer, would find the old .pyc
     path = tmp_path / "mine.py"
 
     def faults(cache: bool) -> int:

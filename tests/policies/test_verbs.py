@@ -131,6 +131,21 @@ def test_an_eviction_asked_for_in_a_fault_makes_room_but_not_for_that_fault():
     assert run.counts["decisions"] == 1
 
 
+@pytest.mark.xfail(strict=True, reason="it waits for the next region that is served, and is lost if there is none")
+def test_an_eviction_asked_for_when_the_tree_prefetches_happens_in_that_turn():
+    class Away(PrefetchPolicy):
+        def start(self) -> None:
+            self.memory.set_prefetch_threshold(0)
+
+        def on_prefetch(self, region: int) -> None:
+            if region == 1:
+                self.memory.evict(0)
+
+    run = run_of(one_block(reads([0, PAGES]), [2 * PAGES]), ON, 2, prefetch=Away())
+    assert run.counts["evictions"] == 1
+    assert run.parts["transfer_out"] == approx(PAGES * OUT)
+
+
 def test_advice_can_be_taken_back():
     trace = Given([Kernel([reads(range(PAGES))])] * 3, [PAGES])
     advice = [lambda m: m.advise(0, PAGES, "far"), lambda m: m.advise(0, PAGES, None)]
