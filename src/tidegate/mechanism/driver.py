@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.jit import jit
+from tidegate.jit import jit, jit_inner
 from tidegate.mechanism.events import (
     ASK_ADVISE,
     ASK_EVICT,
@@ -39,7 +39,7 @@ from tidegate.mechanism.tree import want_subtrees
 OK, CUT, RAISED, NOT_RESIDENT = 0, 1, 2, 3
 
 
-@jit
+@jit_inner
 def serve_faults(m: Any, k: Any, relay: Any) -> int:
     """Serve one batch: up to ``batch_faults`` raw faults, duplicates merged, sorted by address."""
     b = m.books[0]
@@ -75,7 +75,7 @@ def serve_faults(m: Any, k: Any, relay: Any) -> int:
     return OK if code == CUT else code
 
 
-@jit
+@jit_inner
 def sort(values: Any, n: int) -> None:
     """Sort the first ``n`` values: a Shell sort, quick for a batch and a second quicker to compile than NumPy's."""
     gap = 1
@@ -92,7 +92,7 @@ def sort(values: Any, n: int) -> None:
         gap //= 3
 
 
-@jit
+@jit_inner
 def serve_region(m: Any, k: Any, relay: Any, region: int, first: int, last: int) -> int:
     """Serve the faulted pages ``m.batch_page[first:last]``, all of one region."""
     b = m.books[0]
@@ -115,7 +115,7 @@ def serve_region(m: Any, k: Any, relay: Any, region: int, first: int, last: int)
     return OK
 
 
-@jit
+@jit_inner
 def serve_prefetches(m: Any, k: Any, relay: Any) -> int:
     """Carry out some of the prefetches that were asked for, region by region."""
     b = m.books[0]
@@ -145,7 +145,7 @@ def serve_prefetches(m: Any, k: Any, relay: Any) -> int:
     return OK
 
 
-@jit
+@jit_inner
 def lacks_wanted(m: Any, k: Any, region: int) -> bool:
     """Is any wanted page of this region still to come?"""
     base = region * k.pages_per_region
@@ -155,7 +155,7 @@ def lacks_wanted(m: Any, k: Any, region: int) -> bool:
     return False
 
 
-@jit
+@jit_inner
 def make_room(m: Any, k: Any, relay: Any, region: int) -> int:
     """See to it that ``region`` has a frame, evicting if there is none. CUT: the victim was served in this turn."""
     b = m.books[0]
@@ -182,7 +182,7 @@ def make_room(m: Any, k: Any, relay: Any, region: int) -> int:
     return OK
 
 
-@jit
+@jit_inner
 def evict(m: Any, k: Any, relay: Any, region: int) -> int:
     """Send a region far. Every near page is copied back; with ``dirty_only`` just those that were written."""
     b = m.books[0]
@@ -212,7 +212,7 @@ def evict(m: Any, k: Any, relay: Any, region: int) -> int:
     return OK
 
 
-@jit
+@jit_inner
 def migrate(m: Any, k: Any, region: int) -> int:
     """Set the region's faulted and wanted pages moving; returns how many had not faulted."""
     b = m.books[0]
@@ -244,7 +244,7 @@ def migrate(m: Any, k: Any, region: int) -> int:
     return prefetched
 
 
-@jit
+@jit_inner
 def tell(m: Any, k: Any, relay: Any, event: int, region: int) -> int:
     """Relay an event to every policy that wants it."""
     code = OK
@@ -257,7 +257,7 @@ def tell(m: Any, k: Any, relay: Any, event: int, region: int) -> int:
     return code
 
 
-@jit
+@jit_inner
 def call(m: Any, k: Any, policy: Any, which: int, event: int, region: int) -> int:
     """Call one policy and carry out what it asks for."""
     b = m.books[0]
@@ -293,7 +293,7 @@ def carry_out(m: Any, k: Any) -> None:
     b.request_n = kept
 
 
-@jit
+@jit_inner
 def evict_asked(m: Any, k: Any, relay: Any) -> int:
     """Evict what policies asked to be evicted, unless it is gone already or was served in this very turn."""
     b = m.books[0]
@@ -307,7 +307,7 @@ def evict_asked(m: Any, k: Any, relay: Any) -> int:
     return OK
 
 
-@jit
+@jit_inner
 def want_range(m: Any, k: Any, first: int, count: int) -> None:
     """Mark pages as wanted and put their regions in line; what is near, coming or kept far is left alone."""
     b = m.books[0]
@@ -324,7 +324,7 @@ def want_range(m: Any, k: Any, first: int, count: int) -> None:
             b.prefetch_n += 1
 
 
-@jit
+@jit_inner
 def begin_turn(m: Any, start: float) -> None:
     b = m.books[0]
     b.turn += 1
@@ -334,7 +334,7 @@ def begin_turn(m: Any, start: float) -> None:
     b.turn_handling = b.turn_in = b.turn_out = b.turn_policy = 0.0
 
 
-@jit
+@jit_inner
 def end_turn(m: Any, k: Any) -> None:
     """Close the turn's bill: how long it takes, and of what."""
     b = m.books[0]
@@ -348,7 +348,7 @@ def end_turn(m: Any, k: Any) -> None:
     b.driver_free += spent
 
 
-@jit
+@jit_inner
 def finish_turn(m: Any, k: Any, blocks: Any, per_byte: float) -> None:
     """The turn is over: pages arrive, slots that waited for them make their touch, and exposed time is accounted."""
     b = m.books[0]
@@ -376,7 +376,7 @@ def finish_turn(m: Any, k: Any, blocks: Any, per_byte: float) -> None:
     note(m)
 
 
-@jit
+@jit_inner
 def wake(m: Any, k: Any, blocks: Any, slot: int, per_byte: float) -> None:
     """A stalled slot makes the touch it stalled on, before anything else can happen: so every turn makes progress."""
     b = m.books[0]
@@ -399,7 +399,7 @@ def wake(m: Any, k: Any, blocks: Any, slot: int, per_byte: float) -> None:
         b.front = time
 
 
-@jit
+@jit_inner
 def note(m: Any) -> None:
     """Add a row to the timeline; when it is full, every other row is dropped and rows come half as often."""
     b = m.books[0]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.jit import jit
+from tidegate.jit import jit, jit_inner
 from tidegate.mechanism.driver import OK, finish_turn, serve_faults, serve_prefetches
 from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, STALLED, Blocks
 from tidegate.mechanism.pages import NEAR, REMOTE
@@ -48,7 +48,7 @@ def play(
             return code
 
 
-@jit
+@jit_inner
 def rounds(m: Any, k: Any, blocks: Any, slots: int, per_byte: float, remote: float, last: bool, stop: int) -> int:
     """Move all slots on, round by round, until somebody else has to act; answers who."""
     b = m.books[0]
@@ -80,7 +80,7 @@ def rounds(m: Any, k: Any, blocks: Any, slots: int, per_byte: float, remote: flo
             return STRAY
 
 
-@jit
+@jit_inner
 def hand_out(m: Any, blocks: Any, slots: int) -> bool:
     """Give the next blocks to idle slots, in the order of their numbers. False: there were not enough."""
     b = m.books[0]
@@ -161,11 +161,11 @@ def _make_sweep(tracking: bool) -> Any:
     return sweep
 
 
-sweep = jit(_make_sweep(tracking=False))
-sweep_tracking = jit(_make_sweep(tracking=True))
+sweep = jit_inner(_make_sweep(tracking=False))
+sweep_tracking = jit_inner(_make_sweep(tracking=True))
 
 
-@jit
+@jit_inner
 def stall(m: Any, slot: int, page: int) -> None:
     """The slot waits for this page; the others run on."""
     b = m.books[0]

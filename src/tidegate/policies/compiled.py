@@ -17,7 +17,7 @@ from typing import Any
 from numba import carray, types
 from numba.extending import intrinsic
 
-from tidegate.jit import jit
+from tidegate.jit import jit_inner
 from tidegate.mechanism.header import OWN, PINNED, REGIONS, TURN
 
 
@@ -40,19 +40,19 @@ def _pointer(context: Any, address: Any, kind: Any = None) -> Any:
     return signature, codegen
 
 
-@jit
+@jit_inner
 def words_at(address: int, size: int) -> Any:
     """``size`` int64 words at an address."""
     return carray(_pointer(address, types.int64), size)
 
 
-@jit
+@jit_inner
 def halves_at(address: int, size: int) -> Any:
     """``size`` int32 words at an address."""
     return carray(_pointer(address, types.int32), size)
 
 
-@jit
+@jit_inner
 def is_pinned(own: int, region: int) -> bool:
     """Was this region served in the driver's current turn?"""
     h = words_at(own, OWN)
@@ -68,14 +68,14 @@ def list_words(regions: int) -> int:
     return 2 * (regions + 1)
 
 
-@jit
+@jit_inner
 def links(own: int) -> Any:
     """The list's links: row 0 next, row 1 previous."""
     n = words_at(own, OWN)[REGIONS] + 1
     return words_at(own + 8 * OWN, 2 * n).reshape(2, n)
 
 
-@jit
+@jit_inner
 def remove(order: Any, region: int) -> None:
     """Take a region out of the list if it is there."""
     after, before = order[0, region], order[1, region]
@@ -84,7 +84,7 @@ def remove(order: Any, region: int) -> None:
         order[0, region] = 0
 
 
-@jit
+@jit_inner
 def append(order: Any, region: int) -> None:
     """Put a region that is not in the list at its tail."""
     end = order.shape[1] - 1
@@ -93,12 +93,12 @@ def append(order: Any, region: int) -> None:
     order[0, region], order[1, end] = end + 1, region + 1
 
 
-@jit
+@jit_inner
 def contains(order: Any, region: int) -> bool:
     return order[0, region] != 0
 
 
-@jit
+@jit_inner
 def head(order: Any) -> int:
     """The first region; -1 if there is none."""
     end = order.shape[1] - 1
@@ -106,7 +106,7 @@ def head(order: Any) -> int:
     return -1 if first == end else first
 
 
-@jit
+@jit_inner
 def tail(order: Any) -> int:
     """The last region; -1 if there is none."""
     end = order.shape[1] - 1
@@ -114,7 +114,7 @@ def tail(order: Any) -> int:
     return -1 if last == end else last
 
 
-@jit
+@jit_inner
 def before(order: Any, region: int) -> int:
     """The region before this one; -1 if it is the first."""
     end = order.shape[1] - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.jit import jit, jit_policy
+from tidegate.jit import jit_inner, jit_policy
 from tidegate.mechanism.events import EVENT_BITS, EVICTION, VICTIM
 from tidegate.mechanism.header import LAST_TOUCH, OWN, PAGES_PER_REGION, REGIONS, TOUCHES
 from tidegate.policies.compiled import Twin, append, contains, head, links, list_words, remove, words_at
@@ -11,7 +11,7 @@ from tidegate.policies.registries import eviction
 from tidegate.policies.sees import Everything
 
 
-@jit
+@jit_inner
 def _last_touch(own: int, region: int) -> int:
     h = words_at(own, OWN)
     pages = h[PAGES_PER_REGION]

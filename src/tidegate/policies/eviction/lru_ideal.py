@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from tidegate.jit import jit, jit_policy
+from tidegate.jit import jit_inner, jit_policy
 from tidegate.mechanism.events import EVENT_BITS, EVICTION, VICTIM
 from tidegate.mechanism.header import LAST_TOUCH, OWN, PAGES_PER_REGION, REGIONS, TOUCHES
 from tidegate.policies.compiled import Twin, words_at
@@ -62,14 +62,14 @@ class LRUIdeal(EvictionPolicy):
 _SHIFT = 24
 
 
-@jit
+@jit_inner
 def _parts(own: int) -> Any:
     h = words_at(own, OWN)
     n = h[REGIONS]
     return h, words_at(own + 8 * OWN, n), words_at(own + 8 * (OWN + n), 4 * n + 2)
 
 
-@jit
+@jit_inner
 def _push(known: Any, heap: Any, region: int, when: int) -> None:
     known[region] = when + 1
     if heap[0] + 1 == heap.size:
@@ -80,7 +80,7 @@ def _push(known: Any, heap: Any, region: int, when: int) -> None:
     _sift_up(heap, (when + 1) << _SHIFT | region)
 
 
-@jit
+@jit_inner
 def _sift_up(heap: Any, entry: int) -> None:
     heap[0] += 1
     i = heap[0]
@@ -90,7 +90,7 @@ def _sift_up(heap: Any, entry: int) -> None:
     heap[i] = entry
 
 
-@jit
+@jit_inner
 def _pop(heap: Any) -> None:
     entry = heap[heap[0]]
     heap[0] -= 1
