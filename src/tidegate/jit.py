@@ -32,7 +32,8 @@ def jit(function: Callable[..., Any]) -> Any:
 def jit_inner(function: Callable[..., Any]) -> Any:
     """Compile for the use of compiled functions alone: without the way in from Python, which takes as long again."""
     with _own_cache():
-        return numba.njit(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+        compiler: Any = numba.njit  # its stubs do not know of the last two
+        return compiler(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
 def jit_inline(function: Callable[..., Any]) -> Any:
