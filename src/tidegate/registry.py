@@ -141,7 +141,7 @@ def _load_file(path: Path) -> Any:
     module.tidegate_digest = digest  # type: ignore[attr-defined]
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))  # not from a .pyc, which may be of an older text
     except SyntaxError as error:
         del sys.modules[name]
         raise TidegateError(f"{path}, line {error.lineno}: {error.msg}; put the syntax error right and try again") from error

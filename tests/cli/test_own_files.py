@@ -225,12 +225,10 @@ class Counting(Kept):
         self.counts = np.zeros(8)
 
 
-@pytest.mark.xfail(strict=True, reason="E1: _is_plain compares arrays with ==")
 def test_an_object_may_hold_an_array():
     assert evictions(Counting()) == 12
 
 
-@pytest.mark.xfail(strict=True, reason="E2: a class is taken for an object")
 def test_a_class_may_be_given_in_place_of_an_object():
     assert evictions(Kept) == 12
 

@@ -193,7 +193,6 @@ class Mine(EvictionPolicy):
 """
 
 
-@pytest.mark.xfail(strict=True, reason="exec_module believes a .pyc of the same second and size")
 def test_an_edited_policy_file_is_run_anew(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", False)  # an edit within a second, and no longer, would find the old .pyc
     path = tmp_path / "mine.py"

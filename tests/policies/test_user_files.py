@@ -69,7 +69,6 @@ def test_two_files_of_the_same_name_are_two_policies(tmp_path):
     assert faults(f"{tmp_path / 'a' / 'mine.py'}") > faults(f"{tmp_path / 'b' / 'mine.py'}")
 
 
-@pytest.mark.xfail(strict=True, reason="exec_module believes a .pyc of the same second and size")
 def test_an_edited_file_is_loaded_anew(mine, monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", False)  # an edit within a second, and no longer, would find the old .pyc
     before = faults(f"{mine}:Mine")

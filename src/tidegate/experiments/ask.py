@@ -147,6 +147,8 @@ def run(workload: str | Workload | Trace | Path, *, cache: bool = True, **asked:
 
 
 def _policy(registry: Registry[Any], given: Any) -> Any:
+    if isinstance(given, type):
+        return registry.create(given, {})
     return registry.make(given) if isinstance(given, str) else given
 
 
@@ -176,7 +178,11 @@ def _is_plain(thing: Configurable) -> bool:
     except Exception:
         return False
     own = {k: v for k, v in vars(thing).items() if k not in ("memory", "order") and k not in thing.options()}
-    return own == {k: v for k, v in vars(made).items() if k != "order" and k not in thing.options()}
+    fresh = {k: v for k, v in vars(made).items() if k != "order" and k not in thing.options()}
+    try:
+        return bool(own == fresh)
+    except ValueError:  # arrays do not say in one word whether they are equal
+        return False
 
 
 def _facts(s: Simulation) -> dict[str, Any]:
