@@ -36,14 +36,14 @@ def mistake(command: str, *said: str, **how):
         # names, with the nearest one
         mistake("run cyclc", "unknown workload 'cyclc'", "did you mean 'cyclic'?"),
         mistake("run nothing-like-it", "unknown workload 'nothing-like-it'", "Known: blackscholes,"),
-        mistake("run SMALL --eviction lrn", "unknown eviction 'lrn'", "did you mean 'lrm'?"),
+        mistake("run SMALL --eviction lrmm", "unknown eviction 'lrmm'", "did you mean 'lrm'?"),
         mistake("run SMALL --prefetch tre", "unknown prefetch 'tre'", "did you mean 'tree'?"),
         mistake("run SMALL --placement hots", "unknown placement 'hots'", "did you mean 'host'?"),
         mistake("run SMALL --system uvn", "unknown system 'uvn'", "did you mean 'uvm'?"),
         mistake("run SMALL --machine rtx309", "unknown machine 'rtx309'", "did you mean 'rtx3090-pcie4'?"),
         mistake("run SMALL --machine none.toml", "none.toml", "rtx3090-pcie4"),
         mistake("run SMALL --eviction tree", "unknown eviction 'tree'"),  # a prefetcher is no eviction policy
-        mistake("compare SMALL -e lrm,lrn", "unknown eviction 'lrn'", "did you mean 'lrm'?"),
+        mistake("compare SMALL -e lrm,lrmm", "unknown eviction 'lrmm'", "did you mean 'lrm'?"),
         mistake("analyze cyclc", "did you mean 'cyclic'?"),
         mistake("trace save cyclc out.parquet", "did you mean 'cyclic'?"),
         mistake("trace info cyclc", "did you mean 'cyclic'?"),

@@ -64,7 +64,7 @@ def test_what_cannot_be_run_is_refused_in_one_line(asked, complaint):
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
-        ({"eviction": "lru"}, "unknown eviction 'lru'; did you mean"),
+        ({"eviction": "lrux"}, "unknown eviction 'lrux'; did you mean"),
         ({"prefetch": "trees"}, "unknown prefetch 'trees'; did you mean 'tree'"),
         ({"placement": "hosts"}, "unknown placement 'hosts'; did you mean 'host'"),
         ({"system": "uwm"}, "unknown system 'uwm'; did you mean 'uvm'"),

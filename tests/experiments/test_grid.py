@@ -63,4 +63,4 @@ def test_what_goes_wrong_in_a_worker_is_said_as_clearly_as_here(tmp_path):
 
 def test_an_unknown_name_in_a_worker_is_said_as_clearly_as_here():
     with pytest.raises(UnknownName, match="did you mean 'lrm'"):
-        run_grid([Ask(SMALL, eviction="lrn")] * 2, workers=2, cache=False)
+        run_grid([Ask(SMALL, eviction="lrmm")] * 2, workers=2, cache=False)

@@ -237,12 +237,15 @@ class Reference:
             self.time["transfer_out"] += share * turn.outward
             self.time["policy_overhead"] += share * turn.deciding
             self.now = turn.end
-        here = [s for s in self.waiting if self.page[s.todo[0].page].is_near]
+        here = [s for s in self.waiting if self.page[s.todo[0].page].is_near or self.page[s.todo[0].page].prefers_far]
         self.waiting = [s for s in self.waiting if s not in here]
         for slot in here:
             slot.waits = False
             slot.time = max(slot.time, turn.end)
-            self.touch_near(slot)
+            if self.page[slot.todo[0].page].is_near:
+                self.touch_near(slot)
+            else:  # it was advised to be far while the slot waited for it
+                self.touch_far(slot)
             self.run_to(slot.time)
 
     def serve_faults(self) -> None:
@@ -264,8 +267,11 @@ class Reference:
                 self.evict_as_asked()
                 for page in self.tree(region, faulted):
                     page.is_wanted = True
-                if self.migrate(region, faulted) and self.prefetcher:
+                early = [p for p in self.region[region] if p.is_wanted and p not in faulted and not p.has_room]
+                if early and self.prefetcher:
                     self.obey(self.prefetcher("prefetch", region, self.resident))
+                    self.evict_as_asked()
+                self.migrate(region, faulted)
         except BatchIsCut:
             pass
         self.close_bill()

@@ -114,6 +114,6 @@ def test_specs_as_people_write_them(text, read):
 
 
 def test_an_unknown_policy_is_refused_with_the_nearest():
-    with pytest.raises(UnknownName, match=r"unknown eviction 'lrn'; did you mean 'lrm'\? Known: .*belady"):
-        eviction.make("lrn")
+    with pytest.raises(UnknownName, match=r"unknown eviction 'lrmm'; did you mean 'lrm'\? Known: .*belady"):
+        eviction.make("lrmm")
     assert eviction.find("LRM") is eviction.find("lrm")

@@ -131,7 +131,6 @@ def test_an_eviction_asked_for_in_a_fault_makes_room_but_not_for_that_fault():
     assert run.counts["decisions"] == 1
 
 
-@pytest.mark.xfail(strict=True, reason="it waits for the next region that is served, and is lost if there is none")
 def test_an_eviction_asked_for_when_the_tree_prefetches_happens_in_that_turn():
     class Away(PrefetchPolicy):
         def start(self) -> None:

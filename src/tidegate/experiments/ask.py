@@ -17,7 +17,8 @@ from tidegate.mechanism.geometry import Geometry
 from tidegate.mechanism.simulation import Simulation
 from tidegate.options import Configurable, parse_spec
 from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
-from tidegate.policies.registries import eviction, placement, prefetch
+from tidegate.policies.prefetch.together import make_prefetch
+from tidegate.policies.registries import eviction, placement
 from tidegate.policies.systems import find_system
 from tidegate.registry import Registry, source_digest
 from tidegate.trace.file import TraceFile
@@ -47,13 +48,14 @@ class Ask:
     geometry: str | Geometry | None = None
     slots: int | None = None
     dirty_only: bool = False
+    samples: int = 0
     pipelined: bool | None = None
     compiled: bool = True
 
     def answer(self, cache: bool = True, progress: Callable[[int], None] = lambda touches: None) -> Run:
         """Run it, or fetch it from the store."""
         simulation = self.prepare()
-        inputs = json.loads(json.dumps(_inputs(simulation), default=str))
+        inputs = json.loads(json.dumps(self._inputs(simulation), default=str))
         key = store.key_of(inputs)
         repeatable = "unrepeatable" not in str(inputs)
         if cache and repeatable and (kept := store.load(key)) is not None:
@@ -74,11 +76,24 @@ class Ask:
             machine,
             self._frames(trace),
             _policy(eviction, system.eviction if self.eviction is None else self.eviction),
-            _policy(prefetch, system.prefetch if self.prefetch is None else self.prefetch),
+            _prefetch(system.prefetch if self.prefetch is None else self.prefetch),
             _policy(placement, system.placement if self.placement is None else self.placement),
             dirty_only=self.dirty_only,
+            samples=self.samples,
             compiled=self.compiled,
         )
+
+    def _inputs(self, s: Simulation) -> dict[str, Any]:
+        """Everything that can change the outcome."""
+        policies = zip((s.eviction, s.prefetch, s.placement), (self.eviction, self.prefetch, self.placement), strict=True)
+        return {
+            "trace": s.trace.identity(),
+            "machine": s.machine.constants(),
+            "frames": s.frames,
+            "dirty_only": s.dirty_only,
+            "samples": s.samples,
+            "policies": [_policy_inputs(policy, given) for policy, given in policies],
+        }
 
     def trace(self) -> Trace:
         """The trace: from a workload laid out for the geometry, or from a trace file."""
@@ -152,22 +167,18 @@ def _policy(registry: Registry[Any], given: Any) -> Any:
     return registry.make(given) if isinstance(given, str) else given
 
 
-def _inputs(s: Simulation) -> dict[str, Any]:
-    """Everything that can change the outcome."""
-    return {
-        "trace": s.trace.identity(),
-        "machine": s.machine.constants(),
-        "frames": s.frames,
-        "dirty_only": s.dirty_only,
-        "policies": [_policy_inputs(p) for p in (s.eviction, s.prefetch, s.placement)],
-    }
+def _prefetch(given: Any) -> PrefetchPolicy:
+    return make_prefetch(given) if isinstance(given, str) else given
 
 
-def _policy_inputs(policy: Policy) -> list[Any]:
+def _policy_inputs(policy: Policy, given: Any) -> list[Any]:
+    """What names a policy. One that was handed over as an object may be more than its class and its options."""
+    named = given is None or isinstance(given, str) or _is_plain(policy)
     return [
         type(policy).__qualname__,
+        policy.name,
         policy.settings(),
-        source_digest(type(policy)) if _is_plain(policy) else "unrepeatable",
+        source_digest(type(policy)) if named else "unrepeatable",
     ]
 
 
@@ -199,6 +210,7 @@ def _facts(s: Simulation) -> dict[str, Any]:
         "region_bytes": s.trace.geometry.region,
         "geometry": str(s.trace.geometry),
         "slots": s.machine.near.slots,
+        "policy_report": {k: v for p in (s.eviction, s.prefetch, s.placement) for k, v in p.report().items()},
     }
 
 
@@ -209,7 +221,8 @@ def spell(policy: Policy) -> str:
     >>> spell(prefetch.make("tree(threshold=75)"))
     'tree(threshold=75)'
     """
-    changed = [f"{k}={v}" for k, v in policy.settings().items() if v != type(policy).options()[k].default]
+    declared = type(policy).options()
+    changed = [f"{k}={v}" for k, v in policy.settings().items() if k in declared and v != declared[k].default]
     name = policy.name or type(policy).__name__
     return f"{name}({', '.join(changed)})" if changed else name
 

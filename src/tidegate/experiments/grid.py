@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
@@ -40,7 +41,8 @@ def run_grid(
             progress(ask)
         return runs
     # spawned, not forked: polars and Numba have threads, and a fork copies their locks
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_ctrl_c_to_the_parent) as pool:
         return _on(pool, asked, cache, progress)
 
 
@@ -72,6 +74,11 @@ def _hidden_main() -> Iterator[None]:
         yield
     finally:
         vars(main).update(hidden)
+
+
+def _leave_ctrl_c_to_the_parent() -> None:
+    """A terminal interrupts the workers too; the parent stops them, and they have nothing to add."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _answer(ask: Ask, cache: bool) -> Run:

@@ -53,12 +53,12 @@ class Run:
         page = self.facts["page_bytes"]
         c = self.counts
         return {
-            **self.facts,
+            **{k: v for k, v in self.facts.items() if k != "policy_report"},
             "time_ns": self.time,
             **{f"{part}_ns": ns for part, ns in self.parts.items()},
             **c,
-            "bytes_in": c["pages_in"] * page,
-            "bytes_out": c["pages_written_back"] * page,
+            "bytes_in": (c["pages_in"] + c["pages_home"]) * page,
+            "bytes_out": (c["pages_written_back"] + c["pages_sampled"]) * page,
             **{f"{what}_busy_ns": ns for what, ns in self.busy.items()},
         }
 
@@ -120,6 +120,7 @@ def describe_run(simulation: Simulation, key: str, inputs: dict[str, Any], facts
     counted = (
         "touches", "faults", "raw_faults", "batches", "evictions", "decisions", "pages_in", "pages_prefetched",
         "pages_unused", "pages_evicted", "pages_written_back", "remote_touches", "remote_bytes", "frames_peak",
+        "observations", "notifications", "pages_sampled", "pages_home",
     )  # fmt: skip
     counts = {name: int(b[name]) for name in counted}
     counts["hits"] = int(b["touches"] - b["stalls"] - b["remote_touches"])

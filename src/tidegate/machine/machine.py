@@ -118,6 +118,9 @@ class Driver:
     region_overhead: float = _constant(units.duration)
     unmap_per_kib: float = _constant(units.duration)  # for data still mapped on the CPU
     decision: float = _constant(units.duration, default=0.0)  # asking a policy that runs outside the driver
+    counters: int = _constant(_count, default=256)  # access counters of the hardware
+    sample: float = _constant(units.duration, default=0.0)  # taking a sampled page away, beside its transfer
+    notification: float = _constant(units.duration, default=0.0)  # handling one, beside the page's way home
     pipelined: bool = _constant(_switch, default=False)  # eviction and migration overlap on the link
 
 

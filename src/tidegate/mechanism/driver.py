@@ -18,7 +18,9 @@ import numpy as np
 from tidegate.jit import jit, jit_inner
 from tidegate.mechanism.events import (
     ASK_ADVISE,
+    ASK_COUNT,
     ASK_EVICT,
+    ASK_OBSERVE,
     ASK_PREFETCH,
     ASK_THRESHOLD,
     EVENT_BITS,
@@ -26,10 +28,21 @@ from tidegate.mechanism.events import (
     FAULT,
     LAUNCH,
     NO_TREE,
+    NOTIFICATION,
+    OBSERVE,
     PREFETCH,
     VICTIM,
 )
 from tidegate.mechanism.memory import PREFETCH_TURN, RUNNING, TIMELINE_ROWS
+from tidegate.mechanism.observe import (
+    bring_home,
+    forget,
+    leave_one_far,
+    notice,
+    take_samples,
+    watch_leaving,
+    watch_returning,
+)
 from tidegate.mechanism.pages import COMING, CPU_MAPPED, DIRTY, FAULTED, NEAR, REMOTE, TOUCHED, WANTED
 from tidegate.mechanism.tree import want_subtrees
 
@@ -48,6 +61,9 @@ def serve_faults(m: Any, k: Any, relay: Any) -> int:
     for i in range(b.queue_n):
         started = min(started, m.slot_time[m.queue[i]])
     begin_turn(m, max(b.driver_free, started))
+    code = serve_notices(m, k, relay)
+    if code != OK:
+        return code
     b.fault_turn = 1
     b.batches += 1
     b.raw_faults += take
@@ -60,7 +76,7 @@ def serve_faults(m: Any, k: Any, relay: Any) -> int:
             m.batch_page[n] = page
             n += 1
     sort(m.batch_page, n)
-    first, code = np.int64(0), OK
+    first = np.int64(0)
     while first < n and code == OK:
         region = m.batch_page[first] // k.pages_per_region
         last = first + 1
@@ -96,6 +112,8 @@ def sort(values: Any, n: int) -> None:
 def serve_region(m: Any, k: Any, relay: Any, region: int, first: int, last: int) -> int:
     """Serve the faulted pages ``m.batch_page[first:last]``, all of one region."""
     b = m.books[0]
+    if m.resident[region] == 0:
+        watch_returning(m, region)
     code = make_room(m, k, relay, region)
     if code != OK:
         return code
@@ -109,9 +127,81 @@ def serve_region(m: Any, k: Any, relay: Any, region: int, first: int, last: int)
         return code
     if b.threshold < NO_TREE:
         want_subtrees(m, k, region, first, last)
-    prefetched = migrate(m, k, region)
-    if prefetched and m.wants[1, PREFETCH]:
-        return call(m, k, relay.prefetch, np.int64(1), np.int64(PREFETCH), region)
+    if m.wants[1, PREFETCH] and lacks_wanted(m, k, region):
+        code = call(m, k, relay.prefetch, np.int64(1), np.int64(PREFETCH), region)
+        if code == OK:
+            code = evict_asked(m, k, relay)
+        if code != OK:
+            return code
+    migrate(m, k, region)
+    return ask_observe(m, k, relay)
+
+
+@jit_inner
+def serve_notices(m: Any, k: Any, relay: Any) -> int:
+    """Handle the uses that counters noticed: sampled pages come home, and policies are told."""
+    b = m.books[0]
+    n = b.notices_n
+    b.notices_n = 0
+    for i in range(n):
+        what = m.notices[i]
+        if what >= 0 and (m.sampled[what] == 0 or m.sampled[what] & 1):
+            continue  # its region was evicted, or came home with another page
+        region = what // k.pages_per_region if what >= 0 else -1 - what
+        b.notifications += 1
+        b.turn_policy += k.notification
+        code = OK
+        if what >= 0:  # a sample, which eviction or prefetch asked for
+            m.pinned[region] = b.turn
+            bring_home(m, k, region)
+            if m.wants[0, NOTIFICATION]:
+                code = call(m, k, relay.eviction, np.int64(0), np.int64(NOTIFICATION), region)
+            if code == OK and m.wants[1, NOTIFICATION]:
+                code = call(m, k, relay.prefetch, np.int64(1), np.int64(NOTIFICATION), region)
+        else:  # a region that is used much over the link, which placement asked for
+            m.counted[region] = -1
+            b.counting_n -= 1
+            if m.wants[2, NOTIFICATION]:
+                code = call(m, k, relay.placement, np.int64(2), np.int64(NOTIFICATION), region)
+        if code == OK:
+            code = evict_asked(m, k, relay)
+        if code == OK:
+            code = ask_observe(m, k, relay)
+        if code != OK:
+            return code
+    return OK
+
+
+@jit_inner
+def serve_notice_turn(m: Any, k: Any, relay: Any) -> int:
+    """A turn for notifications alone."""
+    b = m.books[0]
+    begin_turn(m, max(b.driver_free, b.notice_from))
+    code = serve_notices(m, k, relay)
+    end_turn(m, k)
+    return code
+
+
+@jit_inner
+def ask_observe(m: Any, k: Any, relay: Any) -> int:
+    """Ask the eviction policy which region to observe, once memory is nearly full and while there is room to."""
+    b = m.books[0]
+    if not m.wants[0, OBSERVE] or k.frames - b.frames_used > k.observe_most:
+        return OK
+    if b.observed_n >= k.observe_most or b.sampled_n >= k.counters:
+        return OK
+    region = relay.eviction(m.own[0], OBSERVE)
+    b.culprit, b.culprit_event = region, OBSERVE
+    if b.request_n < 0:
+        return RAISED
+    if b.request_n > 0:
+        carry_out(m, k)
+    if region < 0:
+        return OK
+    if region >= m.resident.size or m.resident[region] == 0:
+        return NOT_RESIDENT
+    if m.observed[region] == 0 and m.pinned[region] != b.turn:
+        take_samples(m, k, region)
     return OK
 
 
@@ -147,10 +237,10 @@ def serve_prefetches(m: Any, k: Any, relay: Any) -> int:
 
 @jit_inner
 def lacks_wanted(m: Any, k: Any, region: int) -> bool:
-    """Is any wanted page of this region still to come?"""
+    """Is any page of this region to come that is wanted and did not fault?"""
     base = region * k.pages_per_region
     for page in range(base, base + m.region_pages[region]):
-        if m.page_state[page] & WANTED:
+        if m.page_state[page] & (WANTED | FAULTED | NEAR | COMING) == WANTED:
             return True
     return False
 
@@ -191,6 +281,10 @@ def evict(m: Any, k: Any, relay: Any, region: int) -> int:
     code = tell(m, k, relay, np.int64(EVICTION), region)
     if code != OK:
         return code
+    if m.observed[region] > 0:
+        forget(m, k, region)
+    if k.observe_most > 0:
+        watch_leaving(m, k, region)
     base = region * k.pages_per_region
     pages = dirty = untouched = 0
     for page in range(base, base + m.region_pages[region]):
@@ -213,8 +307,8 @@ def evict(m: Any, k: Any, relay: Any, region: int) -> int:
 
 
 @jit_inner
-def migrate(m: Any, k: Any, region: int) -> int:
-    """Set the region's faulted and wanted pages moving; returns how many had not faulted."""
+def migrate(m: Any, k: Any, region: int) -> None:
+    """Set the region's faulted and wanted pages moving."""
     b = m.books[0]
     base = region * k.pages_per_region
     pages = runs = mapped = prefetched = 0
@@ -241,7 +335,6 @@ def migrate(m: Any, k: Any, region: int) -> int:
     b.pages_prefetched += prefetched
     b.turn_handling += k.region_overhead + mapped * k.unmap_per_page
     b.turn_in += runs * k.run_overhead + pages * k.in_per_page
-    return prefetched
 
 
 @jit_inner
@@ -287,6 +380,10 @@ def carry_out(m: Any, k: Any) -> None:
                     m.page_state[page] &= ~REMOTE & 0xFF
         elif verb == ASK_THRESHOLD:
             b.threshold = first
+        elif verb == ASK_OBSERVE:
+            leave_one_far(m, k, first)
+        elif verb == ASK_COUNT:
+            b.count_threshold = first
         elif verb == ASK_EVICT:
             m.requests[kept, 0], m.requests[kept, 1] = ASK_EVICT, first
             kept += 1
@@ -349,7 +446,7 @@ def end_turn(m: Any, k: Any) -> None:
 
 
 @jit_inner
-def finish_turn(m: Any, k: Any, blocks: Any, per_byte: float) -> None:
+def finish_turn(m: Any, k: Any, blocks: Any, per_byte: float, remote: float) -> None:
     """The turn is over: pages arrive, slots that waited for them make their touch, and exposed time is accounted."""
     b = m.books[0]
     b.driver_busy = 0
@@ -367,8 +464,8 @@ def finish_turn(m: Any, k: Any, blocks: Any, per_byte: float) -> None:
     still = 0
     for i in range(b.queue_n):
         slot = m.queue[i]
-        if m.page_state[m.slot_page[slot]] & NEAR:
-            wake(m, k, blocks, slot, per_byte)
+        if m.page_state[m.slot_page[slot]] & (NEAR | REMOTE):
+            wake(m, k, blocks, slot, per_byte, remote)
         else:
             m.queue[still] = slot
             still += 1
@@ -377,20 +474,29 @@ def finish_turn(m: Any, k: Any, blocks: Any, per_byte: float) -> None:
 
 
 @jit_inner
-def wake(m: Any, k: Any, blocks: Any, slot: int, per_byte: float) -> None:
+def wake(m: Any, k: Any, blocks: Any, slot: int, per_byte: float, remote: float) -> None:
     """A stalled slot makes the touch it stalled on, before anything else can happen: so every turn makes progress."""
     b = m.books[0]
     i = m.slot_at[slot]
     page = m.slot_page[slot]
-    m.page_state[page] |= blocks.mark[i]
+    near = m.page_state[page] & NEAR
     if k.tracking:
         m.last_touch[page] = b.touches
         m.last_reference[page] = blocks.reference[i]
         m.region_touches[page // k.pages_per_region] += 1
     b.touches += 1
-    spent = max(k.latency, blocks.bytes[i] * per_byte)
-    b.near_time += spent
-    time = max(m.slot_time[slot], b.driver_free) + spent
+    time = max(m.slot_time[slot], b.driver_free)
+    if near:
+        m.page_state[page] |= blocks.mark[i]
+        spent = max(k.latency, blocks.bytes[i] * per_byte)
+        b.near_time += spent
+    else:  # a page that was left far while this slot waited for it
+        spent = k.remote_latency + blocks.bytes[i] * remote
+        b.remote_time += spent
+        b.remote_touches += 1
+        b.remote_bytes += blocks.bytes[i]
+        notice(m, page, page // k.pages_per_region, blocks.bytes[i], time)
+    time += spent
     m.slot_time[slot] = time
     m.slot_at[slot] = i + 1
     m.slot_status[slot] = RUNNING
@@ -427,15 +533,15 @@ def begin_launch(m: Any, k: Any, relay: Any, blocks: Any, number: int) -> int:
     if not (m.wants[0, LAUNCH] or m.wants[1, LAUNCH] or m.wants[2, LAUNCH]):
         return OK
     if b.driver_busy:
-        finish_turn(m, k, blocks, 0.0)
+        finish_turn(m, k, blocks, 0.0, 0.0)
     begin_turn(m, max(b.driver_free, b.front))
     code = tell(m, k, relay, np.int64(LAUNCH), number)
     if code == OK:
         code = evict_asked(m, k, relay)
     end_turn(m, k)
-    finish_turn(m, k, blocks, 0.0)
+    finish_turn(m, k, blocks, 0.0, 0.0)
     b.prefetch_from = b.front
     while b.prefetch_n > 0 and code == OK:
         code = serve_prefetches(m, k, relay)
-        finish_turn(m, k, blocks, 0.0)
+        finish_turn(m, k, blocks, 0.0, 0.0)
     return code

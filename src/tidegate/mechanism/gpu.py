@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from tidegate.jit import jit, jit_inner
-from tidegate.mechanism.driver import OK, finish_turn, serve_faults, serve_prefetches
+from tidegate.mechanism.driver import OK, finish_turn, serve_faults, serve_notice_turn, serve_prefetches
 from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, STALLED, Blocks
+from tidegate.mechanism.observe import notice
 from tidegate.mechanism.pages import NEAR, REMOTE
 
 # What ``rounds`` and ``play`` answer beside the driver's codes: the launch is done, more blocks are wanted, it is time
@@ -35,15 +36,17 @@ def play(
     while True:
         code = rounds(m, k, blocks, slots, per_byte, remote, last, stop)
         if code == TURN_OVER:
-            finish_turn(m, k, blocks, per_byte)
+            finish_turn(m, k, blocks, per_byte, remote)
             continue
         if code != WORK_WAITS:
             return code
         # faults and prefetches take turns when both wait
         if b.queue_n > 0 and (b.prefetch_n == 0 or not b.fault_turn):
             code = serve_faults(m, k, relay)
-        else:
+        elif b.prefetch_n > 0:
             code = serve_prefetches(m, k, relay)
+        else:
+            code = serve_notice_turn(m, k, relay)
         if code != OK:
             return code
 
@@ -69,7 +72,7 @@ def rounds(m: Any, k: Any, blocks: Any, slots: int, per_byte: float, remote: flo
             if b.driver_free <= earliest:
                 return TURN_OVER
             until = min(until, b.driver_free)
-        elif b.queue_n > 0 or b.prefetch_n > 0:
+        elif b.queue_n > 0 or b.prefetch_n > 0 or b.notices_n > 0:
             return WORK_WAITS
         if k.tracking:
             stray = sweep_tracking(m, k, blocks, slots, until, per_byte, remote)
@@ -135,6 +138,7 @@ def _make_sweep(tracking: bool) -> Any:
                     far += spent
                     b.remote_touches += 1
                     b.remote_bytes += sizes[i]
+                    notice(m, np.int64(page), np.int64(page // pages_per_region), np.int64(sizes[i]), time)
                 else:
                     if page % pages_per_region >= m.region_pages[page // pages_per_region]:
                         stray = np.int64(page)

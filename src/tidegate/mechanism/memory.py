@@ -27,6 +27,7 @@ QUANTUM = 15_000.0  # ns
 
 PREFETCH_TURN = 16  # regions prefetched before the driver looks at faults again
 TIMELINE_ROWS = 1024
+SEED = 0x9E3779B97F4A7C15  # of the draws of sampled pages; the same in every run
 
 IDLE, RUNNING, STALLED = 0, 1, 2  # what a slot is doing
 
@@ -37,13 +38,18 @@ BOOKS = np.dtype(
         ("faults", "i8"), ("raw_faults", "i8"), ("batches", "i8"), ("evictions", "i8"), ("decisions", "i8"),
         ("pages_in", "i8"), ("pages_prefetched", "i8"), ("pages_evicted", "i8"), ("pages_written_back", "i8"),
         ("pages_unused", "i8"), ("runs_in", "i8"),
+        ("observations", "i8"), ("notifications", "i8"), ("pages_sampled", "i8"), ("pages_home", "i8"),
         # where things are
         ("frames_used", "i8"), ("frames_peak", "i8"), ("queue_n", "i8"), ("request_n", "i8"), ("coming_n", "i8"),
         ("prefetch_head", "i8"), ("prefetch_n", "i8"), ("threshold", "i8"), ("turn", "i8"), ("driver_busy", "i8"),
         ("fault_turn", "i8"), ("next_block", "i8"), ("idle", "i8"), ("culprit", "i8"), ("culprit_event", "i8"),
         ("timeline_n", "i8"), ("timeline_stride", "i8"), ("timeline_skip", "i8"),
+        # observation
+        ("observed_n", "i8"), ("sampled_n", "i8"), ("notices_n", "i8"), ("samples", "i8"), ("random", "u8"),
+        ("epoch", "i8"), ("epoch_evictions", "i8"), ("returned", "i8"), ("returned_before", "i8"),
+        ("count_threshold", "i8"), ("counting_n", "i8"),
         # clocks and parts of time, in ns
-        ("front", "f8"), ("driver_free", "f8"), ("prefetch_from", "f8"),
+        ("front", "f8"), ("driver_free", "f8"), ("prefetch_from", "f8"), ("notice_from", "f8"),
         ("running", "f8"), ("launching", "f8"), ("near_time", "f8"), ("remote_time", "f8"),
         ("fault_handling", "f8"), ("transfer_in", "f8"), ("transfer_out", "f8"), ("policy_overhead", "f8"),
         ("turn_handling", "f8"), ("turn_in", "f8"), ("turn_out", "f8"), ("turn_policy", "f8"),
@@ -74,6 +80,12 @@ class Rules(NamedTuple):
     latency: float
     remote_latency: float
     decision: float
+    counters: int
+    observe_most: int  # regions observed at a time; 0 if nobody observes
+    watch: int  # evicted regions by which the number of samples is judged
+    samples: int  # pages sampled per region; 0 adapts it
+    sample: float
+    notification: float
     pipelined: bool
     dirty_only: bool
     tracking: bool
@@ -106,6 +118,11 @@ class Memory(NamedTuple):
     prefetch_ring: NDArray[np.int64]
     prefetch_queued: NDArray[np.uint8]
     timeline: NDArray[np.float64]
+    sampled: NDArray[np.uint8]  # per page: see observe.py
+    observed: NDArray[np.int32]  # per region: pages sampled now
+    notices: NDArray[np.int64]  # pages, or -1 - region, whose use was noticed
+    left_in: NDArray[np.int64]  # per region: the epoch in which it was evicted last
+    counted: NDArray[np.int64]  # per region: remote accesses since it got a counter, -1 without one
     wants: NDArray[np.uint8]  # which events the eviction, prefetch and placement policies want
     own: NDArray[np.int64]  # what each of them is handed as its own data
 
@@ -134,7 +151,7 @@ def refer(m: Any) -> Any:
         m.books, m.page_state, m.last_touch, m.last_reference, m.region_touches, m.region_pages, m.resident, m.pinned,
         m.region_faults, m.region_evictions, m.region_pages_in, m.slot_time, m.slot_at, m.slot_end, m.slot_page,
         m.slot_status, m.queue, m.batch_page, m.coming, m.occupied, m.requests, m.prefetch_ring, m.prefetch_queued,
-        m.timeline, m.wants, m.own,
+        m.timeline, m.sampled, m.observed, m.notices, m.left_in, m.counted, m.wants, m.own,
     )  # fmt: skip
 
 
@@ -148,7 +165,16 @@ class Blocks(NamedTuple):
     reference: NDArray[np.int16]
 
 
-def make_rules(machine: Machine, trace: Trace, frames: int, dirty_only: bool, tracking: bool, decision: float) -> Rules:
+def make_rules(
+    machine: Machine,
+    trace: Trace,
+    frames: int,
+    dirty_only: bool,
+    tracking: bool,
+    decision: float,
+    observe_most: int = 0,
+    samples: int = 0,
+) -> Rules:
     """The constants of a run, in the units the compiled loop wants: ns per page."""
     page, ppr = trace.geometry.page, trace.geometry.pages_per_region
     link, driver = machine.link, machine.driver
@@ -167,6 +193,12 @@ def make_rules(machine: Machine, trace: Trace, frames: int, dirty_only: bool, tr
         latency=machine.near.latency,
         remote_latency=link.remote_latency,
         decision=decision,
+        counters=driver.counters,
+        observe_most=observe_most,
+        watch=max(1, observe_most),
+        samples=samples,
+        sample=driver.sample,
+        notification=driver.notification,
         pipelined=driver.pipelined,
         dirty_only=dirty_only,
         tracking=tracking,
@@ -179,6 +211,8 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
     books = np.zeros(1, dtype=BOOKS)
     books["threshold"] = NO_TREE
     books["timeline_stride"] = 1
+    books["samples"] = rules.samples or 1
+    books["random"] = SEED
     region_pages = np.zeros(regions, np.int32)
     for o in trace.objects:
         first = o.first_page // ppr
@@ -186,7 +220,7 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
         region_pages[first : first + whole] = ppr
         if rest:
             region_pages[first + whole] = rest
-    in_turn = min(pages, max(rules.batch_faults, PREFETCH_TURN) * ppr)
+    in_turn = min(pages, max(rules.batch_faults, PREFETCH_TURN) * ppr + rules.counters)
     tracked = pages if rules.tracking else 0
     return Memory(
         books=books,
@@ -213,6 +247,11 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
         prefetch_ring=np.zeros(regions, np.int64),
         prefetch_queued=np.zeros(regions, np.uint8),
         timeline=np.zeros((TIMELINE_ROWS, len(TIMELINE_COLUMNS))),
+        sampled=np.zeros(pages, np.uint8),
+        observed=np.zeros(regions, np.int32),
+        notices=np.zeros(2 * rules.counters, np.int64),
+        left_in=np.full(regions, -2, np.int64),
+        counted=np.full(regions, -1, np.int64),
         wants=np.zeros((3, 1 << EVENT_BITS), np.uint8),
         own=np.zeros(3, np.int64),
     )

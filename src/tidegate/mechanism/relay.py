@@ -18,17 +18,7 @@ import numpy as np
 from numba import int64, types
 from numpy.typing import NDArray
 
-from tidegate.mechanism.events import (
-    EVENT_BITS,
-    EVENT_NAMES,
-    EVICTION,
-    FAILED,
-    FAULT,
-    LAUNCH,
-    NOTIFICATION,
-    PREFETCH,
-    VICTIM,
-)
+from tidegate.mechanism.events import EVENT_BITS, EVENT_NAMES, EVICTION, FAILED, FAULT, OBSERVE, PREFETCH, VICTIM
 from tidegate.mechanism.future import Future
 from tidegate.mechanism.header import make_header
 from tidegate.mechanism.memory import Memory
@@ -72,13 +62,15 @@ class Caller:
         }
         if EVICTION in handlers and isinstance(policy.sees, TouchBits):
             handlers[EVICTION] = _showing_touch_bits(policy)
-        victim = getattr(policy, "victim", None)
+        victim, observe = getattr(policy, "victim", None), getattr(policy, "observe", None)
         request_n = books["request_n"]
 
         def call(own: int, event: int) -> int:
             try:
                 if event == VICTIM:
                     return index(victim())  # type: ignore[misc]
+                if event == OBSERVE:
+                    return FAILED if (region := observe()) is None else index(region)  # type: ignore[misc]
                 handlers[event & (_KINDS - 1)](event >> EVENT_BITS)
                 return 0
             except BaseException as error:
@@ -118,10 +110,11 @@ def _wants(policy: Policy) -> NDArray[np.uint8]:
 
     def defines(event: int) -> bool:
         name = EVENT_NAMES[event]
-        return getattr(type(policy), name) not in (getattr(Policy, name), getattr(EvictionPolicy, name))
+        inherited = (getattr(Policy, name, None), getattr(EvictionPolicy, name, None))
+        return getattr(type(policy), name, None) not in inherited
 
     wants = np.zeros(_KINDS, np.uint8)
-    for event in (FAULT, PREFETCH, EVICTION, NOTIFICATION, LAUNCH):
+    for event in EVENT_NAMES:
         wants[event] = defines(event)
     if isinstance(policy, EvictionPolicy):  # its on_prefetch is its on_fault, unless it says otherwise
         wants[PREFETCH] = wants[PREFETCH] or wants[FAULT]

@@ -15,7 +15,7 @@ import numpy as np
 from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.machine.machine import Machine
 from tidegate.mechanism.driver import NOT_RESIDENT, OK, RAISED, begin_launch, carry_out
-from tidegate.mechanism.events import EVENT_NAMES, VICTIM
+from tidegate.mechanism.events import EVENT_NAMES, OBSERVE, VICTIM
 from tidegate.mechanism.future import Future, foresee
 from tidegate.mechanism.gpu import BREATHE, DONE, MORE, STRAY, join, play
 from tidegate.mechanism.memory import IDLE, Memory, make_blocks, make_memory, make_rules, refer
@@ -23,7 +23,7 @@ from tidegate.mechanism.pages import COMING, NEAR
 from tidegate.mechanism.relay import Caller, CompiledCaller, Relay
 from tidegate.mechanism.view import SimulatedMemory
 from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
-from tidegate.policies.sees import Everything, Sees
+from tidegate.policies.sees import Everything, Samples, Sees
 from tidegate.trace.build import blocks_of
 from tidegate.trace.trace import Launch, Segment, Trace, check_segment
 
@@ -53,6 +53,7 @@ class Simulation:
     prefetch: PrefetchPolicy
     placement: PlacementPolicy
     dirty_only: bool = False
+    samples: int = 0  # pages sampled per observed region; 0 adapts it
     compiled: bool = True  # use a policy's compiled twin where it has one
     launches: list[LaunchRecord] = field(default_factory=list)
 
@@ -63,7 +64,10 @@ class Simulation:
                 raise PolicyError(f"policy '{_label(policy)}' has sees = {policy.sees!r}; expected a level such as Faults()")
         tracking = any(isinstance(p.sees, Everything) for p in self._policies)
         decision = 0.0 if self.eviction.in_driver else self.machine.driver.decision
-        self._k = make_rules(self.machine, self.trace, self.frames, self.dirty_only, tracking, decision)
+        most = max((p.sees.regions for p in self._policies if isinstance(p.sees, Samples)), default=0)
+        self._k = make_rules(
+            self.machine, self.trace, self.frames, self.dirty_only, tracking, decision, min(most, self.frames), self.samples
+        )
         self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._k)
         self._m = refer(self.memory)
         self.books: Any = self.memory.books
@@ -134,7 +138,7 @@ class Simulation:
             raise TidegateError(f"trace {self.trace.name} touches page {culprit}, which belongs to no object")
         if code == NOT_RESIDENT:
             raise PolicyError(
-                f"policy '{_label(self.eviction)}' named region {culprit} in victim(), which is not resident; "
+                f"policy '{_label(self.eviction)}' named region {culprit} in {EVENT_NAMES[event]}(), which is not resident; "
                 f"it must answer one of the {int(b['frames_used'])} regions in self.resident"
             )
         assert code == RAISED, code
@@ -143,7 +147,7 @@ class Simulation:
             if isinstance(failure, KeyboardInterrupt):
                 raise failure
             if failure is not None:
-                where = "victim()" if event == VICTIM else f"{EVENT_NAMES[event]}({culprit})"
+                where = f"{EVENT_NAMES[event]}()" if event in (VICTIM, OBSERVE) else f"{EVENT_NAMES[event]}({culprit})"
                 raise PolicyError(f"policy '{_label(policy)}' raised in {where}: {_say(failure)}") from failure
 
     def _guard(self, policy: Policy, call: str, method: Callable[[], None]) -> None:
@@ -160,7 +164,10 @@ def check_books(simulation: Simulation) -> None:
     here = (m.page_state & (NEAR | COMING)) != 0
     parts = sum(b[p] for p in ("running", "fault_handling", "transfer_in", "transfer_out", "policy_overhead"))
     accounts = {
-        "pages in - pages evicted = pages resident": b["pages_in"] - b["pages_evicted"] == here.sum() == m.resident.sum(),
+        "pages in - pages out = pages resident": (
+            b["pages_in"] + b["pages_home"] - b["pages_evicted"] - b["pages_sampled"] == here.sum() == m.resident.sum()
+        ),
+        "observed regions have their samples out": b["sampled_n"] == np.count_nonzero(m.sampled) == m.observed.sum(),
         "frames used = regions resident": b["frames_used"] == np.count_nonzero(m.resident),
         "frames used within capacity": b["frames_peak"] <= simulation.frames,
         "every stalled slot woken": b["queue_n"] == 0 and not m.slot_status.any(),

@@ -8,13 +8,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.errors import PolicyError
-from tidegate.mechanism.events import ASK_ADVISE, ASK_EVICT, ASK_PREFETCH, ASK_THRESHOLD, REQUEST_ROWS
+from tidegate.mechanism.events import (
+    ASK_ADVISE,
+    ASK_COUNT,
+    ASK_EVICT,
+    ASK_OBSERVE,
+    ASK_PREFETCH,
+    ASK_THRESHOLD,
+    REQUEST_ROWS,
+)
 from tidegate.mechanism.future import Future
 from tidegate.mechanism.memory import Memory
 from tidegate.mechanism.pages import FAULTED, NEAR, TOUCHED
 from tidegate.policies.policy import Policy
-from tidegate.policies.sees import Everything, TouchBits
+from tidegate.policies.sees import Everything, Samples, TouchBits
 from tidegate.trace.trace import Trace
+
+
+class _Observed:
+    """The observed regions, asked one by one."""
+
+    def __init__(self, observed: NDArray[np.int32]):
+        self._observed: Any = observed.data  # quicker than the array, one by one
+
+    def __contains__(self, region: object) -> bool:
+        return bool(self._observed[region] > 0)
 
 
 class SimulatedMemory:
@@ -32,6 +50,7 @@ class SimulatedMemory:
         self._everything = isinstance(policy.sees, Everything)
         self._touch_bits = self._everything or isinstance(policy.sees, TouchBits)
         self.leaving = -1  # the region whose on_eviction is running
+        self.observed = _Observed(memory.observed)
 
     # What every policy sees
 
@@ -96,6 +115,14 @@ class SimulatedMemory:
             raise PolicyError(f"{self._name} advised '{prefer}'; expected 'far' or None")
         self._ask(ASK_ADVISE, *self._range("advise", first_page, pages), int(prefer == "far"))
 
+    def observe_prefetched(self, region: int) -> None:
+        self._need_samples("observe_prefetched")
+        self._ask(ASK_OBSERVE, region)
+
+    def count_remote(self, accesses: int) -> None:
+        self._need_samples("count_remote")
+        self._ask(ASK_COUNT, accesses)
+
     def set_prefetch_threshold(self, percent: int) -> None:
         if not 0 <= percent <= 101:
             raise PolicyError(f"{self._name} set the prefetch threshold to {percent}; expected 0 to 101")
@@ -124,6 +151,10 @@ class SimulatedMemory:
             raise PolicyError(f"{self._name} asked for more than {REQUEST_ROWS} things in one call; ask for ranges instead")
         self._m.requests[n, : len(row)] = row
         self._request_n[0] = n + 1
+
+    def _need_samples(self, verb: str) -> None:
+        if not isinstance(self._policy.sees, Samples | Everything):
+            raise self._blind(verb, "Samples()")
 
     def _blind(self, what: str, needed: str) -> PolicyError:
         return PolicyError(

@@ -10,7 +10,7 @@ A method that a class does not define costs nothing: the mechanism never makes t
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from typing import Any, ClassVar, Protocol
 
 from numpy.typing import NDArray
@@ -33,6 +33,10 @@ class MemoryView(Protocol):
     @property
     def resident(self) -> set[int]:
         """Regions that hold a frame."""
+
+    @property
+    def observed(self) -> Container[int]:
+        """Regions with a sampled page out, whoever asked for it."""
 
     def is_resident(self, region: int) -> bool: ...
     def is_pinned(self, region: int) -> bool:
@@ -68,6 +72,12 @@ class MemoryView(Protocol):
 
     def advise(self, first_page: int, pages: int, prefer: str | None) -> None:
         """Where these pages should live: "far" maps them remotely, so that they never fault; None takes it back."""
+
+    def observe_prefetched(self, region: int) -> None:
+        """Leave one page of this region, of those about to be prefetched, far, so that its use is noticed. Samples."""
+
+    def count_remote(self, accesses: int) -> None:
+        """Notify when a region had so many remote accesses, as far as there are counters; 0 stops it. Samples."""
 
     def set_prefetch_threshold(self, percent: int) -> None:
         """Tree prefetch takes subtrees more than this occupied; 101 switches it off."""
@@ -106,6 +116,10 @@ class Policy(Configurable):
     def finished(self) -> None:
         """Called after each run: assert what must hold."""
 
+    def report(self) -> dict[str, Any]:
+        """What should be known of this policy after a run, as plain data; it goes into the run's facts."""
+        return {}
+
 
 class EvictionPolicy(Policy):
     """Decides which region leaves. ``self.order`` is there for its use."""
@@ -126,10 +140,19 @@ class EvictionPolicy(Policy):
         """A region brought in by a prefetch arrives like one that faulted."""
         self.on_fault(region)
 
+    def observe(self) -> int | None:
+        """The resident region whose next use is to be noticed, or None. Asked after faults and notifications."""
+        return None
+
     @property
     def resident(self) -> Collection[int]:
         """The regions that hold a frame now."""
         return self.memory.resident
+
+    @property
+    def observed(self) -> Container[int]:
+        """The regions that are observed now."""
+        return self.memory.observed
 
 
 class PrefetchPolicy(Policy):

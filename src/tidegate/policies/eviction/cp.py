@@ -1,0 +1,84 @@
+"""Cyclic protection: keep the old, let the new pass through."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from tidegate.options import Option
+from tidegate.policies.order import Order, first
+from tidegate.policies.policy import EvictionPolicy
+from tidegate.policies.registries import eviction
+from tidegate.policies.sees import Samples
+
+
+@eviction("cp")
+class CyclicProtection(EvictionPolicy):
+    """Keep the regions that came first, for the next cycle; evict the oldest of those that came after them.
+
+        head  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│············  tail
+              protected           │unprotected: newcomers enter at the tail, victims leave at the split
+                                  └ observed here: still in use? then the unprotected area is too small
+
+    Just-migrated regions are used for a while, so the unprotected area must be large enough for that. The regions next to
+    the split are observed: if one is used, the area grows by one; if one is evicted unused, it shrinks by one (ObservUVM,
+    VI-A and Figure 7c; the text has victims leave "from the tail of the unprotected area (S)", where S is the split).
+
+    Open readings, each an option: where the split starts, a floor, how much of the area is observed.
+    """
+
+    sees = Samples(regions=100)
+    in_driver = False
+    start_share = Option(1.0, "share of the frames that is unprotected at first", least=0, most=1)
+    floor = Option(0.01, "least share of the frames that is unprotected", least=0, most=1)
+    observe_share = Option(0.5, "share of the unprotected area, from the split, that may be observed", least=0, most=1)
+    step = Option(1, "regions by which the area grows or shrinks", least=1)
+
+    def start(self) -> None:
+        self._protected, self._open = Order(), Order()
+        self._mine: set[int] = set()  # regions observed at this policy's word: only they move the split
+        self._least = max(1, round(self.floor * self.memory.frames))
+        self._size = max(self._least, round(self.start_share * self.memory.frames))  # of the unprotected area
+
+    def on_fault(self, region: int) -> None:
+        if region not in self._protected and region not in self._open:
+            self._open.move_to_tail(region)
+            self._settle()
+
+    def on_notification(self, region: int) -> None:
+        if region in self._mine:
+            self._mine.discard(region)
+            self._size = min(self.memory.frames, self._size + self.step)
+            self._settle()
+
+    def on_eviction(self, region: int) -> None:
+        (self._open if region in self._open else self._protected).remove(region)
+        if region in self._mine:
+            self._mine.discard(region)
+            self._size = max(self._least, self._size - self.step)
+        self._settle()
+
+    def victim(self) -> int:
+        free = (r for r in self._open if not self.memory.is_pinned(r))
+        return next(free, self._protected.tail if self._protected else self._open.head)
+
+    def observe(self) -> int | None:
+        near_split = islice(self._open, max(1, int(self.observe_share * len(self._open))))
+        region = first(near_split, unless=self.observed)
+        if region is not None:
+            self._mine.add(region)
+        return region
+
+    def finished(self) -> None:
+        assert set(self._protected) | set(self._open) == self.resident
+        assert not set(self._protected) & set(self._open)
+
+    def _settle(self) -> None:
+        """Put the split where it belongs: it moves over the regions beside it."""
+        while len(self._open) > self._size:
+            region = self._open.head
+            self._open.remove(region)
+            self._protected.move_to_tail(region)
+        while len(self._open) < self._size and self._protected:
+            region = self._protected.tail
+            self._protected.remove(region)
+            self._open.move_to_head(region)

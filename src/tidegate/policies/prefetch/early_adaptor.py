@@ -1,0 +1,34 @@
+"""EarlyAdaptor: a stand-in of ours."""
+
+from __future__ import annotations
+
+from tidegate.options import Option
+from tidegate.policies.policy import PrefetchPolicy
+from tidegate.policies.registries import prefetch
+
+
+@prefetch("early-adaptor")
+class EarlyAdaptor(PrefetchPolicy):
+    """Steer the tree's threshold by page faults alone. A stand-in: the published algorithm is not public (Go et al.).
+
+    Known of it: faults are its signal, it leaves eviction alone, and it is too bold where locality is poor (ObservUVM,
+    VII-B). The plainest such rule: if, over ``window`` faulting regions, many fault again soon after they did, the tree
+    was too shy, and whole regions are taken from then on.
+    """
+
+    window = Option(256, "faulting regions per judgement", least=1)
+    again = Option(0.25, "share of repeated regions above which it is bold", least=0, most=1)
+
+    def start(self) -> None:
+        self._seen: set[int] = set()
+        self._repeated = self._total = 0
+        self.memory.set_prefetch_threshold(51)
+
+    def on_fault(self, region: int) -> None:
+        self._repeated += region in self._seen
+        self._seen.add(region)
+        self._total += 1
+        if self._total == self.window:
+            self.memory.set_prefetch_threshold(1 if self._repeated / self.window > self.again else 51)
+            self._seen.clear()
+            self._repeated = self._total = 0

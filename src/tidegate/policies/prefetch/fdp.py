@@ -1,0 +1,56 @@
+"""Feedback-driven prefetch: be bold where past prefetches were used."""
+
+from __future__ import annotations
+
+from tidegate.options import Option
+from tidegate.policies.policy import PrefetchPolicy
+from tidegate.policies.registries import prefetch
+from tidegate.policies.sees import Samples
+
+
+@prefetch("fdp")
+class FDP(PrefetchPolicy):
+    """Choose between the driver's tree prefetch (51 %) and taking whole regions (1 %), by feedback (ObservUVM, Alg. 2).
+
+    Of some prefetched regions one prefetched page is left far. Used before the region is evicted: a useful prefetch;
+    evicted first: a useless one. After ``enough`` verdicts, more than ``share`` of them useful means bold.
+    """
+
+    sees = Samples(regions=100)
+    in_driver = False
+    every = Option(16, "one prefetched region in so many is watched; the paper says a few", least=1)
+    enough = Option(16, "verdicts before the threshold is chosen (T)", least=1)
+    share = Option(0.8, "of useful verdicts, above which it is bold", least=0, most=1)
+    bold = Option(1, "threshold when prefetches are used", least=1, most=100)
+    shy = Option(51, "threshold when they are not", least=1, most=100)
+
+    def start(self) -> None:
+        self.threshold = self.shy
+        self._watching: set[int] = set()
+        self._useful = self._verdicts = self._prefetches = 0
+        self.memory.set_prefetch_threshold(self.shy)
+
+    def on_prefetch(self, region: int) -> None:
+        self._prefetches += 1
+        if self._prefetches % self.every == 0 and region not in self.memory.observed:
+            self._watching.add(region)
+            self.memory.observe_prefetched(region)
+
+    def on_notification(self, region: int) -> None:
+        if region in self._watching:
+            self._verdict(region, useful=True)
+
+    def on_eviction(self, region: int) -> None:
+        if region in self._watching:
+            self._verdict(region, useful=False)
+
+    def report(self) -> dict[str, object]:
+        return {"threshold": self.threshold, "verdicts": self._verdicts, "useful": self._useful}
+
+    def _verdict(self, region: int, useful: bool) -> None:
+        self._watching.discard(region)
+        self._useful += useful
+        self._verdicts += 1
+        if self._verdicts > self.enough:
+            self.threshold = self.bold if self._useful / self._verdicts > self.share else self.shy
+            self.memory.set_prefetch_threshold(self.threshold)

@@ -1,0 +1,212 @@
+"""ObservUVM's policies, held against the paper's text and algorithms, without a mechanism around them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tidegate.errors import TidegateError
+from tidegate.mechanism.geometry import Geometry
+from tidegate.policies.policy import Policy
+from tidegate.policies.prefetch.together import make_prefetch
+from tidegate.policies.registries import eviction, prefetch
+from tidegate.trace.trace import lay_out
+
+
+class FakeMemory(SimpleNamespace):
+    """Remembers what was asked for; tests say what is resident and observed."""
+
+    def __init__(self, frames: int = 8, objects: Any = ()):
+        super().__init__(frames=frames, observed=set(), geometry=Geometry(), objects=objects, asked=[], here=set())
+
+    def is_pinned(self, region: int) -> bool:
+        return False
+
+    def is_resident(self, region: int) -> bool:
+        return region in self.here
+
+    def set_prefetch_threshold(self, percent: int) -> None:
+        self.asked.append(("threshold", percent))
+
+    def observe_prefetched(self, region: int) -> None:
+        self.asked.append(("observe", region))
+
+    def prefetch(self, first_page: int, pages: int = 1) -> None:
+        self.asked.append(("prefetch", first_page // 32))
+
+
+def started(policy: Policy, memory: FakeMemory | None = None) -> Any:
+    policy.attach(memory or FakeMemory())  # type: ignore[arg-type]
+    policy.start()
+    return policy
+
+
+def arrive(policy: Any, *regions: int) -> None:
+    for region in regions:
+        policy.on_fault(region)
+
+
+def leave(policy: Any) -> int:
+    region = policy.victim()
+    policy.on_eviction(region)
+    return region
+
+
+def test_lru_is_listing_1() -> None:
+    p = started(eviction.make("lru"))
+    arrive(p, 1, 2, 3)
+    p.on_notification(1)
+    assert list(p.order) == [2, 3, 1]
+    p.memory.observed = {2}
+    assert p.observe() == 3
+    assert leave(p) == 2
+
+
+def test_lfu_promotes_by_bins_and_inserts_at_the_tail() -> None:
+    p = started(eviction.make("lfu"))
+    arrive(p, 1, 2, 3)  # all in the lowest bin
+    p.on_notification(1)
+    p.on_notification(2)
+    assert p.observe() == 3  # the lowest bin is what is observed
+    assert [leave(p), leave(p), leave(p)] == [3, 1, 2]
+
+
+def test_lfu_forgets_counts_unless_told_to_remember() -> None:
+    for remember, last_to_go in ((False, 2), (True, 1)):
+        p = started(eviction.make(f"lfu(remember={remember})"))
+        arrive(p, 1)
+        p.on_notification(1)
+        p.on_notification(1)
+        p.on_eviction(1)
+        arrive(p, 1, 2)
+        assert [leave(p), leave(p)][1] == last_to_go
+
+
+def test_cp_protects_the_head_and_evicts_at_the_split() -> None:
+    p = started(eviction.make("cp(start_share=0.25, floor=0.01)"), FakeMemory(frames=8))
+    arrive(p, *range(8))  # two of them unprotected: the newest
+    assert p.victim() == 6
+    leave(p)
+    arrive(p, 9)
+    assert p.victim() == 7
+
+
+def test_cp_moves_its_split_by_its_own_observations_only() -> None:
+    p = started(eviction.make("cp(start_share=0.5, observe_share=1)"), FakeMemory(frames=8))
+    arrive(p, *range(8))
+    assert p.victim() == 4
+    p.on_notification(4)  # observed by somebody else: nothing moves
+    assert p.victim() == 4
+    assert p.observe() == 4
+    p.on_notification(4)  # still in use: the unprotected area grows towards the head
+    assert p.victim() == 3
+    assert p.observe() == 3
+    p.on_eviction(3)  # evicted unused: it shrinks
+    assert len(p._open) == 4
+    assert p.victim() == 4
+
+
+def test_tournament_asks_in_turn_and_retires_the_blamed() -> None:
+    p = started(eviction.make("tournament(policies=fifo+mru, patience=4)"))
+    fifo, mru = p.contestants
+    p._active = [mru, fifo]  # fifo is asked first: turns go round
+    arrive(p, *range(10))
+    for _ in range(5):  # whatever fifo has evicted comes back; mru's choices do not
+        arrive(p, leave(p))  # fifo's turn
+        leave(p)  # mru's
+    assert p.retired == ["fifo"]
+    assert p._active == [mru]
+
+
+def test_tournament_keeps_at_least_one() -> None:
+    p = started(eviction.make("tournament(policies=fifo+lrm, patience=1, margin=1)"))
+    arrive(p, *range(6))
+    for _ in range(20):
+        arrive(p, leave(p))
+    assert len(p._active) >= 1
+
+
+def test_tournament_takes_any_policies_and_refuses_nonsense(tmp_path: Any) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from tidegate import EvictionPolicy\n"
+        "class Mine(EvictionPolicy):\n"
+        "    def on_fault(self, region): self.order.move_to_tail(region)\n"
+        "    def on_eviction(self, region): self.order.remove(region)\n"
+        "    def victim(self): return self.order.head\n"
+    )
+    p = started(eviction.make(f"tournament(policies={mine}:Mine+lrm)"))
+    arrive(p, 1, 2)
+    assert leave(p) == 1
+    with pytest.raises(TidegateError, match="one contestant"):
+        eviction.make("tournament(policies=lrm)")
+
+
+def test_fdp_is_algorithm_2() -> None:
+    p = started(prefetch.make("fdp(every=1, enough=4)"))
+    assert p.memory.asked == [("threshold", 51)]
+    for region in range(5):
+        p.on_prefetch(region)
+        p.on_notification(region)
+    assert p.threshold == 1  # five of five useful, and five are more than T = 4
+    for region in range(5, 15):
+        p.on_prefetch(region)
+        p.on_eviction(region)
+    assert p.threshold == 51
+
+
+def test_fdp_counts_only_what_it_watches() -> None:
+    p = started(prefetch.make("fdp(every=1, enough=1)"))
+    for region in range(10):
+        p.on_notification(region)
+    assert p.memory.asked == [("threshold", 51)]
+
+
+def objects() -> Any:
+    return lay_out({"a": 10 << 21, "b": 4 << 21}, Geometry())  # regions 0…9 and 10…13
+
+
+def asked(p: Any, verb: str) -> list[int]:
+    return [what for kind, what in p.memory.asked if kind == verb]
+
+
+def test_rgp_runs_ahead_of_a_stream_by_triggers() -> None:
+    p = started(prefetch.make("rgp(ahead=2, streak=2)"), FakeMemory(objects=objects()))
+    arrive(p, 0, 1)
+    assert asked(p, "prefetch") == []
+    arrive(p, 2)  # a stream now
+    assert asked(p, "prefetch") == [3, 4]
+    for region in (3, 4):
+        p.on_prefetch(region)
+    assert asked(p, "observe") == [3, 4]
+    p.on_notification(3)  # the trigger page of 3 was used: the next one follows
+    assert asked(p, "prefetch") == [3, 4, 5]
+    p.on_notification(3)
+    assert asked(p, "prefetch") == [3, 4, 5]
+
+
+def test_rgp_keeps_within_the_object_and_starts_no_stream_on_jumps() -> None:
+    p = started(prefetch.make("rgp(ahead=2, streak=2)"), FakeMemory(objects=objects()))
+    arrive(p, 0, 5, 2, 7, 4)
+    assert asked(p, "prefetch") == []
+    arrive(p, 10, 11, 12)
+    assert asked(p, "prefetch") == [13]
+
+
+def test_prefetchers_joined_by_plus_are_all_told() -> None:
+    p = started(make_prefetch("fdp(every=1)+rgp(streak=1)"), FakeMemory(objects=objects()))
+    arrive(p, 0, 1)
+    p.on_prefetch(2)
+    assert p.name == "fdp+rgp"
+    assert asked(p, "threshold") == [51]
+    assert asked(p, "prefetch") == [2, 3]
+    assert asked(p, "observe") == [2, 2]  # FDP's feedback and RGP's trigger
+
+
+def test_early_adaptor_turns_bold_when_regions_fault_again() -> None:
+    p = started(prefetch.make("early-adaptor(window=4)"))
+    arrive(p, 1, 1, 1, 2)
+    arrive(p, 3, 4, 5, 6)
+    assert asked(p, "threshold") == [51, 1, 51]
