@@ -9,6 +9,7 @@ import typer
 from typer.exceptions import TyperException
 
 from tidegate.cli import analyze, compare, listing, run, trace
+from tidegate.cli.interrupt import heeded
 
 app = typer.Typer(
     name="tidegate",
@@ -58,7 +59,8 @@ def invoke(arguments: list[str]) -> int:
     _debug = "--debug" in arguments
     arguments = [a for a in arguments if a != "--debug"]
     try:
-        code = app(args=arguments or ["--help"], prog_name="tidegate", standalone_mode=False)
+        with heeded():
+            code = app(args=arguments or ["--help"], prog_name="tidegate", standalone_mode=False)
         sys.stdout.flush()
         if code == _INTERRUPTED:  # Typer has dealt with Ctrl-C, without a word
             raise KeyboardInterrupt

@@ -7,13 +7,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 
 from tidegate.experiments.ask import Ask
 from tidegate.experiments.runs import Run
 
 SERIAL_BELOW = 8  # starting a worker process takes longer than a few runs
+BLINK = 0.2  # seconds: a wait without end may not notice Ctrl-C if another thread gets the signal
 
 
 def run_grid(
@@ -50,9 +51,12 @@ def _on(executor: Executor, asked: list[Ask], cache: bool, progress: Callable[[A
     with _hidden_main():
         futures = {executor.submit(_answer, ask, cache): ask for ask in asked}
     try:
-        for future in as_completed(futures):
-            future.result()
-            progress(futures[future])
+        waiting = set(futures)
+        while waiting:
+            done, waiting = wait(waiting, timeout=BLINK, return_when=FIRST_COMPLETED)
+            for future in done:
+                future.result()
+                progress(futures[future])
     except BaseException:
         # stop the workers at once, or Ctrl-C would wait for runs that nobody wants any more
         workers = list((getattr(executor, "_processes", None) or {}).values())

@@ -1,0 +1,69 @@
+"""Ctrl-C that lands where Python would lose it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from tidegate.cli.interrupt import heeded
+
+
+class Lost:
+    """A Ctrl-C arrives while this is being taken away."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_one_that_is_lost_in_a_del_is_raised_again(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt), heeded():
+        lost = Lost()
+        del lost
+        time.sleep(5)
+    assert capfd.readouterr().err == ""
+
+
+def test_one_that_comes_out_as_another_error_is_still_one() -> None:
+    with pytest.raises(KeyboardInterrupt), heeded():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise TypeError("missing 1 required positional argument") from None
+
+
+def test_other_errors_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def __del__(self) -> None:
+            raise ValueError
+
+    seen: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda lost: seen.append(lost.exc_type))
+    with pytest.raises(TypeError), heeded():
+        broken = Broken()
+        del broken
+        raise TypeError
+    assert seen == [ValueError]
+
+
+def test_everything_is_put_back() -> None:
+    before = sys.unraisablehook, signal.getsignal(signal.SIGINT)
+    with heeded():
+        pass
+    assert (sys.unraisablehook, signal.getsignal(signal.SIGINT)) == before
+
+
+def test_it_does_nothing_in_other_threads() -> None:
+    answers: list[object] = []
+
+    def work() -> None:
+        with heeded():
+            answers.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert answers == [signal.default_int_handler]
