@@ -20,19 +20,27 @@ class Lost:
 
 
 def test_one_that_is_lost_in_a_del_is_raised_again(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(KeyboardInterrupt), heeded():
+    @heeded()
+    def work() -> None:
         lost = Lost()
         del lost
         time.sleep(5)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
     assert capfd.readouterr().err == ""
 
 
 def test_one_that_comes_out_as_another_error_is_still_one() -> None:
-    with pytest.raises(KeyboardInterrupt), heeded():
+    @heeded()
+    def work() -> None:
         try:
             signal.raise_signal(signal.SIGINT)
         except KeyboardInterrupt:
             raise TypeError("missing 1 required positional argument") from None
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
 
 
 def test_other_errors_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,12 +48,16 @@ def test_other_errors_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
         def __del__(self) -> None:
             raise ValueError
 
-    seen: list[object] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda lost: seen.append(lost.exc_type))
-    with pytest.raises(TypeError), heeded():
+    @heeded()
+    def work() -> None:
         broken = Broken()
         del broken
         raise TypeError
+
+    seen: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda lost: seen.append(lost.exc_type))
+    with pytest.raises(TypeError):
+        work()
     assert seen == [ValueError]
 
 
