@@ -10,6 +10,13 @@ Workload = Annotated[
     str, typer.Argument(help="A workload such as matmul or 'zipf(skew=0.9)', or a trace file.", show_default=False)
 ]
 Bytes = Annotated[str | None, typer.Option("--bytes", help="The workload's footprint, e.g. 10GB.")]
+Scale = Annotated[
+    str | None, typer.Option("--scale", help="Of the workload's size, e.g. 1/8; fewer regions are observed, too.")
+]
+Observed = Annotated[
+    int | None, typer.Option("--observed", help="Regions observed at a time; by default what the policies declare.")
+]
+Samples = Annotated[int, typer.Option("--samples", help="Pages sampled per observed region; 0 adapts the number.")]
 MachineName = Annotated[str, typer.Option("--machine", help="A preset or your own TOML file.")]
 SystemName = Annotated[
     str, typer.Option("--system", help="A published bundle of policies; the options below replace its parts.")

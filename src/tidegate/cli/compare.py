@@ -30,6 +30,7 @@ def compare(
     workload: asked.Workload,
     eviction: Evictions = None,
     bytes: asked.Bytes = None,
+    scale: asked.Scale = None,
     near: Nears = None,
     oversubscribe: Levels = None,
     machine: asked.MachineName = "rtx3090-pcie4",
@@ -39,6 +40,8 @@ def compare(
     slots: asked.Slots = None,
     dirty_only: asked.DirtyOnly = False,
     pipelined: asked.Pipelined = None,
+    observed: asked.Observed = None,
+    samples: asked.Samples = 0,
     belady: Annotated[bool, typer.Option("--belady/--no-belady", help="Add Belady's line.")] = True,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; one per core for large grids.")] = None,
     no_cache: asked.NoCache = False,
@@ -61,7 +64,7 @@ def compare(
         "near": asked.split(near), "oversubscribe": asked.split(oversubscribe), "bound": belady, "bytes": bytes,
         "machine": machine, "prefetches": asked.split(prefetch) or [None],
         "placement": placement, "geometry": geometry, "slots": slots,
-        "dirty_only": dirty_only, "pipelined": pipelined,
+        "dirty_only": dirty_only, "pipelined": pipelined, "scale": scale, "observed": observed, "samples": samples,
     }  # fmt: skip
     with Bar(f"compare on {workload}", total=len(asks_of(workload, racers, **options)), unit="runs") as bar:
         found = race(workload, racers, workers=workers, cache=not no_cache, progress=lambda ask: bar.advance(), **options)

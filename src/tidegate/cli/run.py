@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 def run(
     workload: asked.Workload,
     bytes: asked.Bytes = None,
+    scale: asked.Scale = None,
     near: asked.Near = None,
     oversubscribe: asked.Oversubscribe = None,
     machine: asked.MachineName = "rtx3090-pcie4",
@@ -25,6 +26,8 @@ def run(
     slots: asked.Slots = None,
     dirty_only: asked.DirtyOnly = False,
     pipelined: asked.Pipelined = None,
+    observed: asked.Observed = None,
+    samples: asked.Samples = 0,
     no_cache: asked.NoCache = False,
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,
@@ -38,8 +41,9 @@ def run(
     from tidegate.experiments import Ask
 
     ask = Ask(
-        workload, bytes=bytes, near=near, oversubscribe=oversubscribe, machine=machine, system=system, eviction=eviction,
-        prefetch=prefetch, placement=placement, geometry=geometry, slots=slots, dirty_only=dirty_only, pipelined=pipelined,
+        workload, bytes=bytes, scale=scale, near=near, oversubscribe=oversubscribe, machine=machine, system=system,
+        eviction=eviction, prefetch=prefetch, placement=placement, geometry=geometry, slots=slots, dirty_only=dirty_only,
+        pipelined=pipelined, observed=observed, samples=samples,
     )  # fmt: skip
     with Bar(f"run {workload}") as bar:
         done = ask.answer(cache=not no_cache, progress=bar.advance)
@@ -76,6 +80,9 @@ def _show(done: Run) -> None:
     ]
     if c["remote_touches"]:
         counted.append(("remote", units.show_size(c["remote_bytes"]), f"{units.show_count(c['remote_touches'])} touches"))
+    if c["observations"]:
+        out = units.show_size(c["pages_sampled"] * f["page_bytes"])
+        counted.append(("observations", f"{c['observations']:,}", f"{c['notifications']:,} noticed, {out} of samples"))
     output.print_table(["count", "", ""], counted)
     for note in done.notes:
         _say(f"note: {note}")

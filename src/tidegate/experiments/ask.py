@@ -19,6 +19,7 @@ from tidegate.options import Configurable, parse_spec
 from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement
+from tidegate.policies.sees import Samples
 from tidegate.policies.systems import find_system
 from tidegate.registry import Registry, source_digest
 from tidegate.trace.file import TraceFile
@@ -45,10 +46,12 @@ class Ask:
     near: str | int | None = None
     oversubscribe: str | float | None = None
     bytes: str | int | None = None
+    scale: str | float | None = None  # of the workload's size, and of the number of regions observed with it
     geometry: str | Geometry | None = None
     slots: int | None = None
     dirty_only: bool = False
-    samples: int = 0
+    samples: int = 0  # pages sampled per observed region; 0 adapts the number
+    observed: int | None = None  # regions observed at a time; by default what the policies declare
     pipelined: bool | None = None
     compiled: bool = True
 
@@ -71,15 +74,19 @@ class Ask:
         machine = self._machine()
         trace = self.trace()
         system = find_system(self.system)
+        policies = (
+            _policy(eviction, system.eviction if self.eviction is None else self.eviction),
+            _prefetch(system.prefetch if self.prefetch is None else self.prefetch),
+            _policy(placement, system.placement if self.placement is None else self.placement),
+        )
         return Simulation(
             trace,
             machine,
             self._frames(trace),
-            _policy(eviction, system.eviction if self.eviction is None else self.eviction),
-            _prefetch(system.prefetch if self.prefetch is None else self.prefetch),
-            _policy(placement, system.placement if self.placement is None else self.placement),
+            *policies,
             dirty_only=self.dirty_only,
-            samples=self.samples,
+            samples=self._samples(),
+            observed=self._observed(policies),
             compiled=self.compiled,
         )
 
@@ -92,6 +99,7 @@ class Ask:
             "frames": s.frames,
             "dirty_only": s.dirty_only,
             "samples": s.samples,
+            "observed": s.observed,
             "policies": [_policy_inputs(policy, given) for policy, given in policies],
         }
 
@@ -109,15 +117,43 @@ class Ask:
                 if "bytes" in options:
                     raise TidegateError(f"'{given}' gives bytes, and so does --bytes; give it once")
                 options["bytes"] = self.bytes
+            if self.scale is not None:
+                whole = options.get("bytes", getattr(cls.options().get("bytes"), "default", None))
+                if whole is None:
+                    raise TidegateError(
+                        f"workload {name} has no option bytes, so scale={self.scale} cannot be applied to it"
+                    )
+                options["bytes"] = round(units.size(whole) * self._scale)
             given = workloads.create(cls, options)
-        elif self.bytes is not None:
-            raise TidegateError("bytes can be given with a workload's name only; this workload is made already")
+        elif self.bytes is not None or self.scale is not None:
+            raise TidegateError("bytes and scale can be given with a workload's name only; this workload is made already")
         return given.trace(self._geometry())
 
     def _as_recorded(self, trace: Trace) -> Trace:
-        if self.bytes is not None or self.geometry is not None:
-            raise TidegateError(f"trace {trace.name} has its size and geometry already; leave out bytes and geometry")
+        if self.bytes is not None or self.scale is not None or self.geometry is not None:
+            raise TidegateError(f"trace {trace.name} has its size and geometry already; leave out bytes, scale and geometry")
         return trace
+
+    @property
+    def _scale(self) -> float:
+        scale = units.fraction(self.scale) if self.scale is not None else 1.0
+        if scale <= 0:
+            raise TidegateError(f"a scale of {self.scale} is none; expected something like 1/8")
+        return scale
+
+    def _samples(self) -> int:
+        if self.samples < 0:
+            raise TidegateError(f"{self.samples} samples are none; expected at least 1, or 0 to adapt the number")
+        return self.samples
+
+    def _observed(self, policies: tuple[Policy, ...]) -> int | None:
+        """Regions observed at a time: as said, or as the policies declare for a workload of full size."""
+        if self.observed is not None:
+            if self.observed < 1:
+                raise TidegateError(f"{self.observed} observed regions are none; expected at least 1")
+            return self.observed
+        declared = max((p.sees.regions for p in policies if isinstance(p.sees, Samples)), default=0)
+        return None if self.scale is None or not declared else max(1, round(declared * self._scale))
 
     def _geometry(self) -> Geometry:
         if isinstance(self.geometry, Geometry):

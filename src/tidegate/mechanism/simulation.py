@@ -54,6 +54,7 @@ class Simulation:
     placement: PlacementPolicy
     dirty_only: bool = False
     samples: int = 0  # pages sampled per observed region; 0 adapts it
+    observed: int | None = None  # regions observed at a time; by default what the policies declare
     compiled: bool = True  # use a policy's compiled twin where it has one
     launches: list[LaunchRecord] = field(default_factory=list)
 
@@ -65,6 +66,8 @@ class Simulation:
         tracking = any(isinstance(p.sees, Everything) for p in self._policies)
         decision = 0.0 if self.eviction.in_driver else self.machine.driver.decision
         most = max((p.sees.regions for p in self._policies if isinstance(p.sees, Samples)), default=0)
+        if most and self.observed is not None:
+            most = self.observed
         self._k = make_rules(
             self.machine, self.trace, self.frames, self.dirty_only, tracking, decision, min(most, self.frames), self.samples
         )

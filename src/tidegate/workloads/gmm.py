@@ -1,0 +1,62 @@
+"""GMM: cuBLAS's matrix multiplication."""
+
+from __future__ import annotations
+
+from math import isqrt
+
+from tidegate import units
+from tidegate.options import Option
+from tidegate.workloads.panels import COLUMNS, ROWS, Grid, Product, Read, operand
+from tidegate.workloads.program import Space, workload
+from tidegate.workloads.suites import published_bytes
+
+
+@workload("GMM")
+class GMM(Product):
+    """C = A·B, n × n floats, column-major: cublasSgemm, as CUTLASS, NVIDIA's published kernels, does it.
+
+    Thread block (bx, by) has the 128 × 128 tile of C from i0 = 128 bx and j0 = 128 by; for k = 0, 8, 16, … < n:
+
+        As[i][p] = A[(k + p) n + i0 + i]              rows i0 … i0 + 127, columns k … k + 7
+        Bs[p][j] = B[(j0 + j) n + k + p]              rows k … k + 7, columns j0 … j0 + 127
+        C[(j0 + j) n + i0 + i] = Σ As · Bs            after the last k
+
+    Operands: B and C stream by columns of tiles; A is swept once for every column of tiles. Grid order: bx fastest, which is
+    down the columns of tiles. With a ``swizzle`` of s, s columns of tiles are walked together, row by row.
+    References: 0 = A, 1 = B, 2 = C. Table II: "Matrix multiplication (CUBLAS)", 12.0 GB.
+    """
+
+    bytes = Option(published_bytes("observuvm", "GMM"), "size of the three matrices together", parse=units.size, least=1)
+    tile = Option(128, "side of a thread block's tile of C (a choice: CUTLASS's default)", least=1)
+    swizzle = Option(
+        1, "columns of tiles walked together (a choice: CUTLASS's default is 1, its library of kernels has 8)", least=1
+    )
+    kernel = "sgemm"
+
+    @property
+    def n(self) -> int:
+        """Rows and columns of a matrix."""
+        return isqrt(self.bytes // 12)
+
+    def sizes(self) -> dict[str, int]:
+        return dict.fromkeys(("A", "B", "C"), 4 * self.n**2)
+
+    @property
+    def grid(self) -> Grid:
+        return Grid(self.n, self.n, self.tile, self.tile, self.swizzle)
+
+    @property
+    def depth(self) -> int:
+        return self.n
+
+    @property
+    def flops(self) -> float:
+        return 2.0 * self.n**3
+
+    def operands(self, space: Space) -> tuple[Read, ...]:
+        n, page = self.n, space.geometry.page
+        return (
+            operand(space["A"], page, n, 0, COLUMNS),
+            operand(space["B"], page, n, 1, ROWS, along=True),
+            operand(space["C"], page, n, 2, write=True),
+        )

@@ -1,0 +1,302 @@
+"""Panels: products of matrices, whose thread blocks sweep panels of their operands, wave by wave.
+
+Every matrix is seen as row-major here. A column-major matrix is the row-major one of its transpose, so BLAS's C = A·B is
+Cᵀ = Bᵀ·Aᵀ: what BLAS calls a column is a row here.
+
+    Grid                   the output, cut into tiles, one for each thread block, and the order in which they are taken
+    Read                   an operand: which panels of it the tiles of a wave need, and how these are swept
+    Product                a workload made of these; LU makes its own products with ``product``
+
+A wave is the thread blocks that are resident together. They walk through the depth of the product (BLAS's k) in step, so a
+wave is one list of pages (see ``wave``): of each operand the panels that its tile rows or its tile columns need, and
+after the last step the tiles themselves.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate import units
+from tidegate.jit import jit
+from tidegate.options import Option
+from tidegate.trace.trace import Launch, Object, Provenance
+from tidegate.workloads.program import Space, Workload
+from tidegate.workloads.wave import Columns, deal, stretch, waves
+
+FLOAT = 4  # bytes
+ROWS, COLUMNS, BOTH = 0, 1, 2  # what picks a panel: the wave's tile rows, its tile columns, either
+
+
+class Grid(NamedTuple):
+    """The output in tiles. They are taken row by row of tiles, each from left to right.
+
+    With a ``swizzle`` of s, s rows of tiles are walked together, column by column (CUTLASS's
+    GemmIdentityThreadblockSwizzle). ``triangle``: 1 for the tiles on the diagonal and right of it only, -1 for those
+    on it and left of it, 0 for all; tiles are square then.
+    """
+
+    height: int  # of the output, in floats
+    width: int
+    tall: int  # of a tile, in floats
+    wide: int
+    swizzle: int = 1
+    triangle: int = 0
+
+
+class Read(NamedTuple):
+    """An operand as a wave reads it; or, where ``write`` is set, the output.
+
+    ``along``: the rows of the panel are swept from left to right, all at once; otherwise the panel's columns are swept
+    from row to row. ``turn``: reads of a later turn come after all those of earlier ones.
+    """
+
+    first_page: int
+    page: int  # bytes
+    pitch: int  # bytes from row to row
+    reference: int
+    write: int
+    origin: int  # bytes from the beginning of the object to the first float of the operand
+    which: int
+    along: int
+    turn: int
+
+
+class Shape(NamedTuple):
+    """How a product is walked through."""
+
+    depth: int  # floats
+    chunk: int  # floats of the depth in a step
+    wave: int  # thread blocks
+    lanes: int
+
+
+def operand(
+    owner: Object, page: int, pitch: int, reference: int, which: int = ROWS, along: bool = False, *,
+    row: int = 0, column: int = 0, write: bool = False, turn: int = 0,
+) -> Read:  # fmt: skip
+    """The matrix ``owner`` of ``pitch`` floats a row, or its part from ``row`` and ``column`` on."""
+    origin = FLOAT * (row * pitch + column)
+    return Read(owner.first_page, page, FLOAT * pitch, reference, int(write), origin, which, int(along), turn)
+
+
+class Product(Workload):
+    """Base of the workloads that are one product of matrices, called once."""
+
+    provenance = Provenance.DERIVED
+    bytes: Option[int]
+    # cuBLAS's kernels are not published. CUTLASS's for single precision have 256 threads to a tile of 128 × 128, of up to
+    # 128 registers each, so that two thread blocks take the 65,536 registers of an SM.
+    wave = Option(164, "thread blocks resident together (a choice); 164 are 82 SMs with 2 each", least=1)
+    lanes = Option(16, "blocks that a wave is dealt over", least=1)
+    # L, low confidence: a guess, named so that it can be varied.
+    efficiency = Option(
+        0.9, "share of peak FP32 that the kernel reaches (a guess)", parse=units.fraction, least=0.001, most=1
+    )
+    slots = 4  # of a GPU with 8 slots to an SM, that one thread block takes
+    kernel = ""
+    chunk = 8  # floats of the depth in a step
+
+    @property
+    @abstractmethod
+    def grid(self) -> Grid:
+        """The output and its tiles."""
+
+    @property
+    @abstractmethod
+    def depth(self) -> int:
+        """How many products each float of the output is the sum of."""
+
+    @property
+    @abstractmethod
+    def flops(self) -> float:
+        """Floating-point operations, all together."""
+
+    @abstractmethod
+    def operands(self, space: Space) -> tuple[Read, ...]:
+        """The operands, and last the output."""
+
+    def launches(self, space: Space) -> Iterator[Launch]:
+        shape = Shape(self.depth, self.chunk, self.wave, self.lanes)
+        flops = self.flops / self.efficiency
+        yield product(self.kernel, self.grid, shape, self.operands(space), self.slots, flops, _pages(space))
+
+
+def product(
+    kernel: str, grid: Grid, shape: Shape, operands: tuple[Read, ...], slots: int, flops: float, pages: int
+) -> Launch:
+    """One product as a launch. ``slots``: that a thread block takes. ``pages``: no operand has more."""
+    wave = min(shape.wave, tile_count(grid))
+    shape = shape._replace(wave=wave, lanes=min(shape.lanes, wave))
+    reads, out = operands[:-1], operands[-1]
+    intensity = flops / bytes_used(grid, shape, reads)
+
+    def fill(columns: Columns, needs: NDArray[Any], number: int, enough: int) -> tuple[int, int, int]:
+        return _fill(columns, needs, number, enough, grid, shape, reads, out)
+
+    touches = waves(-(-tile_count(grid) // wave), pages * len(operands), fill)
+    return Launch(kernel, touches, max(1, slots * wave // shape.lanes), intensity)
+
+
+def _pages(space: Space) -> int:
+    return max(owner.pages for owner in space.values())
+
+
+# ── Which tiles a wave has
+
+
+@jit
+def tile_count(grid: Any) -> Any:
+    """Thread blocks of the whole grid."""
+    rows, columns = (grid.height + grid.tall - 1) // grid.tall, (grid.width + grid.wide - 1) // grid.wide
+    return rows * columns if grid.triangle == 0 else rows * (rows + 1) // 2
+
+
+@jit
+def tile_at(grid: Any, index: int) -> Any:
+    """Row and column, in tiles, of the tile that is taken as number ``index``."""
+    rows, columns = (grid.height + grid.tall - 1) // grid.tall, (grid.width + grid.wide - 1) // grid.wide
+    if grid.triangle == 0:
+        group = index // (grid.swizzle * columns)
+        index -= group * grid.swizzle * columns
+        together = min(grid.swizzle, rows - group * grid.swizzle)
+        return group * grid.swizzle + index % together, index // together
+    row, length = 0, columns if grid.triangle > 0 else 1
+    while index >= length:
+        index -= length
+        row, length = row + 1, length - grid.triangle
+    return row, index + row if grid.triangle > 0 else index
+
+
+@jit
+def cover(grid: Any, first: int, stop: int) -> Any:
+    """Where the tiles ``first`` to ``stop`` lie: the first and last tile column of each tile row, and which columns."""
+    rows, columns = (grid.height + grid.tall - 1) // grid.tall, (grid.width + grid.wide - 1) // grid.wide
+    low, high = np.full(rows, columns), np.full(rows, -1)  # a row without tiles has high < 0
+    used = np.zeros(columns, np.bool_)
+    for index in range(first, stop):
+        row, column = tile_at(grid, index)
+        low[row], high[row] = min(low[row], column), max(high[row], column)
+        used[column] = True
+    return low, high, used
+
+
+@jit
+def columns_of(grid: Any, low: Any, high: Any, row: int) -> Any:
+    """The columns of the output, in floats, that a wave's tiles have in one row of floats."""
+    tile = row // grid.tall
+    if high[tile] < 0:
+        return 0, 0
+    first, stop = low[tile] * grid.wide, min(grid.width, (high[tile] + 1) * grid.wide)
+    if grid.triangle > 0:
+        first = max(first, row)
+    if grid.triangle < 0:
+        stop = min(stop, row + 1)
+    return first, stop
+
+
+# ── Which pages a wave needs
+
+
+@jit
+def _fill(columns: Any, needs: Any, number: int, enough: int, grid: Any, shape: Any, reads: Any, out: Any) -> Any:
+    """Waves from ``number`` on, until there are ``enough`` touches; see ``wave.Fill``."""
+    block = touch = 0
+    count = tile_count(grid)
+    turn = (shape.depth + shape.chunk - 1) // shape.chunk  # steps
+    last = turn * (reads[len(reads) - 1].turn + 1)
+    while number * shape.wave < count and touch < enough:
+        low, high, used = cover(grid, number * shape.wave, min(count, (number + 1) * shape.wave))
+        end = 0
+        for read in reads:
+            spans = panels(grid, read.which, high, used)
+            if read.along:
+                end = _sweep_along(needs, end, read, shape, spans, read.turn * turn)
+            else:
+                end = _sweep_down(needs, end, read, shape, spans, read.turn * turn)
+        end = _write(needs, end, out, grid, low, high, last)
+        block, touch = deal(needs, end, last + 1, shape.lanes, columns, block, touch)
+        number += 1
+    return number, block, touch
+
+
+@jit
+def panels(grid: Any, which: int, high: Any, used: Any) -> Any:
+    """The panels a wave needs, as pairs of first and stop, in floats, in rising order."""
+    picked = used.copy() if which == COLUMNS else high >= 0
+    if which == BOTH:
+        for tile in range(len(used)):
+            picked[tile] |= used[tile]
+    size, limit = (grid.wide, grid.width) if which == COLUMNS else (grid.tall, grid.height)
+    spans = np.empty((len(picked), 2), np.int64)
+    n = 0
+    for tile in range(len(picked)):
+        if picked[tile]:
+            if n == 0 or spans[n - 1, 1] < tile * size:
+                spans[n, 0] = tile * size
+                n += 1
+            spans[n - 1, 1] = min(limit, (tile + 1) * size)
+    return spans[:n]
+
+
+@jit
+def _sweep_down(needs: Any, end: int, read: Any, shape: Any, spans: Any, step: int) -> Any:
+    """Columns of an operand, from row to row, ``chunk`` rows in a step."""
+    own = end
+    for row in range(shape.depth):
+        at = read.origin + row * read.pitch
+        for i in range(len(spans)):
+            low, high = at + FLOAT * spans[i, 0], at + FLOAT * spans[i, 1]
+            end = stretch(needs, own, end, read, low, high, step + row // shape.chunk)
+    return end
+
+
+@jit
+def _sweep_along(needs: Any, end: int, read: Any, shape: Any, spans: Any, step: int) -> Any:
+    """Rows of an operand, all from left to right, ``chunk`` columns in a step; a page's step is that of its leftmost."""
+    own = end
+    for i in range(len(spans)):
+        for row in range(spans[i, 0], spans[i, 1]):
+            begin = low = read.origin + row * read.pitch
+            while low < begin + FLOAT * shape.depth:
+                high = min(begin + FLOAT * shape.depth, (low // read.page + 1) * read.page)
+                now = step + (low - begin) // (FLOAT * shape.chunk)
+                end = stretch(needs, own, end, read, low, high, now)
+                needs[end - 1].step = min(needs[end - 1].step, now)
+                low = high
+    return end
+
+
+@jit
+def _write(needs: Any, end: int, out: Any, grid: Any, low: Any, high: Any, step: int) -> Any:
+    """The wave's tiles of the output, after the last step."""
+    own = end
+    for tile in range(len(low)):
+        if high[tile] >= 0:
+            for row in range(tile * grid.tall, min(grid.height, (tile + 1) * grid.tall)):
+                first, stop = columns_of(grid, low, high, row)
+                at = out.origin + row * out.pitch
+                end = stretch(needs, own, end, out, at + FLOAT * first, at + FLOAT * stop, step)
+    return end
+
+
+@jit
+def bytes_used(grid: Any, shape: Any, reads: Any) -> Any:
+    """Bytes that all waves use together, as a float: the sum of the trace's bytes."""
+    floats = 0.0
+    count = tile_count(grid)
+    for first in range(0, count, shape.wave):
+        low, high, used = cover(grid, first, min(count, first + shape.wave))
+        for read in reads:
+            spans = panels(grid, read.which, high, used)
+            floats += float(shape.depth) * (spans[:, 1] - spans[:, 0]).sum()
+        for tile in range(len(low)):
+            if high[tile] >= 0:
+                for row in range(tile * grid.tall, min(grid.height, (tile + 1) * grid.tall)):
+                    begin, stop = columns_of(grid, low, high, row)
+                    floats += stop - begin
+    return FLOAT * floats

@@ -1,0 +1,97 @@
+"""SN: SqueezeNet, inferring a batch of images."""
+
+from __future__ import annotations
+
+from tidegate import units
+from tidegate.options import Option
+from tidegate.workloads.layers import FIRST_HALF, SECOND_HALF, Layer, Network
+from tidegate.workloads.program import workload
+from tidegate.workloads.suites import published_bytes
+
+# Number, pixels on a side, maps in, maps of the squeeze layer, maps of each of the two expand layers.
+_FIRES = [
+    (2, 55, 96, 16, 64), (3, 55, 128, 16, 64), (4, 55, 128, 32, 128), (5, 27, 256, 32, 128),
+    (6, 27, 256, 48, 192), (7, 27, 384, 48, 192), (8, 27, 384, 64, 256), (9, 13, 512, 64, 256),
+]  # fmt: skip
+_POOLS = {4: ("pool4", 27, 256), 8: ("pool8", 13, 512)}  # after which fire module: name, pixels on a side, maps
+
+
+@workload("SN")
+class SqueezeNet(Network):
+    """SqueezeNet v1.0 (Iandola et al., arXiv 1602.07360), 227 × 227 × 3, as Tango (Karki et al., ISPASS 2019), for a batch.
+
+    Thread block b has column y = b % side of image b / side, a thread for each x, and loops over all maps f:
+
+        conv   out[image][f][x][y] = max(0, Σ in[image][c][s x + i][s y + j] * w[f][c][i][j])      all c, i, j
+        pool   out[image][f][x][y] = max in[image][f][2 x + i][2 y + j],  i, j < 3
+
+    so that each block uses every page of its image's input and output, and all weights. A fire module is a squeeze layer of
+    1 × 1 and two expand layers of 1 × 1 and 3 × 3, which write the first and the second half of the module's maps. conv10
+    leaves a margin of one pixel around its 15 × 15; the average over it is the result.
+
+    Operands: each layer's weights are read by every image; each activation is written by one layer and read by the
+    next. Grid order: image by image, as in AN (a choice: Tango's SqueezeNet has one image). It has doubles, too; the
+    floats here make twice as many images of the same size together. References: 0 = in, 1 = w, 2 = out. Table II:
+    "Squeezenet batched inference", 19.8 GB, some 1,020 images.
+    """
+
+    bytes = Option(published_bytes("observuvm", "SN"), "size of weights and activations", parse=units.size, least=1)
+
+    @property
+    def weights(self) -> dict[str, int]:
+        sizes = {"w1": 96 * 3 * 7 * 7}
+        for number, _, maps, squeeze, expand in _FIRES:
+            sizes[f"w{number}s"] = squeeze * maps
+            sizes[f"w{number}e1"] = expand * squeeze
+            sizes[f"w{number}e3"] = expand * squeeze * 3 * 3
+        return {**sizes, "w10": 1000 * 512}
+
+    @property
+    def activations(self) -> dict[str, int]:
+        sizes = {"input": 3 * 227 * 227, "conv1": 96 * 111 * 111, "pool1": 96 * 55 * 55}
+        for number, side, _, squeeze, expand in _FIRES:
+            sizes[f"squeeze{number}"] = squeeze * side * side
+            sizes[f"fire{number}"] = 2 * expand * side * side
+            if number in _POOLS:
+                name, side, maps = _POOLS[number]
+                sizes[name] = maps * side * side
+        return {**sizes, "conv10": 1000 * 15 * 15, "output": 1000}
+
+    @property
+    def layers(self) -> list[Layer]:
+        layers = [
+            _conv("conv1", "input", "conv1", "w1", 111, 96, 3 * 7 * 7),
+            _pool("pool1", "conv1", 55, 96),
+        ]
+        before = "pool1"
+        for number, side, maps, squeeze, expand in _FIRES:
+            squeezed, after = f"squeeze{number}", f"fire{number}"
+            layers += [
+                _conv(squeezed, before, squeezed, f"w{number}s", side, squeeze, maps),
+                _conv(f"{after}e1", squeezed, after, f"w{number}e1", side, expand, squeeze, FIRST_HALF),
+                _conv(f"{after}e3", squeezed, after, f"w{number}e3", side, expand, squeeze * 3 * 3, SECOND_HALF),
+            ]
+            before = after
+            if number in _POOLS:
+                before, *shape = _POOLS[number]
+                layers.append(_pool(before, after, *shape))
+        average = Layer("pool10", "conv10", "output", 1, 1000.0 * 15 * 15)
+        return [*layers, _conv("conv10", before, "conv10", "w10", 15, 1000, 512), average]
+
+
+def _conv(
+    kernel: str,
+    source: str,
+    target: str,
+    weights: str,
+    side: int,
+    maps: int,
+    window: int,
+    writes: tuple[int, int, int] = (0, 1, 1),
+) -> Layer:
+    flops = 2.0 * maps * side * side * window
+    return Layer(kernel, source, target, side, flops, weights, spread=True, writes=writes)
+
+
+def _pool(name: str, source: str, side: int, maps: int) -> Layer:
+    return Layer(name, source, name, side, 9.0 * maps * side * side, spread=True)
