@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SET_UP := $(VENV)/.set-up
 
-.PHONY: demo test bench lint format docs lock clean
+.PHONY: demo test extras bench lint format docs lock clean
 
 demo: $(SET_UP)  ## six eviction policies and Belady race on an oversubscribed GPU
 	@mkdir -p out
@@ -13,6 +13,9 @@ demo: $(SET_UP)  ## six eviction policies and Belady race on an oversubscribed G
 
 test: $(SET_UP)  ## all the tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+extras: $(SET_UP)  ## a gigabyte of packages that some tests use and are skipped without
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-extras.lock
 
 bench: $(SET_UP)  ## the figures of docs/performance.md
 	$(BIN)/python -m benchmarks
@@ -33,6 +36,8 @@ lock: $(SET_UP)  ## choose exact versions anew
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --extra dev --python-version 3.11 --generate-hashes --no-header \
 		--no-emit-index-url --no-annotate --output-file requirements.lock pyproject.toml
+	echo triton | $(BIN)/uv pip compile --quiet --universal --no-deps --python-version 3.11 --generate-hashes --no-header \
+		--no-emit-index-url --no-annotate --output-file requirements-extras.lock -
 
 $(SET_UP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tidegate needs Python 3.11 or newer; set PYTHON=..." >&2; exit 2; }

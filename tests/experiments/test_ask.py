@@ -100,7 +100,7 @@ def test_bytes_and_geometry_shape_a_named_workload():
 def test_a_trace_has_its_size_and_geometry_already():
     for asked in ({"bytes": "1MiB"}, {"geometry": "4KiB/64KiB"}):
         with pytest.raises(
-            TidegateError, match="trace given has its size and geometry already; leave out bytes and geometry"
+            TidegateError, match="trace given has its size and geometry already; leave out bytes, scale and geometry"
         ):
             Ask(flat([0, 1]), **asked).prepare()
 

@@ -19,13 +19,18 @@ class FakeMemory(SimpleNamespace):
     """Remembers what was asked for; tests say what is resident and observed."""
 
     def __init__(self, frames: int = 8, objects: Any = ()):
-        super().__init__(frames=frames, observed=set(), geometry=Geometry(), objects=objects, asked=[], here=set())
+        super().__init__(
+            frames=frames, observed=set(), geometry=Geometry(), objects=objects, asked=[], here=set(), observable=100
+        )
 
     def is_pinned(self, region: int) -> bool:
         return False
 
     def is_resident(self, region: int) -> bool:
         return region in self.here
+
+    def faulted(self, region: int) -> list[int]:
+        return [0]
 
     def set_prefetch_threshold(self, percent: int) -> None:
         self.asked.append(("threshold", percent))
@@ -210,3 +215,36 @@ def test_early_adaptor_turns_bold_when_regions_fault_again() -> None:
     arrive(p, 1, 1, 1, 2)
     arrive(p, 3, 4, 5, 6)
     assert asked(p, "threshold") == [51, 1, 51]
+
+
+def test_tournament_gives_each_policy_its_share_of_observed_regions() -> None:
+    p = started(eviction.make("tournament(policies=lru+lfu)"), FakeMemory())
+    p.memory.observable = 4
+    arrive(p, *range(8))
+    asked_for = []
+    for _ in range(4):
+        region = p.observe()
+        asked_for.append((p._watched[region], region))
+        p.memory.observed.add(region)
+    assert p.observe() is None  # each has two
+    assert sorted(p._watches.values()) == [2, 2]
+    p.memory.observed.discard(asked_for[0][1])
+    p.on_notification(asked_for[0][1])
+    again = p.observe()
+    assert p._watched[again] == asked_for[0][0]  # the one whose region was used has room again
+
+
+@pytest.mark.parametrize(("afresh", "left"), [(False, ["fifo", "lrm"]), (True, ["lrm"])])
+def test_blames_are_kept_for_good_unless_told_otherwise(afresh: bool, left: list[str]) -> None:
+    p = started(eviction.make(f"tournament(policies=fifo+lrm+mru, patience=4, afresh={afresh})"))
+    fifo, lrm, mru = p.contestants
+
+    def blame(policy: Any, times: int) -> None:
+        for region in range(times):
+            p._cause[region] = policy
+            p.on_fault(region)
+
+    blame(mru, 5)
+    assert p.retired == ["mru"]
+    blame(fifo, 5)  # half of all blames, which is less than 1.2 / 2; but all there are, counted afresh
+    assert [q.name for q in p._active] == left

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tidegate.policies import PlacementPolicy, PrefetchPolicy
@@ -180,3 +181,18 @@ def test_what_is_asked_for_at_the_start_comes_with_the_first_launch():
     run = run_of(trace, machine(launch_overhead=0.0), 2, prefetch=Early())
     assert run.counts["faults"] == 1
     assert run.counts["pages_prefetched"] == PAGES
+
+
+def test_what_is_about_to_be_prefetched_is_shown_page_by_page():
+    class Look(PrefetchPolicy):
+        def start(self) -> None:
+            self.seen: list[list[int]] = []
+            self.memory.set_prefetch_threshold(0)
+
+        def on_prefetch(self, region: int) -> None:
+            self.seen.append(np.flatnonzero(self.memory.prefetched(region)).tolist())
+
+    policy = Look()
+    run = run_of(one_block(reads([3]), [PAGES]), ON, 1, prefetch=policy)
+    assert policy.seen == [[page for page in range(PAGES) if page != 3]]  # all but the one that faulted
+    assert run.counts["pages_prefetched"] == PAGES - 1

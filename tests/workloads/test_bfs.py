@@ -13,6 +13,7 @@ from tidegate.mechanism.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
 from tidegate.workloads import bfs, workloads
 from tidegate.workloads.graph import csr
+from tidegate.workloads.suites import GB
 from workloads.reading import Read, pages_of, program, read, undealt
 
 Use = dict[tuple[str, int], list[int]]  # array, page within it → bytes, written
@@ -192,9 +193,9 @@ def test_all_pages_are_used_and_nodes_and_edges_are_only_read() -> None:
 
 def test_the_papers_size() -> None:
     work = workloads.find("BFS")()
-    assert sum(work.sizes().values()) == pytest.approx(2.1e9, rel=0.01)
+    assert sum(work.sizes().values()) == pytest.approx(2.1 * GB, rel=0.01)
     assert work.nodes == pytest.approx(1 << 24, rel=0.01)
-    eighth = workloads.find("BFS")(bytes=2_100_000_000 // 8)
+    eighth = workloads.find("BFS")(bytes=round(2.1 * GB / 8))
     assert [8 * size for size in eighth.sizes().values()] == pytest.approx(list(work.sizes().values()), rel=0.001)
 
 

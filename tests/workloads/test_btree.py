@@ -13,6 +13,7 @@ from tidegate.errors import TidegateError
 from tidegate.mechanism.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
 from tidegate.workloads import btree, workloads
+from tidegate.workloads.suites import GB
 from workloads.reading import pages_of, program, read
 
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
@@ -254,7 +255,7 @@ def test_shuffled_nodes_are_used_as_often_elsewhere() -> None:
 
 def test_the_papers_size() -> None:
     work = workloads.find("BTR")()
-    assert sum(work.sizes().values()) == pytest.approx(5e9, rel=0.01)
+    assert sum(work.sizes().values()) == pytest.approx(5 * GB, rel=0.01)
     assert work.tree().node == 2068  # sizeof(knode)
     assert len(work.tree().levels) == 4
 

@@ -14,6 +14,7 @@ from tidegate.mechanism.geometry import Geometry
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.trace import Provenance, Trace
 from tidegate.workloads import workloads
+from tidegate.workloads.suites import GB
 from workloads.reading import Uses, pages_of, program, read, undealt
 
 
@@ -179,8 +180,8 @@ def test_large_products_stream_in_segments() -> None:
 @pytest.mark.parametrize("options", [{}, {"density": "5%"}, {"aspect": 0.01}, {"density": 1e-4, "aspect": 1e-3}])
 def test_the_papers_size(options: dict[str, Any]) -> None:
     work = workloads.find("SPM")(**options)
-    assert sum(work.sizes().values()) == pytest.approx(8e9, rel=0.01)
-    assert sum(work.sizes().values()) <= 8e9
+    assert sum(work.sizes().values()) == pytest.approx(8 * GB, rel=0.01)
+    assert sum(work.sizes().values()) <= 8 * GB
 
 
 def test_refuses_nonsense() -> None:

@@ -21,7 +21,6 @@ import numpy as np
 from tidegate.jit import jit_inner
 from tidegate.mechanism.pages import COMING, DIRTY, FAULTED, NEAR, REMOTE, WANTED
 
-MOST_SAMPLES = 16  # pages per region
 BACK_SOON, STAY_AWAY = 0.5, 0.8  # shares of recently evicted regions (V-D)
 ACCESS = 128  # bytes: what one access of the hardware's counters is
 
@@ -178,7 +177,8 @@ def watch_leaving(m: Any, k: Any, region: int) -> None:
     if b.epoch > 0 and k.samples == 0:
         back = b.returned_before / k.watch
         if back > BACK_SOON:
-            b.samples = min(2 * b.samples, MOST_SAMPLES, k.pages_per_region // 2)
+            # more than the counters can hold for all observed regions would leave some of them unobserved
+            b.samples = max(1, min(2 * b.samples, k.counters // k.observe_most, k.pages_per_region // 2))
         elif 1 - back >= STAY_AWAY:
             b.samples = max(1, b.samples // 2)
     b.returned_before, b.returned = b.returned, 0

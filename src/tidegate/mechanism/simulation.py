@@ -82,7 +82,7 @@ class Simulation:
             future = foresee(self.trace, self.machine.near.slots)
         self._callers: list[Any] = []
         for policy in self._policies:
-            policy.attach(SimulatedMemory(policy, self.trace, self.memory, self.frames, future))
+            policy.attach(SimulatedMemory(policy, self.trace, self.memory, self._k, future))
             self._callers.append(self._caller(policy, future))
             self._guard(policy, "start", policy.start)
         for which, caller in enumerate(self._callers):

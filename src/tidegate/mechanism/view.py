@@ -18,8 +18,8 @@ from tidegate.mechanism.events import (
     REQUEST_ROWS,
 )
 from tidegate.mechanism.future import Future
-from tidegate.mechanism.memory import Memory
-from tidegate.mechanism.pages import FAULTED, NEAR, TOUCHED
+from tidegate.mechanism.memory import Memory, Rules
+from tidegate.mechanism.pages import COMING, FAULTED, NEAR, TOUCHED, WANTED
 from tidegate.policies.policy import Policy
 from tidegate.policies.sees import Everything, Samples, TouchBits
 from tidegate.trace.trace import Trace
@@ -38,9 +38,9 @@ class _Observed:
 class SimulatedMemory:
     """The ``memory`` of a policy that runs in the simulator (a MemoryView)."""
 
-    def __init__(self, policy: Policy, trace: Trace, memory: Memory, frames: int, future: Future | None):
+    def __init__(self, policy: Policy, trace: Trace, memory: Memory, rules: Rules, future: Future | None):
         self.geometry, self.objects = trace.geometry, trace.objects
-        self.frames, self.regions = frames, trace.regions
+        self.frames, self.regions, self.observable = rules.frames, trace.regions, rules.observe_most
         self._policy, self._m = policy, memory
         self._future = future if isinstance(policy.sees, Everything) and policy.sees.future else None
         self._ppr = trace.geometry.pages_per_region
@@ -69,6 +69,10 @@ class SimulatedMemory:
 
     def near(self, region: int) -> NDArray[Any]:
         return (self._state(region) & NEAR) != 0
+
+    def prefetched(self, region: int) -> NDArray[Any]:
+        state = self._state(region)
+        return np.asarray(state & (WANTED | FAULTED | NEAR | COMING) == WANTED)
 
     # What only some see
 

@@ -1,8 +1,8 @@
 """The policy API: what is relayed to a policy, what it is asked, and what it can ask for.
 
     relayed   on_fault · on_prefetch · on_eviction · on_notification · on_launch     define those you need
-    asked     victim (eviction policies)
-    verbs     self.memory.prefetch / evict / advise / set_prefetch_threshold
+    asked     victim · observe (eviction policies)
+    verbs     self.memory.prefetch / evict / advise / set_prefetch_threshold / observe_prefetched / count_remote
 
 A method that a class does not define costs nothing: the mechanism never makes the call.
 """
@@ -29,6 +29,7 @@ class MemoryView(Protocol):
     objects: tuple[Object, ...]
     frames: int  # capacity in regions
     regions: int  # regions there are in all
+    observable: int  # regions that may be observed at a time
 
     @property
     def resident(self) -> set[int]:
@@ -47,6 +48,9 @@ class MemoryView(Protocol):
 
     def near(self, region: int) -> NDArray[Any]:
         """Which pages of the region are near, as booleans."""
+
+    def prefetched(self, region: int) -> NDArray[Any]:
+        """Which pages of the region are about to come although they did not fault; during on_prefetch."""
 
     def touched(self, region: int) -> NDArray[Any]:
         """Which pages of the region were touched since they came near. TouchBits: during on_eviction only."""

@@ -16,7 +16,7 @@ from tidegate.experiments.reproduce.observuvm.findings import findings_of, overh
 from tidegate.experiments.reproduce.observuvm.locality import locality_findings
 from tidegate.experiments.reproduce.observuvm.saturation import saturation_findings
 from tidegate.experiments.reproduce.observuvm.setup import SYSTEMS, counted_of, grid_of, used_of
-from tidegate.workloads.suites import suite
+from tidegate.workloads.suites import GB, suite
 
 STAND_INS = (("MM", "matmul(bytes=24MiB)"), ("GMM", "cyclic(bytes=16MiB)"), ("2DC", "stencil(bytes=24MiB)"))
 TINY = Setup(given=STAND_INS, scale=1 / 32)
@@ -42,7 +42,7 @@ def test_scale_scales_bytes_and_observed_regions() -> None:
     assert grid_of(Setup())["MM", "lru"].observed is None  # the policies' own 100
     small = grid_of(Setup(scale=1 / 8))["MM", "lru"]
     assert small.observed == 12
-    assert small.workload == f"MM(bytes={round(10.1e9 / 8)})"
+    assert small.workload == f"MM(bytes={round(10.1 * GB / 8)})"
     assert grid_of(Setup(observed=50, scale=1 / 8))["MM", "lru"].observed == 6
     assert grid_of(Setup(observed=1, scale=1 / 8))["MM", "lru"].observed == 1
 

@@ -16,14 +16,15 @@ class LFU(EvictionPolicy):
     A fault that gives a region its frame puts it at the tail of the lowest bin; a further fault or a notification moves
     it to the tail of the next one. Regions of the lowest bin are observed (ObservUVM, VI-A and Figure 7b).
 
-    The paper is silent on whether counts outlive an eviction; the default forgets them, as a region is "added to the
-    tail of the lowest frequency bin" on its first fault.
+    The paper does not say whether counts outlive an eviction. The default remembers them: "the driver uses the fault stream
+    to track the frequency of accesses" while a region is far, and observed are the "HBM-resident regions in the lowest
+    frequency bin", so that bins know of others too.
     """
 
     sees = Samples(regions=100)
     in_driver = False
     bins = Option(64, "bins of the histogram; the last takes everything above", least=2)
-    remember = Option(False, "keep a region's count when it is evicted (a reading the paper leaves open)")
+    remember = Option(True, "keep a region's count when it is evicted (a reading the paper leaves open)")
     fault_counts = Option(True, "a further fault counts as a use, not only notifications")
 
     def start(self) -> None:
@@ -33,8 +34,10 @@ class LFU(EvictionPolicy):
         self._lowest = 0
 
     def on_fault(self, region: int) -> None:
-        if region not in self._bin:
-            self._put(region, self._count.setdefault(region, 0))
+        if region not in self._bin:  # it has just got its frame
+            known = self._count.get(region)
+            self._count[region] = 0 if known is None else known + self.fault_counts
+            self._put(region, self._count[region])
         elif self.fault_counts:
             self._use(region)
 

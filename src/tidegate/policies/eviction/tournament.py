@@ -15,11 +15,12 @@ from tidegate.policies.sees import Everything, Faults, Samples, Sees, TouchBits
 class Tournament(EvictionPolicy):
     """Ask several policies for victims in turn; blame each for the regions that come back; retire the worst.
 
-    When blames exceed ``patience``, every policy with more than ``margin`` times its share of them retires, down to one
-    (ObservUVM, Algorithm 1). All policies are told of everything, so that each one's list is right whoever evicted.
+    When blames exceed ``patience``, every active policy with more than ``margin`` times an even share of all blames
+    retires (ObservUVM, Algorithm 1). All policies are told of everything, so that each one's list is right whoever evicted.
 
-    Open readings: whose turn it is to observe (the active policies in turn, so that no one is starved), and that a
-    region is blamed on once per eviction.
+    Open readings: the active policies observe in turn, each no more than its share of the regions, or one with patient
+    candidates would starve the others; a policy is blamed once per eviction; blames are kept for good, as the
+    algorithm has it, unless ``afresh``.
     """
 
     sees: Sees = Samples(regions=100)
@@ -27,6 +28,7 @@ class Tournament(EvictionPolicy):
     policies = Option("lru+lfu+cp", "the contestants, joined by +; a user's own is file.py:Class")
     patience = Option(100, "blames before a judgement (T)", least=1)
     margin = Option(1.2, "times the average blame at which a policy retires", least=1)
+    afresh = Option(False, "count blames from zero after a retirement")
 
     def __init__(self, **options: Any):
         super().__init__(**options)
@@ -44,6 +46,8 @@ class Tournament(EvictionPolicy):
         self._active = list(self.contestants)
         self._cause: dict[int, EvictionPolicy] = {}  # who had a region evicted that is not back yet
         self._blame = {id(p): 0 for p in self.contestants}
+        self._watched: dict[int, int] = {}  # who asked for an observed region
+        self._watches = {id(p): 0 for p in self.contestants}  # how many of them each asked for
         self._turn = self._watch = 0
         self.retired: list[str] = []
         for policy in self.contestants:
@@ -59,10 +63,12 @@ class Tournament(EvictionPolicy):
             policy.on_fault(region)
 
     def on_notification(self, region: int) -> None:
+        self._unwatch(region)
         for policy in self.contestants:
             policy.on_notification(region)
 
     def on_eviction(self, region: int) -> None:
+        self._unwatch(region)
         for policy in self.contestants:
             policy.on_eviction(region)
 
@@ -74,8 +80,18 @@ class Tournament(EvictionPolicy):
         return region
 
     def observe(self) -> int | None:
-        self._watch = (self._watch + 1) % len(self._active)
-        return self._active[self._watch].observe()
+        share = max(1, self.memory.observable // len(self._active))
+        for _ in self._active:
+            self._watch = (self._watch + 1) % len(self._active)
+            policy = self._active[self._watch]
+            if self._watches[id(policy)] < share:
+                region = policy.observe()
+                if region is not None:
+                    self._unwatch(region)
+                    self._watched[region] = id(policy)
+                    self._watches[id(policy)] += 1
+                    return region
+        return None
 
     def finished(self) -> None:
         for policy in self.contestants:
@@ -83,6 +99,10 @@ class Tournament(EvictionPolicy):
 
     def report(self) -> dict[str, object]:
         return {"left": [p.name for p in self._active], "retired": self.retired}
+
+    def _unwatch(self, region: int) -> None:
+        if region in self._watched:
+            self._watches[self._watched.pop(region)] -= 1
 
     def _judge(self) -> None:
         total = sum(self._blame.values())
@@ -93,5 +113,6 @@ class Tournament(EvictionPolicy):
         if losers and len(losers) < len(self._active):
             self._active = [p for p in self._active if p not in losers]
             self.retired += [p.name for p in losers]
-            self._blame = {id(p): 0 for p in self.contestants}  # the next judgement starts afresh
             self._turn = self._watch = 0
+            if self.afresh:
+                self._blame = {id(p): 0 for p in self.contestants}

@@ -13,7 +13,8 @@ class FDP(PrefetchPolicy):
     """Choose between the driver's tree prefetch (51 %) and taking whole regions (1 %), by feedback (ObservUVM, Alg. 2).
 
     Of some prefetched regions one prefetched page is left far. Used before the region is evicted: a useful prefetch;
-    evicted first: a useless one. After ``enough`` verdicts, more than ``share`` of them useful means bold.
+    evicted first: a useless one. After ``enough`` verdicts, more than ``share`` of them useful means bold. What another
+    prefetcher brought without a fault says nothing on the threshold and is not watched.
     """
 
     sees = Samples(regions=100)
@@ -31,6 +32,8 @@ class FDP(PrefetchPolicy):
         self.memory.set_prefetch_threshold(self.shy)
 
     def on_prefetch(self, region: int) -> None:
+        if not len(self.memory.faulted(region)):
+            return
         self._prefetches += 1
         if self._prefetches % self.every == 0 and region not in self.memory.observed:
             self._watching.add(region)
