@@ -81,8 +81,8 @@ class Registry(Generic[T]):
     @functools.cache  # noqa: B019 - registries live as long as the process
     def _load_all(self) -> None:
         package = importlib.import_module(self._folder)
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{self._folder}.{module.name}")
+        for module in pkgutil.walk_packages(package.__path__, f"{self._folder}."):
+            importlib.import_module(module.name)
         for point in entry_points(group=f"tidegate.{self.family}"):
             try:
                 self(point.name)(point.load())

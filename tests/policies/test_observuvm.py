@@ -237,7 +237,7 @@ def test_tournament_gives_each_policy_its_share_of_observed_regions() -> None:
 @pytest.mark.parametrize(("afresh", "left"), [(False, ["fifo", "lrm"]), (True, ["lrm"])])
 def test_blames_are_kept_for_good_unless_told_otherwise(afresh: bool, left: list[str]) -> None:
     p = started(eviction.make(f"tournament(policies=fifo+lrm+mru, patience=4, afresh={afresh})"))
-    fifo, lrm, mru = p.contestants
+    fifo, _, mru = p.contestants
 
     def blame(policy: Any, times: int) -> None:
         for region in range(times):

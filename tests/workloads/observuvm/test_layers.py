@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tidegate.mechanism.geometry import Geometry
 from tidegate.options import Option
 from tidegate.trace.trace import Trace
-from tidegate.workloads.layers import FIRST_HALF, SECOND_HALF, Layer, Network
+from tidegate.workloads.observuvm.layers import FIRST_HALF, SECOND_HALF, Layer, Network
 from workloads.dealt import check_waves
 from workloads.reading import Uses, read
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from workloads.test_srk import at, grid_order, in_triangle
 
 from tidegate.mechanism.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
 from workloads.dealt import Blocks, check_waves, in_waves, within
 from workloads.reading import Uses, program, read
-from workloads.test_srk import at, grid_order, in_triangle
 
 
 def brute_force(trace: Trace, n: int, k: int, tile: int, blocks: Blocks, uplo: str, trans: str) -> list[Uses]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate import units
 from tidegate.options import Option
-from tidegate.workloads.layers import FIRST_HALF, SECOND_HALF, Layer, Network
+from tidegate.workloads.observuvm.layers import FIRST_HALF, SECOND_HALF, Layer, Network
 from tidegate.workloads.program import workload
 from tidegate.workloads.suites import published_bytes
 

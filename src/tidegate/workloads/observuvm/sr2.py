@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tidegate import units
 from tidegate.options import Option
+from tidegate.workloads.observuvm.srk import RankUpdate
 from tidegate.workloads.panels import COLUMNS, ROWS, Read
 from tidegate.workloads.program import Space, workload
-from tidegate.workloads.srk import RankUpdate
 from tidegate.workloads.suites import published_bytes
 
 
