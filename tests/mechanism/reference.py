@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -31,6 +31,8 @@ class Page:
     is_wanted: bool = False
     prefers_far: bool = False
     on_cpu: bool = True
+    is_sampled: bool = False  # it was taken away, so that its use is noticed
+    is_noticed: bool = False
 
     @property
     def has_room(self) -> bool:
@@ -71,6 +73,7 @@ class BatchIsCut(Exception):
 
 
 Request = tuple[Any, ...]  # ("prefetch", first, n) · ("evict", region) · ("advise", first, n, prefer) · ("threshold", n)
+Observer = Callable[["Reference"], int | None]  # which region is to be observed
 Script = Callable[[str, int, set[int]], list[Request]]  # (event, region, resident regions) → what is asked for
 
 
@@ -92,11 +95,20 @@ class Reference:
         user_space: bool = False,
         prefetcher: Script | None = None,
         placer: Script | None = None,
+        observer: Observer | None = None,
+        observable: int = 0,
+        samples: int = 0,
     ):
         self.trace, self.machine, self.frames, self.choose = trace, machine, frames, victim
         self.threshold, self.dirty_only, self.user_space = threshold, dirty_only, user_space
         self.scripts = [s for s in (prefetcher, placer) if s]
         self.prefetcher = prefetcher
+        self.observer, self.observable, self.fixed_samples = observer, observable, samples
+        self.samples = samples or 1
+        self.notices: list[tuple[float, Page]] = []
+        self.draws = xorshift(0x9E3779B97F4A7C15)
+        self.leavings: list[list[int]] = [[]]  # regions evicted, in epochs of as many as may be observed
+        self.returned: list[int] = [0, 0]  # of those that left in the epoch before this one, and in this one
         per_region = trace.geometry.pages_per_region
         self.page: dict[int, Page] = {}
         self.region: dict[int, list[Page]] = defaultdict(list)
@@ -158,6 +170,11 @@ class Reference:
         elif self.to_prefetch:
             self.serve_prefetches()
             return True
+        elif self.notices:
+            self.begin_turn(min(time for time, _ in self.notices))
+            self.serve_notices()
+            self.close_bill()
+            return True
         for slot in moving:
             if slot.time < limit:
                 self.move(slot, limit)
@@ -193,6 +210,7 @@ class Reference:
         self.count["remote_bytes"] += touch.bytes
         time = self.machine.link.remote_latency + touch.bytes * self.per_far_byte
         self.spend(slot, "remote_time", time, self.page[touch.page])
+        self.notice(self.page[touch.page], slot.time)
 
     def spend(self, slot: Slot, what: str, time: float, page: Page) -> None:
         slot.time += time
@@ -251,6 +269,7 @@ class Reference:
     def serve_faults(self) -> None:
         raw = self.waiting[: self.machine.driver.batch_faults]
         turn = self.begin_turn(min(s.time for s in self.waiting))
+        self.serve_notices()
         self.after_faults = True
         self.count["batches"] += 1
         self.count["raw_faults"] += len(raw)
@@ -259,6 +278,7 @@ class Reference:
         try:
             for region, group in groupby(pages, key=lambda page: page.region):
                 faulted = list(group)
+                self.watch_return(region)
                 self.find_frame(region)
                 turn.served.add(region)
                 self.count["faults"] += len(faulted)
@@ -272,6 +292,7 @@ class Reference:
                     self.obey(self.prefetcher("prefetch", region, self.resident))
                     self.evict_as_asked()
                 self.migrate(region, faulted)
+                self.ask_observer()
         except BatchIsCut:
             pass
         self.close_bill()
@@ -335,6 +356,7 @@ class Reference:
         self.evicted.append(region)
         self.log.append(("eviction", region, self.count["touches"]))
         self.tell("eviction", region)
+        self.forget(region)
         leaving = [page for page in self.region[region] if page.is_near]
         back = [page for page in leaving if page.was_written or not self.dirty_only]
         self.count["pages_evicted"] += len(leaving)
@@ -375,6 +397,92 @@ class Reference:
         )  # fmt: skip
         return {pages[i] for i in wanted if not pages[i].prefers_far}
 
+    # Observation
+
+    def observed(self) -> set[int]:
+        return {page.region for page in self.page.values() if page.is_sampled}
+
+    def ask_observer(self) -> None:
+        """A candidate, when few frames are free and there is a counter and room among the observed."""
+        if not self.observer or self.frames - len(self.resident) > self.observable:
+            return
+        out = sum(page.is_sampled for page in self.page.values())
+        if len(self.observed()) >= self.observable or out >= self.machine.driver.counters:
+            return
+        region = self.observer(self)
+        if region is None or region in self.observed() or region in self.served:
+            return
+        here = [page for page in self.region[region] if page.is_near and not page.prefers_far]
+        need = min(self.samples, len(here) - 1, self.machine.driver.counters - out)
+        if need > 0:
+            self.count["observations"] += 1
+        for i, page in enumerate(here):
+            if need > 0 and next(self.draws) % (len(here) - i) < need:
+                need -= 1
+                page.is_sampled = page.prefers_far = True
+                page.is_near = page.was_written = False
+                out_time = self.trace.geometry.page / self.machine.link.outward
+                self.turn.deciding += self.machine.driver.sample + out_time
+                self.time["link_out_time"] += out_time
+                self.count["pages_sampled"] += 1
+
+    def notice(self, page: Page, time: float) -> None:
+        if page.is_sampled and not page.is_noticed:
+            page.is_noticed = True
+            self.notices.append((time, page))
+
+    def serve_notices(self) -> None:
+        """Noticed regions cease to be observed, and their sampled pages come home."""
+        noticed, self.notices = self.notices, []
+        for _, page in noticed:
+            if not page.is_noticed:
+                continue  # it left, or came home with another
+            self.count["notifications"] += 1
+            self.turn.deciding += self.machine.driver.notification
+            self.served.add(page.region)
+            for own in (p for p in self.region[page.region] if p.is_sampled):
+                own.is_sampled = own.is_noticed = own.prefers_far = False
+                own.is_arriving = True
+                self.turn.arriving.append(own)
+                home = self.machine.link.run_overhead + self.trace.geometry.page / self.machine.link.inward
+                self.turn.deciding += home
+                self.time["link_in_time"] += home
+                self.count["pages_home"] += 1
+            self.log.append(("notice", page.region, self.count["touches"]))
+            self.ask_observer()
+
+    def forget(self, region: int) -> None:
+        """An evicted region is observed no longer; its leaving is remembered for a while."""
+        for page in self.region[region]:
+            if page.is_sampled:
+                page.is_sampled = page.is_noticed = page.prefers_far = page.was_touched = False
+        if not self.observable:
+            return
+        self.leavings[-1].append(region)
+        if len(self.leavings[-1]) == self.observable:
+            if len(self.leavings) > 1 and not self.fixed_samples:
+                self.adapt(self.returned[0] / self.observable)
+            self.leavings.append([])
+            self.returned = [self.returned[1], 0]
+
+    def adapt(self, back: float) -> None:
+        if back > 0.5:
+            most = min(self.machine.driver.counters // self.observable, self.trace.geometry.pages_per_region // 2)
+            self.samples = max(1, min(2 * self.samples, most))
+        elif back <= 0.2:
+            self.samples = max(1, self.samples // 2)
+
+    def watch_return(self, region: int) -> None:
+        """A region without a frame faulted. If its latest leaving was in this epoch or the last, that is counted once."""
+        if region in self.resident or not self.observable:
+            return
+        for age, epoch in ((1, self.leavings[-1]), (0, self.leavings[-2] if len(self.leavings) > 1 else [])):
+            if region in epoch:
+                epoch[epoch.index(region)] = -1
+                if region not in epoch:
+                    self.returned[age] += 1
+                return
+
     # Policies
 
     def tell(self, event: str, number: int) -> None:
@@ -408,6 +516,16 @@ class Reference:
             region = self.to_evict.pop()
             if region in self.resident and region not in self.served:
                 self.evict(region)
+
+
+def xorshift(x: int) -> Iterator[int]:
+    """xorshift64*, of which the upper 31 bits are taken (Vigna, 2016)."""
+    word = (1 << 64) - 1
+    while True:
+        x ^= x >> 12
+        x = (x ^ x << 25) & word
+        x ^= x >> 27
+        yield (x * 0x2545F4914F6CDD1D & word) >> 33
 
 
 def tree_rule(occupied: list[bool], faulted: list[int], threshold: int, leaves: int) -> set[int]:
@@ -451,6 +569,16 @@ def future_of(trace: Given, slots: int) -> dict[int, list[int]]:
 
 def lrm(r: Reference) -> int:
     return min(r.resident, key=lambda region: _last(r, region))
+
+
+def lru(r: Reference) -> int:
+    """Least recently known to be used: by a fault or by a notification."""
+    return min(r.resident, key=lambda region: _last(r, region, ("arrival", "notice")))
+
+
+def watch_lru(r: Reference) -> int | None:
+    free = r.resident - r.observed()
+    return min(free, key=lambda region: _last(r, region, ("arrival", "notice"))) if free else None
 
 
 def mru(r: Reference) -> int:
@@ -504,9 +632,9 @@ def clock() -> Callable[[Reference], int]:
     return victim
 
 
-def _last(r: Reference, region: int) -> int:
-    """The place in the log of the latest migration into a region."""
-    return max(i for i, (kind, of, _) in enumerate(r.log) if kind == "arrival" and of == region)
+def _last(r: Reference, region: int, kinds: tuple[str, ...] = ("arrival",)) -> int:
+    """The place in the log of the latest migration into a region, or of another kind of entry."""
+    return max(i for i, (kind, of, _) in enumerate(r.log) if kind in kinds and of == region)
 
 
 def _stay(r: Reference, region: int) -> tuple[int, int]:

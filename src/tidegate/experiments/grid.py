@@ -6,12 +6,17 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar
 
 from tidegate.experiments.ask import Ask
 from tidegate.experiments.runs import Run
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 SERIAL_BELOW = 8  # starting a worker process takes longer than a few runs
 BLINK = 0.2  # seconds: a wait without end may not notice Ctrl-C if another thread gets the signal
@@ -31,25 +36,38 @@ def run_grid(
     as a Dask cluster's, in place of processes here.
     """
     asked = list(asks)
+    if workers is None and len(asked) < SERIAL_BELOW:
+        workers = 1
+    return spread(partial(_answer, cache=cache), asked, workers=workers, executor=executor, progress=progress)
+
+
+def spread(
+    work: Callable[[T], R],
+    parts: Sequence[T],
+    *,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[T], None] = lambda part: None,
+) -> list[R]:
+    """Do ``work`` on every part, on several processes, and answer in the order of the parts."""
     if executor is not None:
-        return _on(executor, asked, cache, progress)
-    if workers is None:
-        workers = (os.cpu_count() or 1) if len(asked) >= SERIAL_BELOW else 1
+        return _on(executor, work, parts, progress)
+    workers = workers or os.cpu_count() or 1
     if workers == 1:
-        runs = []
-        for ask in asked:
-            runs.append(ask.answer(cache))
-            progress(ask)
-        return runs
+        answers = []
+        for part in parts:
+            answers.append(work(part))
+            progress(part)
+        return answers
     # spawned, not forked: polars and Numba have threads, and a fork copies their locks
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_ctrl_c_to_the_parent) as pool:
-        return _on(pool, asked, cache, progress)
+        return _on(pool, work, parts, progress)
 
 
-def _on(executor: Executor, asked: list[Ask], cache: bool, progress: Callable[[Ask], None]) -> list[Run]:
+def _on(executor: Executor, work: Callable[[T], R], parts: Sequence[T], progress: Callable[[T], None]) -> list[R]:
     with _hidden_main():
-        futures = {executor.submit(_answer, ask, cache): ask for ask in asked}
+        futures = {executor.submit(work, part): part for part in parts}
     try:
         waiting = set(futures)
         while waiting:

@@ -495,7 +495,7 @@ def wake(m: Any, k: Any, blocks: Any, slot: int, per_byte: float, remote: float)
         b.remote_time += spent
         b.remote_touches += 1
         b.remote_bytes += blocks.bytes[i]
-        notice(m, page, page // k.pages_per_region, blocks.bytes[i], time)
+        notice(m, page, page // k.pages_per_region, blocks.bytes[i], time + spent)
     time += spent
     m.slot_time[slot] = time
     m.slot_at[slot] = i + 1

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tidegate.jit import jit_inner
-from tidegate.mechanism.pages import COMING, DIRTY, FAULTED, NEAR, REMOTE, WANTED
+from tidegate.mechanism.pages import COMING, DIRTY, FAULTED, NEAR, REMOTE, TOUCHED, WANTED
 
 BACK_SOON, STAY_AWAY = 0.5, 0.8  # shares of recently evicted regions (V-D)
 ACCESS = 128  # bytes: what one access of the hardware's counters is
@@ -160,7 +160,7 @@ def forget(m: Any, k: Any, region: int) -> None:
         if m.sampled[page]:
             sampled |= m.sampled[page] < LEFT_FAR
             m.sampled[page] = 0
-            m.page_state[page] &= ~REMOTE & 0xFF
+            m.page_state[page] &= ~(REMOTE | TOUCHED) & 0xFF
             b.sampled_n -= 1
     b.observed_n -= sampled
     m.observed[region] = 0

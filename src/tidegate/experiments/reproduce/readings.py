@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from tidegate.experiments.ask import Ask
+from tidegate.experiments.grid import spread
 from tidegate.experiments.ledger import Finding, Verdict
 from tidegate.experiments.runs import Run
 from tidegate.experiments.store import key_of
@@ -88,22 +88,10 @@ def run_variants(
 ) -> dict[Variant, Run]:  # fmt: skip
     """Run them all, without their timelines. ``make`` and ``about`` (what else names a run) are the same for all."""
     chunks = [tuple(variants[i : i + CHUNK]) for i in range(0, len(variants), CHUNK)]
-    workers = (os.cpu_count() or 1) if workers is None else workers
+    answer = partial(_answer, make=make, about=about, cache=cache)
     answers: dict[Variant, Run] = {}
-    if workers == 1 or len(chunks) < 2:
-        for chunk in chunks:
-            answers |= _answer(chunk, make, about, cache)
-            progress(len(chunk))
-        return answers
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        futures = {pool.submit(_answer, chunk, make, about, cache): chunk for chunk in chunks}
-        try:
-            for future in as_completed(futures):
-                answers |= future.result()
-                progress(len(futures[future]))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    for some in spread(answer, chunks, workers=workers, progress=lambda chunk: progress(len(chunk))):
+        answers |= some
     return answers
 
 

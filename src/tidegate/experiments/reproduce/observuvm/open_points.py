@@ -27,13 +27,14 @@ from tidegate.policies.registries import eviction
 
 # Option → values, the default first. Each is a point on which the text is silent, or which the machine decides.
 OPEN = {
-    "lfu.remember": (False, True),  # do counts outlive an eviction?
+    "lfu.remember": (True, False),  # do counts outlive an eviction?
     "lfu.fault_counts": (True, False),  # is a further fault a use?
     "lfu.bins": (64, 8),
     "cp.start_share": (1.0, 0.5),  # where does the split start?
     "cp.floor": (0.01, 0.1),
     "cp.observe_share": (0.5, 1.0),  # how much of the unprotected area is observed?
     "tournament.patience": (100, 50, 200),  # T of Algorithm 1
+    "tournament.afresh": (False, True),  # do blames outlive a retirement?
     "fdp.every": (16, 4),  # "a few" prefetched regions
     "fdp.enough": (16, 64),  # T of Algorithm 2
     "rgp.ahead": (2, 4),
@@ -64,7 +65,8 @@ def ask_variant(variant: Variant, setup: Setup) -> Ask:
         return replace(ask, prefetch=spell_policy("early-adaptor", o))
     if variant.system.startswith("tm"):
         contestants = f"lru+{spell_policy('lfu', o)}+{spell_policy('cp', o)}"
-        tournament = eviction.find("tournament")(policies=contestants, patience=o["tournament.patience"])
+        own = {k.partition(".")[2]: v for k, v in o.items() if k.startswith("tournament.")}
+        tournament = eviction.find("tournament")(policies=contestants, **own)
         prefetch = {"tm": "tree", "tm+": spell_policy("fdp", o),
                     "tm++": f"{spell_policy('fdp', o)}+{spell_policy('rgp', o)}"}[variant.system]  # fmt: skip
         return replace(ask, eviction=tournament, prefetch=make_prefetch(prefetch))
