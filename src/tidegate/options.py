@@ -83,6 +83,8 @@ class Configurable:
     def __init__(self, **given: Any):
         declared = self.options()
         label = self.name or type(self).__name__
+        # defaults, too, go where Python looks first: policies read options in every decision
+        self.__dict__.update({key: option.default for key, option in declared.items()})
         for key, value in given.items():
             if key not in declared:
                 if not declared:

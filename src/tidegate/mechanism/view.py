@@ -30,6 +30,8 @@ class _Observed:
 
     def __init__(self, observed: NDArray[np.int32]):
         self._observed: Any = observed.data  # quicker than the array, one by one
+        # whoever looks at many hands this method to itertools, which then calls nothing written in Python
+        vars(self)["__contains__"] = self._observed.__getitem__
 
     def __contains__(self, region: object) -> bool:
         return bool(self._observed[region] > 0)

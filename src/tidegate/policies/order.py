@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Container, Iterable
+from itertools import filterfalse
 
 
 class Order(OrderedDict[int, None]):
@@ -44,7 +45,4 @@ def first(regions: Iterable[int], unless: Container[int]) -> int | None:
     >>> first([4, 5, 6], unless={4})
     5
     """
-    for region in regions:
-        if region not in unless:
-            return region
-    return None
+    return next(filterfalse(unless.__contains__, regions), None)
