@@ -46,6 +46,7 @@ class Tournament(EvictionPolicy):
         self._active = list(self.contestants)
         self._cause: dict[int, EvictionPolicy] = {}  # who had a region evicted that is not back yet
         self._blame = {id(p): 0 for p in self.contestants}
+        self._blames = 0  # of all
         self._watched: dict[int, int] = {}  # who asked for an observed region
         self._watches = {id(p): 0 for p in self.contestants}  # how many of them each asked for
         self._turn = self._watch = 0
@@ -58,7 +59,9 @@ class Tournament(EvictionPolicy):
         culprit = self._cause.pop(region, None)
         if culprit is not None:
             self._blame[id(culprit)] += 1
-            self._judge()
+            self._blames += 1
+            if self._blames > self.patience and len(self._active) > 1:
+                self._judge(culprit)
         for policy in self.contestants:
             policy.on_fault(region)
 
@@ -80,9 +83,10 @@ class Tournament(EvictionPolicy):
         return region
 
     def observe(self) -> int | None:
-        share = max(1, self.memory.observable // len(self._active))
-        for _ in self._active:
-            self._watch = (self._watch + 1) % len(self._active)
+        count = len(self._active)
+        share = -(-self.memory.observable // count)
+        for _ in range(count):
+            self._watch = (self._watch + 1) % count
             policy = self._active[self._watch]
             if self._watches[id(policy)] < share:
                 region = policy.observe()
@@ -104,15 +108,14 @@ class Tournament(EvictionPolicy):
         if region in self._watched:
             self._watches[self._watched.pop(region)] -= 1
 
-    def _judge(self) -> None:
-        total = sum(self._blame.values())
-        if total <= self.patience or len(self._active) == 1:
-            return
-        most = self.margin / len(self._active)
-        losers = [p for p in self._active if self._blame[id(p)] / total > most]
-        if losers and len(losers) < len(self._active):
+    def _judge(self, culprit: EvictionPolicy) -> None:
+        # a blame raises its culprit's share and lowers all others', so after the first judgement only it can be too high
+        suspects = self._active if self._blames == self.patience + 1 else [culprit]
+        most = self.margin / len(self._active) * self._blames
+        losers = [p for p in suspects if self._blame[id(p)] > most and p in self._active]
+        if losers:
             self._active = [p for p in self._active if p not in losers]
             self.retired += [p.name for p in losers]
             self._turn = self._watch = 0
             if self.afresh:
-                self._blame = {id(p): 0 for p in self.contestants}
+                self._blame, self._blames = {id(p): 0 for p in self.contestants}, 0
