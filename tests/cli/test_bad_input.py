@@ -35,7 +35,7 @@ def mistake(command: str, *said: str, **how):
     [
         # names, with the nearest one
         mistake("run cyclc", "unknown workload 'cyclc'", "did you mean 'cyclic'?"),
-        mistake("run nothing-like-it", "unknown workload 'nothing-like-it'", "Known: blackscholes,"),
+        mistake("run nothing-like-it", "unknown workload 'nothing-like-it'", "Known: 2DC, AN,"),
         mistake("run SMALL --eviction lrmm", "unknown eviction 'lrmm'", "did you mean 'lrm'?"),
         mistake("run SMALL --prefetch tre", "unknown prefetch 'tre'", "did you mean 'tree'?"),
         mistake("run SMALL --placement hots", "unknown placement 'hots'", "did you mean 'host'?"),
@@ -43,6 +43,19 @@ def mistake(command: str, *said: str, **how):
         mistake("run SMALL --machine rtx309", "unknown machine 'rtx309'", "did you mean 'rtx3090-pcie4'?"),
         mistake("run SMALL --machine none.toml", "none.toml", "rtx3090-pcie4"),
         mistake("run SMALL --eviction tree", "unknown eviction 'tree'"),  # a prefetcher is no eviction policy
+        mistake("compare SMALL --system uvm,uvn", "unknown system 'uvn'", "did you mean 'uvm'?"),
+        mistake("compare SMALL --system uvm,lru -e lrm", "--system was given, and policies too"),
+        mistake("compare SMALL --system uvm,uvm", "give each once"),
+        mistake("run SMALL --scale 0", "a scale of 0"),
+        mistake("run SMALL --observed 0", "0 observed regions"),
+        mistake("run SMALL --samples -1", "-1 samples"),
+        mistake("reproduce observuv", "'observuv'", "observuvm"),
+        mistake("reproduce observuvm --oversubscribe lots", "'lots' is not a share"),
+        mistake("reproduce observuvm --scale 0", "a scale of 0"),
+        mistake("reproduce observuvm --observed 0", "0 observed regions"),
+        mistake("reproduce observuvm --samples -2", "-2 samples"),
+        mistake("reproduce observuvm --out nowhere/r.html", "nowhere"),
+        mistake("reproduce observuvm --out r.txt", "r.txt", ".html"),
         mistake("compare SMALL -e lrm,lrmm", "unknown eviction 'lrmm'", "did you mean 'lrm'?"),
         mistake("analyze cyclc", "did you mean 'cyclic'?"),
         mistake("trace save cyclc out.parquet", "did you mean 'cyclic'?"),

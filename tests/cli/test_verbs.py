@@ -290,3 +290,30 @@ def test_version(works):
     import tidegate
 
     assert works("--version").out == f"{tidegate.__version__}\n"
+
+
+def test_systems_race_by_their_names(works, small):
+    rows = works("compare", small, "--system", "uvm,lru,tm++", "--near", "8MiB", "--json").json
+    assert [r["policy"] for r in rows] == ["uvm", "lru", "tm++", "belady"]
+    out = works("compare", small, "--system", "uvm,tm", "--no-belady").out
+    assert "system" in out
+    assert "against uvm" in out
+
+
+def test_run_says_what_was_observed(works):
+    workload = "cyclic(bytes=16MiB, passes=4)"
+    assert "observations" in works("run", workload, "--system", "lru").out
+    assert "observations" not in works("run", workload).out
+
+
+def test_scale_observed_and_samples_reach_the_run(works):
+    plain = works("run", "cyclic(bytes=16MiB)", "--system", "lru", "--json").json["summary"]
+    half = works("run", "cyclic(bytes=32MiB)", "--scale", "1/2", "--system", "lru", "--json").json["summary"]
+    assert half["footprint_bytes"] == plain["footprint_bytes"]
+    one, four = (
+        works("run", "cyclic(bytes=16MiB)", "--system", "lru", "--samples", n, "--json").json["summary"] for n in "14"
+    )
+    assert one["pages_sampled"] == one["observations"]
+    assert four["pages_sampled"] > four["observations"]
+    none = works("run", "cyclic(bytes=16MiB)", "--system", "lru", "--observed", "1", "--json").json["summary"]
+    assert none["observations"] < plain["observations"]

@@ -44,6 +44,10 @@ BAD = [
         {"near": "1MiB"},
         "near memory of 1.00 MiB cannot hold one region of 2.00 MiB; give it more, or the workload more bytes",
     ),
+    ({"scale": 0}, "a scale of 0 is none; expected something like 1/8"),
+    ({"scale": "big"}, "'big' is not a share; expected something like 50%, 1/8 or 0.5"),
+    ({"samples": -1}, "-1 samples are none; expected at least 1, or 0 to adapt the number"),
+    ({"observed": 0}, "0 observed regions are none; expected at least 1"),
     ({"oversubscribe": "-10%"}, "oversubscribe=-10% is negative; 0% means that everything just fits"),
     ({"oversubscribe": "lots"}, "'lots' is not a share; expected something like 50%, 1/8 or 0.5"),
     ({"slots": 0}, "slots=0 cannot run anything; expected at least 1"),
@@ -97,8 +101,24 @@ def test_bytes_and_geometry_shape_a_named_workload():
     assert (trace.footprint, trace.pages, trace.regions) == (3 * MIB, 768, 48)
 
 
+def test_a_scale_shrinks_the_workload_and_what_is_observed():
+    whole, part = (Ask("cyclic(bytes=48MiB)", eviction="lru", scale=scale).prepare() for scale in (None, "1/4"))
+    assert part.trace.footprint == whole.trace.footprint // 4
+    assert (whole.observed, part.observed) == (None, 25)  # None: what the policy declares, which is 100
+    assert Ask("cyclic", eviction="lru", scale=0.5).trace().footprint == Ask("cyclic").trace().footprint // 2
+    assert Ask("cyclic", bytes="8MiB", scale="1/2").trace().footprint == 4 * MIB
+    assert Ask("cyclic(bytes=48MiB)", scale="1/4").prepare().observed is None  # nobody observes
+    assert Ask("cyclic(bytes=48MiB)", eviction="lru", scale="1/4", observed=7).prepare().observed == 7
+
+
+def test_samples_and_observed_regions_name_a_run():
+    keys = {Ask("cyclic(bytes=8MiB)", eviction="lru", **how).answer().key
+            for how in ({}, {"samples": 2}, {"observed": 3})}  # fmt: skip
+    assert len(keys) == 3
+
+
 def test_a_trace_has_its_size_and_geometry_already():
-    for asked in ({"bytes": "1MiB"}, {"geometry": "4KiB/64KiB"}):
+    for asked in ({"bytes": "1MiB"}, {"scale": "1/2"}, {"geometry": "4KiB/64KiB"}):
         with pytest.raises(
             TidegateError, match="trace given has its size and geometry already; leave out bytes, scale and geometry"
         ):

@@ -20,6 +20,9 @@ Evictions = Annotated[
     ),
 ]
 Prefetches = Annotated[str | None, typer.Option("--prefetch", help="A prefetch policy, or several, with commas: none,tree.")]
+Systems = Annotated[
+    str | None, typer.Option("--system", help="Published systems to race, with commas, in place of policies: uvm,tm,tm++.")
+]
 Nears = Annotated[str | None, typer.Option("--near", help="Sizes of near memory, with commas: 256MiB,512MiB.")]
 Levels = Annotated[
     str | None, typer.Option("--oversubscribe", help="Levels of oversubscription, with commas: 20%,50%,100%.")
@@ -29,6 +32,7 @@ Levels = Annotated[
 def compare(
     workload: asked.Workload,
     eviction: Evictions = None,
+    system: Systems = None,
     bytes: asked.Bytes = None,
     scale: asked.Scale = None,
     near: Nears = None,
@@ -49,7 +53,7 @@ def compare(
     as_csv: output.AsCsv = False,
     plot: output.PlotTo = None,
 ) -> None:
-    """Race eviction policies on one workload, at one or several sizes of near memory.
+    """Race eviction policies, or systems, on one workload, at one or several sizes of near memory.
 
     tidegate compare matmul --oversubscribe 20%,50%,100% --plot race.png
     """
@@ -57,6 +61,9 @@ def compare(
     from tidegate.experiments import compare as race
     from tidegate.experiments.comparison import RACERS, asks_of
 
+    systems = asked.split(system)
+    if systems and (eviction or prefetch or placement):
+        raise TidegateError("--system was given, and policies too; a system is a set of policies, give one or the other")
     racers = list(RACERS) if eviction is None else [name for given in eviction for name in asked.split(given)]
     if not racers:
         raise TidegateError(f"'{', '.join(eviction or [])}' names no policy; expected some, such as lrm,mru")
@@ -65,6 +72,7 @@ def compare(
         "machine": machine, "prefetches": asked.split(prefetch) or [None],
         "placement": placement, "geometry": geometry, "slots": slots,
         "dirty_only": dirty_only, "pipelined": pipelined, "scale": scale, "observed": observed, "samples": samples,
+        "systems": systems,
     }  # fmt: skip
     with Bar(f"compare on {workload}", total=len(asks_of(workload, racers, **options)), unit="runs") as bar:
         found = race(workload, racers, workers=workers, cache=not no_cache, progress=lambda ask: bar.advance(), **options)
@@ -86,14 +94,17 @@ def _show(found: Comparison) -> None:
     f = found.runs[0].facts
     print(
         f"{f['workload']} ({f['provenance']}), {units.show_size(f['footprint_bytes'])} "
-        f"· {found.prefetch} prefetch · {f['machine']}"
+        f"· {'' if found.systems else f'{found.prefetch} prefetch · '}{f['machine']}"
     )
     table = found.table
     for near in found.sizes:
         rows = table.filter(table["near_bytes"] == near).to_dicts()
         slowest = max(r["time_ns"] for r in rows)
         output.print_table(
-            ["eviction", "time", f"against {found.policies[0]}", "faults", "evictions", "in", "out", ""],
+            [
+                "system" if found.systems else "eviction", "time", f"against {found.policies[0]}", "faults", "evictions",
+                "in", "out", "",
+            ],
             [
                 (
                     r["policy"], units.show_duration(r["time_ns"]), f"{r['speedup']:.2f}×", f"{r['faults']:,}",

@@ -28,13 +28,16 @@ class Comparison:
     """The runs of a comparison, largest near memory first; policies in the order in which they were given."""
 
     runs: list[Run]
+    systems: tuple[str, ...] = ()  # what each run is called, where systems were raced
 
     @property
     def policies(self) -> list[str]:
         return list(dict.fromkeys(self.label(r) for r in self.runs))
 
     def label(self, run: Run) -> str:
-        """What a run is called here: its eviction policy, and its prefetcher where several were raced."""
+        """What a run is called here: its system, or its eviction policy, and its prefetcher where several were raced."""
+        if self.systems:
+            return next(name for name, own in zip(self.systems, self.runs, strict=True) if own is run)
         name = str(run.facts["eviction"])
         several = len({r.facts["prefetch"] for r in self.runs}) > 1
         return f"{name} + {run.facts['prefetch']}" if several else name
@@ -92,6 +95,7 @@ def compare(
     evictions: Sequence[Any] = RACERS,
     prefetches: Sequence[Any] = (None,),
     *,
+    systems: Sequence[str] = (),
     near: Sequence[str | int] = (),
     oversubscribe: Sequence[str | float] = (),
     bound: bool = True,
@@ -100,7 +104,7 @@ def compare(
     progress: Callable[[Ask], None] = lambda ask: None,
     **asked: Any,
 ) -> Comparison:
-    """Race eviction (and prefetch) policies over sizes of near memory. Other keywords are those of ``Ask``.
+    """Race eviction (and prefetch) policies, or ``systems``, over sizes of near memory. Other keywords are those of ``Ask``.
 
     >>> race = compare("cyclic(bytes=64MiB)", ["lrm", "mru"], oversubscribe=["50%"])
     >>> race.policies
@@ -108,8 +112,11 @@ def compare(
     """
     if near and oversubscribe:
         raise TidegateError("near and oversubscribe were both given; they say the same thing, give one")
-    asks = asks_of(workload, evictions, prefetches, near=near, oversubscribe=oversubscribe, bound=bound, **asked)
-    return Comparison(run_grid(asks, workers=workers, cache=cache, progress=progress))
+    asks = asks_of(
+        workload, evictions, prefetches, systems=systems, near=near, oversubscribe=oversubscribe, bound=bound, **asked
+    )
+    runs = run_grid(asks, workers=workers, cache=cache, progress=progress)
+    return Comparison(runs, tuple(BOUND if a.eviction == BOUND else a.system for a in asks) if systems else ())
 
 
 def asks_of(
@@ -117,22 +124,29 @@ def asks_of(
     evictions: Sequence[Any],
     prefetches: Sequence[Any] = (None,),
     *,
+    systems: Sequence[str] = (),
     near: Sequence[str | int] = (),
     oversubscribe: Sequence[str | float] = (),
     bound: bool = True,
     **asked: Any,
 ) -> list[Ask]:
     """The asks of a comparison, with Belady's line last."""
-    racers = [*evictions, *([BOUND] if bound and BOUND not in evictions else [])]
+    racers: list[dict[str, Any]]
+    if systems:
+        racers = [{"system": s} for s in systems] + ([{"eviction": BOUND}] if bound else [])
+    else:
+        names = [*evictions, *([BOUND] if bound and BOUND not in evictions else [])]
+        racers = [{"eviction": e, "prefetch": p} for e in names for p in prefetches]
     if not racers:
         raise TidegateError("no policy was given; name at least one, such as lrm")
     base = Ask(workload, **asked)
     sizes: list[dict[str, Any]] = [{"near": units.size(n)} for n in near] or [
         {"oversubscribe": o} for o in oversubscribe or (OVERSUBSCRIBE,)
     ]
-    asks = [dataclasses.replace(base, eviction=e, prefetch=p, **size) for size in sizes for e in racers for p in prefetches]
+    asks = [dataclasses.replace(base, **racer, **size) for size in sizes for racer in racers]
     # look every name up before the first run begins, and see that none is there twice
-    named = {(s.frames, spell(s.eviction), spell(s.prefetch)) for s in (ask.prepare() for ask in asks)}
+    prepared = [ask.prepare() for ask in asks]
+    named = {(s.frames, spell(s.eviction), spell(s.prefetch), spell(s.placement)) for s in prepared}
     if len(named) < len(asks):
         raise TidegateError("two of the sizes or policies given are the same; give each once")
     return asks
