@@ -94,7 +94,7 @@ CONSTANTS: dict[str, Any] = {
     "bandwidth": 512.0, "flops": 1024.0, "latency": 2.0, "launch_overhead": 4000.0,
     "inward": 16.0, "outward": 8.0, "both": 16.0, "run_overhead": 1536.0, "remote_share": 0.5, "remote_latency": 640.0,
     "batch_faults": 256, "batch_overhead": 20_000.0, "region_overhead": 10_000.0, "unmap_per_kib": 48.0,
-    "decision": 1024.0, "pipelined": False,
+    "decision": 1024.0, "pipelined": False, "frame": "region",
 }  # fmt: skip
 
 
@@ -128,6 +128,8 @@ def simulation_of(
     **how: Any,
 ) -> Simulation:
     """The same, set up but not run, so that what is inside can be looked at."""
+    if on.near.frame == "page":
+        frames *= trace.geometry.pages_per_region
     return Simulation(
         trace, on, frames, _made("eviction", eviction), _made("prefetch", prefetch), _made("placement", placement), **how
     )

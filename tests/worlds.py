@@ -23,7 +23,7 @@ def machines(draw: Any) -> Machine:
         launch_overhead=one_of(0.0, 4000.0), inward=one_of(2.0, 16.0), outward=one_of(1.0, 8.0, 16.0),
         both=one_of(2.0, 16.0, 32.0), run_overhead=one_of(0.0, 1536.0), remote_share=one_of(0.5, 1.0),
         remote_latency=one_of(0.0, 640.0), batch_overhead=one_of(0.0, 20_000.0), region_overhead=one_of(0.0, 10_000.0),
-        unmap_per_kib=one_of(0.0, 48.0), decision=one_of(0.0, 1024.0),
+        unmap_per_kib=one_of(0.0, 48.0), decision=one_of(0.0, 1024.0), frame=one_of("region", "page"),
     )  # fmt: skip
 
 

@@ -99,7 +99,8 @@ class Reference:
         observable: int = 0,
         samples: int = 0,
     ):
-        self.trace, self.machine, self.frames, self.choose = trace, machine, frames, victim
+        self.trace, self.machine, self.room, self.choose = trace, machine, frames, victim
+        self.frames = frames * (trace.geometry.pages_per_region if machine.near.frame == "page" else 1)
         self.threshold, self.dirty_only, self.user_space = threshold, dirty_only, user_space
         self.scripts = [s for s in (prefetcher, placer) if s]
         self.prefetcher = prefetcher
@@ -126,6 +127,7 @@ class Reference:
         self.free_from = 0.0  # the driver has been free since then
         self.no_prefetch_before = 0.0
         self.turn: Turn | None = None
+        self.serving: set[int] = set()  # the region that policies were told of and whose pages have yet to set off
         self.served: set[int] = set()  # in the current turn, or the last one
         self.waiting: list[Slot] = []
         self.to_prefetch: list[int] = []
@@ -279,7 +281,7 @@ class Reference:
             for region, group in groupby(pages, key=lambda page: page.region):
                 faulted = list(group)
                 self.watch_return(region)
-                self.find_frame(region)
+                self.find_frame(region, len(faulted))
                 turn.served.add(region)
                 self.count["faults"] += len(faulted)
                 self.log.append(("arrival", region, self.count["touches"]))
@@ -291,6 +293,9 @@ class Reference:
                 if early and self.prefetcher:
                     self.obey(self.prefetcher("prefetch", region, self.resident))
                     self.evict_as_asked()
+                self.serving = {region}
+                self.make_room_beside(region, faulted, len(faulted))
+                self.serving = set()
                 self.migrate(region, faulted)
                 self.ask_observer()
         except BatchIsCut:
@@ -301,21 +306,43 @@ class Reference:
         turn = self.begin_turn(self.no_prefetch_before)
         self.after_faults = False
         try:
-            for _ in range(min(REGIONS_PER_PREFETCH_TURN, max(1, self.frames // 2))):
+            for _ in range(min(REGIONS_PER_PREFETCH_TURN, max(1, self.room // 2))):
                 if not self.to_prefetch:
                     break
                 region = self.to_prefetch[0]
-                if any(page.is_wanted for page in self.region[region]):
-                    self.find_frame(region)
+                wanted = [page for page in self.region[region] if page.is_wanted and not page.has_room]
+                if wanted:
+                    self.find_frame(region, len(wanted))
                     turn.served.add(region)
                     self.log.append(("arrival", region, self.count["touches"]))
                     self.tell("prefetch", region)
                     self.evict_as_asked()
+                    self.serving = {region}
+                    self.make_room_beside(region, [], len(wanted))
+                    self.serving = set()
                     self.migrate(region, [])
                 self.to_prefetch.pop(0)
         except BatchIsCut:
             pass
         self.close_bill()
+
+    def make_room_beside(self, region: int, faulted: list[Page], had: int) -> None:
+        """Where frames are pages, wanted pages need some too; those that get none in this turn are not wanted any more.
+
+        ``had``: frames of the region's that are taken already. What is evicted may make policies want still more.
+        """
+        wanted: list[Page] = []
+        while self.machine.near.frame == "page":
+            wanted = [p for p in self.region[region] if p.is_wanted and p not in faulted and not p.has_room]
+            if len(faulted) + len(wanted) <= had:
+                break
+            try:
+                self.find_frame(region, len(faulted) + len(wanted))
+            except BatchIsCut:
+                for page in wanted[had - len(faulted) :]:
+                    page.is_wanted = False
+                break
+            had = len(faulted) + len(wanted)
 
     def launch(self, number: int) -> None:
         """Policies hear of a launch and what they ask for is done before it begins; without such policies, nothing."""
@@ -337,19 +364,33 @@ class Reference:
     def resident(self) -> set[int]:
         return {page.region for page in self.page.values() if page.has_room}
 
-    def find_frame(self, region: int) -> None:
-        if region in self.resident:
+    @property
+    def holding(self) -> set[int]:
+        """What policies know to be resident."""
+        return self.resident | self.serving
+
+    @property
+    def frames_used(self) -> int:
+        """Resident regions; or, where frames are pages, those near or arriving and the sampled ones, which keep theirs."""
+        if self.machine.near.frame == "region":
+            return len(self.resident)
+        return sum(page.has_room or page.is_sampled for page in self.page.values())
+
+    def find_frame(self, region: int, pages: int = 0) -> None:
+        """See to it that there is room: for one region more, or for so many pages."""
+        need = pages if self.machine.near.frame == "page" else 1
+        if self.machine.near.frame == "region" and region in self.resident:
             return
-        while len(self.resident) >= self.frames:
+        while self.frames_used + need > self.frames:
             self.count["decisions"] += 1
             if self.user_space:
                 self.turn.deciding += self.machine.driver.decision
             victim = self.choose(self)
-            assert victim in self.resident
             if victim in self.turn.served:
                 raise BatchIsCut
+            assert victim in self.resident
             self.evict(victim)
-        self.count["frames_peak"] = max(self.count["frames_peak"], len(self.resident) + 1)
+        self.count["frames_peak"] = max(self.count["frames_peak"], self.frames_used + need)
 
     def evict(self, region: int) -> None:
         self.count["evictions"] += 1
@@ -404,7 +445,8 @@ class Reference:
 
     def ask_observer(self) -> None:
         """A candidate, when few frames are free and there is a counter and room among the observed."""
-        if not self.observer or self.frames - len(self.resident) > self.observable:
+        per_region = 1 if self.machine.near.frame == "region" else self.trace.geometry.pages_per_region
+        if not self.observer or self.frames - self.frames_used > self.observable * per_region:
             return
         out = sum(page.is_sampled for page in self.page.values())
         if len(self.observed()) >= self.observable or out >= self.machine.driver.counters:
@@ -568,26 +610,26 @@ def future_of(trace: Given, slots: int) -> dict[int, list[int]]:
 
 
 def lrm(r: Reference) -> int:
-    return min(r.resident, key=lambda region: _last(r, region))
+    return min(r.holding, key=lambda region: _last(r, region))
 
 
 def lru(r: Reference) -> int:
     """Least recently known to be used: by a fault or by a notification."""
-    return min(r.resident, key=lambda region: _last(r, region, ("arrival", "notice")))
+    return min(r.holding, key=lambda region: _last(r, region, ("arrival", "notice")))
 
 
 def watch_lru(r: Reference) -> int | None:
-    free = r.resident - r.observed()
+    free = r.holding - r.observed()
     return min(free, key=lambda region: _last(r, region, ("arrival", "notice"))) if free else None
 
 
 def mru(r: Reference) -> int:
-    free = r.resident - r.served
-    return max(free or r.resident, key=lambda region: _last(r, region))
+    free = r.holding - r.served
+    return max(free or r.holding, key=lambda region: _last(r, region))
 
 
 def fifo(r: Reference) -> int:
-    return min(r.resident, key=lambda region: _stay(r, region)[0])
+    return min(r.holding, key=lambda region: _stay(r, region)[0])
 
 
 def lru_ideal(r: Reference) -> int:
@@ -596,7 +638,7 @@ def lru_ideal(r: Reference) -> int:
         last = max((i for i, touched in enumerate(r.touched_regions) if touched == region), default=-1)
         return max(came, last), region
 
-    return min(r.resident, key=latest)
+    return min(r.holding, key=latest)
 
 
 def belady(r: Reference) -> int:
@@ -605,8 +647,8 @@ def belady(r: Reference) -> int:
         done = r.touched_regions.count(region)
         return (places[done] if done < len(places) else math.inf), -region
 
-    free = r.resident - r.served
-    return max(free, key=due) if free else max(r.resident)
+    free = r.holding - r.served
+    return max(free, key=due) if free else max(r.holding)
 
 
 def clock() -> Callable[[Reference], int]:

@@ -183,7 +183,7 @@ class Ask:
                 f"near memory of {units.show_size(near)} cannot hold one region of "
                 f"{units.show_size(trace.geometry.region)}; give it more, or the workload more bytes"
             )
-        return near // trace.geometry.region
+        return near // (trace.geometry.page if self._machine().near.frame == "page" else trace.geometry.region)
 
 
 def run(workload: str | Workload | Trace | Path, *, cache: bool = True, **asked: Any) -> Run:
@@ -240,7 +240,7 @@ def _facts(s: Simulation) -> dict[str, Any]:
         "eviction": spell(s.eviction),
         "prefetch": spell(s.prefetch),
         "placement": spell(s.placement),
-        "near_bytes": s.frames * s.trace.geometry.region,
+        "near_bytes": s.frames * (s.trace.geometry.page if s.machine.near.frame == "page" else s.trace.geometry.region),
         "footprint_bytes": s.trace.footprint,
         "page_bytes": s.trace.geometry.page,
         "region_bytes": s.trace.geometry.region,

@@ -287,7 +287,7 @@ def percent(value: float) -> str:
     >>> percent(0.34), percent(0.042)
     ('34 %', '4.2 %')
     """
-    return f"{100 * value:.1f}".removesuffix(".0") + " %" if abs(value) < 0.1 else f"{100 * value:.0f} %"
+    return f"{100 * value:.1f}".removesuffix(".0") + " %" if round(abs(value), 4) < 0.1 else f"{100 * value:.0f} %"
 
 
 def signed(value: float) -> str:
@@ -295,7 +295,7 @@ def signed(value: float) -> str:
     >>> signed(0.341), signed(-0.0123)
     ('+34 %', '-1.2 %')
     """
-    return f"{100 * value:+.1f} %" if abs(value) < 0.1 else f"{100 * value:+.0f} %"
+    return f"{100 * value:+.1f} %" if round(abs(value), 4) < 0.1 else f"{100 * value:+.0f} %"
 
 
 def _plain(value: object) -> str:

@@ -23,6 +23,7 @@ from tidegate import units
 from tidegate.errors import TidegateError, UnknownName
 from tidegate.mechanism.geometry import Geometry
 
+FRAMES = ("region", "page")
 _PRESETS = Path(__file__).parent / "presets"
 
 
@@ -69,6 +70,12 @@ def _switch(given: Any) -> bool:
     return given
 
 
+def _frame(given: Any) -> str:
+    if given not in FRAMES:
+        raise TidegateError(f"frame = {given!r} is not known; expected one of {', '.join(FRAMES)}")
+    return str(given)
+
+
 def _levels(given: Any) -> tuple[str, ...]:
     known = ("faults", "samples", "touch bits", "everything")
     if not isinstance(given, list):
@@ -90,6 +97,7 @@ class Near:
     flops: float = _constant(_flops)
     latency: float = _constant(units.duration, default=0.0)  # the least a touch takes, however few its bytes
     launch_overhead: float = _constant(units.duration, default=0.0)
+    frame: str = _constant(_frame, default="region")  # what near memory is given out by: whole regions, or pages
 
     @property
     def slots(self) -> int:

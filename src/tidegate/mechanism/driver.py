@@ -114,7 +114,7 @@ def serve_region(m: Any, k: Any, relay: Any, region: int, first: int, last: int)
     b = m.books[0]
     if m.resident[region] == 0:
         watch_returning(m, region)
-    code = make_room(m, k, relay, region)
+    code = make_room(m, k, relay, region, last - first)
     if code != OK:
         return code
     m.pinned[region] = b.turn
@@ -127,13 +127,16 @@ def serve_region(m: Any, k: Any, relay: Any, region: int, first: int, last: int)
         return code
     if b.threshold < NO_TREE:
         want_subtrees(m, k, region, first, last)
-    if m.wants[1, PREFETCH] and lacks_wanted(m, k, region):
+    if m.wants[1, PREFETCH] and wanted_pages(m, k, region) > 0:
         code = call(m, k, relay.prefetch, np.int64(1), np.int64(PREFETCH), region)
         if code == OK:
             code = evict_asked(m, k, relay)
         if code != OK:
             return code
-    migrate(m, k, region)
+    code, taken = room_for_wanted(m, k, relay, region, last - first, last - first)
+    if code != OK:
+        return code
+    migrate(m, k, region, taken)
     return ask_observe(m, k, relay)
 
 
@@ -186,7 +189,8 @@ def serve_notice_turn(m: Any, k: Any, relay: Any) -> int:
 def ask_observe(m: Any, k: Any, relay: Any) -> int:
     """Ask the eviction policy which region to observe, once memory is nearly full and while there is room to."""
     b = m.books[0]
-    if not m.wants[0, OBSERVE] or k.frames - b.frames_used > k.observe_most:
+    free = k.frames - b.frames_used
+    if not m.wants[0, OBSERVE] or free > k.observe_most * (k.pages_per_region if k.by_page else 1):
         return OK
     if b.observed_n >= k.observe_most or b.sampled_n >= k.counters:
         return OK
@@ -211,12 +215,13 @@ def serve_prefetches(m: Any, k: Any, relay: Any) -> int:
     b = m.books[0]
     begin_turn(m, max(b.driver_free, b.prefetch_from))
     b.fault_turn = 0
-    for _ in range(min(PREFETCH_TURN, max(1, k.frames // 2))):
+    for _ in range(min(PREFETCH_TURN, max(1, k.room // 2))):
         if b.prefetch_n == 0:
             break
         region = m.prefetch_ring[b.prefetch_head]
-        if lacks_wanted(m, k, region):
-            code = make_room(m, k, relay, region)
+        pages = wanted_pages(m, k, region)
+        if pages > 0:
+            code = make_room(m, k, relay, region, pages)
             if code == CUT:
                 break
             if code != OK:
@@ -225,9 +230,11 @@ def serve_prefetches(m: Any, k: Any, relay: Any) -> int:
             code = tell(m, k, relay, np.int64(PREFETCH), region)
             if code == OK:
                 code = evict_asked(m, k, relay)
+            if code == OK:
+                code, pages = room_for_wanted(m, k, relay, region, np.int64(0), pages)
             if code != OK:
                 return code
-            migrate(m, k, region)
+            migrate(m, k, region, pages)
         m.prefetch_queued[region] = 0
         b.prefetch_head = (b.prefetch_head + 1) % m.prefetch_ring.size
         b.prefetch_n -= 1
@@ -236,22 +243,59 @@ def serve_prefetches(m: Any, k: Any, relay: Any) -> int:
 
 
 @jit_inner
-def lacks_wanted(m: Any, k: Any, region: int) -> bool:
-    """Is any page of this region to come that is wanted and did not fault?"""
+def wanted_pages(m: Any, k: Any, region: int) -> int:
+    """How many pages of this region are to come that are wanted and did not fault?"""
     base = region * k.pages_per_region
+    n = 0
     for page in range(base, base + m.region_pages[region]):
         if m.page_state[page] & (WANTED | FAULTED | NEAR | COMING) == WANTED:
-            return True
-    return False
+            n += 1
+    return n
 
 
 @jit_inner
-def make_room(m: Any, k: Any, relay: Any, region: int) -> int:
-    """See to it that ``region`` has a frame, evicting if there is none. CUT: the victim was served in this turn."""
+def room_for_wanted(m: Any, k: Any, relay: Any, region: int, faulted: int, taken: int) -> Any:
+    """Where frames are pages, what is wanted beside the faults needs some too; answers a code and the frames taken.
+
+    Policies that hear of an eviction may want still more. What there is no room for in this turn is wanted no longer.
+    """
+    code = OK
+    while k.by_page and code == OK:
+        more = faulted + wanted_pages(m, k, region) - taken
+        if more <= 0:
+            break
+        code = make_room(m, k, relay, region, more)
+        if code == OK:
+            taken += more
+        elif code == CUT:
+            drop_wanted(m, k, region, taken - faulted)
+            return OK, taken
+    return code, taken
+
+
+@jit_inner
+def drop_wanted(m: Any, k: Any, region: int, keep: int) -> None:
+    """Leave all wanted pages of this region where they are but the first few."""
+    base = region * k.pages_per_region
+    for page in range(base, base + m.region_pages[region]):
+        if m.page_state[page] & (WANTED | FAULTED | NEAR | COMING) == WANTED:
+            if keep == 0:
+                m.page_state[page] &= ~WANTED & 0xFF
+            else:
+                keep -= 1
+
+
+@jit_inner
+def make_room(m: Any, k: Any, relay: Any, region: int, pages: int) -> int:
+    """Take the frames for ``pages`` more pages of a region, evicting if too few are free.
+
+    CUT: the victim was served in this turn. A region whose frame is the whole region needs one, once.
+    """
     b = m.books[0]
-    if m.resident[region] > 0:
+    need = pages if k.by_page else 1
+    if not k.by_page and m.resident[region] > 0:
         return OK
-    while b.frames_used >= k.frames:
+    while b.frames_used + need > k.frames:
         b.decisions += 1
         b.turn_policy += k.decision
         victim = relay.eviction(m.own[0], VICTIM)
@@ -260,14 +304,16 @@ def make_room(m: Any, k: Any, relay: Any, region: int) -> int:
             return RAISED
         if b.request_n > 0:
             carry_out(m, k)
-        if victim < 0 or victim >= m.resident.size or m.resident[victim] == 0:
+        if victim < 0 or victim >= m.resident.size:
             return NOT_RESIDENT
         if m.pinned[victim] == b.turn:
             return CUT
+        if m.resident[victim] == 0:
+            return NOT_RESIDENT
         code = evict(m, k, relay, victim)
         if code != OK:
             return code
-    b.frames_used += 1
+    b.frames_used += need
     b.frames_peak = max(b.frames_peak, b.frames_used)
     return OK
 
@@ -281,8 +327,7 @@ def evict(m: Any, k: Any, relay: Any, region: int) -> int:
     code = tell(m, k, relay, np.int64(EVICTION), region)
     if code != OK:
         return code
-    if m.observed[region] > 0:
-        forget(m, k, region)
+    held = forget(m, k, region) if m.observed[region] > 0 else 0
     if k.observe_most > 0:
         watch_leaving(m, k, region)
     base = region * k.pages_per_region
@@ -302,13 +347,13 @@ def evict(m: Any, k: Any, relay: Any, region: int) -> int:
     b.pages_unused += untouched
     b.turn_out += back * k.out_per_page
     m.resident[region] = 0
-    b.frames_used -= 1
+    b.frames_used -= pages + held if k.by_page else 1
     return OK
 
 
 @jit_inner
-def migrate(m: Any, k: Any, region: int) -> None:
-    """Set the region's faulted and wanted pages moving."""
+def migrate(m: Any, k: Any, region: int, taken: int) -> None:
+    """Set the region's faulted and wanted pages moving. ``taken``: for how many there is room."""
     b = m.books[0]
     base = region * k.pages_per_region
     pages = runs = mapped = prefetched = 0
@@ -328,6 +373,8 @@ def migrate(m: Any, k: Any, region: int) -> None:
                 prefetched += 1
             state |= COMING
         m.page_state[page] = state & ~(FAULTED | WANTED) & (~CPU_MAPPED & 0xFF if state & COMING else 0xFF)
+    if k.by_page:
+        b.frames_used -= taken - pages  # a policy may have left some where they are
     m.resident[region] += pages
     m.region_pages_in[region] += pages
     b.pages_in += pages

@@ -66,7 +66,9 @@ TIMELINE_COLUMNS = (
 class Rules(NamedTuple):
     """Constants of one run."""
 
-    frames: int
+    frames: int  # capacity
+    by_page: bool  # a frame holds a page; otherwise a region
+    room: int  # capacity in whole regions
     page: int
     pages_per_region: int
     batch_faults: int
@@ -178,8 +180,12 @@ def make_rules(
     """The constants of a run, in the units the compiled loop wants: ns per page."""
     page, ppr = trace.geometry.page, trace.geometry.pages_per_region
     link, driver = machine.link, machine.driver
+    by_page = machine.near.frame == "page"
+    room = frames // ppr if by_page else frames
     return Rules(
         frames=frames,
+        by_page=by_page,
+        room=room,
         page=page,
         pages_per_region=ppr,
         batch_faults=driver.batch_faults,
@@ -194,8 +200,8 @@ def make_rules(
         remote_latency=link.remote_latency,
         decision=decision,
         counters=driver.counters,
-        observe_most=observe_most,
-        watch=max(1, observe_most),
+        observe_most=min(observe_most, room),
+        watch=max(1, min(observe_most, room)),
         samples=samples,
         sample=driver.sample,
         notification=driver.notification,

@@ -136,13 +136,19 @@ def bring_home(m: Any, k: Any, region: int) -> None:
     base = region * k.pages_per_region
     for page in range(base, base + m.region_pages[region]):
         if m.sampled[page]:
-            sampled |= m.sampled[page] < LEFT_FAR
+            left_far = m.sampled[page] >= LEFT_FAR
+            sampled |= not left_far
             m.sampled[page] = 0
+            b.sampled_n -= 1
+            if k.by_page and left_far:  # a sampled page has kept its frame, this one never had any
+                if b.frames_used >= k.frames:
+                    m.page_state[page] &= ~REMOTE & 0xFF
+                    continue
+                b.frames_used += 1
             m.page_state[page] = (m.page_state[page] | COMING) & ~REMOTE & 0xFF
             m.coming[b.coming_n] = page
             b.coming_n += 1
             m.resident[region] += 1
-            b.sampled_n -= 1
             b.pages_home += 1
             b.turn_policy += k.run_overhead + k.in_per_page
             b.link_in_time += k.run_overhead + k.in_per_page
@@ -151,19 +157,23 @@ def bring_home(m: Any, k: Any, region: int) -> None:
 
 
 @jit_inner
-def forget(m: Any, k: Any, region: int) -> None:
-    """An observed region is evicted: its sampled pages are far already, and are ordinary pages again."""
+def forget(m: Any, k: Any, region: int) -> int:
+    """An observed region is evicted: its sampled pages, which are far already, are ordinary pages again.
+
+    Answers how many of them had kept a frame.
+    """
     b = m.books[0]
-    sampled = False
+    sampled = 0
     base = region * k.pages_per_region
     for page in range(base, base + m.region_pages[region]):
         if m.sampled[page]:
-            sampled |= m.sampled[page] < LEFT_FAR
+            sampled += m.sampled[page] < LEFT_FAR
             m.sampled[page] = 0
             m.page_state[page] &= ~(REMOTE | TOUCHED) & 0xFF
             b.sampled_n -= 1
-    b.observed_n -= sampled
+    b.observed_n -= sampled > 0
     m.observed[region] = 0
+    return sampled
 
 
 @jit_inner

@@ -19,6 +19,7 @@ from tidegate.mechanism.events import EVENT_NAMES, OBSERVE, VICTIM
 from tidegate.mechanism.future import Future, foresee
 from tidegate.mechanism.gpu import BREATHE, DONE, MORE, STRAY, join, play
 from tidegate.mechanism.memory import IDLE, Memory, make_blocks, make_memory, make_rules, refer
+from tidegate.mechanism.observe import LEFT_FAR
 from tidegate.mechanism.pages import COMING, NEAR
 from tidegate.mechanism.relay import Caller, CompiledCaller, Relay
 from tidegate.mechanism.view import SimulatedMemory
@@ -48,7 +49,7 @@ class Simulation:
 
     trace: Trace
     machine: Machine
-    frames: int
+    frames: int  # regions, or pages where the machine gives its memory out by pages
     eviction: EvictionPolicy
     prefetch: PrefetchPolicy
     placement: PlacementPolicy
@@ -68,9 +69,7 @@ class Simulation:
         most = max((p.sees.regions for p in self._policies if isinstance(p.sees, Samples)), default=0)
         if most and self.observed is not None:
             most = self.observed
-        self._k = make_rules(
-            self.machine, self.trace, self.frames, self.dirty_only, tracking, decision, min(most, self.frames), self.samples
-        )
+        self._k = make_rules(self.machine, self.trace, self.frames, self.dirty_only, tracking, decision, most, self.samples)
         self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._k)
         self._m = refer(self.memory)
         self.books: Any = self.memory.books
@@ -100,7 +99,7 @@ class Simulation:
     def _caller(self, policy: Policy, future: Future | None) -> Caller | CompiledCaller:
         # a class made from a shipped one decides for itself: its base's twin is not its own
         if self.compiled and vars(type(policy)).get("compiled") is not None:
-            return CompiledCaller(policy, self.memory, self.frames, future)
+            return CompiledCaller(policy, self.memory, self._k.room, future)
         return Caller(policy, self.books)
 
     def _play(self, number: int, launch: Launch, progress: Callable[[int], None]) -> None:
@@ -142,7 +141,7 @@ class Simulation:
         if code == NOT_RESIDENT:
             raise PolicyError(
                 f"policy '{_label(self.eviction)}' named region {culprit} in {EVENT_NAMES[event]}(), which is not resident; "
-                f"it must answer one of the {int(b['frames_used'])} regions in self.resident"
+                f"it must answer one of the {np.count_nonzero(self.memory.resident)} regions in self.resident"
             )
         assert code == RAISED, code
         for policy, caller in zip(self._policies, self._callers, strict=True):
@@ -171,7 +170,7 @@ def check_books(simulation: Simulation) -> None:
             b["pages_in"] + b["pages_home"] - b["pages_evicted"] - b["pages_sampled"] == here.sum() == m.resident.sum()
         ),
         "observed regions have their samples out": b["sampled_n"] == np.count_nonzero(m.sampled) == m.observed.sum(),
-        "frames used = regions resident": b["frames_used"] == np.count_nonzero(m.resident),
+        "frames used = frames held": b["frames_used"] == _frames_held(simulation),
         "frames used within capacity": b["frames_peak"] <= simulation.frames,
         "every stalled slot woken": b["queue_n"] == 0 and not m.slot_status.any(),
         "time = sum of its parts": abs(b["front"] - parts) <= 1e-9 * max(b["front"], 1.0),
@@ -185,6 +184,14 @@ def check_books(simulation: Simulation) -> None:
             raise BooksError(
                 f"the books of this run do not balance: {account} does not hold; please report this as a defect"
             )
+
+
+def _frames_held(simulation: Simulation) -> int:
+    """Regions that are resident; or, where frames are pages, pages near and those sampled, which keep their frame."""
+    m = simulation.memory
+    if simulation.machine.near.frame == "region":
+        return int(np.count_nonzero(m.resident))
+    return int(m.resident.sum() + np.count_nonzero((m.sampled > 0) & (m.sampled < LEFT_FAR)))
 
 
 def _with_last(segments: Iterable[Segment]) -> Iterator[tuple[Segment, bool]]:

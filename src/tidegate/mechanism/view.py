@@ -42,7 +42,7 @@ class SimulatedMemory:
 
     def __init__(self, policy: Policy, trace: Trace, memory: Memory, rules: Rules, future: Future | None):
         self.geometry, self.objects = trace.geometry, trace.objects
-        self.frames, self.regions, self.observable = rules.frames, trace.regions, rules.observe_most
+        self.frames, self.regions, self.observable = rules.room, trace.regions, rules.observe_most
         self._policy, self._m = policy, memory
         self._future = future if isinstance(policy.sees, Everything) and policy.sees.future else None
         self._ppr = trace.geometry.pages_per_region
