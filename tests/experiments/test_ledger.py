@@ -173,7 +173,7 @@ def test_a_ledger_as_json_can_be_read_back() -> None:
     assert rows[0] == {
         "label": "O1 MM", "claim": "O1", "part": "MM", "where": "Fig. 10, VII-A", "paper": "lru",
         "ours": "lru; lfu +100 %, cp +200 %", "verdict": "HOLDS", "number": None, "why": "", "share": None, "tied": None,
-        "readings": 0,
+        "readings": 0, "there": None,
     }  # fmt: skip
 
 
@@ -185,3 +185,5 @@ def test_a_ledger_as_a_table_shows_readings_only_if_there_are_any() -> None:
     assert "readings" in [c.header for c in Ledger(ledger.claims, (robust, *rest)).table().columns]
     assert readings_text(robust) == "75% + 20% ties of 40"
     assert readings_text(first) == "–"
+    elsewhere = dataclasses.replace(robust, tied=0, there=Verdict.DIFFERS)
+    assert readings_text(elsewhere) == "75% of 40; the default there: DIFFERS"

@@ -116,6 +116,7 @@ class Finding:
     share: float | None = None  # of the open readings, under which it holds; None: not run
     tied: float | None = None  # of the open readings, under which it is a tie
     readings: int = 0  # open readings tried
+    there: Verdict | None = None  # under the default readings at the scale at which the others were tried
 
     @property
     def label(self) -> str:
@@ -275,11 +276,15 @@ def _html_row(f: Finding) -> str:
 
 
 def readings_text(finding: Finding) -> str:
-    """In what share of the open readings it holds, and in what share it is a tie."""
+    """In what share of the open readings it holds, and in what share it is a tie.
+
+    Readings are tried at a smaller scale; where that alone changes the verdict, the share says little and this is said.
+    """
     if finding.share is None:
         return "–"
     ties = f" + {finding.tied:.0%} ties" if finding.tied else ""
-    return f"{finding.share:.0%}{ties} of {finding.readings}"
+    there = f"; the default there: {finding.there}" if finding.there not in (None, finding.verdict) else ""
+    return f"{finding.share:.0%}{ties} of {finding.readings}{there}"
 
 
 def percent(value: float) -> str:

@@ -80,8 +80,9 @@ class Simulation:
         if any(getattr(p.sees, "future", False) for p in self._policies):
             future = foresee(self.trace, self.machine.near.slots)
         self._callers: list[Any] = []
+        shared: dict[str, Any] = {}
         for policy in self._policies:
-            policy.attach(SimulatedMemory(policy, self.trace, self.memory, self._k, future))
+            policy.attach(SimulatedMemory(policy, self.trace, self.memory, self._k, future, shared))
             self._callers.append(self._caller(policy, future))
             self._guard(policy, "start", policy.start)
         for which, caller in enumerate(self._callers):

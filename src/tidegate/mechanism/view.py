@@ -40,7 +40,8 @@ class _Observed:
 class SimulatedMemory:
     """The ``memory`` of a policy that runs in the simulator (a MemoryView)."""
 
-    def __init__(self, policy: Policy, trace: Trace, memory: Memory, rules: Rules, future: Future | None):
+    def __init__(self, policy: Policy, trace: Trace, memory: Memory, rules: Rules, future: Future | None,
+                 shared: dict[str, Any]):  # fmt: skip
         self.geometry, self.objects = trace.geometry, trace.objects
         self.frames, self.regions, self.observable = rules.room, trace.regions, rules.observe_most
         self._policy, self._m = policy, memory
@@ -51,6 +52,7 @@ class SimulatedMemory:
         self._request_n = memory.books["request_n"]
         self._everything = isinstance(policy.sees, Everything)
         self._touch_bits = self._everything or isinstance(policy.sees, TouchBits)
+        self.shared = shared
         self.leaving = -1  # the region whose on_eviction is running
         self.observed = _Observed(memory.observed)
 

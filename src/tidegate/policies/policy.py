@@ -30,6 +30,7 @@ class MemoryView(Protocol):
     frames: int  # capacity in regions
     regions: int  # regions there are in all
     observable: int  # regions that may be observed at a time
+    shared: dict[str, Any]  # what policies of one run tell one another; see patterns.py
 
     @property
     def resident(self) -> set[int]:

@@ -28,6 +28,15 @@ _PUBLISHED = (
     System("tm", "tournament", "tree", "um", "ObservUVM, VI-B"),
     System("tm+", "tournament", "fdp", "um", "ObservUVM, VI-C"),
     System("tm++", "tournament", "fdp+rgp", "um", "ObservUVM, VI-D"),
+    System("sl+lru", "lrm", "sequential-local", "um", "CPPE's baseline (VI-B)"),
+    System("cppe", "mhpe", "pattern", "um", "CPPE, IV"),
+    System("cppe-scheme1", "mhpe", "pattern(scheme=1)", "um", "CPPE, IV-C, with deletion scheme 1"),
+    System("sl+random", "random", "sequential-local", "um", "CPPE, Figures 3 and 9"),
+    System("sl+lru-10%", "reserved-lru(percent=10)", "sequential-local", "um", "Ganguly et al. (ISCA'19); CPPE, Figure 9"),
+    System("sl+lru-20%", "reserved-lru(percent=20)", "sequential-local", "um", "Ganguly et al. (ISCA'19); CPPE, Figure 9"),
+    System("sl-stop+lru", "lrm", "stop-when-full", "um", "prefetch until memory is full (CPPE, VI-B)"),
+    System("sl+hpe", "hpe", "sequential-local", "um", "HPE, made for no prefetch (CPPE, III)"),
+    System("tbn", "tbne", "tbnp", "um", "Ganguly et al. (ISCA'19)"),
 )
 SYSTEMS: dict[str, System] = {s.name: s for s in _PUBLISHED}
 

@@ -124,7 +124,10 @@ def _keep(file: Path, data: list[dict[str, Any]]) -> None:
 
 
 def with_shares(findings: Iterable[Finding], tried: Iterable[Iterable[Finding]]) -> list[Finding]:
-    """The findings, each with the share of readings under which it holds, and is a tie. ``tried``: findings by reading."""
+    """The findings, each with the share of readings under which it holds, and is a tie.
+
+    ``tried``: findings by reading, those of the default readings first.
+    """
     verdicts: dict[str, list[Verdict]] = defaultdict(list)
     for reading in tried:
         for f in reading:
@@ -135,4 +138,4 @@ def with_shares(findings: Iterable[Finding], tried: Iterable[Iterable[Finding]])
 
 def _share(finding: Finding, verdicts: list[Verdict]) -> Finding:
     share, tied = (verdicts.count(v) / len(verdicts) for v in (Verdict.HOLDS, Verdict.TIE))
-    return replace(finding, share=share, tied=tied, readings=len(verdicts))
+    return replace(finding, share=share, tied=tied, readings=len(verdicts), there=verdicts[0])

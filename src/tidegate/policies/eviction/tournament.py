@@ -38,7 +38,11 @@ class Tournament(EvictionPolicy):
         if any(isinstance(p.sees, Everything) for p in self.contestants):
             self.sees = next(p.sees for p in self.contestants if isinstance(p.sees, Everything))
         elif any(isinstance(p.sees, TouchBits) for p in self.contestants):
-            raise TidegateError("tournament cannot hand over touch bits; leave out policies that see them")
+            if any(isinstance(p.sees, Samples) for p in self.contestants):
+                raise TidegateError(
+                    f"tournament(policies={self.policies}): some see touch bits, others samples; no hardware has both"
+                )
+            self.sees = TouchBits()
         elif all(isinstance(p.sees, Faults) for p in self.contestants):
             self.sees = Faults()
 

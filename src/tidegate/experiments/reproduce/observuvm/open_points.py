@@ -50,7 +50,7 @@ DEPENDS = {
     "tm": _TOURNAMENT, "tm+": (*_TOURNAMENT, "fdp"), "tm++": (*_TOURNAMENT, "fdp", "rgp"),
 }  # fmt: skip
 # A tournament depends on nearly every option, so readings share hardly any of its runs: it is run under the first few.
-TOURNAMENTS = 96
+TOURNAMENTS = 64
 
 
 def ask_variant(variant: Variant, setup: Setup) -> Ask:

@@ -18,7 +18,7 @@ OBSERVED = 100  # regions, at the paper's sizes (IV-A)
 PROBED = (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512, 768, 1024)  # regions of Figure 3
 
 QUICK_SCALE = 1 / 8
-ROBUST_SCALE = 1 / 32
+ROBUST_SCALE = 1 / 8
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,49 @@
+"""LRU that leaves the oldest alone."""
+
+from __future__ import annotations
+
+from tidegate.options import Option
+from tidegate.policies.order import Order
+from tidegate.policies.policy import EvictionPolicy
+from tidegate.policies.registries import eviction
+
+
+@eviction("reserved-lru")
+class ReservedLRU(EvictionPolicy):
+    """Evict the oldest region behind the ``percent`` % that are oldest of all (Ganguly et al., ISCA'19; CPPE, III).
+
+    What is reserved stays for the next pass of a program that thrashes. Age is age of migration, which is what a driver knows.
+    """
+
+    percent = Option(10, "share of the resident regions, from the oldest, that is never evicted", least=0, most=99)
+
+    def start(self) -> None:
+        self._reserved, self._rest = Order(), Order()
+
+    def on_fault(self, region: int) -> None:
+        if region in self._reserved:
+            self._reserved.remove(region)
+        self._rest.move_to_tail(region)
+        self._settle()
+
+    def on_eviction(self, region: int) -> None:
+        (self._reserved if region in self._reserved else self._rest).remove(region)
+        self._settle()
+
+    def victim(self) -> int:
+        return self._rest.head if self._rest else self._reserved.head
+
+    def finished(self) -> None:
+        assert set(self._reserved) | set(self._rest) == self.resident
+
+    def _settle(self) -> None:
+        """The oldest are reserved, as many as there should be; one at least is not."""
+        wanted = (len(self._reserved) + len(self._rest)) * self.percent // 100
+        while len(self._reserved) < wanted:
+            region = self._rest.head
+            self._rest.remove(region)
+            self._reserved.move_to_tail(region)
+        while len(self._reserved) > wanted:
+            region = self._reserved.tail
+            self._reserved.remove(region)
+            self._rest.move_to_head(region)
