@@ -21,6 +21,9 @@ READINGS = 1024  # combinations of open readings that --robustness tries
 
 Quick = Annotated[bool, typer.Option("--quick", help="A reduced grid, in about a minute.")]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; one per core by default.")]
+Robustness = Annotated[
+    bool, typer.Option("--robustness", help="Also the share of open readings under which each claim holds.")
+]
 Out = Annotated[
     Path | None, typer.Option("--out", help="Also write it: a page (.html), or a folder with page, figures and tables.")
 ]
@@ -33,9 +36,7 @@ def observuvm(
     observed: Annotated[int, typer.Option("--observed", help="Regions observed at a time.")] = 100,
     samples: Annotated[int, typer.Option("--samples", help="Pages sampled per region; 0 adapts the number.")] = 0,
     scale: Annotated[str | None, typer.Option("--scale", help="Of the paper's sizes, e.g. 1/8.")] = None,
-    robustness: Annotated[
-        bool, typer.Option("--robustness", help="Also the share of open readings under which each claim holds.")
-    ] = False,
+    robustness: Robustness = False,
     workers: Workers = None,
     no_cache: asked.NoCache = False,
     as_json: output.AsJson = False,
@@ -54,6 +55,38 @@ def observuvm(
         scale=base.scale if scale is None else units.fraction(scale), readings=READINGS if robustness else 0,
     )  # fmt: skip
     _reproduce({"observuvm": setup}, workers, no_cache, as_json, out)
+
+
+@app.command("cppe")
+def cppe(
+    quick: Quick = False,
+    level: Annotated[str, typer.Option("--level", help="Shares of the footprint that fit, with commas.")] = "75%,50%",
+    t1: Annotated[int, typer.Option("--t1", help="Untouched pages of an interval from which LRU takes over.")] = 32,
+    t2: Annotated[int, typer.Option("--t2", help="Those of the first four intervals.")] = 40,
+    t3: Annotated[int, typer.Option("--t3", help="Forward distance from which it grows no further.")] = 32,
+    interval: Annotated[int, typer.Option("--interval", help="Pages in an interval.")] = 64,
+    chunk: Annotated[str, typer.Option("--chunk", help="Size of a chunk, e.g. 32KiB.")] = "64KiB",
+    scale: Annotated[str, typer.Option("--scale", help="Of the paper's sizes, e.g. 1/2.")] = "1",
+    robustness: Robustness = False,
+    workers: Workers = None,
+    no_cache: asked.NoCache = False,
+    as_json: output.AsJson = False,
+    out: Out = None,
+) -> None:
+    """CPPE (IPDPS'20): 23 applications under 9 systems, with 75 % and 50 % of each in near memory.
+
+    tidegate reproduce cppe --t1 16 --out report.html
+    """
+    from tidegate import units
+    from tidegate.experiments.reproduce.cppe import Setup
+
+    base = Setup.quick() if quick else Setup()
+    levels = base.levels if quick and level == "75%,50%" else tuple(asked.split(level))
+    setup = Setup(
+        levels=levels, t1=t1, t2=t2, t3=t3, interval=interval, chunk=chunk, scale=units.fraction(scale),
+        readings=READINGS if robustness else 0, crossing=base.crossing,
+    )  # fmt: skip
+    _reproduce({"cppe": setup}, workers, no_cache, as_json, out)
 
 
 @app.command("all")

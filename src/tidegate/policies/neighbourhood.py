@@ -20,7 +20,7 @@ class Neighbourhood:
                 self._object_of[region] = regions
 
     def nodes_over(self, region: int) -> Iterator[range]:
-        """The nodes above a region, from its parent to the root, each as the regions under it. Trees end with their object."""
+        """The nodes above a region, from parent to root, each as the regions under it. Trees end with their object."""
         whole = self._object_of[region]
         size = 2
         while size <= self._leaves:

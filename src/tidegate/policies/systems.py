@@ -31,6 +31,7 @@ _PUBLISHED = (
     System("sl+lru", "lrm", "sequential-local", "um", "CPPE's baseline (VI-B)"),
     System("cppe", "mhpe", "pattern", "um", "CPPE, IV"),
     System("cppe-scheme1", "mhpe", "pattern(scheme=1)", "um", "CPPE, IV-C, with deletion scheme 1"),
+    System("sl+mhpe", "mhpe", "sequential-local", "um", "CPPE without its patterns"),
     System("sl+random", "random", "sequential-local", "um", "CPPE, Figures 3 and 9"),
     System("sl+lru-10%", "reserved-lru(percent=10)", "sequential-local", "um", "Ganguly et al. (ISCA'19); CPPE, Figure 9"),
     System("sl+lru-20%", "reserved-lru(percent=20)", "sequential-local", "um", "Ganguly et al. (ISCA'19); CPPE, Figure 9"),

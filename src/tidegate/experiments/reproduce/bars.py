@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from tidegate.experiments.reproduce.means import Mean, mean_of
 from tidegate.figures import COLOURS
 
-HIGHEST = 2.0  # bars above are cut off and labelled, so that one slow application does not flatten the others
+HIGHEST = 2.0  # bars above are cut off and labelled, so that one application does not flatten the others
 
 
-def grouped_bars(table: pl.DataFrame, systems: Sequence[str], title: str, label: str) -> Figure:
+def grouped_bars(table: pl.DataFrame, systems: Sequence[str], title: str, label: str, highest: float = HIGHEST) -> Figure:
     """Each application's ratios, and their geometric mean with and without the applications that dominate it."""
     means = means_of(table, systems)
     groups = [*table["application"], "mean", *(["without *"] if any(m.dominators for m in means.values()) else [])]
@@ -25,13 +25,13 @@ def grouped_bars(table: pl.DataFrame, systems: Sequence[str], title: str, label:
     for i, system in enumerate(systems):
         heights = [h if h is not None else np.nan for h in table[system]] + [means[system].value, means[system].without]
         at = np.arange(len(groups)) + (i - (len(systems) - 1) / 2) * width
-        shown = np.minimum(heights[: len(groups)], HIGHEST)
+        shown = np.minimum(heights[: len(groups)], highest)
         axes.bar(at, shown, width, label=system, color=COLOURS[i % len(COLOURS)])
-        _label_cut(axes, at, heights[: len(groups)])
+        _label_cut(axes, at, heights[: len(groups)], highest)
     axes.axhline(1, color="#444444", linewidth=0.8)
     axes.axvline(len(table) - 0.5, color="#bbbbbb", linewidth=0.8, linestyle=":")
     axes.set_xticks(range(len(groups)), groups)
-    axes.set(title=title, ylabel=label, xlim=(-0.6, len(groups) - 0.4), ylim=(0, _top(table, systems)))
+    axes.set(title=title, ylabel=label, xlim=(-0.6, len(groups) - 0.4), ylim=(0, _top(table, systems, highest)))
     axes.title.set_fontsize(10)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=len(systems), frameon=False, fontsize=8)
     if "without *" in groups:
@@ -56,12 +56,12 @@ def dominators_text(means: dict[str, Mean]) -> str:
     return f"without the applications that dominate the mean: {told}"
 
 
-def _label_cut(axes: Any, at: Any, heights: Sequence[float]) -> None:
+def _label_cut(axes: Any, at: Any, heights: Sequence[float], highest: float) -> None:
     for x, height in zip(at, heights, strict=True):
-        if height > HIGHEST:
-            axes.text(x, HIGHEST + 0.03, f"{height:.1f}", ha="center", va="bottom", fontsize=6, rotation=90)
+        if height > highest:
+            axes.text(x, highest * 1.015, f"{height:.1f}", ha="center", va="bottom", fontsize=6, rotation=90)
 
 
-def _top(table: pl.DataFrame, systems: Sequence[str]) -> float:
-    highest = max((v for s in systems for v in table[s] if v is not None), default=1.0)
-    return max(1.15, min(highest, HIGHEST) * (1.12 if highest > HIGHEST else 1.05))
+def _top(table: pl.DataFrame, systems: Sequence[str], highest: float) -> float:
+    top = max((v for s in systems for v in table[s] if v is not None), default=1.0)
+    return max(1.15, min(top, highest) * (1.12 if top > highest else 1.05))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from tidegate.experiments.ask import Ask
+from tidegate.experiments.grid import run_grid
+from tidegate.experiments.runs import Run
 from tidegate.mechanism.geometry import Geometry
 from tidegate.trace.trace import Launch, Trace
 from tidegate.workloads.program import Space, Workload
+
+K = TypeVar("K")
 
 
 class Kept(Workload):
@@ -32,6 +37,17 @@ class Kept(Workload):
 @lru_cache(maxsize=1)
 def _trace(spec: str, geometry: Geometry) -> Trace:
     return KeptTrace(Ask(spec, geometry=geometry).trace())
+
+
+def run_kept(asks: Mapping[K, Ask], workers: int | None, cache: bool, progress: Callable[[int], None]) -> dict[K, Run]:
+    """Run asks for workloads by name, each workload's together, so that a worker makes its trace once."""
+    order = {spec: i for i, spec in enumerate(dict.fromkeys(str(ask.workload) for ask in asks.values()))}
+    kept = {
+        at: replace(ask, workload=Kept(ask.workload)) if isinstance(ask.workload, str) else ask
+        for at, ask in sorted(asks.items(), key=lambda item: order[str(item[1].workload)])
+    }
+    runs = run_grid(kept.values(), workers=workers, cache=cache, progress=lambda ask: progress(1))
+    return dict(zip(kept, runs, strict=True))
 
 
 class KeptTrace(Trace):

@@ -16,25 +16,26 @@ from tidegate.policies.registries import eviction
 class HPE(EvictionPolicy):
     """Classify the program when memory is full, by how full its chunks are; then MRU-C, LRU, or both in turn (CPPE, II-C).
 
-    Each chunk counts its pages that came. MRU-C takes the first well-filled chunk from the MRU end of the old partition. Where
-    chunks are prefetched whole, every counter is full and every program looks regular: that is the defect CPPE mends.
+    MRU-C takes the first well-filled chunk from the MRU end of the old partition. Where chunks are prefetched whole, all
+    are well filled and every program looks regular: that is the defect CPPE mends.
 
-    CPPE tells of HPE only in outline, and the paper that has it whole is not among ours. Plain choices: regular is a program whose
-    chunks are ``regular`` full on average, irregular#1 one below ``irregular``, irregular#2 what lies between; a well-filled
-    chunk is one with all its pages; a regular program's search begins one chunk further on for each wrong eviction of an
-    interval; in irregular#2 a strategy gives way after an interval with a wrong eviction, if it has lasted no longer
-    than the other did.
+    CPPE tells of HPE in outline only, and the paper that has it whole is not among ours. Plain choices: a program is
+    regular if its chunks are ``regular`` full on average, irregular#1 below ``irregular``, irregular#2 in between; a
+    well-filled chunk has all its pages; a regular program's search begins one chunk further on for each wrong
+    eviction; in irregular#2 a strategy gives way after an interval with a wrong eviction, if it has lasted no longer than
+    the other did.
     """
 
     interval = Option(64, "faults in an interval", least=1)
     regular = Option(0.75, "mean share of a chunk's pages that came, from which a program is regular", least=0, most=1)
     irregular = Option(0.5, "the same, below which it is irregular#1", least=0, most=1)
+    limit = Option(32, "chunks by which the search's beginning may move on at most", least=0)
     buffer = Option(8, "recently evicted chunks that are remembered", least=1)
 
     def start(self) -> None:
         self._chain = Chain(self.interval, True, self.memory)
-        self._counter: dict[int, int] = {}
         self._evicted: deque[int] = deque(maxlen=self.buffer)
+        self._filled: set[int] = set()
         self.kind = ""  # until memory is full
         self.strategy = "mru-c"
         self._distance = self._wrong = self._lasted = self._other_lasted = 0
@@ -43,15 +44,12 @@ class HPE(EvictionPolicy):
         if region in self._evicted:
             self._evicted.remove(region)
             self._wrong += 1
-        if region in self._counter:  # the pages that came before are near by now
-            self._counter[region] = int(self.memory.near(region).sum())
-        self._counter[region] = self._counter.get(region, 0) + len(self.memory.faulted(region))
         if self._chain.migrated(region) and self.kind:
             self._end_interval()
 
     def on_eviction(self, region: int) -> None:
         self._chain.evicted(region)
-        del self._counter[region]
+        self._filled.discard(region)
         self._evicted.append(region)
 
     def victim(self) -> int:
@@ -68,7 +66,12 @@ class HPE(EvictionPolicy):
         return {"kind": self.kind, "strategy": self.strategy, "chain entries": len(self._chain)}
 
     def _well_filled(self) -> Iterator[int]:
-        return (r for r in self._chain.from_mru() if int(self.memory.near(r).sum()) == len(self.memory.near(r)))
+        return filter(self._is_filled, self._chain.from_mru())
+
+    def _is_filled(self, region: int) -> bool:
+        if region not in self._filled and self.memory.near(region).all():
+            self._filled.add(region)  # until it is evicted
+        return region in self._filled
 
     def _classify(self) -> None:
         filled = [float(self.memory.near(r).mean()) for r in self._chain]
@@ -79,7 +82,7 @@ class HPE(EvictionPolicy):
     def _end_interval(self) -> None:
         self._lasted += 1
         if self.kind == "regular":
-            self._distance += self._wrong
+            self._distance = min(self._distance + self._wrong, self.limit)
         elif self.kind == "irregular#2" and self._wrong and self._lasted <= max(1, self._other_lasted):
             self.strategy = "lru" if self.strategy == "mru-c" else "mru-c"
             self._lasted, self._other_lasted = 0, self._lasted

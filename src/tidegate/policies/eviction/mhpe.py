@@ -23,14 +23,14 @@ class MHPE(EvictionPolicy):
                          ▲◀─────┘
                    victim  forward distance: chunks skipped from the old partition's MRU end
 
-    (CPPE, IV-B and Algorithm 1.) U1 is the untouched pages of all chunks evicted in an interval, U2 of those in the first four,
-    W the wrong evictions: chunks that fault again while still in a buffer of recently evicted ones. They return to
-    the LRU end, from where MRU does not take them. Patterns of sparsely used chunks go to the prefetcher
+    (CPPE, IV-B and Algorithm 1.) U1 is the untouched pages of all chunks evicted in an interval, U2 of those in the
+    first four, W the wrong evictions: chunks that fault again while still in a buffer of recently evicted ones. They
+    return to the LRU end, from where MRU does not take them. Patterns of sparsely used chunks go to the prefetcher
     (``patterns.py``) once the strategy is LRU (VI-C).
 
-    Open readings: an interval is 64 pages migrated, 16 for each chunk, since "four chunks are prefetched in one interval", or
-    64 faults; intervals count from the moment memory is full; the MRU search passes over the middle and new
-    partitions, as HPE's does, or over nothing.
+    Open readings: an interval is 64 pages migrated, 16 for each chunk, since "four chunks are prefetched in one
+    interval", or 64 faults; intervals count from the moment memory is full; the MRU search passes over the middle and
+    new partitions, as HPE's does, or over nothing.
     """
 
     sees = TouchBits()

@@ -12,7 +12,7 @@ from tidegate.policies.registries import eviction
 class ReservedLRU(EvictionPolicy):
     """Evict the oldest region behind the ``percent`` % that are oldest of all (Ganguly et al., ISCA'19; CPPE, III).
 
-    What is reserved stays for the next pass of a program that thrashes. Age is age of migration, which is what a driver knows.
+    What is reserved stays for the next pass of a program that thrashes. Age is age of migration: what a driver knows.
     """
 
     percent = Option(10, "share of the resident regions, from the oldest, that is never evicted", least=0, most=99)

@@ -11,10 +11,10 @@ from tidegate.policies.registries import eviction
 
 @eviction("tbne")
 class TBNe(LRM):
-    """Evict the least recently migrated region, and whole subtrees that are less than half full then (Ganguly et al., ISCA'19).
+    """Evict the least recently migrated region, and what is left of subtrees that are less than half full then.
 
-    The counterpart of tree-based prefetch: over the blocks of every 2 MB stands a binary tree; when an eviction leaves a
-    node less than half resident, the rest of it goes too, before anybody asks for the room.
+    The counterpart of tree-based prefetch (Ganguly et al., ISCA'19): over the blocks of every 2 MB stands a binary tree;
+    when an eviction leaves a node less than half resident, the rest of it goes too, before anybody asks for the room.
     """
 
     span = Option(units.size("2MiB"), "what a tree stands over", parse=units.size, least=1)

@@ -13,13 +13,13 @@ from tidegate.policies.sees import TouchBits
 
 @prefetch("pattern")
 class PatternAware(PrefetchPolicy):
-    """Fetch the pages of a chunk that were touched before it was last evicted; all of it where that is not known (CPPE, IV-C).
+    """Fetch the pages of a chunk that were touched before it was last evicted; all where that is not known (CPPE, IV-C).
 
         pattern  ■ □ ■ □ ■ □ ■ □      fault on ■: the ■ come        fault on □: the whole chunk comes
 
-    Patterns are those of chunks that MHPE evicted (``patterns.py``). A fault that does not match deletes its pattern: always with
-    scheme 1, with scheme 2 only if it is the first to ask (Figure 6). With an eviction policy that records no patterns,
-    this one records those of chunks with ``sparse`` or more untouched pages itself.
+    Patterns are those of chunks that MHPE evicted (``patterns.py``). A fault that does not match deletes its pattern:
+    always with scheme 1, with scheme 2 only if it is the first to ask (Figure 6). With an eviction policy that records no
+    patterns, this one records those of chunks with ``sparse`` or more untouched pages itself.
     """
 
     sees = TouchBits()

@@ -9,14 +9,12 @@ open_points  what the paper leaves open, and the share of its readings under whi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from tidegate.experiments.ask import Ask
-from tidegate.experiments.grid import run_grid
 from tidegate.experiments.ledger import Ledger, load_claims
 from tidegate.experiments.report import Reproduction
-from tidegate.experiments.reproduce.kept import Kept
+from tidegate.experiments.reproduce.kept import run_kept
 from tidegate.experiments.reproduce.observuvm.figures import grid_figures
 from tidegate.experiments.reproduce.observuvm.findings import findings_of
 from tidegate.experiments.reproduce.observuvm.locality import locality_figure, locality_findings
@@ -62,17 +60,10 @@ def reproduce(
 
 
 def _run(setup: Setup, workers: int | None, cache: bool, progress: Callable[[int], None]) -> tuple[Any, Any, Any]:
-    """All runs in one grid, application by application, so that each trace is made once per worker."""
+    """All runs in one grid."""
     grid, used, counted = grid_of(setup), used_of(setup), counted_of()
-    asks: dict[Any, Ask] = {}
-    for application in used:
-        kept = Kept(str(used[application].workload))
-        own = {at: ask for at, ask in grid.items() if at[0] == application} | {application: used[application]}
-        asks |= {at: replace(ask, workload=kept) for at, ask in own.items()}
-    asks |= counted
-    runs = dict(
-        zip(asks, run_grid(asks.values(), workers=workers, cache=cache, progress=lambda ask: progress(1)), strict=True)
-    )
+    asks: dict[Any, Ask] = {**grid, **used, **counted}
+    runs = run_kept(asks, workers, cache, progress)
     return ({at: runs[at] for at in grid}, {a: runs[a] for a in used}, {p: runs[p] for p in counted})
 
 

@@ -1,0 +1,60 @@
+"""Beyond the paper: CPPE's systems on ObservUVM's applications, and ObservUVM's on CPPE's.
+
+Does coordination still help when touch bits are replaced by sampled observation? Each policy declares what it must see,
+and a run says in a note where the hardware would not show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from tidegate.experiments.ask import Ask
+from tidegate.experiments.report import Exhibit
+from tidegate.experiments.reproduce.bars import grouped_bars
+from tidegate.experiments.reproduce.cppe.setup import MACHINE, Setup
+from tidegate.experiments.reproduce.results import Results
+from tidegate.experiments.runs import Run
+from tidegate.options import parse_spec
+from tidegate.workloads.suites import suite
+
+SYSTEMS = {"cppe": ("sl+lru", "cppe", "lru", "tm", "tm++"), "observuvm": ("uvm", "cppe", "lru", "tm", "tm++")}
+SCALE = 1 / 8  # of ObservUVM's sizes
+_WORDS = "Not in either paper: touch bits (cppe) against sampled observation (lru, tm, tm++) on each other's applications."
+
+
+def crossed_of(setup: Setup) -> dict[tuple[str, str, str], Ask]:
+    """Both suites under systems of both papers, 50 % more than fits; the suite stands where a level would."""
+    if not setup.crossing:
+        return {}
+    own = {
+        (a, s, "cppe"): Ask(spec, MACHINE, s, oversubscribe="50%", geometry=setup.geometry)
+        for a, spec in setup.applications.items() for s in SYSTEMS["cppe"]
+    }  # fmt: skip
+    others = {
+        (parse_spec(spec)[0], s, "observuvm"): Ask(
+            spec, "rtx3090-pcie4", s, oversubscribe="50%", observed=round(100 * SCALE) if s != "uvm" else None
+        )
+        for spec in suite("observuvm", SCALE) for s in SYSTEMS["observuvm"]
+    }  # fmt: skip
+    return own | others
+
+
+def crossing_figure(runs: Mapping[tuple[str, str, str], Run]) -> Iterable[Exhibit]:
+    """One exhibit per suite: speed-ups over the suite's own baseline."""
+    for name, systems in SYSTEMS.items():
+        own = Results({(a, s): run for (a, s, at), run in runs.items() if at == name})
+        if not own.runs:
+            continue
+        base, *rest = systems
+        rows: list[dict[str, Any]] = [
+            {"application": a, **{s: own.ratio(a, base, s) for s in rest}} for a in own.applications
+        ]
+        table = pl.DataFrame(rows)
+        title = f"touch bits and samples on {name}'s applications"
+        draw = partial(grouped_bars, table, rest, f"Beyond: {title}", f"speed-up over {base}", 4.0)
+        notes = dict.fromkeys(note for run in own.runs.values() for note in run.notes)
+        yield Exhibit(f"Beyond {name}", title, _WORDS, table, draw, tuple(notes))
