@@ -27,11 +27,10 @@ class ReservedLRU(EvictionPolicy):
         self._settle()
 
     def on_eviction(self, region: int) -> None:
-        (self._reserved if region in self._reserved else self._rest).remove(region)
-        self._settle()
+        (self._reserved if region in self._reserved else self._rest).remove(region)  # what comes next settles the shares
 
     def victim(self) -> int:
-        return self._rest.head if self._rest else self._reserved.head
+        return self._rest.head if self._rest else self._reserved.tail
 
     def finished(self) -> None:
         assert set(self._reserved) | set(self._rest) == self.resident
