@@ -166,6 +166,10 @@ def test_a_wrongly_evicted_chunk_comes_back_at_the_head() -> None:
     assert p._chain.head == gone
     arrive(p, 50)
     assert p._chain.tail == 50
+    p.strategy = "lru"  # the head would be the next to go again
+    gone = leave(p)
+    arrive(p, gone)
+    assert p._chain.tail == gone
 
 
 def test_patterns_are_recorded_once_the_strategy_is_lru_and_half_is_untouched() -> None:

@@ -24,8 +24,8 @@ class MHPE(EvictionPolicy):
                    victim  forward distance: chunks skipped from the old partition's MRU end
 
     (CPPE, IV-B and Algorithm 1.) U1 is the untouched pages of all chunks evicted in an interval, U2 of those in the
-    first four, W the wrong evictions: chunks that fault again while still in a buffer of recently evicted ones. They
-    return to the LRU end, from where MRU does not take them. Patterns of sparsely used chunks go to the prefetcher
+    first four, W the wrong evictions: chunks that fault again while still in a buffer of recently evicted ones. Under
+    MRU they return to the LRU end, from where it does not take them. Patterns of sparsely used chunks go to the prefetcher
     (``patterns.py``) once the strategy is LRU (VI-C).
 
     Open readings: an interval is 64 pages migrated, 16 for each chunk, since "four chunks are prefetched in one
@@ -60,7 +60,8 @@ class MHPE(EvictionPolicy):
         if wrong:
             self._evicted.remove(region)
             self._wrong += 1
-        over = self._chain.migrated(region, at_head=wrong)
+        # the LRU end is where MRU takes nothing from; under LRU it would be the next to go again
+        over = self._chain.migrated(region, at_head=wrong and self.strategy == "mru")
         self._longest = max(self._longest, len(self._chain))
         if over and self.distance >= 0:
             self._end_interval()
