@@ -5,11 +5,13 @@ from tidegate.analysis.belady import belady_misses
 from tidegate.analysis.curves import MissRatioCurve, belady_curve, lru_curve
 from tidegate.analysis.flat import clock_misses, fifo_misses, lru_misses
 from tidegate.analysis.footprint import Footprint
+from tidegate.analysis.remaining import remaining_distances
 from tidegate.analysis.reuse import ReuseDistances
 from tidegate.analysis.sequence import Sequence
 from tidegate.analysis.shards import Shards, shards_curve
 
 __all__ = [
     "Analysis", "Footprint", "MissRatioCurve", "ReuseDistances", "Sequence", "Shards", "analyze",
-    "belady_curve", "belady_misses", "clock_misses", "fifo_misses", "lru_curve", "lru_misses", "shards_curve",
+    "belady_curve", "belady_misses", "clock_misses", "fifo_misses", "lru_curve", "lru_misses",
+    "remaining_distances", "shards_curve",
 ]  # fmt: skip

@@ -39,10 +39,10 @@ class Backprop(Workload):
     @property
     def blocks(self) -> int:
         """Thread blocks, each 16 input units."""
-        return fitted(self.bytes, _sizes)
+        return fitted(self.bytes, sizes_of)
 
     def sizes(self) -> dict[str, int]:
-        return _sizes(self.blocks)
+        return sizes_of(self.blocks)
 
     def launches(self, space: Space) -> Iterator[Launch]:
         count = self.blocks
@@ -50,7 +50,8 @@ class Backprop(Workload):
         yield Launch("bpnn_adjust_weights_cuda", stream(space, _adjust, count, ()))
 
 
-def _sizes(blocks: int) -> dict[str, int]:
+def sizes_of(blocks: int) -> dict[str, int]:
+    """The six arrays of a network with 16 input units for each thread block."""
     units_in, hidden = FLOAT * (TILE * blocks + 1), FLOAT * (HIDDEN + 1)
     return dict(
         zip(ARRAYS, (units_in, hidden, _PITCH * units_in, FLOAT * HIDDEN * blocks, hidden, _PITCH * units_in), strict=True)

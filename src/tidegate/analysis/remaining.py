@@ -1,0 +1,91 @@
+"""Remaining reuse distances: how many other ids are touched between an id's eviction and its return.
+
+GMT (ASPLOS'24) calls it RRD and draws its distribution at the evictions from Tier-1, which is CLOCK's, in its Figure 7.
+An id that never returns has none.
+
+    >>> remaining_distances([0, 1, 2, 3, 1, 0], capacity=3).tolist()
+    [2]
+
+0 left when 3 came; 3 and 1 were touched until it was back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tidegate.analysis.sequence import checked
+from tidegate.jit import jit
+
+
+def remaining_distances(ids: ArrayLike, capacity: int) -> NDArray[np.int32]:
+    """The distance of every id that CLOCK evicts from ``capacity`` frames and that comes back, in order of return."""
+    array, bound = checked(ids, capacity)
+    found, tree = np.empty(len(array), np.int32), np.zeros(len(array) + 1, np.int32)
+    frames = np.full(min(capacity, max(1, bound)), -1, np.int32)
+    return found[: _remaining(array, frames, np.full((2, bound), -1, np.int32), tree, found)].copy()
+
+
+def shares(distances: NDArray[np.int32], near: int, middle: int) -> tuple[float, float, float]:
+    """The shares below ``near``, from there to below ``near + middle``, and beyond: Figure 7's vertical lines.
+
+    >>> shares(np.array([1, 5, 9, 20], np.int32), near=4, middle=8)
+    (0.25, 0.5, 0.25)
+    """
+    count = max(1, len(distances))
+    short, reached = int((distances < near).sum()), int((distances < near + middle).sum())
+    return short / count, (reached - short) / count, (len(distances) - reached) / count
+
+
+@jit
+def _remaining(ids: Any, frames: Any, last: Any, tree: Any, found: Any) -> int:
+    """One walk: CLOCK as ``clock_misses`` has it, and a mark at each id's latest touch, counted in a tree of partial sums.
+
+    ``last[0]`` is an id's latest touch, ``last[1]`` the touch at which it was evicted, or -1 while it is in.
+    """
+    state = np.zeros(last.shape[1], np.uint8)  # 0 absent, 1 resident, 2 referenced
+    hand = misses = count = 0
+    for now in range(len(ids)):
+        id = ids[now]
+        if state[id] != 0:
+            state[id] = 2
+        else:
+            if last[1, id] >= 0:
+                # marks lie at latest touches, so those since the eviction are the ids touched since
+                found[count] = _marks(tree, now) - _marks(tree, last[1, id])
+                count += 1
+            if misses >= len(frames):
+                while state[frames[hand]] == 2:
+                    state[frames[hand]] = 1
+                    hand = (hand + 1) % len(frames)
+                state[frames[hand]] = 0
+                last[1, frames[hand]] = now
+            misses += 1
+            frames[hand] = id
+            state[id] = 1
+            hand = (hand + 1) % len(frames)
+        if last[0, id] >= 0:
+            _add(tree, last[0, id], -1)
+        _add(tree, now, 1)
+        last[0, id] = now
+    return count
+
+
+@jit
+def _add(tree: Any, at: int, change: int) -> None:
+    at += 1
+    while at < len(tree):
+        tree[at] += change
+        at += at & -at
+
+
+@jit
+def _marks(tree: Any, stop: int) -> Any:
+    """Marks before ``stop``."""
+    total = 0
+    while stop > 0:
+        total += tree[stop]
+        stop -= stop & -stop
+    return total
