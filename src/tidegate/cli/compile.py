@@ -1,0 +1,87 @@
+"""tidegate compile: what a program with OpenMP target regions does with its data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidegate.cli import output
+
+if TYPE_CHECKING:
+    from tidegate.compiler import ProgramModel
+
+Files = Annotated[list[Path], typer.Argument(help="C or C++ sources, or .ll / .bc files of host and device.")]
+ClangOptions = Annotated[list[str] | None, typer.Option("--clang", help="For clang, e.g. --clang=-DN=4; repeatable.")]
+SaveTo = Annotated[Path | None, typer.Option("--save", help="Also write the model to this file, as JSON.")]
+
+_LEAST_SHOWN = 0.005  # steps of the graph that are less likely are errors' ways out
+
+
+def compile(files: Files, clang: ClangOptions = None, save: SaveTo = None, as_json: output.AsJson = False) -> None:
+    """Find a program's data objects and target regions, each object's locality and how soon it is used again.
+
+    tidegate compile examples/openmp/cfd.c
+    """
+    from tidegate.compiler.files import model_of_files
+    from tidegate.compiler.saved import save as write
+    from tidegate.compiler.saved import to_data
+
+    model = model_of_files(files, clang or [])
+    if save is not None:
+        write(model, save)
+    if as_json:
+        output.print_json(to_data(model))
+        return
+    _show(model)
+    if save is not None:
+        print(f"saved to {save}")
+
+
+def _show(model: ProgramModel) -> None:
+    by_locality = sorted(model.objects, key=lambda o: -model.global_locality(o.name))
+    output.print_table(
+        ("object", "kind", "allocated", "bytes", "GL"),
+        [
+            (o.name, o.kind, f"line {o.line}" if o.line else "", str(o.bytes or ""), _number(model.global_locality(o.name)))
+            for o in by_locality
+        ],
+        title=f"{model.source}: objects, by global locality",
+        left=4,
+    )
+    output.print_table(
+        ("region", "iterations", "object", "RF", "RL", "bytes/iteration", "distance"),
+        [row for n in range(len(model.launches)) for row in _launch_rows(model, n)],
+        title="launches",
+        left=3,
+    )
+    print("what follows what:")
+    for line in _graph(model):
+        print(f"  {line}")
+    for note in model.notes:
+        print(f"note: {note}")
+
+
+def _launch_rows(model: ProgramModel, n: int) -> list[tuple[str, ...]]:
+    launch = model.launches[n]
+    rows: list[tuple[str, ...]] = []
+    for use in launch.uses:
+        region, iterations = (launch.region, str(launch.trip_count or "?")) if not rows else ("", "")
+        figures = (launch.frequency, use.locality, use.bytes_per_iteration, use.distance)
+        rows.append((region, iterations, use.object, *map(_number, figures)))
+    return rows
+
+
+def _graph(model: ProgramModel) -> list[str]:
+    lines = []
+    for launch, steps in zip(model.launches, model.next_launches, strict=True):
+        ways = [(p, after.region) for p, after in zip(steps, model.launches, strict=True)]
+        ways.append((1 - sum(steps), "end"))
+        shown = (f"{name} {p:.0%}" for p, name in sorted(ways, reverse=True) if p >= _LEAST_SHOWN)
+        lines.append(f"{launch.region} → {', '.join(shown)}")
+    return lines
+
+
+def _number(value: float) -> str:
+    return "∞" if value == float("inf") else f"{value:.4g}"

@@ -1,0 +1,32 @@
+"""The functions that make heap objects: where each takes the size, and how it gives the pointer back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Allocator:
+    """How to read a call of one allocating function."""
+
+    sizes: tuple[int, ...]  # arguments whose product is the size in bytes
+    result: int | None = None  # the argument through which the pointer is given back; None when it is returned
+
+
+ALLOCATORS: dict[str, Allocator] = {
+    "malloc": Allocator((0,)),
+    "calloc": Allocator((0, 1)),
+    "realloc": Allocator((1,)),
+    "aligned_alloc": Allocator((1,)),
+    "memalign": Allocator((1,)),
+    "posix_memalign": Allocator((2,), result=0),
+    "_Znwm": Allocator((0,)),  # operator new
+    "_Znam": Allocator((0,)),  # operator new[]
+    "_ZnwmSt11align_val_t": Allocator((0,)),
+    "_ZnamSt11align_val_t": Allocator((0,)),
+    "omp_alloc": Allocator((0,)),
+    "omp_target_alloc": Allocator((0,)),
+    "llvm_omp_target_alloc_shared": Allocator((0,)),
+    "cudaMallocManaged": Allocator((1,), result=0),
+    "cudaMalloc": Allocator((1,), result=0),
+}

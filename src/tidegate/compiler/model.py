@@ -1,0 +1,137 @@
+"""What the analysis knows of a program: its data objects, its target regions, and who uses what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidegate.compiler.sizes import Formula
+from tidegate.errors import UnknownName
+
+
+@dataclass(frozen=True)
+class DataObject:
+    """One allocation site, after inlining: memory that a region may use (SC'19, 4.1)."""
+
+    name: str  # what the source calls it, made unique
+    kind: str  # heap, stack or global; only heap objects can be placed
+    allocator: str  # malloc, cudaMallocManaged, ... ; "" for stack and global
+    line: int | None  # where the outermost caller asks for it; None without debug information
+    bytes: Formula | None  # its size, of the program's variables; None for what is not on the heap
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One mapped entry of a launch."""
+
+    objects: tuple[str, ...]  # several when the pointer may be one of them, as swapped buffers are
+    parameter: int | None  # which parameter of the kernel (not counting clang 19's dyn_ptr); None when it is not passed
+    map_type: int
+    through: tuple[int, int] | None = None  # (parameter, offset): the kernel reads the pointer from a structure
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a launch does with one object."""
+
+    object: str
+    locality: float  # accesses by one iteration: regional locality, RL
+    bytes_per_iteration: float
+    distance: float  # launches from this one to the next that uses the object; infinite when none does
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One place in the program, after inlining, that launches a region."""
+
+    region: str
+    block: str  # of the host's control flow
+    index: int  # its place among the launches of its block
+    arguments: tuple[Argument, ...]
+    trip_count: Formula | None  # iterations of the region's loop; None when the program does not say
+    frequency: float = 0.0  # how often it is launched in one run of the program: region frequency, RF
+    uses: tuple[Use, ...] = ()
+
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """The objects it may use, each once, in the order of the arguments."""
+        return tuple(dict.fromkeys(name for argument in self.arguments for name in argument.objects))
+
+
+@dataclass(frozen=True)
+class Region:
+    """One target region: a kernel, however many places launch it."""
+
+    name: str  # function:line, as OpenMP programs have no names for regions
+    kernel: str  # its symbol in the device's IR; holds numbers of the file system, so it is no name
+    parameters: int  # how many the kernel has, values and pointers
+    objects: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that could not be known, and what was assumed instead."""
+
+    about: str  # the object's, region's or function's name
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.about}: {self.text}"
+
+
+@dataclass(frozen=True)
+class ProgramModel:
+    """A program as the placement policies see it."""
+
+    source: str
+    objects: tuple[DataObject, ...]
+    regions: tuple[Region, ...]
+    launches: tuple[Launch, ...]
+    notes: tuple[Note, ...] = field(default=())
+    region_distance: Mapping[tuple[str, str], float] = field(default_factory=dict)  # (from, to) → launches between
+    next_launches: tuple[tuple[float, ...], ...] = ()  # [i][j]: the probability that launch j is the next after launch i
+
+    def heap(self) -> tuple[DataObject, ...]:
+        """The objects that a plan can place."""
+        return tuple(o for o in self.objects if o.kind == "heap")
+
+    def table(self) -> dict[str, tuple[str, ...]]:
+        """Region name → the heap objects it uses."""
+        heap = {o.name for o in self.heap()}
+        return {r.name: tuple(name for name in r.objects if name in heap) for r in self.regions}
+
+    def object(self, name: str) -> DataObject:
+        """The object of that name."""
+        found = next((o for o in self.objects if o.name == name), None)
+        if found is None:
+            raise UnknownName("object", name, [o.name for o in self.objects])
+        return found
+
+    def region_frequency(self, region: str) -> float:
+        """RF: how often a region is launched in one run of the program, from all places."""
+        return sum(launch.frequency for launch in self.launches if launch.region == region)
+
+    def regional_locality(self, region: str, name: str) -> float:
+        """RL: accesses to an object by one iteration of a region, averaged over the places that launch it."""
+        launches = [launch for launch in self.launches if launch.region == region]
+        total = sum(launch.frequency * use.locality for launch in launches for use in launch.uses if use.object == name)
+        return total / (self.region_frequency(region) or 1.0)
+
+    def global_locality(self, name: str) -> float:
+        """GL: the sum over all regions of RF × RL (equation 1)."""
+        return sum(launch.frequency * use.locality for launch in self.launches for use in launch.uses if use.object == name)
+
+    def access_density(self, launch: Launch, use: Use, variables: Mapping[str, int]) -> float | None:
+        """Bytes accessed over bytes there are (4.2), for these values of the program's variables.
+
+        None when the trip count or the size is not known. Reuse is not taken into account, so it may be above 1.
+        """
+        size = self.object(use.object).bytes
+        if launch.trip_count is None or size is None:
+            return None
+        return use.bytes_per_iteration * launch.trip_count.at(variables) / max(1, size.at(variables))
+
+    def variables(self) -> tuple[str, ...]:
+        """The variables that sizes and trip counts are formulas of."""
+        formulas = [*(o.bytes for o in self.objects), *(launch.trip_count for launch in self.launches)]
+        return tuple(sorted({v for f in formulas if f is not None for term, _ in f.terms for v in term}))

@@ -1,0 +1,44 @@
+"""One name for each object: what the source calls it, else what a kernel calls it, else where it is allocated."""
+
+from __future__ import annotations
+
+from tidegate.compiler.launches import DecodedLaunch
+from tidegate.compiler.locality import RegionalLocality
+from tidegate.compiler.names import DebugNames
+from tidegate.compiler.points_to import Origin
+
+
+class ObjectNames:
+    """Names, given out once each."""
+
+    def __init__(self, debug: DebugNames, launches: list[DecodedLaunch], device: RegionalLocality | None):
+        self.variable = debug.variable
+        self._debug = debug
+        self._taken: set[str] = set()
+        self._in_kernels: dict[Origin, str] = {}
+        for launch in launches if device is not None else ():
+            count = sum(entry.parameter is not None for entry in launch.entries)
+            parameters = device.parameter_names(launch.kernel, count) if device is not None else []
+            for entry in launch.entries:
+                # a pointer that may be several objects names none of them
+                if len(entry.origins) == 1 and entry.parameter is not None and entry.parameter < len(parameters):
+                    self._in_kernels.setdefault(next(iter(entry.origins)), parameters[entry.parameter])
+
+    def of(self, origin: Origin, allocator: str) -> str:
+        """A name for an object; a second object of the same name becomes name.2."""
+        name = origin.name
+        if origin.kind == "heap":
+            site = self._debug.site(origin.name)
+            where = f"{allocator}:{site.line}" if site.line is not None else f"{allocator}.{origin.name}"
+            name = site.name or self._in_kernels.get(origin) or where
+        elif origin.kind == "stack":
+            name = self._debug.site(origin.name).name or origin.name
+        unique = next(
+            n for k in range(1, len(self._taken) + 2) if (n := name if k == 1 else f"{name}.{k}") not in self._taken
+        )
+        self._taken.add(unique)
+        return unique
+
+    def line(self, origin: Origin) -> int | None:
+        """The line of main on which an object is allocated."""
+        return self._debug.site(origin.name).line

@@ -1,0 +1,145 @@
+"""From IR to a ProgramModel: read, inline, trace pointers, decode launches, and put names to what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tidegate.compiler.allocators import ALLOCATORS
+from tidegate.compiler.clang import TARGET, compile_ir
+from tidegate.compiler.entry_points import ENTRY_POINTS
+from tidegate.compiler.flow import Flow
+from tidegate.compiler.inline import inline_into_main, simplify
+from tidegate.compiler.ir import Body, Module, parse
+from tidegate.compiler.launches import DecodedLaunch, Entry, launches, region_name
+from tidegate.compiler.locality import RegionalLocality
+from tidegate.compiler.measures import measured
+from tidegate.compiler.model import Argument, DataObject, Launch, Note, ProgramModel, Region
+from tidegate.compiler.names import DebugNames
+from tidegate.compiler.object_names import ObjectNames
+from tidegate.compiler.points_to import Origin, PointsTo
+from tidegate.compiler.probabilities import branch_probabilities
+from tidegate.compiler.sizes import Formula, formula
+from tidegate.compiler.tasks import run_at_once
+from tidegate.errors import TidegateError
+
+
+def model_of_source(source: str | Path, options: Sequence[str] = ()) -> ProgramModel:
+    """The model of a C or C++ file, compiled by the clang that is installed; `options` go to clang."""
+    host, device = compile_ir(source, options)
+    return model_of_ir([host], [device], str(source))
+
+
+def model_of_ir(host: Sequence[str | bytes], device: Sequence[str | bytes] = (), name: str = "the program") -> ProgramModel:
+    """The model of a program's IR, host and device, a module for each translation unit, as text or bitcode."""
+    module = _linked(host, name)
+    if "main" not in {f.name for f in module.functions if not f.is_declaration}:
+        raise TidegateError(f"'{name}' has no main; give the host IR of the whole program, one file per translation unit")
+    module, notes = run_at_once(module, name)
+    notes += inline_into_main(module)
+    body = Body(module.get_function("main"))
+    points = PointsTo(body)
+    found = list(launches(body, module, points))
+    notes += _hidden(module, body)
+    if not found and not notes:
+        raise TidegateError(
+            f"'{name}' launches no target region; give a program with them, compiled with {' '.join(TARGET)}"
+        )
+    flow = Flow(body, branch_probabilities(module).get("main", {}))
+    locality = _device(device, name) if device else None
+    model = _assemble(name, flow, ObjectNames(DebugNames(module), found, locality), found, notes)
+    return measured(model, flow, locality)
+
+
+def _linked(given: Sequence[str | bytes], name: str) -> Module:
+    if not given:
+        raise TidegateError(f"'{name}' has no host IR; give at least one .ll or .bc file")
+    first, *others = [parse(each, name) for each in given]
+    for other in others:
+        first.link_in(other)
+    return first
+
+
+def _device(given: Sequence[str | bytes], name: str) -> RegionalLocality:
+    module = _linked(given, name)
+    simplify(module)
+    return RegionalLocality(module)
+
+
+def _hidden(module: Module, main: Body) -> list[Note]:
+    """Launches that inlining did not bring into main: in tasks (nowait), behind pointers, in recursion."""
+    seen = {i.arguments[ENTRY_POINTS[i.callee].region_id].name for i in main if i.callee in ENTRY_POINTS}
+    notes = {}
+    for function in module.functions:
+        for i in Body(function) if not function.is_declaration and function.name != "main" else ():
+            if i.callee in ENTRY_POINTS and (region := i.arguments[ENTRY_POINTS[i.callee].region_id].name) not in seen:
+                where = (
+                    "a task (nowait)" if "omp_task" in function.name else f"{function.name}, which no direct call leads to"
+                )
+                text = f"is launched in {where}; it is left out"
+                notes[region] = Note(region_name(region.removeprefix(".").removesuffix(".region_id")), text)
+    return list(notes.values())
+
+
+def _assemble(name: str, flow: Flow, names: ObjectNames, found: list[DecodedLaunch], notes: list[Note]) -> ProgramModel:
+    used = {o for launch in found for entry in launch.entries for o in entry.origins if o.kind not in ("unknown", "task")}
+    objects = _objects(flow, names, used, notes)
+    made = [replace(_launch(x, objects, notes), trip_count=_trips(x, flow.body, names)) for x in found]
+    regions: dict[str, Region] = {}
+    for launch, decoded in zip(made, found, strict=True):
+        before = regions[launch.region].objects if launch.region in regions else ()
+        together = tuple(dict.fromkeys(before + launch.objects))
+        parameters = sum(entry.parameter is not None for entry in decoded.entries)
+        regions[launch.region] = Region(launch.region, decoded.kernel, parameters, together)
+    return ProgramModel(name, tuple(objects.values()), tuple(regions.values()), tuple(made), tuple(dict.fromkeys(notes)))
+
+
+def _objects(flow: Flow, names: ObjectNames, used: set[Origin], notes: list[Note]) -> dict[Origin, DataObject]:
+    """The objects that regions use, in the order the program makes them; globals last."""
+    objects: dict[Origin, DataObject] = {}
+    for i in flow.body:
+        allocator = ALLOCATORS.get(i.callee)
+        origin = Origin("heap" if allocator else "stack", i.ref.name, flow.body.name)
+        if origin not in used:
+            continue
+        size = Formula.number(1) if allocator else None
+        for argument in allocator.sizes if allocator else ():
+            size = (size or Formula.number(1)) * formula(i.arguments[argument], flow.body, names.variable)
+        made = DataObject(names.of(origin, i.callee), origin.kind, i.callee, names.line(origin), size)
+        objects[origin] = made
+        if allocator and any(i.block in loop.blocks for loop in flow.loops):
+            notes.append(Note(made.name, "is allocated in a loop; all that are made there are taken as one object"))
+    for origin in sorted((o for o in used if o.kind == "global"), key=lambda o: o.name):
+        objects[origin] = DataObject(names.of(origin, ""), "global", "", None, None)
+    return objects
+
+
+def _launch(launch: DecodedLaunch, objects: dict[Origin, DataObject], notes: list[Note]) -> Launch:
+    region = region_name(launch.kernel)
+    order = {origin: n for n, origin in enumerate(objects)}
+    arguments = []
+    for n, entry in enumerate(launch.entries):
+        known = sorted((o for o in entry.origins if o in order), key=order.__getitem__)
+        names = tuple(objects[o].name for o in known)
+        _doubts(region, n, entry, names, notes)
+        if not entry.is_value:
+            arguments.append(Argument(names, entry.parameter, entry.map_type, entry.through))
+    return Launch(region, launch.call.block, launch.index, tuple(arguments), trip_count=None)
+
+
+def _trips(launch: DecodedLaunch, body: Body, names: ObjectNames) -> Formula | None:
+    """The iterations of a launch's loop, if only one formula is stored as their number."""
+    formulas = {formula(value, body, names.variable) for value in launch.trip_count}
+    return formulas.pop() if len(formulas) == 1 else None
+
+
+def _doubts(region: str, n: int, entry: Entry, names: tuple[str, ...], notes: list[Note]) -> None:
+    for origin in sorted((o for o in entry.origins if o.kind == "unknown"), key=lambda o: o.name):
+        notes.append(Note(region, f"argument {n} may be {origin.name}, which is not traced; it is left out"))
+    if names and entry.parameter is None and entry.through is None:
+        notes.append(Note(names[0], f"is reached by {region} through a structure; its locality there is taken as 0"))
+    if not entry.origins and not entry.is_value:
+        notes.append(Note(region, f"argument {n} could not be traced to an allocation; it is left out"))
+    if len(names) > 1:
+        notes.append(Note(region, f"argument {n} may be {' or '.join(names)}; each is taken as used"))

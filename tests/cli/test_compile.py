@@ -1,0 +1,34 @@
+"""tidegate compile, as a person types it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from offloaded import EXAMPLES, clang_19
+from tidegate.compiler.saved import from_data, load
+
+
+def test_tables_and_graph(works):
+    clang_19()
+    out = works("compile", str(EXAMPLES / "cfd.c"), "--save", "cfd.json").out
+    assert re.search(r"variables .* 20\*side\*side +1100", out)
+    assert re.search(r"compute_flux:\d+ → time_step:\d+ 100%", out)
+    assert "saved to cfd.json" in out
+
+
+def test_json_is_the_saved_file(works):
+    clang_19()
+    answer = works("compile", str(EXAMPLES / "hotspot.c"), "--save", "model.json", "--json")
+    assert from_data(answer.json) == load(Path("model.json"))
+
+
+def test_options_reach_clang(works):
+    clang_19()
+    answer = works("compile", str(EXAMPLES / "cfd.c"), "--clang=-DITERATIONS=7", "--json")
+    assert {round(launch["frequency"]) for launch in answer.json["launches"]} == {1, 7, 21}
+
+
+def test_bad_input(refused):
+    assert "'nothing.rs' is neither source nor IR; give files that end in" in refused("compile", "nothing.rs")
+    assert "no file 'nothing.ll'" in refused("compile", "nothing.ll", "--save", "x.json")

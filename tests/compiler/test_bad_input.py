@@ -1,0 +1,245 @@
+"""What cannot be read is one clear line; what cannot be known is noted, with what was assumed, and the rest goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from offloaded import EXAMPLES, clang_19
+from tidegate.compiler import ProgramModel, clang, model_of_ir, model_of_source
+from tidegate.compiler.ir import parse
+from tidegate.errors import TidegateError
+
+LOOP = "#pragma omp target teams distribute parallel for"
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str], ProgramModel]:
+    """The model of a program given as text."""
+    clang_19()
+
+    def model(text: str) -> ProgramModel:
+        source = tmp_path / "program.c"
+        source.write_text("#include <stdlib.h>\n" + text)
+        return model_of_source(source)
+
+    return model
+
+
+def _notes(model: ProgramModel) -> str:
+    return "\n".join(map(str, model.notes))
+
+
+@pytest.mark.parametrize("given", ["", "no IR at all", b"BC\xc0\xde and rubbish", b"\xff\xfe", "define i32 @main() {"])
+def test_what_is_not_ir(given: str | bytes) -> None:
+    with pytest.raises(TidegateError, match=r"'x\.ll' (is not LLVM IR|has no main)") as error:
+        model_of_ir([given], name="x.ll")
+    assert "\n" not in str(error.value)
+
+
+def test_nothing_given() -> None:
+    with pytest.raises(TidegateError, match="no host IR; give at least one"):
+        model_of_ir([])
+
+
+def test_no_main() -> None:
+    with pytest.raises(TidegateError, match="has no main; give the host IR of the whole program"):
+        model_of_ir(["define i32 @other() {\n ret i32 0\n}"])
+
+
+def test_no_regions() -> None:
+    with pytest.raises(TidegateError, match="launches no target region"):
+        model_of_ir(["define i32 @main() {\n ret i32 0\n}"])
+
+
+def test_no_such_source() -> None:
+    with pytest.raises(TidegateError, match=r"no file 'nowhere\.c'; give a C or C\+\+ source file"):
+        model_of_source("nowhere.c")
+
+
+def test_no_clang_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TidegateError, match=r"apt-get install clang-19 .* or give \.ll files"):
+        model_of_source(EXAMPLES / "nn.c")
+
+
+def test_what_does_not_compile(written: Callable[[str], ProgramModel]) -> None:
+    with pytest.raises(TidegateError, match=r"does not compile: .*error: ") as error:
+        written("int main(void) { return missing; }")
+    assert "\n" not in str(error.value)
+
+
+def test_nowait(written: Callable[[str], ProgramModel]) -> None:
+    model = written(f"""
+int main(int c, char **v) {{
+  float *a = malloc(4 * c);
+{LOOP} nowait map(tofrom : a[0 : c])
+  for (int i = 0; i < c; i++) a[i] = i;
+{LOOP} map(tofrom : a[0 : c])
+  for (int i = 0; i < c; i++) a[i] += i;
+  return a[0];
+}}""")
+    assert "main:5: is launched in a task (nowait); it is taken to run where the task is made" in _notes(model)
+    assert model.table() == {"main:5": ("a",), "main:7": ("a",)}
+    assert [use.distance for launch in model.launches for use in launch.uses] == [1, float("inf")]
+
+
+def test_recursion(written: Callable[[str], ProgramModel]) -> None:
+    model = written(f"""
+void deeper(float *a, int n, int k) {{
+{LOOP} map(tofrom : a[0 : n])
+  for (int i = 0; i < n; i++) a[i] += i;
+  if (k > 0) deeper(a, n, k - 1);
+  if (k > 3) deeper(a, n / 2, k - 2);
+}}
+int main(int c, char **v) {{
+  float *a = malloc(4 * c);
+  deeper(a, c, c);
+  return a[0];
+}}""")
+    assert "deeper: calls itself" in _notes(model)
+    assert "deeper:4: is launched in deeper" in _notes(model)
+
+
+def test_calls_through_pointers(written: Callable[[str], ProgramModel]) -> None:
+    model = written(f"""
+static void one(float *a, int n) {{
+{LOOP} map(tofrom : a[0 : n])
+  for (int i = 0; i < n; i++) a[i] += i;
+}}
+static void other(float *a, int n) {{ a[n / 2] = 0; }}
+int main(int c, char **v) {{
+  float *a = malloc(4 * c);
+  void (*f[2])(float *, int) = {{one, other}};
+  f[c % 2](a, c);
+  return a[0];
+}}""")
+    assert "one:4: is launched in one, which no direct call leads to; it is left out" in _notes(model)
+
+
+def test_rows(written: Callable[[str], ProgramModel]) -> None:
+    model = written(f"""
+int main(int c, char **v) {{
+  float **m = malloc(c * sizeof(float *));
+  for (int i = 0; i < c; i++)
+    m[i] = malloc(4 * c);
+  for (int r = 0; r < c; r++) {{
+    float *row = m[r];
+{LOOP} map(tofrom : row[0 : c])
+    for (int i = 0; i < c; i++) row[i] = i;
+  }}
+  return m[0][0];
+}}""")
+    assert "row: is allocated in a loop; all that are made there are taken as one object" in _notes(model)
+    assert model.table() == {"main:9": ("row",)}
+
+
+def test_pointers_in_a_structure(written: Callable[[str], ProgramModel]) -> None:
+    model = written(f"""
+struct both {{ int n; float *x, *y; }};
+int main(int c, char **v) {{
+  struct both s = {{c, 0, 0}};
+  s.x = malloc(4 * c);
+  s.y = calloc(c, 4);
+{LOOP} map(to : s.x[0 : c]) map(tofrom : s.y[0 : c])
+  for (int i = 0; i < c; i++) s.y[i] += s.x[i];
+  return s.y[0];
+}}""")
+    assert set(model.table()["main:8"]) == {"malloc:6", "calloc:7"}
+    (launch,) = model.launches
+    localities = {use.object: use.locality for use in launch.uses}
+    assert localities["malloc:6"] == pytest.approx(1)  # read
+    assert localities["calloc:7"] == pytest.approx(2)  # read and written
+
+
+def test_a_list_in_a_region_has_an_end(written: Callable[[str], ProgramModel]) -> None:
+    model = written(f"""
+struct link {{ struct link *next; float value; }};
+int main(int c, char **v) {{
+  struct link *all = malloc(c * sizeof(struct link));
+{LOOP} map(tofrom : all[0 : c])
+  for (int i = 0; i < c; i++)
+    for (struct link *l = &all[i]; l; l = l->next) l->value += 1;
+  return all[0].value;
+}}""")
+    assert model.table() == {"main:6": ("all",)}
+
+
+def test_a_pointer_stepped_in_a_loop(written: Callable[[str], ProgramModel]) -> None:
+    model = written(f"""
+int main(int c, char **v) {{
+  float *all = malloc(c * sizeof(float));
+  for (float *p = all; p < all + c; p++) *p = 1;
+{LOOP} map(tofrom : all[0 : c])
+  for (int i = 0; i < c; i++) all[i] += 1;
+  return all[0];
+}}""")
+    assert model.table() == {"main:6": ("all",)}
+
+
+def test_a_pointer_from_elsewhere(written: Callable[[str], ProgramModel]) -> None:
+    model = written(f"""
+extern float *theirs(int);
+int main(int c, char **v) {{
+  float *a = theirs(c), *b = malloc(4 * c);
+{LOOP} map(tofrom : a[0 : c], b[0 : c])
+  for (int i = 0; i < c; i++) a[i] += b[i];
+  return a[0];
+}}""")
+    assert "may be what theirs returns, which is not traced; it is left out" in _notes(model)
+    assert model.table() == {"main:6": ("b",)}
+
+
+def test_other_allocators_and_device_pointers(written: Callable[[str], ProgramModel]) -> None:
+    model = written(f"""
+#include <omp.h>
+float *shared;
+int main(int c, char **v) {{
+  float *d = omp_target_alloc(8 * c, 0);
+  void *p;
+  if (posix_memalign(&p, 64, 4096)) return 1;
+  float *aligned = p;
+  shared = calloc(c, 4);
+{LOOP} is_device_ptr(d) map(tofrom : aligned[0 : 9], shared[0 : c])
+  for (int i = 0; i < 9; i++) d[i] = aligned[i] + shared[i];
+  return 0;
+}}""")
+    sizes = {o.allocator: str(o.bytes) for o in model.heap()}
+    assert sizes == {"omp_target_alloc": "8*c", "posix_memalign": "4096", "calloc": "4*c"}
+    assert len(model.table()["main:11"]) == 3
+
+
+def test_without_the_devices_ir(model: Callable[[str], ProgramModel]) -> None:
+    host, _ = clang.compile_ir(EXAMPLES / "bfs.c")
+    alone = model_of_ir([host])
+    assert alone.table() == model("bfs").table()
+    assert "its kernel is not in the device's IR; its localities are taken as 0" in _notes(alone)
+
+
+def test_bitcode_is_text(model: Callable[[str], ProgramModel]) -> None:
+    texts = clang.compile_ir(EXAMPLES / "cfd.c")
+    host, device = (parse(text, "cfd").as_bitcode() for text in texts)
+    assert model_of_ir([host], [device], model("cfd").source) == model("cfd")
+
+
+def test_two_translation_units(tmp_path: Path) -> None:
+    clang_19()
+    (tmp_path / "main.c").write_text("""
+#include <stdlib.h>
+void fill(float *, int);
+int main(int c, char **v) {
+  float *far = malloc(4 * c);
+  for (int k = 0; k < 5; k++) fill(far, c);
+  return far[0];
+}""")
+    (tmp_path / "fill.c").write_text(f"""
+void fill(float *a, int n) {{
+{LOOP} map(from : a[0 : n])
+  for (int i = 0; i < n; i++) a[i] = i;
+}}""")
+    units = [clang.compile_ir(tmp_path / name) for name in ("main.c", "fill.c")]
+    model = model_of_ir([host for host, _ in units], [device for _, device in units])
+    assert model.table() == {"fill:3": ("far",)}
+    assert model.region_frequency("fill:3") == pytest.approx(5)

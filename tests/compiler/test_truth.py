@@ -1,0 +1,99 @@
+"""Estimates beside the launches really made."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+
+import pytest
+
+from offloaded import NAMES, Told
+from tidegate.compiler import ProgramModel
+
+
+def _gaps(told: Told) -> dict[tuple[str, str], list[int]]:
+    """(region, object) → launches from each use to the next."""
+    gaps: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for at, (region, *objects) in enumerate(told.launches):
+        for name in objects:
+            later = (n for n in range(at + 1, len(told.launches)) if name in told.launches[n][1:])
+            after = next(later, None)
+            gaps[region, name] += [after - at] if after is not None else []
+    return gaps
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reuse_distances_are_within_a_tenth(
+    name: str, model: Callable[[str], ProgramModel], told: Callable[..., Told]
+) -> None:
+    program, gaps = model(name), _gaps(told(name))
+    heap = {o.name for o in program.heap()}
+    estimates: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for launch in program.launches:
+        for use in launch.uses:
+            estimates[launch.region, use.object].append((launch.frequency, use.distance))
+    assert {use for use in estimates if use[1] in heap} == set(gaps)
+    for use, found in gaps.items():
+        reused = [(often, far) for often, far in estimates[use] if far != math.inf]
+        assert bool(reused) == bool(found), use
+        if found:
+            estimate = sum(often * far for often, far in reused) / sum(often for often, _ in reused)
+            assert estimate == pytest.approx(sum(found) / len(found), rel=0.1), use
+
+
+@pytest.mark.parametrize("name", ["backprop", "cfd", "nn"])
+def test_frequencies_are_exact_where_loops_count_to_a_constant(
+    name: str, model: Callable[[str], ProgramModel], told: Callable[..., Told]
+) -> None:
+    launched = [region for region, *_ in told(name).launches]
+    for region in model(name).regions:
+        assert model(name).region_frequency(region.name) == pytest.approx(launched.count(region.name), rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["bfs", "hotspot", "kmeans", "louvain", "srad"])
+def test_other_frequencies_are_in_proportion(
+    name: str, model: Callable[[str], ProgramModel], told: Callable[..., Told]
+) -> None:
+    """How long they loop is known only to the run; regions of the same loop are launched alike all the same."""
+    launched = [region for region, *_ in told(name).launches]
+    program = model(name)
+    looped = [r.name for r in program.regions if launched.count(r.name) > 1]
+    scale = program.region_frequency(looped[0]) / launched.count(looped[0])
+    for region in looped:
+        assert program.region_frequency(region) == pytest.approx(scale * launched.count(region), rel=0.1)
+
+
+def test_cfd_is_the_papers_figure_3(model: Callable[[str], ProgramModel]) -> None:
+    cfd = model("cfd")
+    order = sorted(("variables", "normals", "fluxes", "old_variables"), key=cfd.global_locality, reverse=True)
+    assert order == ["variables", "normals", "fluxes", "old_variables"]
+    distance = {(a.split(":")[0], b.split(":")[0]): far for (a, b), far in cfd.region_distance.items()}
+    assert distance["copy", "copy"] == pytest.approx(8)
+    assert distance["compute_flux", "time_step"] == pytest.approx(1)
+    assert distance["compute_flux", "compute_flux"] == pytest.approx(2.64, abs=0.01)  # as in the launches
+    assert distance["time_step", "initialize_variables"] == math.inf
+
+
+def test_cfd_localities_counted_by_hand(model: Callable[[str], ProgramModel]) -> None:
+    """Accesses in the source, one by one; neighbours are wing, far field or cell by LLVM's halves."""
+    cfd = model("cfd")
+    by_hand = {
+        ("copy", "variables"): 1,
+        ("compute_step_factor", "variables"): 5,
+        ("compute_flux", "neighbours"): 4,
+        ("compute_flux", "normals"): 12,
+        ("compute_flux", "fluxes"): 5,
+        ("time_step", "old_variables"): 5,
+        ("time_step", "step_factors"): 1,
+    }
+    full = {r.name.split(":")[0]: r.name for r in cfd.regions}
+    for (region, name), accesses in by_hand.items():
+        assert cfd.regional_locality(full[region], name) == pytest.approx(accesses)
+
+
+def test_access_density(model: Callable[[str], ProgramModel]) -> None:
+    nn = model("nn")
+    (launch,) = nn.launches
+    density = {use.object: nn.access_density(launch, use, {"n": 5000}) for use in launch.uses}
+    assert density == {"locations": pytest.approx(1), "distances": pytest.approx(1)}
