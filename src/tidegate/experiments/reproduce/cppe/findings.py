@@ -178,8 +178,9 @@ def _no_gain(claim: Claim, part: str, r: Results) -> Finding:
 
 def _loses(claim: Claim, part: str, r: Results, application: str) -> Finding:
     gain = r.ratio(application, BASE, "cppe") - 1
-    slightly = -SLIGHTLY <= gain < 0
-    return claim.holds(slightly, "slightly slower", signed(gain), part=part, why=lambda: because(r, application, "cppe"))
+    if gain < -SLIGHTLY:
+        return claim.holds(False, "slightly slower", signed(gain), part=part, why=lambda: because(r, application, "cppe"))
+    return claim.sign(-gain, "slightly slower", signed(gain), part=part, why=lambda: because(r, application, "cppe"))
 
 
 def reserved(claim: Claim, levels: Levels) -> Iterator[Finding]:
