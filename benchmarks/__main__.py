@@ -23,28 +23,32 @@ from benchmarks.hit_path import hit_path
 from benchmarks.large_matmul import large_matmul
 from benchmarks.python_lru import python_lru
 from benchmarks.python_policy import python_policy
+from benchmarks.reproductions import SLOW
 from benchmarks.row import Benchmark, Row
 from benchmarks.start_up import start_up
 
 BENCHMARKS: dict[str, Benchmark] = {
     b.__name__: b for b in (hit_path, flat_lru, python_policy, python_lru, start_up, growth, large_matmul)
 }
+BY_NAME: dict[str, Benchmark] = BENCHMARKS | {b.__name__: b for b in SLOW}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("name", nargs="*", help=f"some of: {', '.join(BENCHMARKS)}; all if none is given")
+    parser.add_argument(
+        "name", nargs="*", help=f"some of: {', '.join(BY_NAME)}; all but the last {len(SLOW)} if none is given"
+    )
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     asked = parser.parse_args()
-    if unknown := [name for name in asked.name if name not in BENCHMARKS]:
-        parser.error(f"there is no benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
+    if unknown := [name for name in asked.name if name not in BY_NAME]:
+        parser.error(f"there is no benchmark {unknown[0]}; there are {', '.join(BY_NAME)}")
     facts = machine()
     print("\n".join(f"{what}: {value}" for what, value in facts.items()), flush=True)
     console, rows, begin = Console(), [], time.perf_counter()
     with console.status("") as status:
         for name in asked.name or BENCHMARKS:
             status.update(f"{name} …")
-            rows += BENCHMARKS[name]()
+            rows += BY_NAME[name]()
     Console(width=max(console.width, 150)).print(table(rows))
     print(f"{time.perf_counter() - begin:.0f} s in all")
     if asked.json:

@@ -28,7 +28,7 @@ class Report:
     peak: int
 
 
-def _peak() -> int:
+def peak() -> int:
     """The most memory this program has held, in bytes; getrusage would count that of the process that started it."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
@@ -53,7 +53,7 @@ def measure(ask: dict[str, Any]) -> Report:
         cpu=time.process_time() - cpu,
         start=cpu,
         **{name: counts[name] for name in ("touches", "faults", "evictions")},
-        peak=_peak(),
+        peak=peak(),
     )
 
 

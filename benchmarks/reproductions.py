@@ -1,0 +1,70 @@
+"""How long do whole reproductions take, nothing fetched from the store? By name only: they take minutes.
+
+The grids of ObservUVM's Figures 9 to 13 and of CPPE, at the papers' sizes, on one worker per core; traces are made once per
+worker and counted, compilation is not: a small grid goes before. The original of ObservUVM's takes 24 hours on a real card.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from statistics import median
+from typing import Any, NamedTuple
+
+from benchmarks.child import peak
+from benchmarks.row import Row
+from tidegate.experiments import Ask
+from tidegate.experiments.grid import spread
+from tidegate.experiments.reproduce.cppe import setup as cppe_setup
+from tidegate.experiments.reproduce.kept import Kept
+from tidegate.experiments.reproduce.observuvm import setup as observuvm_setup
+
+
+class Timed(NamedTuple):
+    """One run: how long it took, how much it touched, and how large its worker had become."""
+
+    seconds: float
+    touches: int
+    worker_bytes: int
+
+
+def observuvm_grid() -> list[Row]:
+    """14 applications × 9 systems."""
+    whole, small = (observuvm_setup.grid_of(observuvm_setup.Setup(scale=scale)) for scale in (1.0, 1 / 256))
+    seconds, found = _measure(small, whole)
+    rate = median(t.touches / t.seconds for t in found) / 1e6
+    most = max(t.worker_bytes for t in found) / 1e9
+    return [
+        Row("ObservUVM's grid", seconds, "s", f"{len(found)} runs; the original takes 24 hours", 180),
+        Row("ObservUVM's grid: largest worker", most, "GB", "with the trace it keeps", 2),
+        Row("ObservUVM's grid: median run", rate, "M touches/s", "making the trace included where a run made it", 50, True),
+    ]
+
+
+def cppe_grid() -> list[Row]:
+    """23 applications × 9 systems × 2 levels; the target is for 8 systems."""
+    whole = cppe_setup.grid_of(cppe_setup.Setup())
+    small = {at: ask for at, ask in whole.items() if at[2] == "50%" and at[1] in ("sl+lru", "cppe")}
+    seconds, found = _measure(small, whole)
+    return [Row("CPPE's grid", seconds, "s", f"{len(found)} runs, a ninth system among them", 90)]
+
+
+def _measure(small: Mapping[Any, Ask], whole: Mapping[Any, Ask]) -> tuple[float, list[Timed]]:
+    spread(_timed, list(_kept(small).values()))
+    began = time.perf_counter()
+    found = spread(_timed, list(_kept(whole).values()))
+    return time.perf_counter() - began, found
+
+
+def _kept(asks: Mapping[Any, Ask]) -> dict[Any, Ask]:
+    return {at: replace(ask, workload=Kept(str(ask.workload))) for at, ask in asks.items()}
+
+
+def _timed(ask: Ask) -> Timed:
+    began = time.perf_counter()
+    run = ask.answer(cache=False)
+    return Timed(time.perf_counter() - began, run.counts["touches"], peak())
+
+
+SLOW: tuple[Callable[[], list[Row]], ...] = (observuvm_grid, cppe_grid)
