@@ -10,13 +10,39 @@ rows, so it comes back to a page as often as its warps load another line of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import isqrt
 from typing import Any
 
 from tidegate.jit import jit
-from tidegate.workloads.cppe.kernel import FLOAT, LINE, closed, going, step, use
+from tidegate.options import Option
+from tidegate.trace.trace import Launch, Provenance
+from tidegate.workloads.cppe.kernel import FLOAT, LINE, across, closed, going, step, stream, use
+from tidegate.workloads.program import Space, Workload
 
 THREADS = 256
 _CHUNK = LINE // FLOAT  # turns of the loop in a step
+
+
+class MatrixAndVectors(Workload):
+    """What MVT and BIC have in common: one matrix, four vectors, and two launches over them."""
+
+    provenance = Provenance.DERIVED
+    bytes: Option[int]
+    arrays: tuple[str, ...] = ()  # the matrix and the vectors, as they are allocated
+    kernels: tuple[tuple[str, Any, int, int], ...] = ()  # name, by rows or by columns, the vector read, the vector written
+
+    @property
+    def n(self) -> int:
+        """Rows and columns of the matrix: n² + 4 n floats fit."""
+        return isqrt(self.bytes // FLOAT + 4) - 2
+
+    def sizes(self) -> dict[str, int]:
+        return dict(zip(self.arrays, (FLOAT * self.n**2, *(4 * [FLOAT * self.n])), strict=True))
+
+    def launches(self, space: Space) -> Iterator[Launch]:
+        for name, walk, vector, out in self.kernels:
+            yield Launch(name, stream(space, walk, across(self.n, THREADS), (self.n, 0, vector, out)))
 
 
 @jit

@@ -20,8 +20,7 @@ OPEN = {
     "mhpe.skip": ("new", "nothing"),  # what the MRU search passes over before the forward distance
     "mhpe.patterns": ("lru", "always"),  # when patterns are recorded
     "lru.recency": ("migration", "access"),  # of the baseline
-    "machine.dirty_only": (False, True),  # are clean pages copied back?
-    "machine.faults": (16, 64, 1),  # faults served together
+    "machine.faults": (16, 64),  # served together
 }
 _MACHINE = ("machine",)
 DEPENDS = {"sl+lru": (*_MACHINE, "lru"), "sl-stop+lru": (*_MACHINE, "lru"), **dict.fromkeys(OWN, (*_MACHINE, "mhpe"))}
@@ -38,7 +37,7 @@ def ask_variant(variant: Variant, setup: Setup) -> Ask:
     base = setup.ask(setup.applications[application], variant.system, level)
     machine = load_machine(base.machine)
     machine = replace(machine, driver=replace(machine.driver, batch_faults=o["machine.faults"]))
-    ask = replace(base, workload=Kept(str(base.workload)), machine=machine, dirty_only=o["machine.dirty_only"])
+    ask = replace(base, workload=Kept(str(base.workload)), machine=machine)
     if variant.system in OWN:
         given = str(base.eviction).removesuffix(")")
         own = [f"{k.partition('.')[2]}={v}" for k, v in o.items() if k.startswith("mhpe.")]
