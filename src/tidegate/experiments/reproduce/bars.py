@@ -30,7 +30,7 @@ def grouped_bars(table: pl.DataFrame, systems: Sequence[str], title: str, label:
         _label_cut(axes, at, heights[: len(groups)], highest)
     axes.axhline(1, color="#444444", linewidth=0.8)
     axes.axvline(len(table) - 0.5, color="#bbbbbb", linewidth=0.8, linestyle=":")
-    axes.set_xticks(range(len(groups)), groups)
+    axes.set_xticks(range(len(groups)), groups, fontsize=9 if len(groups) < 20 else 7)
     axes.set(title=title, ylabel=label, xlim=(-0.6, len(groups) - 0.4), ylim=(0, _top(table, systems, highest)))
     axes.title.set_fontsize(10)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=len(systems), frameon=False, fontsize=8)
