@@ -11,7 +11,8 @@ from tidegate.mechanism.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
 
-SMALL = {"passes": 2, "touches": 2000, "steps": 40, "chains": 8, "iterations": 3}  # where a workload has them
+# where a workload has them
+SMALL = {"passes": 2, "touches": 2000, "steps": 40, "chains": 8, "iterations": 3, "frames": 2, "rounds": 3}
 
 
 def program(name: str, geometry: Geometry | None = None, **options: object) -> Trace:

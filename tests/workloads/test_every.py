@@ -25,7 +25,7 @@ def small(name: str, size: int) -> Workload:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(size=st.integers(400, 1 << 20), geometry=geometries)
 def test_touches_lie_within_objects(name: str, size: int, geometry: Geometry) -> None:
     trace = small(name, size).trace(geometry)
