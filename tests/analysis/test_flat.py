@@ -5,9 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.analysis import belady_misses, clock_misses, fifo_misses, lru_misses
+from tidegate.analysis import (
+    arc_misses,
+    belady_misses,
+    clock_misses,
+    fifo_misses,
+    lru_misses,
+    s3_fifo_misses,
+    two_q_misses,
+)
 
-ALL = [lru_misses, fifo_misses, clock_misses, belady_misses]
+ALL = [lru_misses, fifo_misses, clock_misses, belady_misses, arc_misses, two_q_misses, s3_fifo_misses]
 
 
 def drawn(seed, touches, ids):

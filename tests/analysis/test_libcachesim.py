@@ -1,15 +1,25 @@
-"""Oracle: LRU, FIFO, CLOCK and Belady equal libCacheSim, miss for miss."""
+"""Oracle: LRU, FIFO, CLOCK, Belady, ARC, 2Q and S3-FIFO equal libCacheSim, miss for miss."""
 
 import numpy as np
 import pytest
 
-from tidegate.analysis import belady_misses, clock_misses, fifo_misses, lru_misses
+from tidegate.analysis import (
+    arc_misses,
+    belady_misses,
+    clock_misses,
+    fifo_misses,
+    lru_misses,
+    s3_fifo_misses,
+    two_q_misses,
+)
 
 lcs = pytest.importorskip("libcachesim", reason="libcachesim is the oracle; install tidegate[dev]")
 
 # libCacheSim's oracleGeneral format, packed, which it reads without Python; next is -1 if there is none
 RECORD = np.dtype([("time", "<u4"), ("id", "<u8"), ("size", "<u4"), ("next", "<i8")])
-OURS = {"LRU": lru_misses, "FIFO": fifo_misses, "Clock": clock_misses, "Belady": belady_misses}
+OURS = {"LRU": lru_misses, "FIFO": fifo_misses, "Clock": clock_misses, "Belady": belady_misses,
+        "ARC": arc_misses, "TwoQ": two_q_misses, "S3FIFO": s3_fifo_misses}  # fmt: skip
+LEAST = {"TwoQ": 4, "S3FIFO": 20}  # frames below which libCacheSim's queues hold nothing, and it always misses
 
 
 def reader_of(ids, path):
@@ -34,6 +44,8 @@ def test_misses_equal_libcachesim(policy, name, id_sequences, readers):
     ids = id_sequences[name]
     distinct = len(np.unique(ids))
     for capacity in (1, 2, 63, distinct // 3, 2 * distinct // 3, distinct - 1, distinct):
+        if capacity < LEAST.get(policy, 1):
+            continue
         cache = getattr(lcs, policy)(cache_size=capacity, hashpower=12)
         ratio, _ = cache.process_trace(readers[name])
         assert OURS[policy](ids, capacity) == round(ratio * len(ids)), f"{policy}, {name}, {capacity} frames"

@@ -20,10 +20,13 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
     "now": lambda memory: memory.now,
     "last_touch": lambda memory: memory.last_touch(0),
     "last_reference": lambda memory: memory.last_reference(0),
+    "last_toucher": lambda memory: memory.last_toucher(0),
+    "touch_count": lambda memory: memory.touch_count(0),
     "next_touch": lambda memory: memory.next_touch(0),
 }
 NEEDED = {
     "touched": "TouchBits()", "now": "Everything()", "last_touch": "Everything()", "last_reference": "Everything()",
+    "last_toucher": "Everything()", "touch_count": "Everything()",
     "next_touch": "Everything(future=True)",
 }  # fmt: skip
 # what each level may look at while region 0 leaves
@@ -31,7 +34,7 @@ ALLOWED = {
     Faults(): set(),
     Samples(): set(),
     TouchBits(): {"touched"},
-    Everything(): {"touched", "now", "last_touch", "last_reference"},
+    Everything(): {"touched", "now", "last_touch", "last_reference", "last_toucher", "touch_count"},
     Everything(future=True): set(LOOKS),
 }
 

@@ -103,6 +103,17 @@ class SimulatedMemory:
             raise self._blind("last_reference", "Everything()")
         return int(self._m.last_reference[page])
 
+    def last_toucher(self, region: int) -> int:
+        if not self._everything:
+            raise self._blind("last_toucher", "Everything()")
+        first = region * self._ppr
+        return int(self._m.last_reference[first + self._m.last_touch[first : first + self._ppr].argmax()])
+
+    def touch_count(self, region: int) -> int:
+        if not self._everything:
+            raise self._blind("touch_count", "Everything()")
+        return int(self._m.region_touches[region])
+
     def next_touch(self, region: int) -> int:
         if self._future is None:
             raise self._blind("next_touch", "Everything(future=True)")

@@ -66,6 +66,12 @@ class MemoryView(Protocol):
     def last_reference(self, page: int) -> int:
         """The reference that touched this page last, -1 if there was none. Everything."""
 
+    def last_toucher(self, region: int) -> int:
+        """The reference that made the region's latest touch, -1 if there was none. Everything."""
+
+    def touch_count(self, region: int) -> int:
+        """How often the region was touched so far. Everything."""
+
     def next_touch(self, region: int) -> int:
         """When the region is touched next, in touches from the start; very large if never. Everything(future)."""
 

@@ -1,0 +1,90 @@
+"""Reuse intervals: how many touches lie between one touch of a block and the next (forward, Chen et al., MEMSYS'19).
+
+An owner is whoever a distribution belongs to: the block itself, or the reference that touched it. The paper has
+P(ri | b) as "the percentage of accesses to b with the reuse interval ri", so a touch that is never followed by
+another counts among the accesses and in no interval: what is used once has no profit, however long it stays. In an
+endless sequence every touch has a successor: it is found by going round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tidegate.analysis.sequence import Ids, checked
+from tidegate.errors import TidegateError
+from tidegate.jit import jit
+
+NEVER = 0  # the interval of a touch that has no successor; real ones are at least 1
+
+
+@dataclass(frozen=True, eq=False)
+class Histograms:
+    """The distributions of all owners: owner ``o`` has the entries ``first[o]`` to ``first[o + 1]``.
+
+    ``interval``: rising within an owner. ``upto``: how many of the owner's touches have this interval or a shorter one.
+    ``touches``: how many the owner made, those never followed by another among them.
+    """
+
+    first: NDArray[np.int64]
+    interval: NDArray[np.int32]
+    upto: NDArray[np.int32]
+    touches: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Touches:
+    """A sequence of touches, and who owns each: ``ids`` below ``blocks``, ``owners`` below ``bound``."""
+
+    ids: Ids
+    blocks: int
+    owners: Ids
+    bound: int
+
+    @classmethod
+    def of(cls, ids: ArrayLike, references: ArrayLike | None = None) -> Touches:
+        """Each touch belongs to its reference where ``references`` are given, else to its block."""
+        array, blocks = checked(ids, capacity=1)
+        if references is None:
+            return cls(array, blocks, array, blocks)
+        owners, bound = checked(references, capacity=1)
+        if len(owners) != len(array):
+            raise TidegateError(f"{len(array)} touches have {len(owners)} references; give one for each")
+        return cls(array, blocks, owners, bound)
+
+    def intervals(self, endless: bool = False) -> NDArray[np.int32]:
+        """Every touch's reuse interval; NEVER where there is none.
+
+        >>> Touches.of([0, 0, 1, 1]).intervals(endless=True).tolist()
+        [1, 3, 1, 3]
+        """
+        found = np.empty(len(self.ids), np.int32)
+        _intervals(self.ids, np.full(self.blocks, -1, np.int32), found, endless)
+        return found
+
+    def histograms(self, endless: bool = False) -> Histograms:
+        """Count the intervals, owner by owner."""
+        intervals = self.intervals(endless)
+        reused = intervals != NEVER
+        keys = self.owners[reused].astype(np.int64) << 32 | intervals[reused]
+        distinct, counts = np.unique(keys, return_counts=True)
+        first = np.searchsorted(distinct, np.arange(self.bound + 1, dtype=np.int64) << 32)
+        upto = np.append(0, np.cumsum(counts))
+        before = np.repeat(upto[first[:-1]], np.diff(first))  # of the owners before this one
+        touches = np.bincount(self.owners, minlength=self.bound)
+        return Histograms(first, (distinct & 0xFFFFFFFF).astype(np.int32), (upto[1:] - before).astype(np.int32), touches)
+
+
+@jit
+def _intervals(ids: Any, following: Any, found: Any, endless: bool) -> None:
+    n = len(ids)
+    if endless:
+        for i in range(n - 1, -1, -1):
+            following[np.uint64(ids[i])] = i + n
+    for i in range(n - 1, -1, -1):
+        id = np.uint64(ids[i])
+        found[i] = following[id] - i if following[id] >= 0 else NEVER
+        following[id] = i

@@ -1,0 +1,107 @@
+"""Least expected use, exact: the misses of one sequence when the distributions of reuse intervals are known.
+
+LEU evicts the block with the lowest priority (Chen et al., MEMSYS'19). What it knows are distributions, not the
+future: how often an interval occurs, never when. They are those of the whole sequence, as OSL's are (Li et al.); for blocks,
+or for references, where the last to touch a block decides. Every miss is brought in, so the block just
+touched is never the victim.
+
+Mind the hindsight: the distributions are counted on the very sequence they are used on. A block with few touches has a
+distribution that almost is its future, so LEU beats LRU here even where touches are drawn at random and nothing can be
+learned. What a system can reach, which learns as it goes, is for the policy ``leu`` to show.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tidegate.analysis.curves import MissRatioCurve
+from tidegate.analysis.sequence import checked
+from tidegate.errors import TidegateError
+from tidegate.jit import jit
+from tidegate.statistics.intervals import Touches
+from tidegate.statistics.phases import phases_of
+from tidegate.statistics.tournament import COLUMNS, OWNER, PHASE, TOUCHED, enter_phase, lower, lowest, moved, tournament_of
+
+
+def leu_misses(ids: ArrayLike, capacity: int, references: ArrayLike | None = None) -> int:
+    """How many of the touches ``ids`` miss, first touches among them, in ``capacity`` frames.
+
+    >>> leu_misses([0, 1, 2, 0, 1, 2, 0, 1, 2], capacity=2)
+    6
+    """
+    checked([], capacity)
+    touches = Touches.of(ids, references)
+    phases = phases_of(touches.histograms())
+    tournament = tournament_of(min(int(capacity), touches.blocks), touches.bound)
+    slot = np.full(touches.blocks, -1, np.int32)
+    return int(_misses(touches.ids, touches.owners, slot, tournament, phases))
+
+
+def leu_curve(ids: ArrayLike, references: ArrayLike | None = None, unit_bytes: int = 1) -> MissRatioCurve:
+    """LEU's misses at every capacity, in one pass over its stack (Mattson et al., 1970).
+
+    LEU is a stack algorithm, because a block's priority does not depend on the capacity. A pass takes time in proportion
+    to the touches times the depth at which they hit, so for very many blocks a few calls of :func:`leu_misses` are quicker.
+    """
+    touches = Touches.of(ids, references)
+    if not len(touches.ids):
+        raise TidegateError("a sequence without touches has no curve")
+    phases = phases_of(touches.histograms())
+    lines, depth = np.zeros((touches.blocks, COLUMNS), np.int64), np.zeros(touches.blocks + 1, np.int64)
+    stack = np.zeros(touches.blocks, np.int32)
+    size = _depths(touches.ids, touches.owners, stack, lines, depth, phases)
+    hits = np.cumsum(depth[1 : size + 1])
+    return MissRatioCurve(unit_bytes, np.arange(1, len(hits) + 1), len(touches.ids) - hits, len(touches.ids))
+
+
+@jit
+def _misses(ids: Any, owners: Any, slot: Any, tournament: Any, phases: Any) -> int:
+    held = np.zeros(len(tournament.lines), np.int32)  # the block in each slot
+    misses = 0
+    for now in range(len(ids)):
+        id = np.uint64(ids[now])
+        at = slot[id]
+        if at < 0:
+            at = misses
+            if misses >= len(held):
+                at = lowest(tournament, phases, now)
+                slot[held[at]] = -1
+            misses += 1
+            held[at], slot[id] = id, at
+        moved(np.uint64(at), tournament, phases, now, owners[now])
+    return misses
+
+
+@jit
+def _depths(ids: Any, owners: Any, stack: Any, lines: Any, depth: Any, phases: Any) -> int:
+    """Count the depth of every hit, from 1; how deep the stack became.
+
+    The block touched goes to the top. What it pushes out goes down, and at every place the one with the lower priority
+    goes on: the victim of a cache of that size. It ends in the place that the touched block left.
+    """
+    size = 0
+    for now in range(len(ids)):
+        id = ids[now]
+        if size == 0 or stack[0] == id:
+            place = 0
+            stack[0] = id
+        else:
+            carried, place = stack[0], 1
+            stack[0] = id
+            enter_phase(lines, carried, phases, now)
+            while place < size and stack[place] != id:
+                other = stack[place]
+                enter_phase(lines, other, phases, now)
+                if lower(lines, other, carried, now):
+                    stack[place], carried = carried, other
+                place += 1
+            stack[place] = carried
+        if place == size:
+            size += 1
+        else:
+            depth[place + 1] += 1
+        lines[id, TOUCHED], lines[id, OWNER], lines[id, PHASE] = now, owners[now], -1
+    return size
