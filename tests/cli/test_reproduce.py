@@ -9,6 +9,7 @@ import pytest
 
 from tidegate.cli import invoke
 from tidegate.experiments.reproduce import PAPERS, find_paper, observuvm
+from tidegate.experiments.reproduce.cppe import setup as cppe_grid
 from tidegate.experiments.reproduce.observuvm import setup as grid
 
 STAND_INS = ("cyclic(bytes=16MiB)", "stencil(bytes=16MiB)")
@@ -18,6 +19,7 @@ STAND_INS = ("cyclic(bytes=16MiB)", "stencil(bytes=16MiB)")
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two small applications in place of Table II."""
     monkeypatch.setattr(grid, "suite", lambda name, scale: STAND_INS)
+    monkeypatch.setattr(cppe_grid, "suite", lambda name, scale: STAND_INS)
     monkeypatch.setattr(grid, "PROBED", (32, 256, 512))
 
 

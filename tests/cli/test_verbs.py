@@ -315,5 +315,8 @@ def test_scale_observed_and_samples_reach_the_run(works):
     )
     assert one["pages_sampled"] == one["observations"]
     assert four["pages_sampled"] > four["observations"]
-    none = works("run", "cyclic(bytes=16MiB)", "--system", "lru", "--observed", "1", "--json").json["summary"]
-    assert none["observations"] < plain["observations"]
+    few, many = (
+        works("run", "zipf(bytes=64MiB, touches=20000)", "--system", "lru", "--observed", n, "--json").json["summary"]
+        for n in ("1", "100")
+    )
+    assert few["observations"] < many["observations"]

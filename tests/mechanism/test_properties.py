@@ -42,7 +42,7 @@ def test_books_balance_whatever_is_run(policy, trace, on, frames, ahead, place, 
     touches = sum(len(block) for kernel in trace.kernels for block in kernel.blocks)
     assert c["touches"] == touches == sum(run.launches["touches"])
     assert c["raw_faults"] >= c["faults"] >= c["batches"] >= 0
-    assert c["decisions"] >= c["evictions"]
+    assert c["decisions"] >= c["evictions"] or policy in ("sle", "tbne")  # these send neighbours away unasked
     assert c["pages_in"] == c["faults"] + c["pages_prefetched"]
     out = c["pages_evicted"] + c["pages_sampled"]
     assert c["pages_in"] + c["pages_home"] == out + sum(run.objects["pages_near"])

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tidegate.errors import TidegateError
 from tidegate.mechanism.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
-from tidegate.workloads import bfs, workloads
+from tidegate.workloads import workloads
 from tidegate.workloads.graph import csr
+from tidegate.workloads.observuvm import bfs
 from tidegate.workloads.suites import GB
 from workloads.reading import Read, pages_of, program, read, undealt
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tidegate.errors import TidegateError
 from tidegate.mechanism.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
-from tidegate.workloads import btree, workloads
+from tidegate.workloads import workloads
+from tidegate.workloads.observuvm import btree
 from tidegate.workloads.suites import GB
 from workloads.reading import pages_of, program, read
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from workloads.test_srk import at, grid_order, in_triangle
 
 from tidegate.mechanism.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
 from workloads.dealt import Blocks, check_waves, in_waves, within
+from workloads.observuvm.test_srk import at, grid_order, in_triangle
 from workloads.reading import Uses, program, read
 
 
