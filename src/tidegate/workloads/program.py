@@ -51,6 +51,9 @@ class Workload(Configurable, ABC):
     def launches(self, space: Space) -> Iterator[Launch]:
         """The launches, over the pages the objects were given."""
 
+    def release(self) -> None:
+        """Let go of what was made for the launches and is kept for the next time, such as a graph."""
+
     def trace(self, geometry: Geometry | None = None) -> Program:
         """This workload laid out for a geometry: a Trace."""
         return Program(self, geometry or Geometry())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, TypeVar
 
 from tidegate.experiments.ask import Ask
@@ -12,7 +13,7 @@ from tidegate.experiments.grid import run_grid
 from tidegate.experiments.runs import Run
 from tidegate.mechanism.geometry import Geometry
 from tidegate.trace.trace import Launch, Trace
-from tidegate.workloads.program import Space, Workload
+from tidegate.workloads.program import Program, Space, Workload
 
 K = TypeVar("K")
 
@@ -34,9 +35,21 @@ class Kept(Workload):
         return self.trace(space.geometry).launches()
 
 
-@lru_cache(maxsize=1)
+_held: dict[tuple[str, Geometry], Trace] = {}  # one at most
+
+
 def _trace(spec: str, geometry: Geometry) -> Trace:
-    return KeptTrace(Ask(spec, geometry=geometry).trace())
+    if (spec, geometry) not in _held:
+        _held.clear()
+        _give_back()
+        _held[spec, geometry] = KeptTrace(Ask(spec, geometry=geometry).trace())
+    return _held[spec, geometry]
+
+
+def _give_back() -> None:
+    """Give memory that is free back to the system: glibc keeps it, and the next trace is as large again."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def run_kept(asks: Mapping[K, Ask], workers: int | None, cache: bool, progress: Callable[[int], None]) -> dict[K, Run]:
@@ -61,6 +74,8 @@ class KeptTrace(Trace):
     def launches(self) -> Iterator[Launch]:
         if not self._launches:
             self._launches = [Launch(k.name, tuple(k.segments), k.width, k.intensity) for k in self._trace.launches()]
+            if isinstance(self._trace, Program):
+                self._trace.workload.release()
         return iter(self._launches)
 
     def identity(self) -> dict[str, Any]:

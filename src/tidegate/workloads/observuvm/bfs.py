@@ -86,6 +86,10 @@ class BFS(Workload):
         make = uniform if self.graph == "uniform" else kronecker
         return make(self.nodes, self.edges, self.seed)
 
+    def release(self) -> None:
+        uniform.cache_clear()
+        kronecker.cache_clear()
+
     def launches(self, space: Space) -> Iterator[Launch]:
         together = max(1, space.geometry.page // (NODE * THREADS))  # thread blocks to a wave
         lanes = min(self.lanes, together)
