@@ -15,16 +15,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.errors import TidegateError
 from tidegate.mechanism.geometry import Geometry
-
-if TYPE_CHECKING:
-    from tidegate.compiler.plan import Plan
 
 
 class Provenance(StrEnum):
@@ -102,7 +99,6 @@ class Trace(ABC):
     geometry: Geometry
     objects: tuple[Object, ...]
     provenance: Provenance
-    plan: Plan | None = None  # what a compiler says of the program, for placement policies
 
     @abstractmethod
     def launches(self) -> Iterator[Launch]:

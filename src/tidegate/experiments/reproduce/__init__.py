@@ -15,8 +15,7 @@ from typing import Any
 
 from tidegate.errors import UnknownName
 
-# imported when asked for
-PAPERS = {name: f"tidegate.experiments.reproduce.{name}" for name in ("observuvm", "cppe", "hybrid")}
+PAPERS = {name: f"tidegate.experiments.reproduce.{name}" for name in ("observuvm", "cppe")}  # imported when asked for
 
 
 def find_paper(name: str) -> Any:
