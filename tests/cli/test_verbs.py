@@ -295,6 +295,9 @@ def test_version(works):
 def test_systems_race_by_their_names(works, small):
     rows = works("compare", small, "--system", "uvm,lru,tm++", "--near", "8MiB", "--json").json
     assert [r["policy"] for r in rows] == ["uvm", "lru", "tm++", "belady"]
+    first = works("run", small, "--system", "tm+", "--eviction", "belady", "--near", "8MiB", "--json").json["summary"]
+    line = works("compare", small, "--system", "tm+,uvm", "--near", "8MiB", "--json").json[-1]
+    assert line["time_ns"] == first["time_ns"]  # Belady's line keeps the first system's prefetcher
     out = works("compare", small, "--system", "uvm,tm", "--no-belady").out
     assert "system" in out
     assert "against uvm" in out

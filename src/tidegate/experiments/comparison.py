@@ -133,7 +133,8 @@ def asks_of(
     """The asks of a comparison, with Belady's line last."""
     racers: list[dict[str, Any]]
     if systems:
-        racers = [{"system": s} for s in systems] + ([{"eviction": BOUND}] if bound else [])
+        # Belady evicts for the first system, whose prefetcher and placement it keeps
+        racers = [{"system": s} for s in systems] + ([{"system": systems[0], "eviction": BOUND}] if bound else [])
     else:
         names = [*evictions, *([BOUND] if bound and BOUND not in evictions else [])]
         racers = [{"eviction": e, "prefetch": p} for e in names for p in prefetches]
