@@ -94,7 +94,7 @@ def _show(found: Comparison) -> None:
     f = found.runs[0].facts
     print(
         f"{f['workload']} ({f['provenance']}), {units.show_size(f['footprint_bytes'])} "
-        f"· {'' if found.systems else f'{found.prefetch} prefetch · '}{f['machine']}"
+        f"· {found.prefetch}{f['machine']}"
     )
     table = found.table
     for near in found.sizes:

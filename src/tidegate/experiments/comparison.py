@@ -44,8 +44,9 @@ class Comparison:
 
     @property
     def prefetch(self) -> str:
-        """The prefetcher, or all of them."""
-        return " and ".join(dict.fromkeys(str(r.facts["prefetch"]) for r in self.runs))
+        """The prefetcher, or all of them, and the word; nothing where systems were raced, which have their own."""
+        names = " and ".join(dict.fromkeys(str(r.facts["prefetch"]) for r in self.runs))
+        return "" if self.systems else f"{names} prefetch · "
 
     @property
     def sizes(self) -> list[int]:

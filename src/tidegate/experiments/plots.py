@@ -80,7 +80,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
     (_over_size if len(comparison.sizes) > 1 else _evictions)(right, comparison, scale, unit)
     f = runs[0].facts
     figure.suptitle(
-        f"{f['workload']}, {units.show_size(f['footprint_bytes'])} · {comparison.prefetch} prefetch · {f['machine']}",
+        f"{f['workload']}, {units.show_size(f['footprint_bytes'])} · {comparison.prefetch}{f['machine']}",
         fontsize=10,
     )
     return figure
