@@ -92,10 +92,7 @@ def _show(found: Comparison) -> None:
     from tidegate import units
 
     f = found.runs[0].facts
-    print(
-        f"{f['workload']} ({f['provenance']}), {units.show_size(f['footprint_bytes'])} "
-        f"· {found.prefetch}{f['machine']}"
-    )
+    print(f"{f['workload']} ({f['provenance']}), {units.show_size(f['footprint_bytes'])} · {found.prefetch}{f['machine']}")
     table = found.table
     for near in found.sizes:
         rows = table.filter(table["near_bytes"] == near).to_dicts()
