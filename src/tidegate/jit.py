@@ -31,9 +31,18 @@ def jit(function: Callable[..., Any]) -> Any:
 
 def jit_inner(function: Callable[..., Any]) -> Any:
     """Compile for the use of compiled functions alone: without the way in from Python, which takes as long again."""
+    return _inner(function)
+
+
+def jit_bare(function: Callable[..., Any]) -> Any:
+    """The same for functions that make no arrays: they count no references, which would cost more than their work."""
+    return _inner(function, _nrt=False)
+
+
+def _inner(function: Callable[..., Any], **options: Any) -> Any:
     with _own_cache():
-        compiler: Any = numba.njit  # its stubs do not know of the last two
-        return compiler(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+        compiler: Any = numba.njit  # its stubs do not know of these options
+        return compiler(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
 
 
 def jit_inline(function: Callable[..., Any]) -> Any:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tidegate.mechanism.geometry import Geometry
-from tidegate.mechanism.memory import make_memory, make_rules, refer
+from tidegate.mechanism.memory import make_memory, make_rules
 from tidegate.mechanism.pages import FAULTED, NEAR, REMOTE, WANTED
 from tidegate.mechanism.tree import want_subtrees
+from tidegate.references import Reference
 from traces import PAGES, Given, machine
 
 
@@ -22,7 +23,7 @@ class Region:
         trace = Given([], [geometry_pages, pages], geometry)
         self._k = make_rules(machine(), trace, 2, False, False, 0.0)
         self._memory = make_memory(trace, 1, self._k._replace(batch_faults=geometry_pages))
-        self._m = refer(self._memory)
+        self._m = Reference(self._memory)
         self._base, self.pages = geometry_pages, pages
 
     def wanted(self, states: list[int], threshold: int) -> set[int]:

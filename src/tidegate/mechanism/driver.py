@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.jit import jit, jit_inner
+from tidegate.jit import jit, jit_bare
 from tidegate.mechanism.events import (
     ASK_ADVISE,
     ASK_COUNT,
@@ -52,7 +52,7 @@ from tidegate.mechanism.tree import want_subtrees
 OK, CUT, RAISED, NOT_RESIDENT = 0, 1, 2, 3
 
 
-@jit_inner
+@jit_bare
 def serve_faults(m: Any, k: Any, relay: Any) -> int:
     """Serve one batch: up to ``batch_faults`` raw faults, duplicates merged, sorted by address."""
     b = m.books[0]
@@ -91,7 +91,7 @@ def serve_faults(m: Any, k: Any, relay: Any) -> int:
     return OK if code == CUT else code
 
 
-@jit_inner
+@jit_bare
 def sort(values: Any, n: int) -> None:
     """Sort the first ``n`` values: a Shell sort, quick for a batch and a second quicker to compile than NumPy's."""
     gap = 1
@@ -108,7 +108,7 @@ def sort(values: Any, n: int) -> None:
         gap //= 3
 
 
-@jit_inner
+@jit_bare
 def serve_region(m: Any, k: Any, relay: Any, region: int, first: int, last: int) -> int:
     """Serve the faulted pages ``m.batch_page[first:last]``, all of one region."""
     b = m.books[0]
@@ -140,7 +140,7 @@ def serve_region(m: Any, k: Any, relay: Any, region: int, first: int, last: int)
     return ask_observe(m, k, relay)
 
 
-@jit_inner
+@jit_bare
 def serve_notices(m: Any, k: Any, relay: Any) -> int:
     """Handle the uses that counters noticed: sampled pages come home, and policies are told."""
     b = m.books[0]
@@ -175,7 +175,7 @@ def serve_notices(m: Any, k: Any, relay: Any) -> int:
     return OK
 
 
-@jit_inner
+@jit_bare
 def serve_notice_turn(m: Any, k: Any, relay: Any) -> int:
     """A turn for notifications alone."""
     b = m.books[0]
@@ -185,7 +185,7 @@ def serve_notice_turn(m: Any, k: Any, relay: Any) -> int:
     return code
 
 
-@jit_inner
+@jit_bare
 def ask_observe(m: Any, k: Any, relay: Any) -> int:
     """Ask the eviction policy which region to observe, once memory is nearly full and while there is room to."""
     b = m.books[0]
@@ -209,7 +209,7 @@ def ask_observe(m: Any, k: Any, relay: Any) -> int:
     return OK
 
 
-@jit_inner
+@jit_bare
 def serve_prefetches(m: Any, k: Any, relay: Any) -> int:
     """Carry out some of the prefetches that were asked for, region by region."""
     b = m.books[0]
@@ -242,7 +242,7 @@ def serve_prefetches(m: Any, k: Any, relay: Any) -> int:
     return OK
 
 
-@jit_inner
+@jit_bare
 def wanted_pages(m: Any, k: Any, region: int) -> int:
     """How many pages of this region are to come that are wanted and did not fault?"""
     base = region * k.pages_per_region
@@ -253,7 +253,7 @@ def wanted_pages(m: Any, k: Any, region: int) -> int:
     return n
 
 
-@jit_inner
+@jit_bare
 def room_for_wanted(m: Any, k: Any, relay: Any, region: int, faulted: int, taken: int) -> Any:
     """Where frames are pages, what is wanted beside the faults needs some too; answers a code and the frames taken.
 
@@ -273,7 +273,7 @@ def room_for_wanted(m: Any, k: Any, relay: Any, region: int, faulted: int, taken
     return code, taken
 
 
-@jit_inner
+@jit_bare
 def drop_wanted(m: Any, k: Any, region: int, keep: int) -> None:
     """Leave all wanted pages of this region where they are but the first few."""
     base = region * k.pages_per_region
@@ -285,7 +285,7 @@ def drop_wanted(m: Any, k: Any, region: int, keep: int) -> None:
                 keep -= 1
 
 
-@jit_inner
+@jit_bare
 def make_room(m: Any, k: Any, relay: Any, region: int, pages: int) -> int:
     """Take the frames for ``pages`` more pages of a region, evicting if too few are free.
 
@@ -318,7 +318,7 @@ def make_room(m: Any, k: Any, relay: Any, region: int, pages: int) -> int:
     return OK
 
 
-@jit_inner
+@jit_bare
 def evict(m: Any, k: Any, relay: Any, region: int) -> int:
     """Send a region far. Every near page is copied back; with ``dirty_only`` just those that were written."""
     b = m.books[0]
@@ -351,7 +351,7 @@ def evict(m: Any, k: Any, relay: Any, region: int) -> int:
     return OK
 
 
-@jit_inner
+@jit_bare
 def migrate(m: Any, k: Any, region: int, taken: int) -> None:
     """Set the region's faulted and wanted pages moving. ``taken``: for how many there is room."""
     b = m.books[0]
@@ -384,7 +384,7 @@ def migrate(m: Any, k: Any, region: int, taken: int) -> None:
     b.turn_in += runs * k.run_overhead + pages * k.in_per_page
 
 
-@jit_inner
+@jit_bare
 def tell(m: Any, k: Any, relay: Any, event: int, region: int) -> int:
     """Relay an event to every policy that wants it."""
     code = OK
@@ -397,7 +397,7 @@ def tell(m: Any, k: Any, relay: Any, event: int, region: int) -> int:
     return code
 
 
-@jit_inner
+@jit_bare
 def call(m: Any, k: Any, policy: Any, which: int, event: int, region: int) -> int:
     """Call one policy and carry out what it asks for."""
     b = m.books[0]
@@ -437,7 +437,7 @@ def carry_out(m: Any, k: Any) -> None:
     b.request_n = kept
 
 
-@jit_inner
+@jit_bare
 def evict_asked(m: Any, k: Any, relay: Any) -> int:
     """Evict what policies asked to be evicted, unless it is gone already or was served in this very turn."""
     b = m.books[0]
@@ -451,7 +451,7 @@ def evict_asked(m: Any, k: Any, relay: Any) -> int:
     return OK
 
 
-@jit_inner
+@jit_bare
 def want_range(m: Any, k: Any, first: int, count: int) -> None:
     """Mark pages as wanted and put their regions in line; what is near, coming or kept far is left alone."""
     b = m.books[0]
@@ -468,7 +468,7 @@ def want_range(m: Any, k: Any, first: int, count: int) -> None:
             b.prefetch_n += 1
 
 
-@jit_inner
+@jit_bare
 def begin_turn(m: Any, start: float) -> None:
     b = m.books[0]
     b.turn += 1
@@ -478,7 +478,7 @@ def begin_turn(m: Any, start: float) -> None:
     b.turn_handling = b.turn_in = b.turn_out = b.turn_policy = 0.0
 
 
-@jit_inner
+@jit_bare
 def end_turn(m: Any, k: Any) -> None:
     """Close the turn's bill: how long it takes, and of what."""
     b = m.books[0]
@@ -492,7 +492,7 @@ def end_turn(m: Any, k: Any) -> None:
     b.driver_free += spent
 
 
-@jit_inner
+@jit_bare
 def finish_turn(m: Any, k: Any, blocks: Any, per_byte: float, remote: float) -> None:
     """The turn is over: pages arrive, slots that waited for them make their touch, and exposed time is accounted."""
     b = m.books[0]
@@ -520,7 +520,7 @@ def finish_turn(m: Any, k: Any, blocks: Any, per_byte: float, remote: float) -> 
     note(m)
 
 
-@jit_inner
+@jit_bare
 def wake(m: Any, k: Any, blocks: Any, slot: int, per_byte: float, remote: float) -> None:
     """A stalled slot makes the touch it stalled on, before anything else can happen: so every turn makes progress."""
     b = m.books[0]
@@ -552,7 +552,7 @@ def wake(m: Any, k: Any, blocks: Any, slot: int, per_byte: float, remote: float)
         b.front = time
 
 
-@jit_inner
+@jit_bare
 def note(m: Any) -> None:
     """Add a row to the timeline; when it is full, every other row is dropped and rows come half as often."""
     b = m.books[0]

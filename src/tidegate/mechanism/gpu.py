@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.jit import jit, jit_inner
+from tidegate.jit import jit, jit_bare
 from tidegate.mechanism.driver import OK, finish_turn, serve_faults, serve_notice_turn, serve_prefetches
 from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, STALLED, Blocks
 from tidegate.mechanism.observe import notice
@@ -51,7 +51,7 @@ def play(
             return code
 
 
-@jit_inner
+@jit_bare
 def rounds(m: Any, k: Any, blocks: Any, slots: int, per_byte: float, remote: float, last: bool, stop: int) -> int:
     """Move all slots on, round by round, until somebody else has to act; answers who."""
     b = m.books[0]
@@ -83,7 +83,7 @@ def rounds(m: Any, k: Any, blocks: Any, slots: int, per_byte: float, remote: flo
             return STRAY
 
 
-@jit_inner
+@jit_bare
 def hand_out(m: Any, blocks: Any, slots: int) -> bool:
     """Give the next blocks to idle slots, in the order of their numbers. False: there were not enough."""
     b = m.books[0]
@@ -165,11 +165,11 @@ def _make_sweep(tracking: bool) -> Any:
     return sweep
 
 
-sweep = jit_inner(_make_sweep(tracking=False))
-sweep_tracking = jit_inner(_make_sweep(tracking=True))
+sweep = jit_bare(_make_sweep(tracking=False))
+sweep_tracking = jit_bare(_make_sweep(tracking=True))
 
 
-@jit_inner
+@jit_bare
 def stall(m: Any, slot: int, page: int) -> None:
     """The slot waits for this page; the others run on."""
     b = m.books[0]

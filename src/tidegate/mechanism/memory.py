@@ -11,11 +11,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
-from numba.experimental import structref
 from numpy.typing import NDArray
 
-from tidegate.jit import jit
 from tidegate.machine.machine import Machine
 from tidegate.mechanism.events import EVENT_BITS, NO_TREE, REQUEST_ROWS
 from tidegate.mechanism.pages import CPU_MAPPED, DIRTY, TOUCHED
@@ -127,34 +124,6 @@ class Memory(NamedTuple):
     counted: NDArray[np.int64]  # per region: remote accesses since it got a counter, -1 without one
     wants: NDArray[np.uint8]  # which events the eviction, prefetch and placement policies want
     own: NDArray[np.int64]  # what each of them is handed as its own data
-
-
-# The same arrays as one reference: a compiled function that takes 27 arrays as arguments spends its time on copying
-# them, one that takes a reference does not.
-
-
-@structref.register
-class MemoryType(types.StructRef):
-    def preprocess_fields(self, fields: Any) -> Any:
-        return tuple((name, types.unliteral(kind)) for name, kind in fields)
-
-
-class MemoryReference(structref.StructRefProxy):
-    """Memory, as compiled code sees it."""
-
-
-structref.define_proxy(MemoryReference, MemoryType, list(Memory._fields))
-
-
-@jit
-def refer(m: Any) -> Any:
-    """One reference to all of these arrays."""
-    return MemoryReference(
-        m.books, m.page_state, m.last_touch, m.last_reference, m.region_touches, m.region_pages, m.resident, m.pinned,
-        m.region_faults, m.region_evictions, m.region_pages_in, m.slot_time, m.slot_at, m.slot_end, m.slot_page,
-        m.slot_status, m.queue, m.batch_page, m.coming, m.occupied, m.requests, m.prefetch_ring, m.prefetch_queued,
-        m.timeline, m.sampled, m.observed, m.notices, m.left_in, m.counted, m.wants, m.own,
-    )  # fmt: skip
 
 
 class Blocks(NamedTuple):

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.jit import jit_inner
+from tidegate.jit import jit_bare
 from tidegate.mechanism.pages import COMING, DIRTY, FAULTED, NEAR, REMOTE, TOUCHED, WANTED
 
 BACK_SOON, STAY_AWAY = 0.5, 0.8  # shares of recently evicted regions (V-D)
@@ -28,7 +28,7 @@ ACCESS = 128  # bytes: what one access of the hardware's counters is
 SAMPLED, LEFT_FAR, NOTICED = 1, 3, 1
 
 
-@jit_inner
+@jit_bare
 def draw(m: Any, n: int) -> Any:
     """A random number below ``n`` (xorshift64*)."""
     b = m.books[0]
@@ -40,7 +40,7 @@ def draw(m: Any, n: int) -> Any:
     return np.int64(((x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(33)) % np.uint64(n))
 
 
-@jit_inner
+@jit_bare
 def take_samples(m: Any, k: Any, region: int) -> None:
     """Take some near pages of a resident region away, so that its next use is noticed. One page at least stays."""
     b = m.books[0]
@@ -68,7 +68,7 @@ def take_samples(m: Any, k: Any, region: int) -> None:
             left -= 1
 
 
-@jit_inner
+@jit_bare
 def leave_one_far(m: Any, k: Any, region: int) -> None:
     """Leave one of the pages about to be prefetched where it is, so that the prefetch's use is noticed."""
     b = m.books[0]
@@ -93,7 +93,7 @@ def leave_one_far(m: Any, k: Any, region: int) -> None:
             chosen -= 1
 
 
-@jit_inner
+@jit_bare
 def note_sample(m: Any, page: int, region: int, kind: int) -> None:
     b = m.books[0]
     m.sampled[page] = kind
@@ -101,7 +101,7 @@ def note_sample(m: Any, page: int, region: int, kind: int) -> None:
     b.sampled_n += 1
 
 
-@jit_inner
+@jit_bare
 def notice(m: Any, page: int, region: int, size: int, time: float) -> None:
     """A touch crossed the link: does a counter notice it?"""
     b = m.books[0]
@@ -120,7 +120,7 @@ def notice(m: Any, page: int, region: int, size: int, time: float) -> None:
             put_notice(m, -1 - region, time)
 
 
-@jit_inner
+@jit_bare
 def put_notice(m: Any, what: int, time: float) -> None:
     b = m.books[0]
     b.notice_from = time if b.notices_n == 0 else min(b.notice_from, time)
@@ -128,7 +128,7 @@ def put_notice(m: Any, what: int, time: float) -> None:
     b.notices_n += 1
 
 
-@jit_inner
+@jit_bare
 def bring_home(m: Any, k: Any, region: int) -> None:
     """The region's sampled pages come back; it is observed no longer."""
     b = m.books[0]
@@ -156,7 +156,7 @@ def bring_home(m: Any, k: Any, region: int) -> None:
     m.observed[region] = 0
 
 
-@jit_inner
+@jit_bare
 def forget(m: Any, k: Any, region: int) -> int:
     """An observed region is evicted: its sampled pages, which are far already, are ordinary pages again.
 
@@ -176,7 +176,7 @@ def forget(m: Any, k: Any, region: int) -> int:
     return sampled
 
 
-@jit_inner
+@jit_bare
 def watch_leaving(m: Any, k: Any, region: int) -> None:
     """Count evictions in epochs; at the end of each, judge by the regions of the one before."""
     b = m.books[0]
@@ -196,7 +196,7 @@ def watch_leaving(m: Any, k: Any, region: int) -> None:
     b.epoch_evictions = 0
 
 
-@jit_inner
+@jit_bare
 def watch_returning(m: Any, region: int) -> None:
     """A region without a frame faulted: was it evicted a short while ago?"""
     b = m.books[0]

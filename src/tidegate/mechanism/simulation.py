@@ -18,13 +18,14 @@ from tidegate.mechanism.driver import NOT_RESIDENT, OK, RAISED, begin_launch, ca
 from tidegate.mechanism.events import EVENT_NAMES, OBSERVE, VICTIM
 from tidegate.mechanism.future import Future, foresee
 from tidegate.mechanism.gpu import BREATHE, DONE, MORE, STRAY, join, play
-from tidegate.mechanism.memory import IDLE, Memory, make_blocks, make_memory, make_rules, refer
+from tidegate.mechanism.memory import IDLE, Memory, make_blocks, make_memory, make_rules
 from tidegate.mechanism.observe import LEFT_FAR
 from tidegate.mechanism.pages import COMING, NEAR
 from tidegate.mechanism.relay import Caller, CompiledCaller, Relay
 from tidegate.mechanism.view import SimulatedMemory
 from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
 from tidegate.policies.sees import Everything, Samples, Sees
+from tidegate.references import Reference
 from tidegate.trace.build import blocks_of
 from tidegate.trace.trace import Launch, Segment, Trace, check_segment
 
@@ -71,7 +72,7 @@ class Simulation:
             most = self.observed
         self._k = make_rules(self.machine, self.trace, self.frames, self.dirty_only, tracking, decision, most, self.samples)
         self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._k)
-        self._m = refer(self.memory)
+        self._m = Reference(self.memory)
         self.books: Any = self.memory.books
 
     def run(self, progress: Callable[[int], None] = lambda touches: None) -> None:
