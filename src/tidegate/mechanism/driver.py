@@ -526,23 +526,24 @@ def wake(m: Any, k: Any, blocks: Any, slot: int, per_byte: float, remote: float)
     b = m.books[0]
     i = m.slot_at[slot]
     page = m.slot_page[slot]
+    _, write, size, reference = touch_at(blocks, i)
     near = m.page_state[page] & NEAR
     if k.tracking:
         m.last_touch[page] = b.touches
-        m.last_reference[page] = blocks.reference[i]
+        m.last_reference[page] = reference
         m.region_touches[page // k.pages_per_region] += 1
     b.touches += 1
     time = max(m.slot_time[slot], b.driver_free)
     if near:
-        m.page_state[page] |= blocks.mark[i]
-        spent = max(k.latency, blocks.bytes[i] * per_byte)
+        m.page_state[page] |= TOUCHED | DIRTY if write else TOUCHED
+        spent = max(k.latency, size * per_byte)
         b.near_time += spent
     else:  # a page that was left far while this slot waited for it
-        spent = k.remote_latency + blocks.bytes[i] * remote
+        spent = k.remote_latency + size * remote
         b.remote_time += spent
         b.remote_touches += 1
-        b.remote_bytes += blocks.bytes[i]
-        notice(m, page, page // k.pages_per_region, blocks.bytes[i], time + spent)
+        b.remote_bytes += size
+        notice(m, page, page // k.pages_per_region, size, time + spent)
     time += spent
     m.slot_time[slot] = time
     m.slot_at[slot] = i + 1
@@ -550,6 +551,16 @@ def wake(m: Any, k: Any, blocks: Any, slot: int, per_byte: float, remote: float)
     if time > b.front:
         b.running += time - b.front
         b.front = time
+
+
+@jit_bare
+def touch_at(blocks: Any, at: int) -> Any:
+    """The touch at a slot's place: its page, whether it writes, its bytes and its reference."""
+    i, behind = at, blocks.rest.page.size
+    touches = blocks.rest
+    if at >= behind:
+        i, touches = at - behind, blocks.new
+    return touches.page[i], touches.write[i], touches.bytes[i], touches.reference[i]
 
 
 @jit_bare

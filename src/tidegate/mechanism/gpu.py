@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from tidegate.jit import jit, jit_bare
-from tidegate.mechanism.driver import OK, finish_turn, serve_faults, serve_notice_turn, serve_prefetches
-from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, STALLED, Blocks
+from tidegate.mechanism.driver import OK, finish_turn, serve_faults, serve_notice_turn, serve_prefetches, touch_at
+from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, STALLED, Blocks, Touches
 from tidegate.mechanism.observe import notice
-from tidegate.mechanism.pages import NEAR, REMOTE
+from tidegate.mechanism.pages import DIRTY, NEAR, REMOTE, TOUCHED
 
 # What ``rounds`` and ``play`` answer beside the driver's codes: the launch is done, more blocks are wanted, it is time
 # to breathe (so that progress can be shown and Ctrl-C noticed), a page was touched that belongs to no object,
@@ -88,6 +88,7 @@ def hand_out(m: Any, blocks: Any, slots: int) -> bool:
     """Give the next blocks to idle slots, in the order of their numbers. False: there were not enough."""
     b = m.books[0]
     status, at, end, starts = m.slot_status, m.slot_at, m.slot_end, blocks.starts
+    behind = blocks.rest.page.size
     block, idle = b.next_block, b.idle
     enough = True
     for slot in range(slots):
@@ -97,7 +98,7 @@ def hand_out(m: Any, blocks: Any, slots: int) -> bool:
             if block >= starts.size - 1:
                 enough = False
                 break
-            at[slot], end[slot] = starts[block], starts[block + 1]
+            at[slot], end[slot] = behind + starts[block], behind + starts[block + 1]
             status[slot] = RUNNING
             block += 1
             idle -= 1
@@ -114,7 +115,7 @@ def _make_sweep(tracking: bool) -> Any:
         """Move every running slot on to ``until``. Answers a page that belongs to no object, or -1."""
         b = m.books[0]
         status, times, ats, ends, state = m.slot_status, m.slot_time, m.slot_at, m.slot_end, m.page_state
-        pages, marks, sizes, references = blocks.page, blocks.mark, blocks.bytes, blocks.reference
+        rest, behind = blocks.rest, blocks.rest.page.size
         last_touch, last_reference, region_touches = m.last_touch, m.last_reference, m.region_touches
         pages_per_region = np.uint32(k.pages_per_region)
         touches, near_time, front, running, idle = b.touches, b.near_time, b.front, b.running, b.idle
@@ -124,13 +125,18 @@ def _make_sweep(tracking: bool) -> Any:
             time = times[slot]
             if status[slot] != RUNNING or time >= until:
                 continue
-            i, end = np.uint64(ats[slot]), np.uint64(ends[slot])
+            pages, writes, sizes, references = blocks.new
+            before = behind
+            if ats[slot] < behind:
+                pages, writes, sizes, references = rest
+                before = 0
+            i, end = np.uint64(ats[slot] - before), np.uint64(ends[slot] - before)
             far = 0.0
             while i < end and time < until:
                 page = pages[i]
                 s = state[page]
                 if s & NEAR:  # the hit path
-                    state[page] = s | marks[i]
+                    state[page] = s | (TOUCHED | DIRTY if writes[i] else TOUCHED)
                     time += max(latency, sizes[i] * per_byte)
                 elif s & REMOTE:
                     spent = k.remote_latency + sizes[i] * remote
@@ -155,7 +161,7 @@ def _make_sweep(tracking: bool) -> Any:
                 idle += 1
             near_time += time - times[slot] - far
             b.remote_time += far
-            times[slot], ats[slot] = time, np.int64(i)
+            times[slot], ats[slot] = time, before + np.int64(i)
             if time > front:
                 running += time - front
                 front = time
@@ -181,30 +187,23 @@ def stall(m: Any, slot: int, page: int) -> None:
 
 
 @jit
-def join(m: Any, old: Any, new: Any, slots: int) -> Any:
-    """The unfinished blocks of ``old``, then all of ``new``; slots go on where they were."""
-    b = m.books[0]
-    kept = 0
+def take_over(m: Any, old: Any, starts: Any, new: Any, slots: int) -> Any:
+    """Blocks to go on with: what is left of the unfinished ones of ``old``, and ``new``. Slots go on where they were."""
+    left = 0
     for slot in range(slots):
         if m.slot_status[slot] != IDLE:
-            kept += m.slot_end[slot] - m.slot_at[slot]
-    page = np.empty(kept + new.page.size, new.page.dtype)
-    mark = np.empty(page.size, new.mark.dtype)
-    size = np.empty(page.size, new.bytes.dtype)
-    reference = np.empty(page.size, new.reference.dtype)
+            left += m.slot_end[slot] - m.slot_at[slot]
+    rest = Touches(
+        np.empty(left, new.page.dtype), np.empty(left, new.write.dtype), np.empty(left, new.bytes.dtype),
+        np.empty(left, new.reference.dtype),
+    )  # fmt: skip
     to = 0
     for slot in range(slots):
         if m.slot_status[slot] != IDLE:
             first = to
             for i in range(m.slot_at[slot], m.slot_end[slot]):
-                page[to], mark[to], size[to], reference[to] = old.page[i], old.mark[i], old.bytes[i], old.reference[i]
+                rest.page[to], rest.write[to], rest.bytes[to], rest.reference[to] = touch_at(old, i)
                 to += 1
             m.slot_at[slot], m.slot_end[slot] = first, to
-    for i in range(new.page.size):
-        page[to], mark[to], size[to], reference[to] = new.page[i], new.mark[i], new.bytes[i], new.reference[i]
-        to += 1
-    starts = np.empty_like(new.starts)
-    for i in range(starts.size):
-        starts[i] = new.starts[i] + kept
-    b.next_block = 0
-    return Blocks(starts, page, mark, size, reference)
+    m.books[0].next_block = 0
+    return Blocks(starts, rest, new)

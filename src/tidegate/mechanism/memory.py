@@ -3,7 +3,7 @@
 Rules   constants of this run (machine, capacity, options), fixed
 Books   one record of counters and clocks
 Memory  the arrays: page table, regions, slots, the fault queue, requests, the timeline
-Blocks  the touches being played: the unfinished blocks and the newest segment
+Blocks  the touches being played: what is left of unfinished blocks, and the newest segment
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tidegate.machine.machine import Machine
 from tidegate.mechanism.events import EVENT_BITS, NO_TREE, REQUEST_ROWS
-from tidegate.mechanism.pages import CPU_MAPPED, DIRTY, TOUCHED
+from tidegate.mechanism.pages import CPU_MAPPED
 from tidegate.trace.trace import Segment, Trace
 
 # Slots are moved forward in rounds of this length; within a round their order is that of their numbers. It is the
@@ -126,14 +126,21 @@ class Memory(NamedTuple):
     own: NDArray[np.int64]  # what each of them is handed as its own data
 
 
-class Blocks(NamedTuple):
-    """Touches in columns; ``mark`` is what a touch leaves in the page table."""
+class Touches(NamedTuple):
+    """Touches in columns."""
 
-    starts: NDArray[np.int64]
     page: NDArray[np.uint32]
-    mark: NDArray[np.uint8]
+    write: NDArray[np.uint8]
     bytes: NDArray[np.int32]
     reference: NDArray[np.int16]
+
+
+class Blocks(NamedTuple):
+    """What is being played. A slot's place counts through ``rest``, then through ``new``; no block lies in both."""
+
+    starts: NDArray[np.int64]  # of the blocks in ``new``
+    rest: Touches  # what was left of blocks that were under way when ``new`` came
+    new: Touches  # the newest segment, where it lies
 
 
 def make_rules(
@@ -232,7 +239,6 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
     )
 
 
-def make_blocks(segment: Segment) -> Blocks:
-    """A segment as the compiled loop wants it."""
-    mark = np.where(segment.write, np.uint8(TOUCHED | DIRTY), np.uint8(TOUCHED))
-    return Blocks(segment.starts, segment.page.view(np.uint32), mark, segment.bytes, segment.reference)
+def touches_of(segment: Segment) -> Touches:
+    """A segment's columns as the compiled loop wants them; nothing is copied."""
+    return Touches(segment.page.view(np.uint32), segment.write, segment.bytes, segment.reference)

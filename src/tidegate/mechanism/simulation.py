@@ -17,8 +17,8 @@ from tidegate.machine.machine import Machine
 from tidegate.mechanism.driver import NOT_RESIDENT, OK, RAISED, begin_launch, carry_out
 from tidegate.mechanism.events import EVENT_NAMES, OBSERVE, VICTIM
 from tidegate.mechanism.future import Future, foresee
-from tidegate.mechanism.gpu import BREATHE, DONE, MORE, STRAY, join, play
-from tidegate.mechanism.memory import IDLE, Memory, make_blocks, make_memory, make_rules
+from tidegate.mechanism.gpu import BREATHE, DONE, MORE, STRAY, play, take_over
+from tidegate.mechanism.memory import IDLE, Blocks, Memory, make_memory, make_rules, touches_of
 from tidegate.mechanism.observe import LEFT_FAR
 from tidegate.mechanism.pages import COMING, NEAR
 from tidegate.mechanism.relay import Caller, CompiledCaller, Relay
@@ -109,7 +109,7 @@ class Simulation:
         slots = max(1, near.slots // launch.width)
         per_byte = slots * max(1 / near.bandwidth, launch.intensity / near.flops)
         remote = slots / (self.machine.link.inward * self.machine.link.remote_share)
-        blocks = make_blocks(blocks_of(1, [], bytes=0))
+        blocks = _nothing()
         self._check(begin_launch(self._m, self._k, self._relay, blocks, number))
         for clock in ("front", "running", "launching"):
             b[clock] += near.launch_overhead
@@ -119,7 +119,7 @@ class Simulation:
         record = LaunchRecord(launch.name, float(b["front"]), 0.0, *(int(b[c]) for c in ("touches", "faults", "evictions")))
         for segment, last in _with_last(launch.segments):
             check_segment(segment, self.trace)
-            blocks = join(self._m, blocks, make_blocks(segment), slots)
+            blocks = take_over(self._m, blocks, segment.starts, touches_of(segment), slots)
             code = BREATHE
             while code == BREATHE:
                 before = int(b["touches"])
@@ -194,6 +194,12 @@ def _frames_held(simulation: Simulation) -> int:
     if simulation.machine.near.frame == "region":
         return int(np.count_nonzero(m.resident))
     return int(m.resident.sum() + np.count_nonzero((m.sampled > 0) & (m.sampled < LEFT_FAR)))
+
+
+def _nothing() -> Blocks:
+    """A launch begins with no block under way."""
+    empty = blocks_of(1, [], bytes=0)
+    return Blocks(empty.starts, touches_of(empty), touches_of(empty))
 
 
 def _with_last(segments: Iterable[Segment]) -> Iterator[tuple[Segment, bool]]:
