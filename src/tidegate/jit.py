@@ -20,7 +20,15 @@ import numba
 from numba import int64
 
 _KEPT = 3  # states of the source whose compiled code is kept
-_COMPILED = ("mechanism", "policies", "workloads", "analysis", "statistics", "jit.py")  # where compiled functions live
+_COMPILED = (
+    "mechanism",
+    "policies",
+    "workloads",
+    "analysis",
+    "statistics",
+    "jit.py",
+    "references.py",
+)  # where compiled functions live
 
 
 def jit(function: Callable[..., Any]) -> Any:

@@ -82,8 +82,8 @@ def _unbox(kind: ReferenceType, value: Any, c: Any) -> NativeValue:
 class _Fields(AttributeTemplate):
     key = ReferenceType
 
-    def generic_resolve(self, kind: ReferenceType, name: str) -> Any:
-        return kind.fields.get(name)
+    def generic_resolve(self, typ: ReferenceType, attr: str) -> Any:  # type: ignore[override]
+        return typ.fields.get(attr)
 
 
 @lower_getattr_generic(ReferenceType)

@@ -15,15 +15,11 @@ from typing import Any
 import numpy as np
 
 from tidegate.jit import jit, jit_bare
-from tidegate.mechanism.driver import OK, finish_turn, serve_faults, serve_notice_turn, serve_prefetches, touch_at
-from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, STALLED, Blocks, Touches
+from tidegate.mechanism.codes import BREATHE, DONE, MORE, OK, STRAY, TURN_OVER, WORK_WAITS
+from tidegate.mechanism.driver import finish_turn, serve_faults, serve_notice_turn, serve_prefetches, touch_at
+from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, STALLED, Touches
 from tidegate.mechanism.observe import notice
 from tidegate.mechanism.pages import DIRTY, NEAR, REMOTE, TOUCHED
-
-# What ``rounds`` and ``play`` answer beside the driver's codes: the launch is done, more blocks are wanted, it is time
-# to breathe (so that progress can be shown and Ctrl-C noticed), a page was touched that belongs to no object,
-# the driver's turn is over, or the driver is idle and there is work for it.
-DONE, MORE, BREATHE, STRAY, TURN_OVER, WORK_WAITS = 10, 11, 12, 13, 14, 15
 
 
 @jit
@@ -187,23 +183,20 @@ def stall(m: Any, slot: int, page: int) -> None:
 
 
 @jit
-def take_over(m: Any, old: Any, starts: Any, new: Any, slots: int) -> Any:
-    """Blocks to go on with: what is left of the unfinished ones of ``old``, and ``new``. Slots go on where they were."""
+def take_rest(m: Any, blocks: Any, slots: int) -> Any:
+    """What is left of unfinished blocks, to be played on from there when the next segment comes."""
     left = 0
     for slot in range(slots):
         if m.slot_status[slot] != IDLE:
             left += m.slot_end[slot] - m.slot_at[slot]
-    rest = Touches(
-        np.empty(left, new.page.dtype), np.empty(left, new.write.dtype), np.empty(left, new.bytes.dtype),
-        np.empty(left, new.reference.dtype),
-    )  # fmt: skip
+    rest = Touches(np.empty(left, np.uint32), np.empty(left, np.uint8), np.empty(left, np.int32), np.empty(left, np.int16))
     to = 0
     for slot in range(slots):
         if m.slot_status[slot] != IDLE:
             first = to
             for i in range(m.slot_at[slot], m.slot_end[slot]):
-                rest.page[to], rest.write[to], rest.bytes[to], rest.reference[to] = touch_at(old, i)
+                rest.page[to], rest.write[to], rest.bytes[to], rest.reference[to] = touch_at(blocks, i)
                 to += 1
             m.slot_at[slot], m.slot_end[slot] = first, to
     m.books[0].next_block = 0
-    return Blocks(starts, rest, new)
+    return rest

@@ -239,6 +239,14 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
     )
 
 
-def touches_of(segment: Segment) -> Touches:
-    """A segment's columns as the compiled loop wants them; nothing is copied."""
-    return Touches(segment.page.view(np.uint32), segment.write, segment.bytes, segment.reference)
+def play_on(rest: Touches, segment: Segment) -> Blocks:
+    """What is left, and a new segment. Nothing is copied; all is read-only, as the columns of a file are."""
+    new = Touches(segment.page.view(np.uint32), segment.write, segment.bytes, segment.reference)
+    return Blocks(read_only(segment.starts), Touches(*map(read_only, rest)), Touches(*map(read_only, new)))
+
+
+def read_only(column: Any) -> NDArray[Any]:
+    """The same column; compiled code would be compiled anew for one that may be written."""
+    seen: NDArray[Any] = column.view()
+    seen.flags.writeable = False
+    return seen

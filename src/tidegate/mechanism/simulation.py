@@ -14,14 +14,16 @@ import numpy as np
 
 from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.machine.machine import Machine
-from tidegate.mechanism.driver import NOT_RESIDENT, OK, RAISED, begin_launch, carry_out
+from tidegate.mechanism.codes import BREATHE, DONE, MORE, NOT_RESIDENT, OK, RAISED, STRAY
+from tidegate.mechanism.driver import begin_launch
 from tidegate.mechanism.events import EVENT_NAMES, OBSERVE, VICTIM
 from tidegate.mechanism.future import Future, foresee
-from tidegate.mechanism.gpu import BREATHE, DONE, MORE, STRAY, play, take_over
-from tidegate.mechanism.memory import IDLE, Blocks, Memory, make_memory, make_rules, touches_of
+from tidegate.mechanism.gpu import play, take_rest
+from tidegate.mechanism.memory import IDLE, Memory, Touches, make_memory, make_rules, play_on
 from tidegate.mechanism.observe import LEFT_FAR
 from tidegate.mechanism.pages import COMING, NEAR
 from tidegate.mechanism.relay import Caller, CompiledCaller, Relay
+from tidegate.mechanism.requests import carry_out
 from tidegate.mechanism.view import SimulatedMemory
 from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
 from tidegate.policies.sees import Everything, Samples, Sees
@@ -29,6 +31,8 @@ from tidegate.references import Reference
 from tidegate.trace.build import blocks_of
 from tidegate.trace.trace import Launch, Segment, Trace, check_segment
 
+_NO_TOUCHES = Touches(np.zeros(0, np.uint32), np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int16))
+_NOTHING = play_on(_NO_TOUCHES, blocks_of(1, [], bytes=0))
 _BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about a tenth of a second
 
 
@@ -109,7 +113,7 @@ class Simulation:
         slots = max(1, near.slots // launch.width)
         per_byte = slots * max(1 / near.bandwidth, launch.intensity / near.flops)
         remote = slots / (self.machine.link.inward * self.machine.link.remote_share)
-        blocks = _nothing()
+        blocks = _NOTHING
         self._check(begin_launch(self._m, self._k, self._relay, blocks, number))
         for clock in ("front", "running", "launching"):
             b[clock] += near.launch_overhead
@@ -119,7 +123,7 @@ class Simulation:
         record = LaunchRecord(launch.name, float(b["front"]), 0.0, *(int(b[c]) for c in ("touches", "faults", "evictions")))
         for segment, last in _with_last(launch.segments):
             check_segment(segment, self.trace)
-            blocks = take_over(self._m, blocks, segment.starts, touches_of(segment), slots)
+            blocks = play_on(take_rest(self._m, blocks, slots), segment)
             code = BREATHE
             while code == BREATHE:
                 before = int(b["touches"])
@@ -194,12 +198,6 @@ def _frames_held(simulation: Simulation) -> int:
     if simulation.machine.near.frame == "region":
         return int(np.count_nonzero(m.resident))
     return int(m.resident.sum() + np.count_nonzero((m.sampled > 0) & (m.sampled < LEFT_FAR)))
-
-
-def _nothing() -> Blocks:
-    """A launch begins with no block under way."""
-    empty = blocks_of(1, [], bytes=0)
-    return Blocks(empty.starts, touches_of(empty), touches_of(empty))
 
 
 def _with_last(segments: Iterable[Segment]) -> Iterator[tuple[Segment, bool]]:
