@@ -109,6 +109,8 @@ class Simulation:
         per_byte = slots * max(1 / near.bandwidth, launch.intensity / near.flops)
         remote = slots / (self.machine.link.inward * self.machine.link.remote_share)
         blocks = make_blocks(blocks_of(1, [], bytes=0))
+        for policy in self._policies:
+            policy.memory.launch = launch.name
         self._check(begin_launch(self._m, self._k, self._relay, blocks, number))
         for clock in ("front", "running", "launching"):
             b[clock] += near.launch_overhead
