@@ -53,6 +53,10 @@ def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["observuvm", "--observed", "0"], "0 observed regions are none"),
         (["observuvm", "--workers", "0"], "--workers"),
         (["observuvm", "--out", "/nowhere/report.html"], "cannot write /nowhere/report.html"),
+        (["gmt", "--factor", "0"], "a factor of 0 is none"),
+        (["gmt", "--tier2-ratio", "-1"], "leaves no Tier-2"),
+        (["gmt", "--near", "1KiB"], "cannot hold one page"),
+        (["gmt", "--scale", "0"], "a scale of 0 is none"),
         (["observuvm", "--out", "report.pdf"], "cannot write report.pdf"),
     ],
 )

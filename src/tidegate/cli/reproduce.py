@@ -89,6 +89,32 @@ def cppe(
     _reproduce({"cppe": setup}, workers, no_cache, as_json, out)
 
 
+@app.command("gmt")
+def gmt(
+    quick: Quick = False,
+    factor: Annotated[
+        float | None, typer.Option("--factor", help="Footprint over both tiers; Table 2's without it.")
+    ] = None,
+    ratio: Annotated[float, typer.Option("--tier2-ratio", help="Tier-2 over Tier-1.")] = 4.0,
+    near: Annotated[str | None, typer.Option("--near", help="Tier-1, e.g. 512MiB; with --factor footprints follow.")] = None,
+    scale: Annotated[str | None, typer.Option("--scale", help="Of the suite's sizes, e.g. 1/8.")] = None,
+    workers: Workers = None,
+    no_cache: asked.NoCache = False,
+    as_json: output.AsJson = False,
+    out: Out = None,
+) -> None:
+    """GMT (ASPLOS'24): 9 applications over three tiers, under 7 systems.
+
+    tidegate reproduce gmt --factor 4 --tier2-ratio 8
+    """
+    from tidegate import units
+    from tidegate.experiments.reproduce.gmt import Setup
+
+    base = Setup.quick() if quick else Setup()
+    setup = Setup(factor=factor, ratio=ratio, near=near, scale=base.scale if scale is None else units.fraction(scale))
+    _reproduce({"gmt": setup}, workers, no_cache, as_json, out)
+
+
 @app.command("hybrid")
 def hybrid(
     quick: Quick = False,
