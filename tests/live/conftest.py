@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +32,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=WHY_NOT))
 
 
+PATIENCE = 90  # seconds for a test; make soak takes a minute for some of its steps
+SOAK = bool(os.environ.get("TIDEGATE_SOAK"))
+
+
+def _descriptors() -> list[str]:
+    """What this process has open of the kinds that arenas open; other libraries have their own, such as sockets."""
+    ours = ("userfaultfd", "pidfd", "memfd:tidegate", "pagemap", "pipe:", ".tidegate", "scratch")
+    links = []
+    for fd in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the listing's own
+            links.append(os.readlink(fd))
+    return sorted(link for link in links if any(kind in link for kind in ours))
+
+
 def _children() -> set[int]:
     """Processes that this one has started and not waited for; other tests may have some, such as pools of workers."""
     return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
@@ -37,8 +53,14 @@ def _children() -> set[int]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind() -> Iterator[None]:
-    """Every test ends with no descriptor and no process of its own left."""
-    before, had = len(os.listdir("/proc/self/fd")), _children()
+    """Every test ends, and with no descriptor and no process of its own left.
+
+    A thread that waits for a page hears no Python, so a test that hangs is ended by faulthandler's own thread, which says
+    where it was; its arenas' processes see that it is gone.
+    """
+    before, had = _descriptors(), _children()
+    faulthandler.dump_traceback_later(PATIENCE * (10 if SOAK else 1), exit=True)
     yield
-    assert len(os.listdir("/proc/self/fd")) <= before
+    faulthandler.cancel_dump_traceback_later()
+    assert _descriptors() == before
     assert _children() <= had

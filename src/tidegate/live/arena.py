@@ -85,6 +85,7 @@ class Arena:
         self._gone: deque[int] = deque()  # objects whose arrays are gone and that the pager has yet to hear of
         self._ids = itertools.count()
         self._objects: dict[int, dict[str, Any]] = {}
+        self._recorded: list[dict[str, Any]] = []  # all objects that ever were, if they are to be recorded
         self._state = "opening"
         with contextlib.ExitStack() as undo:
             setup = self._prepare(units.size(span), store, record, undo)
@@ -230,6 +231,8 @@ class Arena:
             self._space.give_back(first, regions)
             raise
         self._objects[ident] = one
+        if self._log >= 0:
+            self._recorded.append(one)
         address = self._base + first * geometry.region
         userfault.set_writable(address, regions * geometry.region, backing.writable)
         return ident, address
@@ -285,6 +288,17 @@ class Arena:
             return self._last_stats
         return dict(self._ask({"do": "stats"})["stats"])
 
+    @property
+    def addresses(self) -> tuple[int, int]:
+        """The first address, and the first behind the last."""
+        return self._base, self._base + self._space.regions * self.geometry.region
+
+    def leave_open(self) -> None:
+        """Close when the process ends, no earlier: arrays may be used until then. No verb works any more."""
+        self._finalizer.detach()
+        self._control.detach()  # hanging up would end the supervisor
+        self._state = "closed"
+
     def settle(self) -> None:
         """Wait until every prefetch is done."""
         self._ask({"do": "settle"})
@@ -297,10 +311,11 @@ class Arena:
         return found
 
     def recorded(self) -> tuple[tuple[dict[str, Any], ...], NDArray[np.int32]]:
-        """Objects, and every fault and notification so far as 2 × page + write; if the arena records."""
-        size = os.fstat(self._log).st_size
-        events = np.frombuffer(os.pread(self._log, size, 0), np.int32)
-        return tuple(self._objects.values()), events
+        """All objects that ever were, and what the pager logged (``recorded.py`` reads it); if the arena records."""
+        if self._log < 0:
+            raise TidegateError("this arena records nothing; open it with record=True")
+        events = np.frombuffer(os.pread(self._log, os.fstat(self._log).st_size, 0), np.int32)
+        return tuple(self._recorded), events
 
     def close(self) -> None:
         """Write back, end the processes. Arrays of this arena must not be used any more: that is a SIGSEGV."""
@@ -310,8 +325,9 @@ class Arena:
             self._last_stats = dict(self._ask({"do": "close"})["stats"])
         finally:
             self._state = "closed"
-            fcntl.fcntl(self._lifeline, fcntl.F_SETFL, os.O_NONBLOCK)
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            fcntl.fcntl(self._lifeline, fcntl.F_SETFL, os.O_NONBLOCK)  # before the supervisor is let go
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                self._control.shutdown(socket.SHUT_WR)
                 self._supervisor.wait(timeout=10)
             self._finalizer()
 

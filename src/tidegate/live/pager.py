@@ -62,6 +62,7 @@ class Pager:
         self._objects: dict[int, dict[str, Any]] = {}
         self._waiting: list[int] = []  # faults that the last turn left over
         self._after_faults = False
+        self._arrays = 0
         self._log = array.array("i")
         self._began = time.monotonic()
         self._open = True
@@ -163,8 +164,12 @@ class Pager:
     def _do_remove(self, request: dict[str, Any], fds: list[int]) -> None:
         if request["id"] in self._objects:
             self._mover.settle()
-            del self._objects[request["id"]]
+            gone = self._objects.pop(request["id"])
+            backing, _ = self._mover.backing[gone["first_page"] // self._ppr]
             self._set_objects()
+            if not backing.scratch:
+                os.close(backing.direct)
+                os.close(backing.plain)
 
     def _do_prefetch(self, request: dict[str, Any], fds: list[int]) -> None:
         self._start()
@@ -227,6 +232,7 @@ class Pager:
             "bytes_out": self._mover.bytes_out,
             "prefetched_bytes": engine.count["pages_prefetched"] * page,
             "observe_seconds": self._mover.observe_ns / 1e9,
+            "arrays": self._arrays,
             "restarts": self._restarts,
             "eviction": self._setup.eviction,
             "prefetch": self._setup.prefetch,
@@ -259,6 +265,9 @@ class Pager:
         if not backing.scratch:  # a user's file has something to read from the beginning
             self._kept.set_stored(o["first_page"], self._geometry.pages(o["bytes"]), True)
         self._objects[o["id"]] = o
+        if self._setup.log >= 0:
+            self._log.append(-1 - o["id"])  # from here on these pages are its own
+        self._arrays += 1
         self._set_objects()
 
     def _set_objects(self) -> None:

@@ -21,7 +21,7 @@ def running_arenas() -> list[dict[str, Any]]:
                 peer.settimeout(_PATIENCE)
                 peer.connect("\0" + name)
                 peer.send(b'{"do": "stats"}')
-                found.append({"process": process, **json.loads(peer.recv(1 << 17))["stats"]})
+                found.append({"process": process, "name": name, **json.loads(peer.recv(1 << 17))["stats"]})
         except (OSError, ValueError, KeyError):
             continue  # another user's, or just ending
     return found
@@ -29,3 +29,23 @@ def running_arenas() -> list[dict[str, Any]]:
 
 def _sockets() -> list[str]:
     return Path("/proc/net/unix").read_text().splitlines()
+
+
+def rates(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What happened between two looks at the same arenas, per second; since its beginning for one that is new.
+
+    ``hit_share``: of the uses that were noticed (faults, and uses of sampled pages), those that found their page near; None
+    if there were none, or nothing is observed.
+    """
+    earlier = {a["name"]: a for a in before}
+    return [arena | _rate(earlier.get(arena["name"], {}), arena) for arena in after]
+
+
+def _rate(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    if before.get("restarts") != after["restarts"]:
+        before = {}  # a new pager counts anew
+    faults, noticed, seconds = (after[k] - before.get(k, 0) for k in ("faults", "notifications", "seconds"))
+    return {
+        "faults_per_second": faults / max(seconds, 1e-9),
+        "hit_share": noticed / (noticed + faults) if after["observations"] and noticed + faults else None,
+    }

@@ -53,10 +53,10 @@ class Supervisor:
         while True:
             for fd, _ in self._poll.poll():
                 if fd == self._setup.pidfd:
-                    os.kill(self._pid, signal.SIGKILL)
-                    return 0
+                    return self._program_ended()
                 if fd == self._program.fileno():
-                    self._relay(self._program)
+                    if not self._relay(self._program):
+                        return self._program_ended()
                 elif fd == self._listener.fileno():
                     self._accept()
                 elif fd == self._control.fileno():
@@ -89,6 +89,12 @@ class Supervisor:
         for _, data, fds in self._pending:
             socket.send_fds(self._control, [data], fds)
 
+    def _program_ended(self) -> int:
+        """Nobody needs a pager any more, nor us."""
+        os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+        return 0
+
     def _pager_ended(self) -> int | None:
         """Start another one, unless it closed the arena or says that nothing can be done."""
         while self._control in select.select([self._control], [], [], 0)[0] and self._relay_back():
@@ -100,6 +106,7 @@ class Supervisor:
         self._control.close()
         status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
         if status == pager.CLOSED:
+            self._wait_for_goodbye()
             return 0
         if status == pager.FAILED:
             return 1
@@ -110,8 +117,15 @@ class Supervisor:
         self._start_pager()
         return None
 
-    def _relay(self, peer: socket.socket) -> None:
-        """A request: note what a new pager would have to know, and pass it on."""
+    def _wait_for_goodbye(self) -> None:
+        """The program has its answer and hangs up. If we were gone before that, it would take our end for an accident."""
+        goodbye = select.poll()
+        goodbye.register(self._program, select.POLLIN)
+        goodbye.register(self._setup.pidfd, select.POLLIN)
+        goodbye.poll()
+
+    def _relay(self, peer: socket.socket) -> bool:
+        """A request: note what a new pager would have to know, and pass it on. False: the peer has hung up."""
         try:
             data, fds, _, _ = socket.recv_fds(peer, pager.MESSAGE, 2)
         except OSError:
@@ -119,22 +133,24 @@ class Supervisor:
         if not data:
             self._poll.unregister(peer)
             self._peers.pop(peer.fileno(), None)
-            if peer is not self._program:  # the program itself is watched by its pidfd
-                peer.close()
-            return
+            peer.close()
+            return False
         request = json.loads(data)
         if peer is not self._program and request["do"] != "stats":
-            return
+            return True
         if request["do"] == "add":
             self._objects[request["object"]["id"]] = request["object"]
             if fds:
                 self._files[request["object"]["id"]] = (fds[0], fds[1])
         elif request["do"] == "remove":
             self._objects.pop(request["id"], None)
+            for fd in self._files.pop(request["id"], ()):
+                os.close(fd)
         self._note_held(request)
         self._pending.append((peer, data, fds))
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its successor gets it
             socket.send_fds(self._control, [data], fds)
+        return True
 
     def _note_held(self, request: dict[str, Any]) -> None:
         if request["do"] in ("hold", "let_go"):
