@@ -21,7 +21,7 @@ class Nowhere:
     def __init__(self) -> None:
         self.used: dict[int, int] = {}
 
-    def load(self, region: int, pages: int, touched: int) -> None:
+    def load(self, region: int, pages: int, touched: int, apart: int = 0) -> None:
         self.used[region] = self.used.get(region, 0) & ~pages | touched
 
     def evict(self, region: int, pages: int | None = None) -> None:

@@ -12,7 +12,7 @@ have the same faults and the same victims (tests/live/test_equal.py). A region's
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,13 +29,14 @@ from tidegate.trace.trace import Object
 COUNTERS = 256  # pages that may be sampled at a time: the hardware's number, so that policies find what they know
 HOME = -1  # sampled pages on their way home
 PASSING = 16  # pages that prefer far memory and are lent some while they are used
+_EVENTS = ("on_launch", "on_fault", "on_prefetch", "on_eviction", "on_notification")
 
 
 class Mover(Protocol):
     """Moves bytes. The engine has the last word on what is where; the mover on how."""
 
-    def load(self, region: int, pages: int, touched: int) -> None:
-        """Bring these pages near. ``touched``: those that somebody waits for."""
+    def load(self, region: int, pages: int, touched: int, apart: int = 0) -> None:
+        """Bring these pages near. ``touched``: somebody waits for them; ``apart``: further ones whose use must show."""
 
     def evict(self, region: int, pages: int | None = None) -> None:
         """Send these pages far (all, if not said), losing no write."""
@@ -124,6 +125,7 @@ class Engine:
         self._epoch = self._epoch_evictions = self._returned = self._returned_before = 0
         self._random = SEED
         self.started = False
+        self._heard: dict[str, list[tuple[Policy, Callable[[int], Any]]]] = {}  # who defines what: nobody else is called
         self.count = dict.fromkeys(("faults", "evictions", "notifications", "observations", "pages_in", "pages_prefetched",
                                     "pages_evicted", "batches", "decisions"), 0)  # fmt: skip
         self.victims: list[int] | None = None  # kept if a test asks for it
@@ -164,11 +166,12 @@ class Engine:
     def _start(self, policy: Policy) -> None:
         policy.attach(LiveMemory(self, policy))  # type: ignore[arg-type]  # objects come and go: not to be assigned
         self._guard(policy, "start")
+        self._heard = {event: [(p, m) for p in self.policies if (m := _method(p, event))] for event in _EVENTS}
         self._carry_out()
         if policy is self.eviction:  # what it knew of is still there
             for number, region in self.region.items():
                 if region.here and not region.held:
-                    self._call(policy, "on_fault", number)
+                    self._tell("on_fault", number, policy)
 
     def _release(self, o: Object) -> None:
         first = o.first_page // self.ppr
@@ -203,7 +206,7 @@ class Engine:
             elif not region.here & bit:
                 by_region[number] = by_region.get(number, 0) | bit
         self.count["batches"] += bool(by_region)
-        order = sorted(by_region)
+        order = sorted(by_region) if len(by_region) > 1 else list(by_region)
         for i, number in enumerate(order):
             try:
                 self._serve_region(number, by_region[number])
@@ -245,12 +248,12 @@ class Engine:
             if touched == HOME:
                 self.mover.bring_home(number, pages)
             else:
-                self.mover.load(number, pages, touched)
+                self.mover.load(number, pages, touched, region.left_far)
         self._arriving.clear()
 
     def _serve_region(self, number: int, faulted: int) -> None:
         region = self.region[number]
-        if not region.here:
+        if not region.near | region.coming:
             self._watch_returning(region)
         region.faulted = faulted
         self._make_room(region)
@@ -259,14 +262,16 @@ class Engine:
         self.count["faults"] += n
         region.faults += n
         self._tell("on_fault", number)
-        self._evict_as_asked()
+        if self._evict_asked:
+            self._evict_as_asked()
         if self.threshold < NO_TREE:
             region.wanted |= want_subtrees(region, faulted, self.threshold, self.ppr)
-        if self._to_come(region):
-            self._call(self.prefetch, "on_prefetch", number)
+        if region.wanted and self._to_come(region):
+            self._tell("on_prefetch", number, self.prefetch)
             self._evict_as_asked()
         self._migrate(number, region)
-        self._ask_observe()
+        if self.observe_most:
+            self._ask_observe()
 
     def _serve_notice(self, page: int) -> None:
         number, bit = page // self.ppr, 1 << page % self.ppr
@@ -276,8 +281,8 @@ class Engine:
         self.count["notifications"] += 1
         region.pinned = self.turn
         self._bring_home(number, region)
-        self._call(self.eviction, "on_notification", number)
-        self._call(self.prefetch, "on_notification", number)
+        self._tell("on_notification", number, self.eviction)
+        self._tell("on_notification", number, self.prefetch)
         self._evict_as_asked()
         self._ask_observe()
 
@@ -311,7 +316,7 @@ class Engine:
             region.counted = -1
             self._counting -= 1
             self.count["notifications"] += 1
-            self._call(self.placement, "on_notification", number)
+            self._tell("on_notification", number, self.placement)
             self._evict_as_asked()
 
     # Frames
@@ -326,7 +331,8 @@ class Engine:
     def _ask_victim(self) -> int:
         self.count["decisions"] += 1
         number = self._guard(self.eviction, "victim")
-        self._carry_out()
+        if self.requests:
+            self._carry_out()
         region = self.region.get(number)
         if region is not None and region.pinned == self.turn:
             raise Cut
@@ -512,26 +518,21 @@ class Engine:
 
     # Policies
 
-    def _tell(self, event: str, number: int) -> None:
-        for policy in self.policies:
-            self._call(policy, event, number)
-
-    def _call(self, policy: Policy, event: str, number: int) -> None:
-        if event == "on_eviction" and isinstance(policy.sees, TouchBits):
-            policy.memory.leaving = number  # type: ignore[attr-defined]
-        self._guard(policy, event, number)
-        if event == "on_eviction" and isinstance(policy.sees, TouchBits):
-            policy.memory.leaving = -1  # type: ignore[attr-defined]
-        if self.requests:
-            self._carry_out()
+    def _tell(self, event: str, number: int, only: Policy | None = None) -> None:
+        for policy, method in self._heard[event]:
+            if only is None or policy is only:
+                try:
+                    method(number)
+                except Exception as error:
+                    raise _blame(policy, event, (number,), error) from error
+                if self.requests:
+                    self._carry_out()
 
     def _guard(self, policy: Policy, method: str, *argument: int) -> Any:
         try:
             return getattr(policy, method)(*argument)
         except Exception as error:
-            said = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {error}"
-            where = ", ".join(map(str, argument))
-            raise PolicyError(f"policy '{label(policy)}' raised in {method}({where}): {said}") from error
+            raise _blame(policy, method, argument, error) from error
 
     def _carry_out(self) -> None:
         """Do what policies asked for; evictions wait until the call that led to them is over."""
@@ -587,6 +588,28 @@ def check_policies(policies: Iterable[Policy]) -> None:
                 f"policy '{label(policy)}' sees every touch, which no live memory can show; "
                 "take one that sees faults, samples or touch bits, such as lru"
             )
+
+
+def _method(policy: Policy, event: str) -> Callable[[int], Any] | None:
+    """How to tell this policy of an event, if it defines what to do then. Touch bits are shown while a region leaves."""
+    if getattr(type(policy), event, None) is getattr(Policy, event, None):
+        return None
+    method: Callable[[int], Any] = getattr(policy, event)
+    if event != "on_eviction" or not isinstance(policy.sees, TouchBits):
+        return method
+
+    def with_touch_bits(region: int) -> None:
+        policy.memory.leaving = region  # type: ignore[attr-defined]
+        method(region)
+        policy.memory.leaving = -1  # type: ignore[attr-defined]
+
+    return with_touch_bits
+
+
+def _blame(policy: Policy, method: str, argument: tuple[int, ...], error: Exception) -> PolicyError:
+    said = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {error}"
+    where = ", ".join(map(str, argument))
+    return PolicyError(f"policy '{label(policy)}' raised in {method}({where}): {said}")
 
 
 def label(policy: Policy) -> str:

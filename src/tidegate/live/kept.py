@@ -26,11 +26,12 @@ class Kept:
 
     def dirty(self, first: int, pages: int) -> int:
         """The dirty ones among these pages, as bits."""
-        return _bits(self._map[first : first + pages])
+        return self._map[first] if pages == 1 else _bits(self._map[first : first + pages])
 
     def stored(self, first: int, pages: int) -> int:
         """Those with a copy in the store, as bits."""
-        return _bits(self._map[self._pages + first : self._pages + first + pages])
+        first += self._pages
+        return self._map[first] if pages == 1 else _bits(self._map[first : first + pages])
 
     def set_dirty(self, first: int, pages: int, value: bool) -> None:
         self._map[first : first + pages] = (b"\1" if value else b"\0") * pages

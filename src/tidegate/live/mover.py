@@ -17,9 +17,10 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
+from tidegate.live.ahead import ReadAhead
 from tidegate.live.engine import bits, runs, span
 from tidegate.live.kept import Kept
 from tidegate.live.store import Backing
@@ -29,6 +30,7 @@ from tidegate.mechanism.geometry import Geometry
 WORKERS = 4
 CHUNK = 512 * 1024  # bytes a thread moves at a time: two threads are busy with one region of 2 MB
 INLINE = 128 * 1024  # moves of no more than this are done at once
+ALONE = 256  # pages that came with others show that reading them alone was for nothing: no more of it for so many faults
 
 
 class StoreError(OSError):
@@ -48,9 +50,11 @@ class LiveMover:
         self._buffers = threading.local()
         self._buffer_size = max(CHUNK, geometry.page)
         self._zeros = _buffer(self._buffer_size)
+        self._ahead = ReadAhead(geometry.page)
+        self._reads_ahead = self._ahead.works and geometry.page <= INLINE
+        self._not_yet = 0  # faults to be served before reading ahead is tried again
         self.backing: dict[int, tuple[Backing, int]] = {}  # of each region, and where in the object it begins
         self.present: dict[int, int] = {}  # pages whose memory is there
-        self._unmapped: dict[int, int] = {}  # of those, the sampled ones
         self._used: dict[int, int] = {}
         self._writes: dict[int, int] = {}  # pages whose load a write waits for
         self._loading: dict[int, list[Future[None]]] = {}
@@ -60,34 +64,46 @@ class LiveMover:
 
     # What the engine asks for
 
-    def load(self, region: int, pages: int, touched: int) -> None:
+    def load(self, region: int, pages: int, touched: int, apart: int = 0) -> None:
         if not pages:
             return
+        apart &= ~self.present.get(region, 0)  # they come along, since it costs little now, and are not mapped
+        pages |= apart
+        quiet = pages & ~touched if self._track else apart
         self._settle_leaving(region)
         self.present[region] = self.present.get(region, 0) | pages
         self._used[region] = self._used.get(region, 0) & ~pages | touched
         writes = self._writes.pop(region, 0) & pages
         for first, n in runs(writes):  # before anything can be written
             self._kept.set_dirty(region * self._ppr + first, n, True)
-        self.bytes_in += pages.bit_count() * self._page
-        if pages.bit_count() * self._page <= INLINE:
-            self._wait(list(self._leaving.values()))
-            for first, n in runs(pages):
-                self._load_run(region, first, n, writes, touched, [])
+        n = pages.bit_count()
+        self.bytes_in += n * self._page
+        if n > 1 and (begun := self._ahead.begun):  # whatever way a page comes, an early copy of it is old from then on
+            mine = [key for key in begun if key // self._ppr == region and pages >> key % self._ppr & 1]
+            self._not_yet = ALONE if self._ahead.forget(mine) else self._not_yet
+        if n * self._page <= INLINE:
+            if self._leaving:
+                self._wait(list(self._leaving.values()))
+            if n == 1:
+                self._load_run(region, pages.bit_length() - 1, 1, writes, quiet, ())
+            else:
+                for first, count in runs(pages):
+                    self._load_run(region, first, count, writes, quiet, ())
             return
         after = list(self._leaving.values())
         parts = sorted(self._parts(pages), key=lambda part: not touched & span(part[0], part[0] + part[1]))
         self._loading.setdefault(region, []).extend(
-            self._pool.submit(self._load_run, region, first, n, writes, touched, after) for first, n in parts
+            self._pool.submit(self._load_run, region, first, n, writes, quiet, after) for first, n in parts
         )
 
     def evict(self, region: int, pages: int | None = None) -> None:
-        self.settle_loading(region)
-        self._settle_leaving(region)
+        if self._loading:
+            self.settle_loading(region)
+        if self._leaving:
+            self._settle_leaving(region)
         here = self.present.get(region, 0)
         going = here if pages is None else here & pages
         self.present[region] = here & ~going
-        self._unmapped[region] = self._unmapped.get(region, 0) & ~going
         dirty = self._kept.dirty(region * self._ppr, self._ppr) & going
         self.bytes_out += dirty.bit_count() * self._page
         if going.bit_count() * self._page <= INLINE:
@@ -96,33 +112,36 @@ class LiveMover:
             self._leaving[region] = self._pool.submit(self._evict_now, region, going, dirty)
 
     def sample(self, region: int, pages: int) -> None:
-        begin = time.perf_counter_ns()
+        begin = time.thread_time_ns()
         self.settle_loading(region)
         for first, n in runs(pages):
             address, size = self._address(region, first), n * self._page
             if self._can_unmap:
                 self._can_unmap = unmap_remotely(self._pidfd, address, size)
-            if self._can_unmap and not is_mapped(self._pagemap, address, size):
-                self._unmapped[region] = self._unmapped.get(region, 0) | span(first, first + n)
-            else:
+            if not self._can_unmap or is_mapped(self._pagemap, address, size):
                 self.evict(region, span(first, first + n))
-        self.observe_ns += time.perf_counter_ns() - begin
+        self.observe_ns += time.thread_time_ns() - begin
 
     def bring_home(self, region: int, pages: int) -> None:
-        begin = time.perf_counter_ns()
+        begin = time.thread_time_ns()
         self.settle_loading(region)
         self._writes[region] = self._writes.get(region, 0) & ~pages  # they fault again, with a page to write to
         there = self.present.get(region, 0) & pages
-        self._unmapped[region] = self._unmapped.get(region, 0) & ~pages
         for page in bits(there):
             self.map_again(region, page)
         self.load(region, pages & ~there, pages & ~there)
-        self.observe_ns += time.perf_counter_ns() - begin
+        self.observe_ns += time.thread_time_ns() - begin
+
+    def expect_only(self, pages: list[int]) -> None:
+        """What else was expected has come another way, or is not wanted any more."""
+        if begun := self._ahead.begun:
+            self._ahead.forget(set(begun) - set(pages))
 
     def drop(self, region: int) -> None:
+        self._ahead.forget(self._ahead.begun)
         self.settle_loading(region)
         self._settle_leaving(region)
-        for kind in (self.present, self._unmapped, self._used, self._writes):
+        for kind in (self.present, self._used, self._writes):
             kind.pop(region, None)
         first = region * self._ppr
         punch(self._memory, first * self._page, self._ppr * self._page)
@@ -147,6 +166,15 @@ class LiveMover:
     def will_write(self, region: int, page: int) -> None:
         """The thread that waits for this page is going to write to it."""
         self._writes[region] = self._writes.get(region, 0) | 1 << page
+
+    def expect(self, region: int, page: int) -> None:
+        """This page is going to be loaded: begin to read it, while policies decide who makes room."""
+        number = region * self._ppr + page
+        if self._not_yet:
+            self._not_yet -= 1
+        elif self._reads_ahead and region not in self._leaving and self._kept.stored(number, 1):
+            backing, at = self.backing[region]
+            self._ahead.start(number, backing.direct, backing.offset + at + page * self._page)
 
     def let_write(self, region: int, page: int) -> None:
         """The first write to a clean page."""
@@ -246,28 +274,37 @@ class LiveMover:
             self._buffers.own = _buffer(self._buffer_size)
         return self._buffers.own  # type: ignore[no-any-return]
 
-    def _load_run(self, region: int, first: int, n: int, writes: int, touched: int, after: list[Future[None]]) -> None:
+    def _load_run(self, region: int, first: int, n: int, writes: int, quiet: int, after: Sequence[Future[None]]) -> None:
         """Read pages and put them in place, once what leaves has made room."""
-        view, address = self._own_buffer()
-        stored = self._kept.stored(region * self._ppr + first, n) << first
+        number = region * self._ppr + first
         backing, at = self.backing[region]
-        for start, count in _split(first, n, stored, self._chunk):
+        view, address = self._own_buffer()
+        stored = self._kept.stored(number, n) << first
+        for start, count in ((first, 1),) if n == 1 else _split(first, n, stored, self._chunk):
             size = count * self._page
-            if stored >> start & 1:
+            early = self._ahead.take(number) if n == 1 and self._reads_ahead else None
+            if early is not None:
+                data, source = early
+            elif stored >> start & 1:
                 try:
                     backing.read(at + start * self._page, view[:size])
                 except OSError as error:
                     self._poison(region, start, count, error)
                     continue
-                source, data = address, view[:size]
+                source, data = address, view
             else:
-                source, data = self._zeros[1], self._zeros[0][:size]
-            wait(after)
-            self._place(region, start, count, source, data, writes, touched)
+                source, data = self._zeros[1], self._zeros[0]
+            if after:
+                wait(after)
+            if count == 1 and not quiet >> start & 1:
+                to = self._base + (region * self._ppr + start) * self._page
+                self._userfault.copy(to, source, size, not writes >> start & 1)
+            else:
+                self._place(region, start, count, source, data, writes, quiet)
 
-    def _place(self, region: int, first: int, n: int, source: int, data: memoryview, writes: int, touched: int) -> None:
+    def _place(self, region: int, first: int, n: int, source: int, data: memoryview, writes: int, quiet: int) -> None:
         mask = span(first, first + n)
-        quiet = mask & ~touched if self._track else 0  # there, but not mapped: their first use shows
+        quiet &= mask  # there, but not mapped: their first use shows
         for start, count in runs(quiet):
             offset = (start - first) * self._page
             os.pwrite(self._memory, data[offset : offset + count * self._page], (region * self._ppr + start) * self._page)

@@ -22,7 +22,7 @@ from tidegate.live.kept import Kept
 from tidegate.live.mover import LiveMover
 from tidegate.live.setup import Setup
 from tidegate.live.store import Backing
-from tidegate.live.userfault import Userfault, die_with_parent
+from tidegate.live.userfault import Fault, Userfault, die_with_parent
 from tidegate.mechanism.geometry import Geometry
 from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, PrefetchPolicy
 from tidegate.policies.prefetch.together import make_prefetch
@@ -32,6 +32,7 @@ from tidegate.trace.trace import Object
 
 MESSAGE = 1 << 17  # bytes of a request or an answer at most
 TOP_OBJECTS = 20
+LISTEN = 8  # turns after which requests are looked for
 CLOSED, FAILED = 0, 3  # exit codes: all is well; the program must not go on
 
 Policies = tuple[EvictionPolicy, PrefetchPolicy, PlacementPolicy]
@@ -76,21 +77,25 @@ class Pager:
         poll = select.poll()
         poll.register(self._userfault.fd, select.POLLIN)
         poll.register(self._control, select.POLLIN)
+        control, turns = self._control.fileno(), 0
         while self._open:
             idle = not self._waiting and not self._engine.queue
-            ready = {fd for fd, _ in poll.poll(None if idle else 0)}
-            if self._userfault.fd in ready or self._waiting or self._engine.queue:
-                self._take_turn()
-            if self._control.fileno() in ready:
-                self._answer()
+            events = self._userfault.read()
+            if events or not idle:
+                self._take_turn(events)
+                turns += 1
+            if not events or turns % LISTEN == 0:  # a request can wait a few turns
+                for fd, _ in poll.poll(None if idle and not events else 0):
+                    if fd == control:
+                        self._answer()
             self._mover.reap()
         return CLOSED
 
     # Faults
 
-    def _take_turn(self) -> None:
+    def _take_turn(self, events: list[Fault]) -> None:
         engine = self._engine
-        notices, faults = self._classify()
+        notices, faults = self._classify(events)
         if not engine.started:
             engine.start()
         if (notices or faults) and not (engine.queue and self._after_faults):
@@ -103,12 +108,13 @@ class Pager:
             if engine.queue:
                 engine.prefetch_turn()
                 self._after_faults = False
+        self._mover.expect_only(self._waiting)
 
-    def _classify(self) -> tuple[list[int], list[int]]:
+    def _classify(self, events: list[Fault]) -> tuple[list[int], list[int]]:
         """What the kernel tells of, sorted: notices and faults. First writes are dealt with at once."""
         notices: list[int] = []
         faults = self._waiting
-        for event in self._userfault.read():
+        for event in events:
             page = (event.address - self._setup.base) // self._geometry.page
             number, within = divmod(page, self._ppr)
             region = self._engine.region.get(number)
@@ -131,6 +137,7 @@ class Pager:
             else:
                 faults.append(page)
                 self._note(page, event.write)
+                self._mover.expect(number, within)
                 if event.write:
                     self._mover.will_write(number, within)
         self._waiting = []

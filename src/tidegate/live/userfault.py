@@ -29,6 +29,8 @@ _libc.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]
 _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
 _libc.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
 
+_syscall = ctypes.CDLL(None, use_errno=True).syscall
+_syscall.restype, _syscall.argtypes = ctypes.c_long, [ctypes.c_long] * 6
 _SYS_USERFAULTFD, _SYS_PROCESS_MADVISE = (323, 440) if os.uname().machine == "x86_64" else (282, 440)
 _USER_MODE_ONLY = 1
 _NEW = 0xAA00  # the ioctl of /dev/userfaultfd that makes a descriptor
@@ -224,15 +226,13 @@ def punch(fd: int, offset: int, size: int) -> None:
 def unmap_remotely(pidfd: int, address: int, size: int) -> bool:
     """Ask the kernel to unmap another process's pages without giving them up. It may leave some as they are."""
     vector = (ctypes.c_uint64 * 2)(address, size)
-    args = [ctypes.c_long(x) for x in (_SYS_PROCESS_MADVISE, pidfd)]
-    return bool(_libc.syscall(*args, ctypes.byref(vector), ctypes.c_long(1), ctypes.c_long(_MADV_PAGEOUT), ctypes.c_long(0))
-                == size)  # fmt: skip
+    return bool(_syscall(_SYS_PROCESS_MADVISE, pidfd, ctypes.addressof(vector), 1, _MADV_PAGEOUT, 0) == size)
 
 
 def is_mapped(pagemap: int, address: int, size: int) -> bool:
     """Is any small page of this range mapped in the process whose pagemap this is?"""
     entries = os.pread(pagemap, 8 * (size // SMALL_PAGE), 8 * (address // SMALL_PAGE))
-    return any(entry >> 63 for (entry,) in struct.iter_unpack("=Q", entries))
+    return max(entries[7::8]) > 127  # the highest bit of each entry
 
 
 def die_with_parent(signal: int) -> None:
