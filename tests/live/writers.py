@@ -1,6 +1,7 @@
 """A program that writes from several threads into the same pages and checks every byte against ordinary memory.
 
-``python tests/live/writers.py EVICTION PREFETCH SECONDS KILLS``: while it runs, its pager is killed KILLS times a second.
+``python tests/live/writers.py EVICTION PREFETCH SECONDS KILLS [MIDDLE TIERING]``: while it runs, its pager is killed KILLS
+times a second, at random moments: with near memory a quarter of the array, many of them in the middle of an eviction.
 It prints what the arena did as JSON, and fails if one byte is wrong.
 """
 
@@ -24,8 +25,10 @@ WORDS = PAGE // 8
 PAGES = 512
 
 
-def main(eviction: str, prefetch: str, seconds: float, kills: float) -> None:
-    with Arena(2 * 1024 * 1024, eviction=eviction, prefetch=prefetch, geometry="16KiB/128KiB", span="1GiB") as arena:
+def main(eviction: str, prefetch: str, seconds: float, kills: float, middle: str = "0", tiering: str = "tier-order") -> None:
+    with Arena(
+        "2MiB", eviction=eviction, prefetch=prefetch, geometry="16KiB/128KiB", span="1GiB", middle=middle, tiering=tiering
+    ) as arena:
         live = arena.empty(PAGES * WORDS, "u8")
         shadow = np.zeros(PAGES * WORDS, "u8")
         end = time.monotonic() + seconds
@@ -68,4 +71,4 @@ def kill_pager(supervisor: int) -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4]), *sys.argv[5:])

@@ -33,6 +33,7 @@ from tidegate.errors import TidegateError
 from tidegate.live import store as far
 from tidegate.live import userfault
 from tidegate.live.kept import Kept
+from tidegate.live.middle import Middle
 from tidegate.live.setup import Setup
 from tidegate.live.space import Space
 from tidegate.mechanism.geometry import Geometry
@@ -58,7 +59,8 @@ class Arena:
 
     ``near``: RAM that all arrays together may take. ``store``: where the rest is kept, a file that is gone
     afterwards (in the temporary folder if not said). ``eviction``, ``prefetch``, ``placement``: policies by name,
-    the same that are simulated. ``geometry``: PAGE/REGION. ``observed``, ``samples``: as for ``tidegate run``.
+    the same that are simulated. ``middle``: RAM for a tier of compressed pages between near memory and the store, and
+    ``tiering``, who decides what goes there. ``geometry``: PAGE/REGION. ``observed``, ``samples``: as for ``tidegate run``.
     """
 
     def __init__(
@@ -69,6 +71,8 @@ class Arena:
         eviction: str = "lru",
         prefetch: str = "none",
         placement: str = "um",
+        middle: str | int = 0,
+        tiering: str = "tier-order",
         geometry: str | Geometry = "64KiB/2MiB",
         observed: int | None = None,
         samples: int = 0,
@@ -79,7 +83,8 @@ class Arena:
         self.geometry = Geometry.parse(geometry) if isinstance(geometry, str) else geometry
         self.near = units.size(near)
         frames = self.near // self.geometry.region
-        _check(self.geometry, frames, self.near, store)
+        middle_bytes = units.size(middle)
+        _check(self.geometry, frames, self.near, middle_bytes)
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._gone: deque[int] = deque()  # objects whose arrays are gone and that the pager has yet to hear of
@@ -92,6 +97,10 @@ class Arena:
             setup.frames, setup.keep_victims = frames, _keep_victims
             setup.eviction, setup.prefetch, setup.placement = eviction, prefetch, placement
             setup.observed, setup.samples = observed, samples
+            if middle_bytes:
+                setup.middle, setup.middle_bytes = Middle.create(setup.pages, setup.page, middle_bytes), middle_bytes
+                setup.tiering = tiering
+                undo.callback(os.close, setup.middle)
             self._start(setup, undo)
             self._undo = undo.pop_all()
         self._state = "open"
@@ -375,7 +384,7 @@ def _release(arena: weakref.ref[Arena], ident: int) -> None:
             found.release(ident)
 
 
-def _check(geometry: Geometry, frames: int, near: int, store: object) -> None:
+def _check(geometry: Geometry, frames: int, near: int, middle: int) -> None:
     if sys.platform != "linux":
         raise TidegateError("live memory needs Linux's userfaultfd")
     if geometry.page % userfault.SMALL_PAGE:
@@ -384,6 +393,10 @@ def _check(geometry: Geometry, frames: int, near: int, store: object) -> None:
         raise TidegateError(
             f"near memory of {units.show_size(near)} is less than two regions of {units.show_size(geometry.region)}; "
             "give more, or a smaller region with geometry="
+        )
+    if 0 < middle < geometry.page:
+        raise TidegateError(
+            f"a middle of {units.show_size(middle)} holds no page of {units.show_size(geometry.page)}; give more"
         )
 
 

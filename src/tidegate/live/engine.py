@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tidegate.errors import PolicyError, TidegateError
+from tidegate.live.tiers import MOST_STAYS, LiveTiers
 from tidegate.live.view import LiveMemory
 from tidegate.mechanism.events import NO_TREE
 from tidegate.mechanism.geometry import Geometry
@@ -99,7 +100,9 @@ class Engine:
         mover: Mover,
         observed: int | None = None,
         samples: int = 0,
+        tiers: LiveTiers | None = None,
     ):
+        self.tiers = tiers
         self.geometry, self.frames, self.mover = geometry, frames, mover
         self.eviction, self.prefetch, self.placement = eviction, prefetch, placement
         self.policies: tuple[Policy, ...] = (eviction, prefetch, placement)
@@ -325,8 +328,24 @@ class Engine:
         if region.here:
             return
         while self.used + 1 > self.frames:
-            self._evict(self._ask_victim())
+            self._evict(self._candidate() if self.tiers is not None and self.ppr == 1 else self._ask_victim())
         self.used += 1
+
+    def _candidate(self) -> int:
+        """The victim, once the placement over tiers lets one go. One that stays counts as just asked for."""
+        assert self.tiers is not None
+        before = -1
+        most = min(MOST_STAYS, self.frames - 1)
+        for attempt in range(most + 1):
+            number = self._ask_victim()
+            if not self.tiers.stays(number):
+                break
+            if attempt == most or number == before:
+                self.tiers.must_leave(number)
+                break
+            before = number
+            self._tell("on_fault", number, self.eviction)
+        return number
 
     def _ask_victim(self) -> int:
         self.count["decisions"] += 1

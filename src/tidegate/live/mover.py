@@ -23,7 +23,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from tidegate.live.ahead import ReadAhead
 from tidegate.live.engine import bits, runs, span
 from tidegate.live.kept import Kept
+from tidegate.live.middle import UNIT, Middle
 from tidegate.live.store import Backing
+from tidegate.live.tiers import LiveTiers
 from tidegate.live.userfault import SMALL_PAGE, Userfault, is_mapped, punch, unmap_remotely
 from tidegate.mechanism.geometry import Geometry
 
@@ -41,7 +43,9 @@ class LiveMover:
     """Moves the bytes of one arena (a Mover of engine.py)."""
 
     def __init__(self, base: int, geometry: Geometry, userfault: Userfault, memory: int, kept: Kept,
-                 pidfd: int, pagemap: int, track_touches: bool):  # fmt: skip
+                 pidfd: int, pagemap: int, track_touches: bool, tiers: LiveTiers | None = None,
+                 middle: Middle | None = None):  # fmt: skip
+        self._tiers, self._middle = tiers, middle
         self._base, self._page, self._ppr = base, geometry.page, geometry.pages_per_region
         self._userfault, self._memory, self._kept = userfault, memory, kept
         self._pidfd, self._pagemap, self._track = pidfd, pagemap, track_touches
@@ -71,6 +75,9 @@ class LiveMover:
         pages |= apart
         quiet = pages & ~touched if self._track else apart
         self._settle_leaving(region)
+        if self._tiers is not None:
+            for page in bits(pages):
+                self._tiers.returned(region * self._ppr + page)
         self.present[region] = self.present.get(region, 0) | pages
         self._used[region] = self._used.get(region, 0) & ~pages | touched
         writes = self._writes.pop(region, 0) & pages
@@ -105,6 +112,13 @@ class LiveMover:
         going = here if pages is None else here & pages
         self.present[region] = here & ~going
         dirty = self._kept.dirty(region * self._ppr, self._ppr) & going
+        if self._tiers is not None and pages is None:
+            for page in bits(going):
+                if self._tiers.leaves(region * self._ppr + page) and self._to_middle(region, page, bool(dirty >> page & 1)):
+                    going &= ~(1 << page)
+                else:
+                    self._tiers.went(region * self._ppr + page, 0)
+            dirty &= going
         self.bytes_out += dirty.bit_count() * self._page
         if going.bit_count() * self._page <= INLINE:
             self._evict_now(region, going, dirty)
@@ -144,6 +158,10 @@ class LiveMover:
         for kind in (self.present, self._used, self._writes):
             kind.pop(region, None)
         first = region * self._ppr
+        if self._tiers is not None and self._middle is not None:
+            for number in range(first, first + self._ppr):
+                self._tiers.gone(number)
+                self._middle.remove(number)
         punch(self._memory, first * self._page, self._ppr * self._page)
         self._kept.set_dirty(first, self._ppr, False)
         self._kept.set_stored(first, self._ppr, False)
@@ -170,6 +188,10 @@ class LiveMover:
     def expect(self, region: int, page: int) -> None:
         """This page is going to be loaded: begin to read it, while policies decide who makes room."""
         number = region * self._ppr + page
+        if self._tiers is not None:
+            self._tiers.returns(number)
+        if self._middle is not None and number in self._middle:
+            return
         if self._not_yet:
             self._not_yet -= 1
         elif self._reads_ahead and region not in self._leaving and self._kept.stored(number, 1):
@@ -203,6 +225,10 @@ class LiveMover:
                     if region not in held:
                         self._kept.set_dirty(region * self._ppr + first, n, False)
                 self.bytes_out += dirty.bit_count() * self._page
+        if self._middle is not None:
+            for number in [n for n in self._middle.oldest_first() if self._middle.is_newer(n)]:
+                if scratch or not self.backing[number // self._ppr][0].scratch:
+                    self._store_from_middle(number)
         for fd in {backing.plain for backing, _ in self.backing.values() if backing.writable}:
             os.fsync(fd)
 
@@ -218,8 +244,10 @@ class LiveMover:
                 self._kept.set_dirty(region * self._ppr + page, 1, False)
                 continue
             present |= 1 << page
-            if part != span(0, per_page):  # what is missing is as it was in the store
+            if part != span(0, per_page):  # what is missing is as it was in the store, or in the middle
                 self._load_run(region, page, 1, 0, 0, [])
+            elif self._middle is not None:
+                self._middle.remove(region * self._ppr + page)  # what is near is newer
         self.present[region] = self._used[region] = present
         return present
 
@@ -280,6 +308,12 @@ class LiveMover:
         backing, at = self.backing[region]
         view, address = self._own_buffer()
         stored = self._kept.stored(number, n) << first
+        if self._middle is not None and (inside := [i for i in range(n) if number + i in self._middle]):
+            for i in inside:
+                self._from_middle(region, first + i, writes, quiet, after)
+            for start, count in runs(span(first, first + n) & ~sum(1 << first + i for i in inside)):
+                self._load_run(region, start, count, writes, quiet, after)
+            return
         for start, count in ((first, 1),) if n == 1 else _split(first, n, stored, self._chunk):
             size = count * self._page
             early = self._ahead.take(number) if n == 1 and self._reads_ahead else None
@@ -314,6 +348,58 @@ class LiveMover:
                 offset = (start - first) * self._page
                 self._userfault.copy(self._address(region, start), source + offset, count * self._page, protect)
 
+    # The middle tier
+
+    def _from_middle(self, region: int, page: int, writes: int, quiet: int, after: Sequence[Future[None]]) -> None:
+        """Near first, then no longer in the middle: it is whole in one of them, whenever we die."""
+        assert self._middle is not None
+        view, address = self._own_buffer()
+        number = region * self._ppr + page
+        self._middle.get(number, view)
+        if self._middle.is_newer(number):
+            self._kept.set_dirty(number, 1, True)
+        if after:
+            wait(after)
+        self._place(region, page, 1, address, view, writes, quiet)
+        self._middle.remove(number)
+
+    def _to_middle(self, region: int, page: int, dirty: bool) -> bool:
+        """A page leaves for the middle, if it can have room there."""
+        assert self._middle is not None
+        assert self._tiers is not None
+        number, address = region * self._ppr + page, self._address(region, page)
+        view = self._own_buffer()[0][: self._page]
+        if dirty:
+            self._userfault.protect(address, self._page)
+        self._read_near(number, view)
+        packed = self._middle.pack(view)
+        units = -(-len(packed) // UNIT)
+        if not self._tiers.make_room(units, self._spill) or not self._middle.put(number, packed, dirty):
+            return False
+        self._tiers.went(number, units)
+        punch(self._memory, number * self._page, self._page)
+        self._kept.set_dirty(number, 1, False)
+        self._userfault.wake(address, self._page)
+        return True
+
+    def _spill(self, number: int) -> None:
+        """A page leaves the middle for the store."""
+        assert self._middle is not None
+        if self._middle.is_newer(number):
+            self._store_from_middle(number)
+        self._middle.remove(number)
+
+    def _store_from_middle(self, number: int) -> None:
+        assert self._middle is not None
+        view = self._own_buffer()[0][: self._page]
+        self._middle.get(number, view)
+        self._write_store(number // self._ppr, number % self._ppr, view)
+        self._kept.set_stored(number, 1, True)
+        self._middle.stored(number)
+        self.bytes_out += self._page
+
+    # Out of near memory
+
     def _evict_now(self, region: int, pages: int, dirty: int) -> None:
         for first, n in self._parts(dirty):
             self._write_back(region, first, n, protect=True)
@@ -327,15 +413,21 @@ class LiveMover:
         number, size = region * self._ppr + first, n * self._page
         if protect:
             self._userfault.protect(self._address(region, first), size)
-        got = os.preadv(self._memory, [view[:size]], number * self._page)
-        if got != size:
-            raise StoreError(errno.EIO, f"only {got} of {size} bytes of near memory could be read")
+        self._read_near(number, view[:size])
+        self._write_store(region, first, view[:size])
+        self._kept.set_stored(number, n, True)
+
+    def _read_near(self, number: int, into: memoryview) -> None:
+        got = os.preadv(self._memory, [into], number * self._page)
+        if got != len(into):
+            raise StoreError(errno.EIO, f"only {got} of {len(into)} bytes of near memory could be read")
+
+    def _write_store(self, region: int, first: int, data: memoryview) -> None:
         backing, at = self.backing[region]
         try:
-            backing.write(at + first * self._page, view[:size])
+            backing.write(at + first * self._page, data)
         except OSError as error:
             raise StoreError(error.errno, f"the store cannot be written: {error.strerror}") from error
-        self._kept.set_stored(number, n, True)
 
     def _poison(self, region: int, first: int, n: int, error: OSError) -> None:
         """What cannot be read must not look like zeros: its use is a SIGBUS."""

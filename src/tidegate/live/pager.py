@@ -19,14 +19,16 @@ from typing import Any
 from tidegate.errors import TidegateError
 from tidegate.live.engine import Engine, bits
 from tidegate.live.kept import Kept
+from tidegate.live.middle import UNIT, Middle
 from tidegate.live.mover import LiveMover
 from tidegate.live.setup import Setup
 from tidegate.live.store import Backing
+from tidegate.live.tiers import LiveTiers
 from tidegate.live.userfault import Fault, Userfault, die_with_parent
 from tidegate.mechanism.geometry import Geometry
 from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, PrefetchPolicy
 from tidegate.policies.prefetch.together import make_prefetch
-from tidegate.policies.registries import eviction, placement
+from tidegate.policies.registries import eviction, placement, tiering
 from tidegate.policies.sees import TouchBits
 from tidegate.trace.trace import Object
 
@@ -54,11 +56,14 @@ class Pager:
         self._userfault = Userfault(setup.uffd, setup.can_poison)
         policies = make_policies(setup)
         self._kept = Kept(setup.kept, setup.pages)
+        self._tiers, self._middle = self._make_tiers(setup)
         self._mover = LiveMover(
             setup.base, self._geometry, self._userfault, setup.memory, self._kept, setup.pidfd,
-            setup.pagemap, any(isinstance(p.sees, TouchBits) for p in policies),
+            setup.pagemap, any(isinstance(p.sees, TouchBits) for p in policies), self._tiers, self._middle,
         )  # fmt: skip
-        self._engine = Engine(self._geometry, setup.frames, *policies, self._mover, setup.observed, setup.samples)
+        self._engine = Engine(
+            self._geometry, setup.frames, *policies, self._mover, setup.observed, setup.samples, self._tiers
+        )
         self._engine.victims = [] if setup.keep_victims else None
         self._objects: dict[int, dict[str, Any]] = {}
         self._waiting: list[int] = []  # faults that the last turn left over
@@ -71,6 +76,13 @@ class Pager:
             self._add(given, files.get(given["id"]))
         if restarts:
             self._recover()
+
+    def _make_tiers(self, setup: Setup) -> tuple[LiveTiers | None, Middle | None]:
+        if setup.middle < 0:
+            return None, None
+        middle = Middle(setup.middle, setup.pages, setup.page, setup.middle_bytes)
+        near = setup.frames * self._ppr
+        return LiveTiers(tiering.make(setup.tiering), near, -(-setup.page // UNIT), middle.budget), middle
 
     def run(self) -> int:
         """Serve until the arena is closed."""
@@ -123,6 +135,8 @@ class Pager:
                 continue
             bit = 1 << within
             there = self._mover.present.get(number, 0) & bit
+            if self._tiers is not None and (region.sampled & bit or not there):
+                self._tiers.noticed()
             if region.sampled & bit:
                 notices.append(page)
                 self._note(page, event.write)
@@ -230,22 +244,26 @@ class Pager:
         page, engine = self._geometry.page, self._engine
         names = {o["id"]: self._of_object(o) for o in self._objects.values()}
         most = sorted(names.values(), key=lambda o: -o["faults"])[:TOP_OBJECTS]
-        return engine.count | {
-            "seconds": time.monotonic() - self._began,
-            "near_bytes": engine.used * self._geometry.region,
-            "near_limit": self._setup.frames * self._geometry.region,
-            "bytes": sum(o["bytes"] for o in self._objects.values()),
-            "bytes_in": self._mover.bytes_in,
-            "bytes_out": self._mover.bytes_out,
-            "prefetched_bytes": engine.count["pages_prefetched"] * page,
-            "observe_seconds": self._mover.observe_ns / 1e9,
-            "arrays": self._arrays,
-            "restarts": self._restarts,
-            "eviction": self._setup.eviction,
-            "prefetch": self._setup.prefetch,
-            "placement": self._setup.placement,
-            "objects": most,
-        }
+        return (
+            engine.count
+            | {
+                "seconds": time.monotonic() - self._began,
+                "near_bytes": engine.used * self._geometry.region,
+                "near_limit": self._setup.frames * self._geometry.region,
+                "bytes": sum(o["bytes"] for o in self._objects.values()),
+                "bytes_in": self._mover.bytes_in,
+                "bytes_out": self._mover.bytes_out,
+                "prefetched_bytes": engine.count["pages_prefetched"] * page,
+                "observe_seconds": self._mover.observe_ns / 1e9,
+                "arrays": self._arrays,
+                "restarts": self._restarts,
+                "eviction": self._setup.eviction,
+                "prefetch": self._setup.prefetch,
+                "placement": self._setup.placement,
+                "objects": most,
+            }
+            | ({"tiering": self._setup.tiering, **self._tiers.stats()} if self._tiers is not None else {})
+        )
 
     def _of_object(self, o: dict[str, Any]) -> dict[str, Any]:
         first = o["first_page"] // self._ppr
@@ -285,7 +303,13 @@ class Pager:
 
     def _recover(self) -> None:
         """Another pager died: find what it left near, complete what it had half moved, and let everybody try again."""
+        if self._middle is not None and self._tiers is not None:
+            for o in self._objects.values():
+                self._middle.recover(o["first_page"], self._geometry.pages(o["bytes"]))
         found = {number: self._mover.recover(number) for number in self._engine.region}
+        if self._middle is not None and self._tiers is not None:
+            for page in self._middle.oldest_first():
+                self._tiers.inside(page, self._middle.units(page))
         self._engine.start({number: pages for number, pages in found.items() if pages})
         for number in self._setup.held:
             self._engine.hold(number)

@@ -29,6 +29,9 @@ class Setup:
     store: int
     store_plain: int
     lifeline: int  # never written to: that it closes tells the program's kernel that we are gone
+    tiering: str = ""  # the placement over tiers, if there is a middle
+    middle: int = -1  # its file
+    middle_bytes: int = 0
     log: int = -1  # where faults and notifications are recorded
     name: str = ""
     keep_victims: bool = False
@@ -45,5 +48,5 @@ class Setup:
     def descriptors(self) -> list[int]:
         """All that must be passed on."""
         every = (self.uffd, self.memory, self.kept, self.pidfd, self.pagemap, self.store, self.store_plain, self.lifeline,
-                 self.log)  # fmt: skip
+                 self.log, self.middle)  # fmt: skip
         return [fd for fd in every if fd >= 0]

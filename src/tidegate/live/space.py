@@ -31,6 +31,15 @@ class Space:
             f"an arena of {self.regions} regions has no room for {regions} more in a row; give it a larger span"
         )
 
+    def take_at(self, first: int, regions: int) -> None:
+        """These very regions, which are free."""
+        for i, (start, size) in enumerate(self._free):
+            if start <= first and first + regions <= start + size:
+                parts = [(start, first - start), (first + regions, start + size - first - regions)]
+                self._free[i : i + 1] = [part for part in parts if part[1]]
+                return
+        raise TidegateError(f"regions {first} to {first + regions - 1} are taken")
+
     def give_back(self, first: int, regions: int) -> None:
         """These are free again."""
         insort(self._free, (first, regions))

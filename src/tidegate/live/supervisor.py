@@ -23,6 +23,8 @@ from tidegate.errors import TidegateError
 from tidegate.live import pager
 from tidegate.live.engine import check_policies
 from tidegate.live.setup import Setup
+from tidegate.live.tiers import check_tiering
+from tidegate.policies.registries import tiering
 
 TOO_OFTEN = 20  # pagers that die within SHORT seconds of one another: something is wrong for good
 SHORT = 0.05
@@ -200,6 +202,8 @@ def main() -> int:
     try:
         policies = pager.make_policies(setup)
         check_policies(policies)
+        if setup.tiering:
+            check_tiering(tiering.make(setup.tiering))
         supervisor = Supervisor(setup, program)
     except Exception as error:
         said = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {error}"
