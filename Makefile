@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SET_UP := $(VENV)/.set-up
 
-.PHONY: demo test extras bench lint format docs lock clean
+.PHONY: demo test soak extras bench lint format docs lock clean
 
 demo: $(SET_UP)  ## six eviction policies and Belady race on an oversubscribed GPU
 	@mkdir -p out
@@ -13,6 +13,9 @@ demo: $(SET_UP)  ## six eviction policies and Belady race on an oversubscribed G
 
 test: $(SET_UP)  ## all the tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+soak: $(SET_UP)  ## live memory at full length: a minute of writers for every policy, hundreds of killed pagers
+	TIDEGATE_SOAK=1 $(BIN)/python -m pytest tests/live/test_reliable.py
 
 extras: $(SET_UP)  ## a gigabyte of packages that some tests use and are skipped without
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-extras.lock

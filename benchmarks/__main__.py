@@ -26,9 +26,10 @@ from benchmarks.python_policy import python_policy
 from benchmarks.reproductions import SLOW
 from benchmarks.row import Benchmark, Row
 from benchmarks.start_up import start_up
+from benchmarks.tiers import tiers
 
 BENCHMARKS: dict[str, Benchmark] = {
-    b.__name__: b for b in (hit_path, flat_lru, python_policy, python_lru, start_up, growth, large_matmul)
+    b.__name__: b for b in (hit_path, flat_lru, python_policy, python_lru, start_up, growth, large_matmul, tiers)
 }
 BY_NAME: dict[str, Benchmark] = BENCHMARKS | {b.__name__: b for b in SLOW}
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tidegate.experiments import compare as compare
     from tidegate.experiments import run as run
     from tidegate.experiments import run_grid as run_grid
+    from tidegate.live import Arena as Arena
     from tidegate.machine import Machine as Machine
     from tidegate.machine import load_machine as load_machine
     from tidegate.mechanism.geometry import Geometry as Geometry
@@ -52,6 +53,7 @@ _HOME = {
     "tidegate.analysis": ("analyze",),
     "tidegate.errors": ("PolicyError", "TidegateError"),
     "tidegate.experiments": ("Ask", "Comparison", "Run", "compare", "run", "run_grid"),
+    "tidegate.live": ("Arena",),
     "tidegate.machine": ("Machine", "load_machine"),
     "tidegate.mechanism.geometry": ("Geometry",),
     "tidegate.options": ("Option",),

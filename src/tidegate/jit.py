@@ -59,18 +59,23 @@ def jit_inline(function: Callable[..., Any]) -> Any:
         return numba.njit(cache=True, inline="always")(function)
 
 
-class jit_policy:
-    """Compile to the C function ``int64 (own, event)`` that a policy's twin is, when it is first used, and keep it."""
+class CFunction:
+    """Compiled to a C function when it is first used, and kept."""
 
-    def __init__(self, function: Callable[[int, int], int]):
-        self._function = function
+    def __init__(self, function: Callable[..., Any], signature: Any):
+        self._function, self._signature = function, signature
 
     @functools.cached_property
     def address(self) -> int:
         """Where the compiled function is."""
         with _own_cache():
-            self._compiled = numba.cfunc(int64(int64, int64), cache=True)(self._function)
+            self._compiled = numba.cfunc(self._signature, cache=True)(self._function)
         return int(self._compiled.address or 0)
+
+
+def jit_policy(function: Callable[[int, int], int]) -> CFunction:
+    """Compile to the C function ``int64 (own, event)`` that a policy's twin is."""
+    return CFunction(function, int64(int64, int64))
 
 
 def cache_folder() -> Path:

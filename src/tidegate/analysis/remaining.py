@@ -22,10 +22,28 @@ from tidegate.jit import jit
 
 def remaining_distances(ids: ArrayLike, capacity: int) -> NDArray[np.int32]:
     """The distance of every id that CLOCK evicts from ``capacity`` frames and that comes back, in order of return."""
+    return remaining_by_id(ids, capacity)[1]
+
+
+def remaining_by_id(ids: ArrayLike, capacity: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The same, with the ids that come back in front."""
     array, bound = checked(ids, capacity)
-    found, tree = np.empty(len(array), np.int32), np.zeros(len(array) + 1, np.int32)
+    found, tree = np.empty((2, len(array)), np.int32), np.zeros(len(array) + 1, np.int32)
     frames = np.full(min(capacity, max(1, bound)), -1, np.int32)
-    return found[: _remaining(array, frames, np.full((2, bound), -1, np.int32), tree, found)].copy()
+    count = _remaining(array, frames, np.full((2, bound), -1, np.int32), tree, found)
+    return found[0, :count].copy(), found[1, :count].copy()
+
+
+def reuse_pairs(ids: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Of every touch but first ones: touches since the id's last (virtual time), and other ids among them (reuse distance).
+
+    >>> [part.tolist() for part in reuse_pairs([0, 1, 1, 0, 1])]
+    [[1, 3, 2], [0, 1, 1]]
+    """
+    array, bound = checked(ids, 1)
+    found = np.empty((2, len(array)), np.int32)
+    count = _pairs(array, np.full(bound, -1, np.int32), np.zeros(len(array) + 1, np.int32), found)
+    return found[0, :count].copy(), found[1, :count].copy()
 
 
 def shares(distances: NDArray[np.int32], near: int, middle: int) -> tuple[float, float, float]:
@@ -54,7 +72,8 @@ def _remaining(ids: Any, frames: Any, last: Any, tree: Any, found: Any) -> int:
         else:
             if last[1, id] >= 0:
                 # marks lie at latest touches, so those since the eviction are the ids touched since
-                found[count] = _marks(tree, now) - _marks(tree, last[1, id])
+                found[0, count] = id
+                found[1, count] = _marks(tree, now) - _marks(tree, last[1, id])
                 count += 1
             if misses >= len(frames):
                 while state[frames[hand]] == 2:
@@ -70,6 +89,21 @@ def _remaining(ids: Any, frames: Any, last: Any, tree: Any, found: Any) -> int:
             _add(tree, last[0, id], -1)
         _add(tree, now, 1)
         last[0, id] = now
+    return count
+
+
+@jit
+def _pairs(ids: Any, last: Any, tree: Any, found: Any) -> int:
+    count = 0
+    for now in range(len(ids)):
+        id = ids[now]
+        if last[id] >= 0:
+            found[0, count] = now - last[id]
+            found[1, count] = _marks(tree, now) - _marks(tree, last[id] + 1)
+            count += 1
+            _add(tree, last[id], -1)
+        _add(tree, now, 1)
+        last[id] = now
     return count
 
 

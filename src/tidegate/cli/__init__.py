@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from tidegate.cli import analyze, compare, compile, listing, reproduce, run, trace
+from tidegate.cli import analyze, compare, compile, listing, live, plan, reproduce, run, trace
 from tidegate.cli.interrupt import heeded
 
 app = typer.Typer(
@@ -22,9 +22,11 @@ app.command("run")(run.run)
 app.command("compare")(compare.compare)
 app.command("analyze")(analyze.analyze)
 app.command("compile")(compile.compile)
+app.command("plan")(plan.plan)
 app.command("list")(listing.list_names)
 app.add_typer(trace.app, name="trace")
 app.add_typer(reproduce.app, name="reproduce")
+app.add_typer(live.app, name="live")
 
 _debug = False
 _INTERRUPTED = 130

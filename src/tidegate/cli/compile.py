@@ -19,7 +19,13 @@ SaveTo = Annotated[Path | None, typer.Option("--save", help="Also write the mode
 _LEAST_SHOWN = 0.005  # steps of the graph that are less likely are errors' ways out
 
 
-def compile(files: Files, clang: ClangOptions = None, save: SaveTo = None, as_json: output.AsJson = False) -> None:
+def compile(
+    files: Files,
+    clang: ClangOptions = None,
+    save: SaveTo = None,
+    as_json: output.AsJson = False,
+    plot: output.PlotTo = None,
+) -> None:
     """Find a program's data objects and target regions, each object's locality and how soon it is used again.
 
     tidegate compile examples/openmp/cfd.c
@@ -28,7 +34,13 @@ def compile(files: Files, clang: ClangOptions = None, save: SaveTo = None, as_js
     from tidegate.compiler.saved import save as write
     from tidegate.compiler.saved import to_data
 
+    output.check_asked(as_json, False, plot)
     model = model_of_files(files, clang or [])
+    if plot is not None:
+        from tidegate.compiler.draw import draw_regions
+        from tidegate.figures import save_figure
+
+        save_figure(draw_regions(model), plot, f"{model.source}: regions")
     if save is not None:
         write(model, save)
     if as_json:

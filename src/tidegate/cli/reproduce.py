@@ -89,6 +89,73 @@ def cppe(
     _reproduce({"cppe": setup}, workers, no_cache, as_json, out)
 
 
+@app.command("gmt")
+def gmt(
+    quick: Quick = False,
+    factor: Annotated[
+        float | None, typer.Option("--factor", help="Footprint over both tiers; Table 2's without it.")
+    ] = None,
+    ratio: Annotated[float, typer.Option("--tier2-ratio", help="Tier-2 over Tier-1.")] = 4.0,
+    near: Annotated[str | None, typer.Option("--near", help="Tier-1, e.g. 512MiB; with --factor footprints follow.")] = None,
+    scale: Annotated[str | None, typer.Option("--scale", help="Of the suite's sizes, e.g. 1/8.")] = None,
+    workers: Workers = None,
+    no_cache: asked.NoCache = False,
+    as_json: output.AsJson = False,
+    out: Out = None,
+) -> None:
+    """GMT (ASPLOS'24): 9 applications over three tiers, under 7 systems.
+
+    tidegate reproduce gmt --factor 4 --tier2-ratio 8
+    """
+    from tidegate import units
+    from tidegate.experiments.reproduce.gmt import Setup
+
+    base = Setup.quick() if quick else Setup()
+    setup = Setup(factor=factor, ratio=ratio, near=near, scale=base.scale if scale is None else units.fraction(scale))
+    _reproduce({"gmt": setup}, workers, no_cache, as_json, out)
+
+
+@app.command("hybrid")
+def hybrid(
+    quick: Quick = False,
+    applications: Annotated[str | None, typer.Option("--applications", help="Some of the eight, with commas.")] = None,
+    fitting: Annotated[str | None, typer.Option("--fitting", help="Sizes that fit 16 GB, in GB, with commas.")] = None,
+    larger: Annotated[str | None, typer.Option("--larger", help="Sizes that do not.")] = None,
+    threshold: Annotated[float, typer.Option("--threshold", help="Density from which objects are prefetched.")] = 0.5,
+    scale: Annotated[str | None, typer.Option("--scale", help="Of all sizes, near memory's too, e.g. 1/8.")] = None,
+    robustness: Robustness = False,
+    workers: Workers = None,
+    no_cache: asked.NoCache = False,
+    as_json: output.AsJson = False,
+    out: Out = None,
+) -> None:
+    """Compiler-assisted hybrid memory (SC'19): 8 applications of 4 to 112 GB on a GPU of 16 GB, under 10 schemes.
+
+    tidegate reproduce hybrid --scale 1/8 --out report.html
+    """
+    from tidegate import units
+    from tidegate.experiments.reproduce.hybrid import Setup
+
+    base = Setup.quick() if quick else Setup()
+    setup = Setup(
+        fitting=base.fitting if fitting is None else _numbers("--fitting", fitting),
+        larger=base.larger if larger is None else _numbers("--larger", larger),
+        scale=base.scale if scale is None else units.fraction(scale), threshold=threshold,
+        readings=READINGS if robustness else 0,
+        applications=base.applications if applications is None else tuple(asked.split(applications)),
+    )  # fmt: skip
+    _reproduce({"hybrid": setup}, workers, no_cache, as_json, out)
+
+
+def _numbers(option: str, text: str) -> tuple[float, ...]:
+    from tidegate.errors import TidegateError
+
+    try:
+        return tuple(float(part) for part in asked.split(text))
+    except ValueError:
+        raise TidegateError(f"{option} {text}: expected sizes in GB such as 4,9,14") from None
+
+
 @app.command("all")
 def everything(
     quick: Quick = False,

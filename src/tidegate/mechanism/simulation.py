@@ -114,6 +114,8 @@ class Simulation:
         per_byte = slots * max(1 / near.bandwidth, launch.intensity / near.flops)
         remote = slots / (self.machine.link.inward * self.machine.link.remote_share)
         blocks = _NOTHING
+        for policy in self._policies:
+            policy.memory.launch = launch.name
         self._check(begin_launch(self._m, self._k, self._relay, blocks, number))
         for clock in ("front", "running", "launching"):
             b[clock] += near.launch_overhead

@@ -53,6 +53,7 @@ class SimulatedMemory:
         self._everything = isinstance(policy.sees, Everything)
         self._touch_bits = self._everything or isinstance(policy.sees, TouchBits)
         self.shared = shared
+        self.plan, self.launch = trace.plan, ""
         self.leaving = -1  # the region whose on_eviction is running
         self.observed = _Observed(memory.observed)
 

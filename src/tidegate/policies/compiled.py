@@ -120,3 +120,9 @@ def before(order: Any, region: int) -> int:
     end = order.shape[1] - 1
     found = order[1, region] - 1
     return -1 if found == end else found
+
+
+@jit_inner
+def floats_at(address: int, size: int) -> Any:
+    """``size`` float64 words at an address."""
+    return carray(_pointer(address, types.float64), size)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Container
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from numpy.typing import NDArray
 
@@ -20,6 +20,9 @@ from tidegate.options import Configurable
 from tidegate.policies.order import Order
 from tidegate.policies.sees import Faults, Sees
 from tidegate.trace.trace import Object
+
+if TYPE_CHECKING:
+    from tidegate.compiler.plan import Plan
 
 
 class MemoryView(Protocol):
@@ -30,6 +33,8 @@ class MemoryView(Protocol):
     frames: int  # capacity in regions
     regions: int  # regions there are in all
     observable: int  # regions that may be observed at a time
+    plan: Plan | None  # what a compiler says of the program; see compiler/plan.py
+    launch: str  # the name of the launch that is running, or about to
     shared: dict[str, Any]  # what policies of one run tell one another; see patterns.py
 
     @property

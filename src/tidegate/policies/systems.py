@@ -38,6 +38,13 @@ _PUBLISHED = (
     System("sl-stop+lru", "lrm", "stop-when-full", "um", "prefetch until memory is full (CPPE, VI-B)"),
     System("sl+hpe", "hpe", "sequential-local", "um", "HPE, made for no prefetch (CPPE, III)"),
     System("tbn", "tbne", "tbnp", "um", "Ganguly et al. (ISCA'19)"),
+    System("host", "lrm", "tree", "host", "SC'19, 2.3: everything stays in host memory"),
+    System("um-pf", "lrm", "tree", "prefetch-all", "SC'19, 2.3: UM_PF"),
+    System("explicit", "lrm", "tree", "explicit", "SC'19, 2.3: Baseline; run it with dirty_only"),
+    System("object-lru", "lrm", "tree", "object-lru", "SC'19, 5.2: LRU by objects"),
+    System("rlm", "lrm", "tree", "rlm", "SC'19, 3.2"),
+    System("glm", "lrm", "tree", "glm", "SC'19, 3.3"),
+    System("rdm", "lrm", "tree", "rdm", "SC'19, 3.4"),
 )
 SYSTEMS: dict[str, System] = {s.name: s for s in _PUBLISHED}
 

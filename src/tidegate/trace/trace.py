@@ -15,13 +15,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.errors import TidegateError
 from tidegate.mechanism.geometry import Geometry
+
+if TYPE_CHECKING:
+    from tidegate.compiler.plan import Plan
 
 
 class Provenance(StrEnum):
@@ -99,6 +102,7 @@ class Trace(ABC):
     geometry: Geometry
     objects: tuple[Object, ...]
     provenance: Provenance
+    plan: Plan | None = None  # what a compiler says of the program, for placement policies
 
     @abstractmethod
     def launches(self) -> Iterator[Launch]:

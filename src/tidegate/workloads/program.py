@@ -24,13 +24,16 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidegate.errors import TidegateError
 from tidegate.mechanism.geometry import Geometry
 from tidegate.options import Configurable
 from tidegate.registry import Registry, source_digest
 from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, lay_out
+
+if TYPE_CHECKING:
+    from tidegate.compiler.plan import Plan
 
 _MOST_PAGES = 2**31 - 1  # page numbers are 32 bits wide
 
@@ -53,6 +56,10 @@ class Workload(Configurable, ABC):
 
     def release(self) -> None:
         """Let go of what was made for the launches and is kept for the next time, such as a graph."""
+
+    def plan(self) -> Plan | None:
+        """What a compiler says of the program this workload stands for; None if nobody compiled it."""
+        return None
 
     def trace(self, geometry: Geometry | None = None) -> Program:
         """This workload laid out for a geometry: a Trace."""
@@ -83,6 +90,7 @@ class Program(Trace):
         self.workload, self.geometry = source, geometry
         self.name = source.name or type(source).__name__
         self.provenance = source.provenance
+        self.plan = source.plan()
         sizes = source.sizes()
         if not sizes or min(sizes.values()) < 1:
             raise TidegateError(f"workload {self.name} is empty; give it more bytes")
@@ -122,12 +130,13 @@ class Program(Trace):
             raise TidegateError(f"workload {self.name} raised while it was read: {what}") from error
 
     def identity(self) -> dict[str, Any]:
-        return {
+        named = {
             "workload": self.name,
             "settings": self.workload.settings(),
             "source": source_digest(type(self.workload)),
             "geometry": [self.geometry.page, self.geometry.region],
         }
+        return named if self.plan is None else {**named, "plan": self.plan.digest}
 
 
 workloads: Registry[Workload] = Registry("workload", lambda: Workload, "tidegate.workloads")

@@ -15,7 +15,8 @@ from typing import Any
 
 from tidegate.errors import UnknownName
 
-PAPERS = {name: f"tidegate.experiments.reproduce.{name}" for name in ("observuvm", "cppe")}  # imported when asked for
+# imported when asked for
+PAPERS = {name: f"tidegate.experiments.reproduce.{name}" for name in ("observuvm", "cppe", "gmt", "hybrid")}
 
 
 def find_paper(name: str) -> Any:

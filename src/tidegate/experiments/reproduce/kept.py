@@ -68,7 +68,7 @@ class KeptTrace(Trace):
 
     def __init__(self, trace: Trace):
         self.name, self.geometry, self.objects = trace.name, trace.geometry, trace.objects
-        self.provenance = trace.provenance
+        self.provenance, self.plan = trace.provenance, trace.plan
         self._trace, self._launches = trace, list[Launch]()
 
     def launches(self) -> Iterator[Launch]:

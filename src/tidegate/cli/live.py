@@ -1,0 +1,133 @@
+"""tidegate live: scripts whose large arrays are live memory, what they touched as a trace, and running arenas."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tidegate.cli import asked, output
+from tidegate.errors import TidegateError
+
+app = typer.Typer(help="Live memory: the same policies on real arrays.")
+
+Script = Annotated[str, typer.Argument(help="A Python script; what follows it is its own.", show_default=False)]
+Arguments = Annotated[list[str] | None, typer.Argument(help="The script's own arguments.", show_default=False)]
+NearMemory = Annotated[str, typer.Option("--near", help="RAM for all large arrays together, e.g. 256MiB.")]
+EvictionName = Annotated[str, typer.Option("--eviction", help="An eviction policy that sees faults, samples or touch bits.")]
+PrefetchName = Annotated[str, typer.Option("--prefetch", help="A prefetch policy.")]
+Store = Annotated[str | None, typer.Option("--store", help="A file for what is far; it is gone afterwards.")]
+MinArray = Annotated[str, typer.Option("--min-array", help="Arrays of at least this size are live memory.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No summary on stderr.")]
+_OWN = {"allow_interspersed_args": False}  # what stands behind the script is the script's
+
+
+@app.callback()
+def live() -> None:
+    """Live memory: the same policies on real arrays."""
+
+
+@app.command("run", context_settings=_OWN)
+def run(
+    script: Script,
+    arguments: Arguments = None,
+    near: NearMemory = "256MiB",
+    eviction: EvictionName = "tournament",
+    prefetch: PrefetchName = "tree",
+    placement: asked.Placement = None,
+    geometry: asked.GeometryText = None,
+    store: Store = None,
+    min_array: MinArray = "1MiB",
+    quiet: Quiet = False,
+) -> None:
+    """Run a script, unchanged, with its large NumPy arrays in an arena. Its output and its exit code are its own.
+
+    tidegate live run --near 256MiB --eviction tournament --prefetch tree script.py arguments
+    """
+    _become(script, arguments, _arena(near, eviction, prefetch, placement, geometry, store), min_array, quiet=quiet)
+
+
+@app.command("record", context_settings=_OWN)
+def record(
+    script: Script,
+    arguments: Arguments = None,
+    output_file: Annotated[str, typer.Option("-o", "--output", help="The trace file to write.")] = "live.trace.parquet",
+    near: NearMemory = "256MiB",
+    eviction: EvictionName = "lru",
+    prefetch: PrefetchName = "none",
+    placement: asked.Placement = None,
+    geometry: asked.GeometryText = None,
+    store: Store = None,
+    min_array: MinArray = "1MiB",
+    quiet: Quiet = False,
+) -> None:
+    """Run a script as `live run` does and write its faults and notifications as a trace, for `tidegate run`.
+
+    tidegate live record -o my.trace.parquet --near 64MiB script.py arguments
+    """
+    target = Path(output_file).absolute()
+    if not target.parent.is_dir():
+        raise TidegateError(f"{output_file} cannot be written: there is no folder {target.parent}")
+    arena = _arena(near, eviction, prefetch, placement, geometry, store)
+    _become(script, arguments, arena, min_array, quiet=quiet, record=str(target))
+
+
+def _arena(
+    near: str, eviction: str, prefetch: str, placement: str | None, geometry: str | None, store: str | None
+) -> dict[str, Any]:
+    asked_for = {"near": near, "eviction": eviction, "prefetch": prefetch, "placement": placement, "geometry": geometry,
+                 "store": store}  # fmt: skip
+    return {name: value for name, value in asked_for.items() if value is not None}
+
+
+def _become(script: str, arguments: list[str] | None, arena: dict[str, Any], min_array: str, quiet: bool,
+            record: str | None = None) -> None:  # fmt: skip
+    """Turn this process into the script's, so that its exit code and its signals are its own."""
+    from tidegate import units
+    from tidegate.live.script import Orders
+
+    if not Path(script).is_file():
+        raise TidegateError(f"there is no script {script}")
+    command = Orders(arena, units.size(min_array), record, quiet).command(script, arguments or [])
+    os.execv(command[0], command)
+
+
+@app.command("top")
+def top(
+    as_json: output.AsJson = False,
+    seconds: Annotated[float, typer.Option("--seconds", help="How long to count before showing rates.")] = 1.0,
+) -> None:
+    """Show the running arenas: faults and hits per second, near use and the objects with most faults.
+
+    tidegate live top
+    """
+    from tidegate.live.running import rates, running_arenas
+
+    before = running_arenas()
+    if before:
+        time.sleep(seconds)
+    found = rates(before, running_arenas())
+    if as_json:
+        output.print_json(found)
+    elif not found:
+        print("no arena is running")
+    else:
+        output.print_table(
+            ["process", "policies", "near", "of", "faults/s", "hits", "evictions", "read", "written", "most faults"],
+            [_row(a) for a in found],
+        )
+
+
+def _row(arena: dict[str, Any]) -> tuple[str, ...]:
+    from tidegate.units import show_size
+
+    share = arena["hit_share"]
+    return (
+        str(arena["process"]), f"{arena['eviction']} + {arena['prefetch']}", show_size(arena["near_bytes"]),
+        show_size(arena["bytes"]), f"{arena['faults_per_second']:.0f}", "–" if share is None else f"{share:.0%}",
+        f"{arena['evictions']:,}", show_size(arena["bytes_in"]), show_size(arena["bytes_out"]),
+        ", ".join(o["name"] for o in arena["objects"][:3]),
+    )  # fmt: skip

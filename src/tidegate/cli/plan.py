@@ -1,0 +1,162 @@
+"""tidegate plan: where a program's objects should live, launch by launch, and what that is worth."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidegate.cli import output
+from tidegate.cli.compile import ClangOptions, Files
+
+if TYPE_CHECKING:
+    from tidegate.compiler.schedule import Schedule
+    from tidegate.experiments.runs import Run
+
+
+class Form(StrEnum):
+    """What is written."""
+
+    table = "table"
+    json = "json"
+    cuda = "cuda"
+    openmp = "openmp"
+
+
+MachineName = Annotated[str, typer.Option("--machine", help="Machine preset or file.")]
+Near = Annotated[str | None, typer.Option("--near", help="Near memory, e.g. 16GiB; by default the machine's own.")]
+Emit = Annotated[Form, typer.Option("--emit", help="A table, JSON, or code: calls of CUDA, or OpenMP directives.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="A variable of the program, e.g. --set n=4096; repeatable.")]
+PlacedBy = Annotated[str, typer.Option("--placement", help="The policy that is planned with.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Write to this file instead.")]
+
+
+def plan(
+    files: Files,
+    machine: MachineName = "v100-nvlink2",
+    near: Near = None,
+    emit: Emit = Form.table,
+    placement: PlacedBy = "rdm",
+    values: Set = None,
+    clang: ClangOptions = None,
+    out: Out = None,
+) -> None:
+    """Say where a program's objects should live at each launch, how long it would take, and write the code for it.
+
+    tidegate plan examples/openmp/cfd.c --near 16GiB --set side=12000 --emit cuda
+    """
+    from tidegate import units
+    from tidegate.compiler.files import model_of_files
+    from tidegate.compiler.schedule import emit_cuda, emit_openmp
+    from tidegate.experiments.planning import RIVALS, make_policy, predict, rehearse, settle
+    from tidegate.machine.machine import load_machine
+    from tidegate.workloads.openmp.modelled import Modelled
+
+    _check_out(out)
+    given = dict(_value(text) for text in values or [])
+    policy, on = make_policy(placement), load_machine(machine)
+    room = units.size(near) if near is not None else on.near.bytes
+    frames = _frames(room, on.geometry.region)
+    model = model_of_files(files, clang or [])
+    settled, notes = settle(model, given, room)
+    program = Modelled(model, settled)
+    schedule = rehearse(program, policy, on.geometry, frames)
+    if emit in (Form.cuda, Form.openmp):
+        _put((emit_cuda if emit is Form.cuda else emit_openmp)(schedule), out)
+        return
+    if program.cut:
+        notes.append(f"times are of the first {len(program.order)} launches; the program makes more")
+    notes += [str(note) for note in model.notes]
+    runs = predict(program, on, room, dict.fromkeys((*RIVALS, placement)))
+    if emit is Form.json:
+        _put_json(schedule, runs, program.plan().to_data(), notes, out)
+        return
+    _show(schedule, runs, placement, notes)
+
+
+def _frames(room: int, region: int) -> int:
+    from tidegate import units
+    from tidegate.errors import TidegateError
+
+    if room < region:
+        raise TidegateError(
+            f"near memory of {units.show_size(room)} cannot hold one region of {units.show_size(region)}; give it more"
+        )
+    return room // region
+
+
+def _value(text: str) -> tuple[str, int]:
+    from tidegate.errors import TidegateError
+
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name or not value.replace("_", "").isdigit() or int(value) < 1:
+        raise TidegateError(f"--set {text}: expected a variable and a whole number of at least 1, such as n=4096")
+    return name, int(value)
+
+
+def _check_out(out: Path | None) -> None:
+    if out is not None:
+        from tidegate.figures import check_output
+
+        check_output(out, (out.suffix.lower(),))
+
+
+def _put(text: str, out: Path | None) -> None:
+    """To the terminal, or to a file: whole, or not at all."""
+    if out is None:
+        print(text)
+        return
+    partial = out.with_name(f".{out.name}.{os.getpid()}.part")
+    try:
+        partial.write_text(text + "\n")
+        os.replace(partial, out)
+    finally:
+        partial.unlink(missing_ok=True)
+    print(f"written to {out}")
+
+
+def _put_json(
+    schedule: Schedule, runs: dict[str, Run | str], planned: dict[str, Any], notes: list[str], out: Path | None
+) -> None:
+    import json
+
+    times = {name: {"why not": run} if isinstance(run, str) else {"time_ns": run.time, "bytes_in": run.summary["bytes_in"],
+             "bytes_out": run.summary["bytes_out"], "remote_bytes": run.counts["remote_bytes"]}
+             for name, run in runs.items()}  # fmt: skip
+    data = {**schedule.to_data(), "plan": planned, "predicted": times, "notes": notes}
+    _put(json.dumps(data, indent=2, allow_nan=False), out)
+
+
+def _show(schedule: Schedule, runs: dict[str, Run | str], chosen: str, notes: list[str]) -> None:
+    from tidegate import units
+
+    rows = []
+    for place in schedule.places:
+        for n, name in enumerate(place.objects):
+            first = ", ".join(str(a) for a in place.visits[0] if a.object == name)
+            rows.append((place.name if n == 0 else "", name, units.show_size(place.near.get(name, 0)), first or "–"))
+    output.print_table(
+        ("launch", "object", "near at its last launch", "asked before its first"), rows, f"{schedule.source}: {chosen}", 2
+    )
+    times = {name: run.time for name, run in runs.items() if not isinstance(run, str)}
+    base = times.get("um", 0.0)
+    output.print_table(
+        ("policy", "time", "over um", "moved in", "moved out", "used remotely"),
+        [_run_row(name, run, base, name == chosen) for name, run in runs.items()],
+        "predicted, of what the compiler believes",
+    )
+    for note in notes:
+        print(f"note: {note}")
+
+
+def _run_row(name: str, run: Run | str, base: float, chosen: bool) -> tuple[str, ...]:
+    from tidegate import units
+
+    label = f"{name} *" if chosen else name
+    if isinstance(run, str):
+        return (label, "does not fit" if "near memory holds" in run else run, "", "", "", "")
+    sizes = (run.summary["bytes_in"], run.summary["bytes_out"], run.counts["remote_bytes"])
+    return (label, units.show_duration(run.time), f"{base / run.time:.2f}×", *map(units.show_size, sizes))

@@ -1,0 +1,151 @@
+"""Schedule: what is to be asked of memory before each launch, and the code that asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Action:
+    """One request: bytes ``first`` up to ``end`` of an object that has ``bytes``."""
+
+    verb: str  # prefetch, evict, far (prefer host memory) or anywhere (prefer nothing any more)
+    object: str
+    first: int
+    end: int
+    bytes: int
+
+    def follows(self, verb: str, name: str, first: int) -> bool:
+        """Would a request for bytes from ``first`` on go on where this one ends?"""
+        return (verb, name, first) == (self.verb, self.object, self.end)
+
+    def __str__(self) -> str:
+        part = "" if (self.first, self.end) == (0, self.bytes) else f" [{self.first:,} … {self.end:,})"
+        return f"{self.verb} {self.object}{part}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """One place that launches a region."""
+
+    name: str
+    region: str
+    objects: tuple[str, ...]
+    visits: tuple[tuple[Action, ...], ...]  # what is asked before its first launch, its second, …
+    near: dict[str, int]  # bytes of each object that have room near at its last launch
+
+    @property
+    def identifier(self) -> str:
+        """The name as C writes it."""
+        return "".join(c if c.isalnum() else "_" for c in self.name)
+
+    @property
+    def used(self) -> list[str]:
+        """The objects that any request is about, whether or not this launch uses them."""
+        return sorted({a.object for actions in self.visits for a in actions})
+
+    def cases(self) -> list[tuple[str, tuple[Action, ...]]]:
+        """C conditions on ``visit`` (from 1) and what is asked then; what the last two visits share is asked ever after."""
+        settled = self.visits[-1] if len(self.visits) > 2 and self.visits[-1] == self.visits[-2] else ()
+        when: dict[tuple[Action, ...], list[int]] = {}
+        for visit, actions in enumerate(self.visits, 1):
+            if actions != settled:
+                when.setdefault(actions, []).append(visit)
+        known = [(" || ".join(f"visit == {v}" for v in visits), actions) for actions, visits in when.items() if actions]
+        quiet = [(" || ".join(f"visit == {v}" for v in visits), actions) for actions, visits in when.items() if not actions]
+        return known + ([*quiet, ("", settled)] if settled else [])
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Every place's requests."""
+
+    source: str
+    variables: tuple[tuple[str, int], ...]
+    places: tuple[Place, ...]
+
+    def to_data(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+Write = Callable[[Action], str]
+
+_CUDA = {
+    "prefetch": "TIDEGATE_PREFETCH({p}, {n}, device)",
+    "evict": "TIDEGATE_PREFETCH({p}, {n}, cudaCpuDeviceId)",
+    "far": "TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseSetPreferredLocation, cudaCpuDeviceId);\n"
+    "    TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseSetAccessedBy, device)",
+    "anywhere": "TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseUnsetPreferredLocation, cudaCpuDeviceId)",
+}
+_OPENMP = {
+    "prefetch": '_Pragma("omp target enter data map(to : {o}[{first} : {n}])")',
+    "evict": '_Pragma("omp target exit data map(from : {o}[{first} : {n}])")',
+    "far": "/* {o}: bytes {first} to {end} stay in host memory, which regions reach by unified shared memory */",
+    "anywhere": "/* {o}: bytes {first} to {end} are free to move again */",
+}
+
+_CUDA_HEAD = """#include <cuda_runtime.h>
+
+/* CUDA 13 takes a place as a structure, earlier versions take its number. */
+#if CUDART_VERSION >= 13000
+static inline struct cudaMemLocation tidegate_place(int device) {
+  struct cudaMemLocation place;
+  place.type = device == cudaCpuDeviceId ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice;
+  place.id = device == cudaCpuDeviceId ? 0 : device;
+  return place;
+}
+#define TIDEGATE_ADVISE(p, n, advice, device) cudaMemAdvise(p, n, advice, tidegate_place(device))
+#define TIDEGATE_PREFETCH(p, n, device) cudaMemPrefetchAsync(p, n, tidegate_place(device), 0, 0)
+#else
+#define TIDEGATE_ADVISE(p, n, advice, device) cudaMemAdvise(p, n, advice, device)
+#define TIDEGATE_PREFETCH(p, n, device) cudaMemPrefetchAsync(p, n, device, 0)
+#endif
+"""
+_OPENMP_HEAD = """#include <stddef.h>
+
+#pragma omp requires unified_shared_memory
+"""
+
+
+def emit_cuda(schedule: Schedule) -> str:
+    """A header: call each function before the launch it is named after. Objects are of cudaMallocManaged."""
+
+    def write(a: Action) -> str:
+        place = f"(char *){a.object}" + (f" + {a.first}u" if a.first else "")
+        return _CUDA[a.verb].format(p=place, n=f"{a.end - a.first}u") + ";"
+
+    return "\n".join(_lines(schedule, _CUDA_HEAD, ["int device"], "void", write))
+
+
+def emit_openmp(schedule: Schedule) -> str:
+    """A header: call each function before the region it is named after."""
+
+    def write(a: Action) -> str:
+        return _OPENMP[a.verb].format(o=a.object, first=a.first, end=a.end, n=a.end - a.first)
+
+    return "\n".join(_lines(schedule, _OPENMP_HEAD, [], "char", write))
+
+
+def _lines(schedule: Schedule, head: str, first: list[str], kind: str, write: Write) -> Iterator[str]:
+    sizes = ", ".join(f"{name} = {value}" for name, value in schedule.variables) or "no variables"
+    yield f"/* Where the objects of {schedule.source} live, launch by launch. Made by tidegate plan for {sizes}. */"
+    yield head
+    for place in schedule.places:
+        yield from _function(place, first, kind, write)
+
+
+def _function(place: Place, first: list[str], kind: str, write: Write) -> Iterator[str]:
+    parameters = ", ".join([*first, *(f"{kind} *{name}" for name in place.used)]) or "void"
+    yield f"/* Before every launch of {place.region}. */"
+    yield f"static inline void tidegate_before_{place.identifier}({parameters}) {{"
+    cases = place.cases()
+    if any(condition for condition, _ in cases):
+        yield "  static unsigned long visit = 0;"
+        yield "  visit++;"
+    for n, (condition, actions) in enumerate(cases):
+        yield ("  } else " if n else "  ") + (f"if ({condition}) {{" if condition else "{")
+        yield from (f"    {write(action)}" for action in actions)
+    yield from ["  }"] if cases else ["  /* nothing to be done */"]
+    yield "}\n"

@@ -1,0 +1,132 @@
+"""The findings on G1 to G8, at the first of the sizes that were run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from statistics import geometric_mean
+
+from tidegate.experiments.ledger import Claim, Finding, load_claims, percent, signed
+from tidegate.experiments.reproduce.gmt.setup import BASE
+from tidegate.experiments.reproduce.results import NotRun, Results
+
+CLAIMS = load_claims("gmt")
+SPEEDUPS = {
+    "LavaMD": 0.88, "Pathfinder": 1.25, "BFS": 1.28, "MultiVectorAdd": 1.40, "Srad": 2.33, "Backprop": 2.79,
+    "PageRank": 1.18, "SSSP": 1.13, "Hotspot": 2.25,
+}  # fmt: skip
+REUSE = {
+    "LavaMD": 0.0117, "Pathfinder": 0.1947, "BFS": 0.3286, "MultiVectorAdd": 0.40, "Srad": 0.8338, "Backprop": 0.9354,
+    "PageRank": 0.9042, "SSSP": 0.7996, "Hotspot": 0.8133,
+}  # fmt: skip
+
+
+def findings_of(r: Results) -> list[Finding]:
+    """Every finding that the runs allow; what was not run is said not to be measured."""
+    return [finding for claim, measure in _MEASURES.items() for finding in measure(CLAIMS[claim], r)]
+
+
+def attempt(claim: Claim, part: str, make: Callable[[], Finding]) -> Finding:
+    """The finding, or a note that something it needs was not run."""
+    try:
+        return make()
+    except NotRun as missing:
+        return claim.unmeasured(str(missing), part=part)
+
+
+def because(r: Results, application: str, system: str) -> str:
+    """What the books say of one application under one placement, against BaM."""
+    run, base = r.run(application, system), r.run(application, BASE)
+    c, f = run.counts, base.facts
+    reads, moved = (r.ratio(application, system, BASE, what) - 1 for what in ("far_reads", "far_moved"))
+    over = f["footprint_bytes"] / (run.facts["near_bytes"] + run.facts["middle_bytes"])
+    return (
+        f"{application}: SSD reads {signed(reads)}, reads and writes {signed(moved)}; {c['middle_hits']:,} of "
+        f"{c['faults']:,} "
+        f"misses found in Tier-2; footprint {over:.2f} times both tiers"
+    )
+
+
+def mean_speedup(r: Results, system: str, base: str = BASE) -> float:
+    """Geometric: only so do the paper's nine speed-ups make its 1.50."""
+    return geometric_mean(r.ratios(base, system).values())
+
+
+def by_application(claim: Claim, r: Results) -> Iterator[Finding]:
+    """G1"""
+    for a, value in SPEEDUPS.items():
+        yield attempt(claim, a, lambda a=a, value=value: claim.ratio(  # type: ignore[misc]
+            r.ratio(a, BASE, "tier-reuse"), part=a, value=value, unit=_times,
+            why=lambda: because(r, a, "tier-reuse")))  # fmt: skip
+
+
+def means(claim: Claim, r: Results) -> Iterator[Finding]:
+    """G2"""
+    for system, value in (("tier-order", 1.07), ("tier-random", 1.24), ("tier-reuse", 1.50)):
+        yield attempt(claim, system, lambda s=system, v=value: claim.ratio(  # type: ignore[misc]
+            mean_speedup(r, s), part=s, value=v, unit=_times,
+            why=lambda: ", ".join(f"{a} {_times(g)}" for a, g in r.ratios(BASE, s).items())))  # fmt: skip
+
+
+def reductions(claim: Claim, r: Results) -> Iterator[Finding]:
+    """G3"""
+    for a, value in (("Srad", 0.73), ("Backprop", 0.81), ("Hotspot", 0.73)):
+        yield attempt(claim, a, lambda a=a, v=value: claim.ratio(  # type: ignore[misc]
+            1 - r.ratio(a, "tier-reuse", BASE, "far_moved"), part=a, value=v,
+            why=lambda: because(r, a, "tier-reuse")))  # fmt: skip
+
+
+def reuse_shares(claim: Claim, r: Results) -> Iterator[Finding]:
+    """G4"""
+    for a, value in REUSE.items():
+        yield attempt(claim, a, lambda a=a, v=value: claim.ratio(  # type: ignore[misc]
+            r.run(a, BASE).facts["reuse"], part=a, value=v, why="see the workload's own comment"))  # fmt: skip
+
+
+def remaining(claim: Claim, r: Results) -> Iterator[Finding]:
+    """G5"""
+    for a, tier, value in (("Pathfinder", 1, 0.9999), ("PageRank", 3, 0.94), ("SSSP", 3, 0.97), ("Hotspot", 3, 1.0)):
+        yield attempt(claim, a, lambda a=a, t=tier, v=value: claim.ratio(  # type: ignore[misc]
+            r.run(a, BASE).facts["remaining"][t - 1], f"Tier-{t}", part=a, value=v,
+            why=lambda: "shares by tier " + ", ".join(percent(s) for s in r.run(a, BASE).facts["remaining"])))  # fmt: skip
+
+
+def orders(claim: Claim, r: Results) -> Iterator[Finding]:
+    """G6"""
+
+    def faster(a: str, one: str, other: str) -> Finding:
+        gap = r.ratio(a, other, one) - 1
+        return claim.sign(gap, f"{one} faster than {other}", signed(gap), part=f"{a}, {one}",
+                          why=lambda: because(r, a, one))  # fmt: skip
+
+    for a, one, other in (("LavaMD", "tier-random", "tier-reuse"), ("MultiVectorAdd", "tier-reuse", "tier-order"),
+                          ("MultiVectorAdd", "tier-random", "tier-order")):  # fmt: skip
+        yield attempt(claim, f"{a}, {one}", lambda a=a, one=one, other=other: faster(a, one, other))  # type: ignore[misc]
+
+
+def against_others(claim: Claim, r: Results) -> Iterator[Finding]:
+    """G7"""
+    for other, what, value in (("tier-order", "far_moved", 0.2567), ("tier-random", "far_moved", 0.1487),
+                               ("tier-order", "wasted_lookups", 0.4094)):  # fmt: skip
+        part = f"{other}, {what.replace('_', ' ')}"
+        yield attempt(claim, part, lambda o=other, w=what, v=value, p=part: claim.ratio(  # type: ignore[misc]
+            1 - geometric_mean(r.ratios("tier-reuse", o, w).values()), "less by", part=p, value=v,
+            why=lambda: ", ".join(f"{a} {signed(x - 1)}" for a, x in r.ratios("tier-reuse", o, w).items())))  # fmt: skip
+
+
+def orchestration(claim: Claim, r: Results) -> Iterator[Finding]:
+    """G8"""
+    for one, other, said in (("bam", "hmm", "BaM faster"), ("tier-reuse", "hmm", "4.57×"),
+                             ("tier-reuse", "hmm-optimistic", "1.9×")):  # fmt: skip
+        part = f"{one} over {other}"
+        yield attempt(claim, part, lambda one=one, o=other, s=said, p=part: claim.sign(  # type: ignore[misc]
+            mean_speedup(r, one, o) - 1, s, _times(mean_speedup(r, one, o)), part=p))  # fmt: skip
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f}×"
+
+
+_MEASURES: dict[str, Callable[[Claim, Results], Iterator[Finding]]] = {
+    "G1": by_application, "G2": means, "G3": reductions, "G4": reuse_shares, "G5": remaining, "G6": orders,
+    "G7": against_others, "G8": orchestration,
+}  # fmt: skip

@@ -1,0 +1,66 @@
+"""SC'19: compiler-assisted hybrid implicit and explicit memory management, figure by figure and claim by claim.
+
+setup        what is run, and what can be varied;  grid: the runs and their ratios
+figures      Figures 1, 2, 4, 5a and 6
+inner_loop   cfd's example of Figure 3, decided without a run
+findings     the claims
+open_points  what the paper leaves open, and the share of its readings under which each claim holds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tidegate.experiments.grid import run_grid
+from tidegate.experiments.ledger import Ledger, load_claims
+from tidegate.experiments.report import Reproduction
+from tidegate.experiments.reproduce.hybrid.figures import figures_of
+from tidegate.experiments.reproduce.hybrid.findings import findings_of
+from tidegate.experiments.reproduce.hybrid.grid import Grid
+from tidegate.experiments.reproduce.hybrid.open_points import OPEN, ROBUST_SCALE, robust_findings, variants_of
+from tidegate.experiments.reproduce.hybrid.setup import Setup, check, grid_of
+
+TITLE = "Compiler Assisted Hybrid Implicit and Explicit GPU Memory Management under Unified Address Space (SC'19)"
+
+__all__ = ["TITLE", "Setup", "reproduce", "size"]
+
+
+def size(setup: Setup) -> int:
+    """How many runs it takes."""
+    return len(grid_of(setup)) + (len(variants_of(setup)) if setup.readings else 0)
+
+
+def reproduce(
+    setup: Setup | None = None, *, workers: int | None = None, cache: bool = True,
+    progress: Callable[[int], None] = lambda runs: None,
+) -> Reproduction:  # fmt: skip
+    """Run everything (or fetch it from the store) and put figures and ledger together."""
+    setup = setup or Setup()
+    check(setup)
+    asks = grid_of(setup)
+    runs = run_grid(asks.values(), workers=workers, cache=cache, progress=lambda ask: progress(1))
+    grid = Grid(dict(zip(asks, runs, strict=True)))
+    findings = findings_of(grid)
+    if setup.readings:
+        findings = robust_findings(findings, setup, workers, cache, progress)
+    ledger = Ledger(load_claims("hybrid"), tuple(findings))
+    return Reproduction("hybrid", TITLE, setup.describe(), ledger, tuple(figures_of(grid)), tuple(_told(setup, grid)))
+
+
+def _told(setup: Setup, grid: Grid) -> Iterator[str]:
+    """What a reader should know before the figures."""
+    yield f"The paper's set-up: {load_claims('hybrid').setup}."
+    if not setup.as_published:
+        yield "This set-up differs from the paper's, so its figures are shown for comparison only."
+    yield (
+        "The programs are Tidegate's own, with the loop structure and objects of the originals; how often they loop is "
+        "their own default, as the paper does not say."
+    )
+    yield (
+        "Two readings of the baseline: one target data around the program (each object is copied once), and copies by the "
+        "map clauses of each region. Both go by the driver's prefetch, so they pay for unmapping pages, which a plain copy "
+        "does not."
+    )
+    yield from dict.fromkeys(note for run in grid.runs.values() for note in run.notes)
+    if setup.readings:
+        yield f"Open readings: combinations of {', '.join(OPEN)}, at {ROBUST_SCALE:g} of the paper's sizes."

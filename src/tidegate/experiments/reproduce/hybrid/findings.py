@@ -1,0 +1,161 @@
+"""The findings on H1 to H6, from the grid and from cfd's analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tidegate.experiments.ledger import Claim, Finding, load_claims
+from tidegate.experiments.reproduce.causes import compare_runs
+from tidegate.experiments.reproduce.hybrid.grid import Grid, by_application, mean_gain, ranked, traffic
+from tidegate.experiments.reproduce.hybrid.inner_loop import kept_by, locality_order
+from tidegate.experiments.reproduce.hybrid.setup import BASE, BASELINES, PARTS
+from tidegate.experiments.reproduce.results import NotRun
+
+CLAIMS = load_claims("hybrid")
+PUBLISHED = {"host": 8.2, "lru": 8.5, "rlm": 3.7, "glm": 15.7, "rdm": 18.7}  # H1
+MIXED = ("louvain", "backprop", "hotspot", "kmeans")  # those for which implicit transfer pays (5.2)
+EQUAL = 0.05  # H3's "within 5 %"
+THRASHES = 1.5  # times the traffic of each byte once each way; the paper has no number
+PARTIAL = 0.7  # H5: what partial mapping adds
+
+
+def findings_of(grid: Grid) -> list[Finding]:
+    """Every finding that the grid allows; what was not run is said not to be measured."""
+    return [finding for claim, measure in _MEASURES.items() for finding in measure(CLAIMS[claim], grid)]
+
+
+def attempt(claim: Claim, part: str, make: Callable[[], Finding]) -> Finding:
+    """The finding, or a note that something it needs was not run."""
+    try:
+        return make()
+    except NotRun as missing:
+        return claim.unmeasured(str(missing), part=part)
+
+
+def _cause(grid: Grid, scheme: str, base: str = BASE, fits: bool | None = False, against: str = "") -> str:
+    """Where a mean comes from: each application's, and the books of the workload with most and least gain."""
+    gains = grid.gains(scheme, base, fits)
+    least = min(gains, key=lambda at: gains[at])
+    told = compare_runs(grid.run(*least, scheme), scheme, grid.run(*least, base), base)
+    return f"{ranked(by_application(gains))}; {least[0]} of {least[1]:g} GB: {told}{against}"
+
+
+def mean_gains(claim: Claim, grid: Grid) -> Iterator[Finding]:
+    """H1"""
+    for scheme, value in PUBLISHED.items():
+        yield attempt(
+            claim, scheme,
+            lambda s=scheme, v=value: claim.ratio(  # type: ignore[misc]
+                mean_gain(grid.gains(s, fits=False)), part=s, value=v, unit=_times, why=lambda: _cause(grid, s)
+            ),
+        )  # fmt: skip
+
+
+def order(claim: Claim, grid: Grid) -> Iterator[Finding]:
+    """H2"""
+    pairs = (("rdm", "glm"), ("glm", "lru"), ("glm", "host"), ("lru", "rlm"), ("host", "rlm"), ("rlm", "um"))
+    for better, worse in pairs:
+        part = f"{better} > {worse}"
+        yield attempt(claim, part, lambda b=better, w=worse, p=part: _above(claim, grid, b, w, p))  # type: ignore[misc]
+    yield attempt(claim, "nn", lambda: _no_thrash(claim, grid))
+
+
+def _above(claim: Claim, grid: Grid, better: str, worse: str, part: str) -> Finding:
+    gain = mean_gain(grid.gains(better, worse, fits=False))
+    return claim.sign(gain - 1, f"{better} is faster", f"{gain:.2f}×", part=part,
+                      why=lambda: _cause(grid, better, worse))  # fmt: skip
+
+
+def _no_thrash(claim: Claim, grid: Grid) -> Finding:
+    """Data cross the link little more than once each way under UM."""
+    sizes = grid.workloads(False, ["nn"])
+    if not sizes:
+        raise NotRun("no nn larger than near memory was run")
+    runs = [grid.run(*at, BASE) for at in sizes]
+    times = max(run.counts["pages_in"] * run.facts["page_bytes"] / run.facts["footprint_bytes"] for run in runs)
+    return claim.holds(times <= THRASHES, "does not thrash under UM", f"{times:.2f} times its size moved in", part="nn",
+                       why="regions come in more than once")  # fmt: skip
+
+
+def over_baseline(claim: Claim, grid: Grid) -> Iterator[Finding]:
+    """H3, against both readings of the baseline."""
+    for base in BASELINES:
+        yield attempt(claim, base, lambda b=base: _over(claim, grid, b))  # type: ignore[misc]
+        part = f"others, {base}"
+        yield attempt(claim, part, lambda b=base, p=part: _equal(claim, grid, b, p))  # type: ignore[misc]
+
+
+def _over(claim: Claim, grid: Grid, base: str) -> Finding:
+    gains = grid.gains("rdm", base, True, MIXED)
+    return claim.ratio(mean_gain(gains), part=base, unit=_times, why=lambda: ranked(by_application(gains)))
+
+
+def _equal(claim: Claim, grid: Grid, base: str, part: str) -> Finding:
+    others = {a for a, _ in grid.workloads(True)} - set(MIXED)
+    gains = by_application(grid.gains("rdm", base, True, sorted(others) or ["none"]))
+    within = all(abs(g - 1) <= EQUAL for g in gains.values())
+    return claim.holds(within, f"each within {EQUAL:.0%}", ranked(gains), part=part,
+                       why="the baseline copies at each launch what RDM brings once" if base != "baseline" else
+                       lambda: _cause(grid, "rdm", base, True))  # fmt: skip
+
+
+def less_traffic(claim: Claim, grid: Grid) -> Iterator[Finding]:
+    """H4, against both readings of the baseline."""
+    for base in BASELINES:
+        for application in ("backprop", "kmeans"):
+            part = f"{application}, {base}"
+            yield attempt(claim, part, lambda a=application, b=base, p=part: _eliminated(claim, grid, a, b, p))  # type: ignore[misc]
+
+
+def _eliminated(claim: Claim, grid: Grid, application: str, base: str, part: str) -> Finding:
+    share = 1 - 1 / mean_gain(grid.gains("rdm", base, True, [application], traffic))
+    size = grid.workloads(True, [application])[-1]
+    return claim.ratio(share, part=part, why=lambda: _moved(grid, size, base))
+
+
+def _moved(grid: Grid, at: tuple[str, float], base: str) -> str:
+    gb = {s: traffic(grid.run(*at, s)) / 1e9 for s in ("rdm", base)}
+    return f"{at[0]} of {at[1]:g} GB: " + ", ".join(f"{s} {v:.1f} GB over the link" for s, v in gb.items())
+
+
+def components(claim: Claim, grid: Grid) -> Iterator[Finding]:
+    """H5"""
+    yield attempt(claim, "", lambda: claim.ratio(mean_gain(grid.gains("rdm")), unit=_times,
+                                                 why=lambda: _cause(grid, "rdm", fits=None)))  # fmt: skip
+    yield attempt(claim, "mixing", lambda: _mixing(claim, grid))
+    yield attempt(claim, "partial", lambda: _partial(claim, grid))
+
+
+def _mixing(claim: Claim, grid: Grid) -> Finding:
+    gains = {part: mean_gain(grid.gains(part)) for part in PARTS}
+    gap = gains["rdm whole"] / max(gains["rdm implicit"], gains["rdm explicit"]) - 1
+    ours = ", ".join(f"{part} {gain:.2f}×" for part, gain in gains.items())
+    return claim.sign(gap, "both ways beat either alone", ours, part="mixing", why=lambda: _by_density(grid))
+
+
+def _by_density(grid: Grid) -> str:
+    ratios = by_application(grid.gains("rdm whole", "rdm explicit"))
+    few = ", ".join(f"{a} {g:.2f}×" for a, g in ratios.items() if abs(g - 1) > 0.005) or "none"
+    return f"by application, both ways against explicit alone: {few}"
+
+
+def _partial(claim: Claim, grid: Grid) -> Finding:
+    added = mean_gain(grid.gains("rdm")) - mean_gain(grid.gains("rdm whole"))
+    return claim.ratio(added, "adds", part="partial", value=PARTIAL, unit=_times,
+                       why=lambda: ranked(by_application(grid.gains("rdm", "rdm whole", False))))  # fmt: skip
+
+
+def example(claim: Claim, grid: Grid) -> Iterator[Finding]:
+    """H6: no run is needed."""
+    yield claim.exact(locality_order(), "V > N > F > O", part="order")
+    yield claim.exact(kept_by("glm"), "VN", part="GLM")
+    yield claim.exact(kept_by("rdm"), "VF", part="RDM")
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f}×"
+
+
+_MEASURES: dict[str, Callable[[Claim, Grid], Iterator[Finding]]] = {
+    "H1": mean_gains, "H2": order, "H3": over_baseline, "H4": less_traffic, "H5": components, "H6": example,
+}  # fmt: skip

@@ -1,0 +1,170 @@
+"""TieredAsk: what a run over three tiers is made from, as a person says it; answered with a Run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tidegate import units
+from tidegate.analysis.remaining import remaining_by_id, reuse_pairs, shares
+from tidegate.errors import TidegateError
+from tidegate.experiments import store
+from tidegate.experiments.ask import Ask, _policy, _policy_inputs, spell
+from tidegate.experiments.runs import Run
+from tidegate.machine.machine import Machine, load_machine
+from tidegate.mechanism.tiers.simulation import MOST_STAYS, Tiered
+from tidegate.mechanism.tiers.state import DRIVER_BUSY, IN_BUSY, OUT_BUSY, READ_BUSY, WRITE_BUSY
+from tidegate.policies.policy import EvictionPolicy
+from tidegate.policies.registries import eviction, tiering
+from tidegate.policies.tier_policy import TierPolicy
+from tidegate.trace.trace import Trace
+from tidegate.workloads.program import Workload
+
+SHOWN = 2000  # points of a scatter that are kept
+BINS = 64  # of the distribution of remaining distances
+
+
+@dataclass(frozen=True)
+class TieredAsk:
+    """One run over three tiers, asked for. Names are looked up when it is answered.
+
+    ``near`` and ``middle``: capacities. ``eviction``: in place of CLOCK. ``service``: who serves misses, if not as the
+    placement has it. ``traits``: also what the trace is like (reuse, remaining distances), for figures.
+
+    >>> run = TieredAsk("cyclic(bytes=8MiB, passes=2)", "tier-order", near="1MiB", middle="4MiB").answer(cache=False)
+    >>> run.counts["far_reads"], run.counts["middle_hits"]
+    (256, 0)
+    """
+
+    workload: str | Workload | Trace
+    placement: str | TierPolicy = "tier-reuse"
+    near: str | int = "256MiB"
+    middle: str | int = "1GiB"
+    machine: str | Machine = "a100-pcie3-ssd"
+    eviction: str | EvictionPolicy | None = None
+    service: str | None = None
+    shared: bool = True  # the SSD reads and writes from one queue
+    read_ahead: bool = False  # of the page cache, where the CPU serves misses
+    most_stays: int = MOST_STAYS
+    slots: int | None = None  # misses under way at a time
+    traits: bool = False
+    compiled: bool = True
+
+    def answer(self, cache: bool = True, progress: Callable[[int], None] = lambda touches: None) -> Run:
+        """Run it, or fetch it from the store."""
+        simulation = self.prepare()
+        inputs = json.loads(json.dumps(self._inputs(simulation), default=str))
+        key = store.key_of(inputs)
+        repeatable = "unrepeatable" not in str(inputs)
+        if cache and repeatable and (kept := store.load(key)) is not None:
+            return kept
+        simulation.run(progress)
+        done = _describe(simulation, key, inputs, self.traits)
+        if cache and repeatable:
+            store.keep(done)
+        return done
+
+    def prepare(self) -> Tiered:
+        """Look everything up and set the tiers up, without running anything."""
+        asked = Ask(self.workload, self.machine, slots=self.slots)
+        trace, machine = asked.trace(), load_machine(self.machine)
+        near, middle = (_pages(name, size, trace) for name, size in (("near", self.near), ("middle", self.middle)))
+        return Tiered(
+            trace, machine if self.slots is None else machine.with_slots(self.slots), near, middle,
+            _policy(tiering, self.placement), None if self.eviction is None else _policy(eviction, self.eviction),
+            service=self.service, shared=self.shared, read_ahead=self.read_ahead, most_stays=self.most_stays,
+            compiled=self.compiled,
+        )  # fmt: skip
+
+    def _inputs(self, s: Tiered) -> dict[str, Any]:
+        """Everything that can change the outcome."""
+        return {
+            "tiers": [s.near, s.middle],
+            "trace": s.trace.identity(),
+            "machine": s.machine.constants(),
+            "settings": s.settings,
+            "placement": _policy_inputs(s.placement, self.placement),
+            "eviction": None if s.eviction is None else _policy_inputs(s.eviction, self.eviction),
+            "traits": self.traits,
+        }
+
+
+def _pages(name: str, given: str | int, trace: Trace) -> int:
+    size = units.size(given)
+    if name == "near" and size < trace.geometry.page:
+        raise TidegateError(
+            f"near memory of {units.show_size(size)} cannot hold one page of "
+            f"{units.show_size(trace.geometry.page)}; give it more"
+        )
+    return size // trace.geometry.page
+
+
+def _describe(s: Tiered, key: str, inputs: dict[str, Any], traits: bool) -> Run:
+    """Put finished tiers' books into a Run."""
+    c, clock = s.counts, s.m.clock
+    written = c["near_written"] + c["middle_written"]
+    counts = c | {
+        "faults": c["middle_hits"] + c["far_reads"], "far_writes": written, "far_moved": c["far_reads"] + written,
+        "pages_in": c["middle_hits"] + c["far_reads"], "pages_home": 0, "pages_sampled": 0,
+        "pages_written_back": c["to_middle"] + c["near_written"],
+    }  # fmt: skip
+    busy = {"driver": DRIVER_BUSY, "storage_read": READ_BUSY, "storage_write": WRITE_BUSY, "link_in": IN_BUSY,
+            "link_out": OUT_BUSY}  # fmt: skip
+    page = s.trace.geometry.page
+    facts = {
+        "workload": s.trace.name, "provenance": s.trace.provenance.value, "machine": s.machine.name,
+        "placement": spell(s.placement), "eviction": "clock" if s.eviction is None else spell(s.eviction),
+        "prefetch": "none",
+        "service": s.service, "near_bytes": s.near * page, "middle_bytes": s.middle * page,
+        "footprint_bytes": s.trace.footprint, "page_bytes": page, "region_bytes": page, "geometry": str(s.trace.geometry),
+        "slots": s.machine.near.slots, "policy_report": s.placement.report(),
+    }  # fmt: skip
+    tables: dict[str, dict[str, list[Any]]] = {}
+    if traits:
+        told, tables = _traits(s)
+        facts |= told
+    return Run(key, inputs, facts, counts, s.parts, {name: float(clock[at]) for name, at in busy.items()}, tables, [])
+
+
+def _traits(s: Tiered) -> tuple[dict[str, Any], dict[str, dict[str, list[Any]]]]:
+    """What the trace is like, whatever the placement: reuse, and distances remaining when CLOCK evicts."""
+    pages = np.concatenate([segment.page for launch in s.trace.launches() for segment in launch.segments])
+    who, away = remaining_by_id(pages, s.near)
+    vtd, distance = reuse_pairs(pages)
+    middle = 4 * s.near if not s.middle else s.middle
+    edges = np.linspace(0, 2.5 * (s.near + middle), BINS + 1)
+    visited = len(np.unique(pages))
+    told = {
+        "reuse": 1 - visited / max(1, len(pages)), "visits": len(pages), "visited": visited,
+        "remaining": shares(away, s.near, middle), "returns": len(away), **_line(vtd, distance),
+        "same_class": _same_class(who, np.digitize(away, (s.near, s.near + middle))),
+    }  # fmt: skip
+    tables = {
+        "distances": {"share": np.histogram(away, edges)[0].tolist(), "from": edges[:-1].tolist()},
+        "pairs": {"vtd": _some(vtd), "distance": _some(distance)},
+        "returns": {"page": _some(who), "remaining": _some(away)},
+    }
+    return told, tables
+
+
+def _line(vtd: Any, distance: Any) -> dict[str, float | None]:
+    """The regression of Figure 4a over all pairs, and how well they lie on it; None where all are alike."""
+    if len(vtd) < 2 or np.ptp(vtd) == 0 or np.ptp(distance) == 0:
+        return {"slope": None, "correlation": None}
+    return {"slope": float(np.polyfit(vtd, distance, 1)[0]), "correlation": float(np.corrcoef(vtd, distance)[0, 1])}
+
+
+def _same_class(who: Any, tier: Any) -> float | None:
+    """Of returns that are not a page's first, the share whose tier is that of the one before."""
+    order = np.argsort(who, kind="stable")
+    follows = who[order][1:] == who[order][:-1]
+    return float((tier[order][1:] == tier[order][:-1])[follows].mean()) if follows.any() else None
+
+
+def _some(values: Any) -> list[int]:
+    """At most SHOWN of them, evenly spread."""
+    return [int(v) for v in values[:: max(1, -(-len(values) // SHOWN))]]

@@ -1,0 +1,684 @@
+"""The engine: serves faults as the simulated driver does, with the same policy objects; a Mover moves the bytes.
+
+    serve ──▶ notices: sampled pages come home, policies are told
+          ──▶ faults, region by region: a frame (evict if there is none) · on_fault · tree prefetch · migrate
+          ──▶ observe: which region's next use is to be noticed?
+    prefetch_turn ──▶ what policies asked for ahead of its use
+
+It is the plain twin of mechanism/driver.py: same order of calls, same draws, so that on the same sequence of pages both
+have the same faults and the same victims (tests/live/test_equal.py). A region's pages are the bits of an integer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tidegate.errors import PolicyError, TidegateError
+from tidegate.live.tiers import MOST_STAYS, LiveTiers
+from tidegate.live.view import LiveMemory
+from tidegate.mechanism.events import NO_TREE
+from tidegate.mechanism.geometry import Geometry
+from tidegate.mechanism.memory import PREFETCH_TURN, SEED
+from tidegate.mechanism.observe import BACK_SOON, STAY_AWAY
+from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
+from tidegate.policies.sees import Everything, Samples, TouchBits
+from tidegate.trace.trace import Object
+
+COUNTERS = 256  # pages that may be sampled at a time: the hardware's number, so that policies find what they know
+HOME = -1  # sampled pages on their way home
+PASSING = 16  # pages that prefer far memory and are lent some while they are used
+_EVENTS = ("on_launch", "on_fault", "on_prefetch", "on_eviction", "on_notification")
+
+
+class Mover(Protocol):
+    """Moves bytes. The engine has the last word on what is where; the mover on how."""
+
+    def load(self, region: int, pages: int, touched: int, apart: int = 0) -> None:
+        """Bring these pages near. ``touched``: somebody waits for them; ``apart``: further ones whose use must show."""
+
+    def evict(self, region: int, pages: int | None = None) -> None:
+        """Send these pages far (all, if not said), losing no write."""
+
+    def sample(self, region: int, pages: int) -> None:
+        """Take these near pages away, so that their next use is a fault."""
+
+    def bring_home(self, region: int, pages: int) -> None:
+        """Make sampled pages usable again, or load those that were left far."""
+
+    def drop(self, region: int) -> None:
+        """Forget this region's content, near and far: its object is gone."""
+
+    def hold(self, region: int, pages: int) -> None:
+        """These near pages must stay where they are, writes included."""
+
+    def touched(self, region: int) -> int:
+        """Which pages were used since they came near, if ``track_touches`` asked for it."""
+
+
+@dataclass(eq=False, slots=True)
+class Region:
+    """One region's page sets."""
+
+    pages: int  # how many belong to an object
+    near: int = 0
+    coming: int = 0
+    faulted: int = 0
+    wanted: int = 0
+    remote: int = 0  # prefers far memory; sampled pages do
+    sampled: int = 0
+    left_far: int = 0  # the sampled pages that a prefetch left where they were
+    pinned: int = 0  # the turn in which it was served last
+    left_in: int = -2  # the epoch in which it was evicted last
+    counted: int = -1  # remote accesses since it got a counter
+    queued: bool = False
+    held: bool = False  # pinned by the user: no policy's business
+    faults: int = 0
+    evictions: int = 0
+
+    @property
+    def here(self) -> int:
+        return self.near | self.coming
+
+
+class Cut(Exception):
+    """The victim was served in this very turn: the turn ends here."""
+
+
+class Engine:
+    """Policies, page sets and counters of one arena."""
+
+    def __init__(
+        self,
+        geometry: Geometry,
+        frames: int,
+        eviction: EvictionPolicy,
+        prefetch: PrefetchPolicy,
+        placement: PlacementPolicy,
+        mover: Mover,
+        observed: int | None = None,
+        samples: int = 0,
+        tiers: LiveTiers | None = None,
+    ):
+        self.tiers = tiers
+        self.geometry, self.frames, self.mover = geometry, frames, mover
+        self.eviction, self.prefetch, self.placement = eviction, prefetch, placement
+        self.policies: tuple[Policy, ...] = (eviction, prefetch, placement)
+        check_policies(self.policies)
+        most = max((p.sees.regions for p in self.policies if isinstance(p.sees, Samples)), default=0)
+        if most and observed is not None:
+            most = observed
+        self.observe_most, self.watch = min(most, frames), max(1, min(most, frames))
+        self.fixed_samples, self.samples = samples, samples or 1
+        self.ppr = geometry.pages_per_region
+        self.region: dict[int, Region] = {}
+        self.objects: tuple[Object, ...] = ()
+        self.regions = 0
+        self.shared: dict[str, Any] = {}
+        self.requests: list[tuple[Any, ...]] = []
+        self._evict_asked: list[int] = []
+        self.queue: deque[int] = deque()  # regions with wanted pages
+        self._arriving: list[tuple[int, int, int]] = []  # region, pages and those that somebody waits for, or HOME
+        self._passing: deque[int] = deque()
+        self.count_threshold = self._counting = 0
+        self.threshold = NO_TREE
+        self.turn = self.used = self.observed_n = self.sampled_n = 0
+        self._epoch = self._epoch_evictions = self._returned = self._returned_before = 0
+        self._random = SEED
+        self.started = False
+        self._heard: dict[str, list[tuple[Policy, Callable[[int], Any]]]] = {}  # who defines what: nobody else is called
+        self.count = dict.fromkeys(("faults", "evictions", "notifications", "observations", "pages_in", "pages_prefetched",
+                                    "pages_evicted", "batches", "decisions"), 0)  # fmt: skip
+        self.victims: list[int] | None = None  # kept if a test asks for it
+
+    # Objects come and go
+
+    def set_objects(self, objects: tuple[Object, ...]) -> None:
+        """These are the objects now. A policy that planned by the old ones plans anew."""
+        gone = {o.first_page for o in self.objects} - {o.first_page for o in objects}
+        for o in (o for o in self.objects if o.first_page in gone):
+            self._release(o)
+        self.objects = objects
+        for o in objects:
+            first = o.first_page // self.ppr
+            for i in range(self.geometry.regions(o.bytes)):
+                if first + i not in self.region:
+                    self.region[first + i] = Region(min(self.ppr, o.pages - i * self.ppr))
+        self.regions = max((r + 1 for r in self.region), default=0)
+        if self.started:
+            for policy in self.policies:
+                if isinstance(policy.memory, LiveMemory) and policy.memory.read_objects:
+                    self._start(policy)
+
+    def start(self, resident: dict[int, int] | None = None) -> None:
+        """Policies begin, with these pages near already if memory was left to us by a pager that died."""
+        for number, pages in (resident or {}).items():
+            self.region[number].near = pages
+            self.used += 1
+        for policy in self.policies:
+            self._start(policy)
+        self.started = True
+        self.turn += 1
+        self._tell("on_launch", 0)
+        self._evict_as_asked()
+        while self.used > self.frames:
+            self._evict(self._ask_victim())
+
+    def _start(self, policy: Policy) -> None:
+        policy.attach(LiveMemory(self, policy))  # type: ignore[arg-type]  # objects come and go: not to be assigned
+        self._guard(policy, "start")
+        self._heard = {event: [(p, m) for p in self.policies if (m := _method(p, event))] for event in _EVENTS}
+        self._carry_out()
+        if policy is self.eviction:  # what it knew of is still there
+            for number, region in self.region.items():
+                if region.here and not region.held:
+                    self._tell("on_fault", number, policy)
+
+    def _release(self, o: Object) -> None:
+        first = o.first_page // self.ppr
+        for number in range(first, first + self.geometry.regions(o.bytes)):
+            region = self.region[number]
+            if region.here and not region.held:
+                self.turn += 1
+                self._tell("on_eviction", number)
+                self._forget(region)
+                self._evict_asked.clear()
+            self.used -= bool(region.here)
+            if region.queued:
+                self.queue.remove(number)
+            self._pass_no_more(number)
+            self.mover.drop(number)
+            del self.region[number]
+
+    # Turns
+
+    def serve(self, faults: Iterable[int], notices: Iterable[int] = ()) -> list[int]:
+        """One turn: pages whose sampled use was noticed, then pages that faulted. Answers the faults left over."""
+        self.turn += 1
+        for page in notices:
+            self._serve_notice(page)
+        left: list[int] = []
+        by_region: dict[int, int] = {}
+        for page in faults:
+            number, bit = page // self.ppr, 1 << page % self.ppr
+            region = self.region[number]
+            if region.remote & bit:
+                self._pass_through(page)
+            elif not region.here & bit:
+                by_region[number] = by_region.get(number, 0) | bit
+        self.count["batches"] += bool(by_region)
+        order = sorted(by_region) if len(by_region) > 1 else list(by_region)
+        for i, number in enumerate(order):
+            try:
+                self._serve_region(number, by_region[number])
+            except Cut:
+                left = [r * self.ppr + p for r in order[i:] for p in bits(by_region[r])]
+                for r in order[i:]:
+                    self.region[r].faulted = 0
+                break
+        self._finish_turn()
+        return left
+
+    def prefetch_turn(self) -> None:
+        """Carry out some of the prefetches that were asked for."""
+        self.turn += 1
+        for _ in range(min(PREFETCH_TURN, max(1, self.frames // 2))):
+            if not self.queue:
+                break
+            number = self.queue[0]
+            region = self.region[number]
+            if self._to_come(region):
+                try:
+                    self._make_room(region)
+                except Cut:
+                    break
+                region.pinned = self.turn
+                self._tell("on_prefetch", number)
+                self._evict_as_asked()
+                self._migrate(number, region)
+            region.queued = False
+            self.queue.popleft()
+        self._finish_turn()
+
+    def _finish_turn(self) -> None:
+        """What comes can be used when the turn ends, and no sooner: who waits for it must find samples taken."""
+        for number, pages, touched in self._arriving:
+            region = self.region[number]
+            region.near |= region.coming
+            region.coming = 0
+            if touched == HOME:
+                self.mover.bring_home(number, pages)
+            else:
+                self.mover.load(number, pages, touched, region.left_far)
+        self._arriving.clear()
+
+    def _serve_region(self, number: int, faulted: int) -> None:
+        region = self.region[number]
+        if not region.near | region.coming:
+            self._watch_returning(region)
+        region.faulted = faulted
+        self._make_room(region)
+        region.pinned = self.turn
+        n = faulted.bit_count()
+        self.count["faults"] += n
+        region.faults += n
+        self._tell("on_fault", number)
+        if self._evict_asked:
+            self._evict_as_asked()
+        if self.threshold < NO_TREE:
+            region.wanted |= want_subtrees(region, faulted, self.threshold, self.ppr)
+        if region.wanted and self._to_come(region):
+            self._tell("on_prefetch", number, self.prefetch)
+            self._evict_as_asked()
+        self._migrate(number, region)
+        if self.observe_most:
+            self._ask_observe()
+
+    def _serve_notice(self, page: int) -> None:
+        number, bit = page // self.ppr, 1 << page % self.ppr
+        region = self.region[number]
+        if not region.sampled & bit:
+            return  # it came home with another page
+        self.count["notifications"] += 1
+        region.pinned = self.turn
+        self._bring_home(number, region)
+        self._tell("on_notification", number, self.eviction)
+        self._tell("on_notification", number, self.prefetch)
+        self._evict_as_asked()
+        self._ask_observe()
+
+    def _pass_through(self, page: int) -> None:
+        """A page that prefers far memory is lent a little near memory; the one that had it longest gives it back."""
+        number, bit = page // self.ppr, 1 << page % self.ppr
+        if page in self._passing:
+            self._passing.remove(page)
+        elif len(self._passing) == PASSING:
+            oldest = self._passing.popleft()
+            self.mover.evict(oldest // self.ppr, 1 << oldest % self.ppr)
+        self._passing.append(page)
+        self.mover.load(number, bit, bit)
+        self._count_access(number, self.region[number])
+
+    def _pass_no_more(self, number: int) -> None:
+        """What this region was lent is its own now."""
+        if self._passing:
+            self._passing = deque(p for p in self._passing if p // self.ppr != number)
+
+    def _count_access(self, number: int, region: Region) -> None:
+        if not self.count_threshold:
+            return
+        if region.counted < 0:
+            if self._counting >= COUNTERS:
+                return
+            self._counting += 1
+            region.counted = 0
+        region.counted += 1
+        if region.counted == self.count_threshold:
+            region.counted = -1
+            self._counting -= 1
+            self.count["notifications"] += 1
+            self._tell("on_notification", number, self.placement)
+            self._evict_as_asked()
+
+    # Frames
+
+    def _make_room(self, region: Region) -> None:
+        if region.here:
+            return
+        while self.used + 1 > self.frames:
+            self._evict(self._candidate() if self.tiers is not None and self.ppr == 1 else self._ask_victim())
+        self.used += 1
+
+    def _candidate(self) -> int:
+        """The victim, once the placement over tiers lets one go. One that stays counts as just asked for."""
+        assert self.tiers is not None
+        before = -1
+        most = min(MOST_STAYS, self.frames - 1)
+        for attempt in range(most + 1):
+            number = self._ask_victim()
+            if not self.tiers.stays(number):
+                break
+            if attempt == most or number == before:
+                self.tiers.must_leave(number)
+                break
+            before = number
+            self._tell("on_fault", number, self.eviction)
+        return number
+
+    def _ask_victim(self) -> int:
+        self.count["decisions"] += 1
+        number = self._guard(self.eviction, "victim")
+        if self.requests:
+            self._carry_out()
+        region = self.region.get(number)
+        if region is not None and region.pinned == self.turn:
+            raise Cut
+        if region is None or not region.here or region.held:
+            raise PolicyError(
+                f"policy '{label(self.eviction)}' named region {number} in victim(), which is not resident; "
+                f"it must answer one of the {self.used} regions in self.resident"
+            )
+        return int(number)
+
+    def _evict(self, number: int) -> None:
+        region = self.region[number]
+        self.count["evictions"] += 1
+        region.evictions += 1
+        if self.victims is not None:
+            self.victims.append(number)
+        self._tell("on_eviction", number)
+        self._forget(region)
+        if self.observe_most:
+            self._watch_leaving(region)
+        self.count["pages_evicted"] += region.near.bit_count()
+        region.near = 0
+        self.used -= 1
+        self.mover.evict(number)
+
+    def _evict_as_asked(self) -> None:
+        while self._evict_asked:
+            number = self._evict_asked.pop()
+            region = self.region.get(number)
+            if region is not None and region.here and not region.held and region.pinned != self.turn:
+                self._evict(number)
+
+    def _migrate(self, number: int, region: Region) -> None:
+        moving = (region.faulted | region.wanted) & ~region.here
+        self.count["pages_in"] += moving.bit_count()
+        self.count["pages_prefetched"] += (moving & ~region.faulted).bit_count()
+        touched = moving & region.faulted
+        self._pass_no_more(number)
+        region.coming |= moving
+        region.faulted = region.wanted = 0
+        self._arriving.append((number, moving, touched))
+
+    @staticmethod
+    def _to_come(region: Region) -> int:
+        return region.wanted & ~(region.faulted | region.here)
+
+    # Pinned by the user
+
+    def hold(self, number: int) -> None:
+        """Bring a region in whole and keep it, out of the policies' sight, until it is let go."""
+        region = self.region[number]
+        if region.held:
+            return
+        if sum(r.held for r in self.region.values()) + 2 > self.frames:
+            raise TidegateError(f"pinning region {number} would leave fewer than one frame of {self.frames} free; pin less")
+        self.turn += 1
+        if region.here:
+            self._tell("on_eviction", number)
+            self._forget(region)
+            self._evict_asked.clear()
+        else:
+            self._make_room(region)
+        self._pass_no_more(number)
+        whole = (1 << region.pages) - 1
+        missing = whole & ~region.here
+        if missing:
+            self.mover.load(number, missing, missing)
+        region.near, region.held, region.wanted, region.remote = whole, True, 0, 0
+        self.mover.hold(number, whole)
+
+    def let_go(self, number: int) -> None:
+        """The policies' business again."""
+        region = self.region.get(number)
+        if region is not None and region.held:
+            self.turn += 1
+            region.held = False
+            self._tell("on_fault", number)
+            self._evict_as_asked()
+
+    # Observation
+
+    def _draw(self, n: int) -> int:
+        """xorshift64*, as in mechanism/observe.py."""
+        x = self._random
+        x ^= x >> 12
+        x = (x ^ x << 25) & (1 << 64) - 1
+        x ^= x >> 27
+        self._random = x
+        return ((x * 0x2545F4914F6CDD1D & (1 << 64) - 1) >> 33) % n
+
+    def _ask_observe(self) -> None:
+        if not self.observe_most or self.frames - self.used > self.observe_most:
+            return
+        if self.observed_n >= self.observe_most or self.sampled_n >= COUNTERS:
+            return
+        number = self._guard(self.eviction, "observe")
+        self._carry_out()
+        if number is None:
+            return
+        region = self.region.get(number)
+        if region is None or not region.here:
+            raise PolicyError(
+                f"policy '{label(self.eviction)}' named region {number} in observe(), which is not resident; "
+                "it must answer a resident region or None"
+            )
+        if not region.sampled and region.pinned != self.turn:
+            self._take_samples(number, region)
+
+    def _take_samples(self, number: int, region: Region) -> None:
+        """Take some near pages away, each choice as likely as any other. One page at least stays."""
+        able = region.near & ~region.remote
+        left = able.bit_count()
+        need = min(self.samples, left - 1, COUNTERS - self.sampled_n)
+        if need < 1:
+            return
+        self.count["observations"] += 1
+        self.observed_n += 1
+        taken = 0
+        for page in bits(able):
+            if need > 0:
+                if self._draw(left) < need:
+                    need -= 1
+                    taken |= 1 << page
+                left -= 1
+        region.near &= ~taken
+        region.remote |= taken
+        region.sampled |= taken
+        self.sampled_n += taken.bit_count()
+        self.mover.sample(number, taken)
+
+    def _leave_one_far(self, number: int) -> None:
+        region = self.region[number]
+        coming = self._to_come(region)
+        others = region.faulted | region.here
+        enough = coming.bit_count() + others.bit_count() >= 2  # a region must not hold its frame with no page in it
+        if not coming or not enough or self.sampled_n >= COUNTERS or region.sampled:
+            return
+        chosen = 1 << list(bits(coming))[self._draw(coming.bit_count())]
+        region.remote |= chosen
+        region.wanted &= ~chosen
+        region.sampled |= chosen
+        region.left_far |= chosen
+        self.sampled_n += 1
+        self.count["observations"] += 1
+
+    def _bring_home(self, number: int, region: Region) -> None:
+        home = region.sampled
+        self._unsample(region)
+        region.coming |= home
+        self._arriving.append((number, home, HOME))
+
+    def _forget(self, region: Region) -> None:
+        if region.sampled:
+            self._unsample(region)
+
+    def _unsample(self, region: Region) -> None:
+        self.observed_n -= bool(region.sampled & ~region.left_far)
+        self.sampled_n -= region.sampled.bit_count()
+        region.remote &= ~region.sampled
+        region.sampled = region.left_far = 0
+
+    def _watch_leaving(self, region: Region) -> None:
+        region.left_in = self._epoch
+        self._epoch_evictions += 1
+        if self._epoch_evictions < self.watch:
+            return
+        if self._epoch > 0 and not self.fixed_samples:
+            back = self._returned_before / self.watch
+            if back > BACK_SOON:
+                self.samples = max(1, min(2 * self.samples, COUNTERS // self.observe_most, self.ppr // 2))
+            elif 1 - back >= STAY_AWAY:
+                self.samples = max(1, self.samples // 2)
+        self._returned_before, self._returned = self._returned, 0
+        self._epoch += 1
+        self._epoch_evictions = 0
+
+    def _watch_returning(self, region: Region) -> None:
+        if region.left_in == self._epoch:
+            self._returned += 1
+        elif region.left_in == self._epoch - 1:
+            self._returned_before += 1
+        region.left_in = -2
+
+    # Policies
+
+    def _tell(self, event: str, number: int, only: Policy | None = None) -> None:
+        for policy, method in self._heard[event]:
+            if only is None or policy is only:
+                try:
+                    method(number)
+                except Exception as error:
+                    raise _blame(policy, event, (number,), error) from error
+                if self.requests:
+                    self._carry_out()
+
+    def _guard(self, policy: Policy, method: str, *argument: int) -> Any:
+        try:
+            return getattr(policy, method)(*argument)
+        except Exception as error:
+            raise _blame(policy, method, argument, error) from error
+
+    def _carry_out(self) -> None:
+        """Do what policies asked for; evictions wait until the call that led to them is over."""
+        asked, self.requests = self.requests, []
+        for verb, *what in asked:
+            if verb == "prefetch":
+                self.want(*what)
+            elif verb == "advise":
+                self.advise(*what)
+            elif verb == "threshold":
+                (self.threshold,) = what
+            elif verb == "observe":
+                self._leave_one_far(*what)
+            elif verb == "count":
+                (self.count_threshold,) = what
+            else:
+                self._evict_asked += what
+
+    def want(self, first: int, count: int) -> None:
+        """Mark pages as wanted and put their regions in line."""
+        for number in range(first // self.ppr, -(-(first + count) // self.ppr)):
+            region = self.region.get(number)
+            if region is None or region.held:
+                continue
+            low, high = max(0, first - number * self.ppr), min(region.pages, first + count - number * self.ppr)
+            pages = span(low, high) & ~(region.here | region.remote)
+            if pages:
+                region.wanted |= pages
+                if not region.queued:
+                    region.queued = True
+                    self.queue.append(number)
+
+    def advise(self, first: int, count: int, far: bool) -> None:
+        """These pages prefer far memory, or no longer do."""
+        for number in range(first // self.ppr, -(-(first + count) // self.ppr)):
+            region = self.region.get(number)
+            if region is not None:
+                low, high = max(0, first - number * self.ppr), min(region.pages, first + count - number * self.ppr)
+                mask = span(low, high) & ~region.sampled
+                region.remote = region.remote | mask if far else region.remote & ~mask
+
+    def finished(self) -> None:
+        """Each policy checks its own list, as after a simulated run."""
+        for policy in self.policies:
+            self._guard(policy, "finished")
+
+
+def check_policies(policies: Iterable[Policy]) -> None:
+    """Live memory shows faults, samples and touch bits; nothing shows every touch."""
+    for policy in policies:
+        if isinstance(policy.sees, Everything):
+            raise TidegateError(
+                f"policy '{label(policy)}' sees every touch, which no live memory can show; "
+                "take one that sees faults, samples or touch bits, such as lru"
+            )
+
+
+def _method(policy: Policy, event: str) -> Callable[[int], Any] | None:
+    """How to tell this policy of an event, if it defines what to do then. Touch bits are shown while a region leaves."""
+    if getattr(type(policy), event, None) is getattr(Policy, event, None):
+        return None
+    method: Callable[[int], Any] = getattr(policy, event)
+    if event != "on_eviction" or not isinstance(policy.sees, TouchBits):
+        return method
+
+    def with_touch_bits(region: int) -> None:
+        policy.memory.leaving = region  # type: ignore[attr-defined]
+        method(region)
+        policy.memory.leaving = -1  # type: ignore[attr-defined]
+
+    return with_touch_bits
+
+
+def _blame(policy: Policy, method: str, argument: tuple[int, ...], error: Exception) -> PolicyError:
+    said = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {error}"
+    where = ", ".join(map(str, argument))
+    return PolicyError(f"policy '{label(policy)}' raised in {method}({where}): {said}")
+
+
+def label(policy: Policy) -> str:
+    """The policy's name."""
+    return policy.name or type(policy).__name__
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The numbers of the bits that are set, from the lowest.
+
+    >>> list(bits(0b1101))
+    [0, 2, 3]
+    """
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def runs(mask: int) -> Iterator[tuple[int, int]]:
+    """Runs of set bits as (first, how many).
+
+    >>> list(runs(0b1100110))
+    [(1, 2), (5, 2)]
+    """
+    while mask:
+        first = (mask & -mask).bit_length() - 1
+        length = (~(mask >> first) & (mask >> first) + 1).bit_length() - 1
+        yield first, length
+        mask &= ~span(first, first + length)
+
+
+def span(low: int, high: int) -> int:
+    """Bits ``low`` to ``high - 1``."""
+    return (1 << high) - (1 << low) if high > low else 0
+
+
+def want_subtrees(region: Region, faulted: int, threshold: int, leaves: int) -> int:
+    """What the tree rule prefetches (mechanism/tree.py)."""
+    occupied = region.here | faulted
+    wanted = 0
+    for leaf in bits(faulted):
+        best = 1 << leaf
+        size = 2
+        while size <= leaves:
+            low = leaf // size * size
+            high = min(low + size, region.pages)
+            node = span(low, high)
+            if (occupied & node).bit_count() * 100 > threshold * (high - low):
+                best = node
+            size *= 2
+        wanted |= best
+    return wanted & ~(occupied | region.remote)

@@ -1,0 +1,470 @@
+"""The mover: pages between the arena's memory and its files, without losing a write.
+
+    load     file ──▶ buffer ──▶ UFFDIO_COPY, write-protected, so that the first write is noticed
+    evict    protect ──▶ memory ──▶ buffer ──▶ file ──▶ punch the memory ──▶ wake who tried to write meanwhile
+    sample   unmap, keep the memory: the next use is a minor fault; where the kernel would not, evict that page
+
+Large moves go to a few threads, so that reading what comes overlaps writing what leaves. One page is moved here and now:
+handing it over would cost more than it takes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+from tidegate.live.ahead import ReadAhead
+from tidegate.live.engine import bits, runs, span
+from tidegate.live.kept import Kept
+from tidegate.live.middle import UNIT, Middle
+from tidegate.live.store import Backing
+from tidegate.live.tiers import LiveTiers
+from tidegate.live.userfault import SMALL_PAGE, Userfault, is_mapped, punch, unmap_remotely
+from tidegate.mechanism.geometry import Geometry
+
+WORKERS = 4
+CHUNK = 512 * 1024  # bytes a thread moves at a time: two threads are busy with one region of 2 MB
+INLINE = 128 * 1024  # moves of no more than this are done at once
+ALONE = 256  # pages that came with others show that reading them alone was for nothing: no more of it for so many faults
+
+
+class StoreError(OSError):
+    """The far tier failed while something was to be written there."""
+
+
+class LiveMover:
+    """Moves the bytes of one arena (a Mover of engine.py)."""
+
+    def __init__(self, base: int, geometry: Geometry, userfault: Userfault, memory: int, kept: Kept,
+                 pidfd: int, pagemap: int, track_touches: bool, tiers: LiveTiers | None = None,
+                 middle: Middle | None = None):  # fmt: skip
+        self._tiers, self._middle = tiers, middle
+        self._base, self._page, self._ppr = base, geometry.page, geometry.pages_per_region
+        self._userfault, self._memory, self._kept = userfault, memory, kept
+        self._pidfd, self._pagemap, self._track = pidfd, pagemap, track_touches
+        self._chunk = max(1, CHUNK // geometry.page)
+        self._pool = ThreadPoolExecutor(WORKERS, "mover")
+        self._buffers = threading.local()
+        self._buffer_size = max(CHUNK, geometry.page)
+        self._zeros = _buffer(self._buffer_size)
+        self._ahead = ReadAhead(geometry.page)
+        self._reads_ahead = self._ahead.works and geometry.page <= INLINE
+        self._not_yet = 0  # faults to be served before reading ahead is tried again
+        self.backing: dict[int, tuple[Backing, int]] = {}  # of each region, and where in the object it begins
+        self.present: dict[int, int] = {}  # pages whose memory is there
+        self._used: dict[int, int] = {}
+        self._writes: dict[int, int] = {}  # pages whose load a write waits for
+        self._loading: dict[int, list[Future[None]]] = {}
+        self._leaving: dict[int, Future[None]] = {}
+        self._can_unmap = True
+        self.bytes_in = self.bytes_out = self.observe_ns = 0
+
+    # What the engine asks for
+
+    def load(self, region: int, pages: int, touched: int, apart: int = 0) -> None:
+        if not pages:
+            return
+        apart &= ~self.present.get(region, 0)  # they come along, since it costs little now, and are not mapped
+        pages |= apart
+        quiet = pages & ~touched if self._track else apart
+        self._settle_leaving(region)
+        if self._tiers is not None:
+            for page in bits(pages):
+                self._tiers.returned(region * self._ppr + page)
+        self.present[region] = self.present.get(region, 0) | pages
+        self._used[region] = self._used.get(region, 0) & ~pages | touched
+        writes = self._writes.pop(region, 0) & pages
+        for first, n in runs(writes):  # before anything can be written
+            self._kept.set_dirty(region * self._ppr + first, n, True)
+        n = pages.bit_count()
+        self.bytes_in += n * self._page
+        if n > 1 and (begun := self._ahead.begun):  # whatever way a page comes, an early copy of it is old from then on
+            mine = [key for key in begun if key // self._ppr == region and pages >> key % self._ppr & 1]
+            self._not_yet = ALONE if self._ahead.forget(mine) else self._not_yet
+        if n * self._page <= INLINE:
+            if self._leaving:
+                self._wait(list(self._leaving.values()))
+            if n == 1:
+                self._load_run(region, pages.bit_length() - 1, 1, writes, quiet, ())
+            else:
+                for first, count in runs(pages):
+                    self._load_run(region, first, count, writes, quiet, ())
+            return
+        after = list(self._leaving.values())
+        parts = sorted(self._parts(pages), key=lambda part: not touched & span(part[0], part[0] + part[1]))
+        self._loading.setdefault(region, []).extend(
+            self._pool.submit(self._load_run, region, first, n, writes, quiet, after) for first, n in parts
+        )
+
+    def evict(self, region: int, pages: int | None = None) -> None:
+        if self._loading:
+            self.settle_loading(region)
+        if self._leaving:
+            self._settle_leaving(region)
+        here = self.present.get(region, 0)
+        going = here if pages is None else here & pages
+        self.present[region] = here & ~going
+        dirty = self._kept.dirty(region * self._ppr, self._ppr) & going
+        if self._tiers is not None and pages is None:
+            for page in bits(going):
+                if self._tiers.leaves(region * self._ppr + page) and self._to_middle(region, page, bool(dirty >> page & 1)):
+                    going &= ~(1 << page)
+                else:
+                    self._tiers.went(region * self._ppr + page, 0)
+            dirty &= going
+        self.bytes_out += dirty.bit_count() * self._page
+        if going.bit_count() * self._page <= INLINE:
+            self._evict_now(region, going, dirty)
+        else:
+            self._leaving[region] = self._pool.submit(self._evict_now, region, going, dirty)
+
+    def sample(self, region: int, pages: int) -> None:
+        begin = time.thread_time_ns()
+        self.settle_loading(region)
+        for first, n in runs(pages):
+            address, size = self._address(region, first), n * self._page
+            if self._can_unmap:
+                self._can_unmap = unmap_remotely(self._pidfd, address, size)
+            if not self._can_unmap or is_mapped(self._pagemap, address, size):
+                self.evict(region, span(first, first + n))
+        self.observe_ns += time.thread_time_ns() - begin
+
+    def bring_home(self, region: int, pages: int) -> None:
+        begin = time.thread_time_ns()
+        self.settle_loading(region)
+        self._writes[region] = self._writes.get(region, 0) & ~pages  # they fault again, with a page to write to
+        there = self.present.get(region, 0) & pages
+        for page in bits(there):
+            self.map_again(region, page)
+        self.load(region, pages & ~there, pages & ~there)
+        self.observe_ns += time.thread_time_ns() - begin
+
+    def expect_only(self, pages: list[int]) -> None:
+        """What else was expected has come another way, or is not wanted any more."""
+        if begun := self._ahead.begun:
+            self._ahead.forget(set(begun) - set(pages))
+
+    def drop(self, region: int) -> None:
+        self._ahead.forget(self._ahead.begun)
+        self.settle_loading(region)
+        self._settle_leaving(region)
+        for kind in (self.present, self._used, self._writes):
+            kind.pop(region, None)
+        first = region * self._ppr
+        if self._tiers is not None and self._middle is not None:
+            for number in range(first, first + self._ppr):
+                self._tiers.gone(number)
+                self._middle.remove(number)
+        punch(self._memory, first * self._page, self._ppr * self._page)
+        self._kept.set_dirty(first, self._ppr, False)
+        self._kept.set_stored(first, self._ppr, False)
+        backing, at = self.backing.pop(region)
+        if backing.scratch:
+            punch(backing.plain, backing.offset + at, self._ppr * self._page)
+
+    def hold(self, region: int, pages: int) -> None:
+        self.settle_loading(region)
+        for first, n in runs(pages):
+            self._kept.set_dirty(region * self._ppr + first, n, True)
+            self._userfault.map_again(self._address(region, first), n * self._page, False)
+            self._userfault.unprotect(self._address(region, first), n * self._page)
+
+    def touched(self, region: int) -> int:
+        return self._used.get(region, 0)
+
+    # What the pager asks for
+
+    def will_write(self, region: int, page: int) -> None:
+        """The thread that waits for this page is going to write to it."""
+        self._writes[region] = self._writes.get(region, 0) | 1 << page
+
+    def expect(self, region: int, page: int) -> None:
+        """This page is going to be loaded: begin to read it, while policies decide who makes room."""
+        number = region * self._ppr + page
+        if self._tiers is not None:
+            self._tiers.returns(number)
+        if self._middle is not None and number in self._middle:
+            return
+        if self._not_yet:
+            self._not_yet -= 1
+        elif self._reads_ahead and region not in self._leaving and self._kept.stored(number, 1):
+            backing, at = self.backing[region]
+            self._ahead.start(number, backing.direct, backing.offset + at + page * self._page)
+
+    def let_write(self, region: int, page: int) -> None:
+        """The first write to a clean page."""
+        self._kept.set_dirty(region * self._ppr + page, 1, True)
+        self._userfault.unprotect(self._address(region, page), self._page)
+
+    def map_again(self, region: int, page: int) -> None:
+        """The page is there and not mapped."""
+        self._used[region] = self._used.get(region, 0) | 1 << page
+        dirty = self._kept.dirty(region * self._ppr + page, 1)
+        self._userfault.map_again(self._address(region, page), self._page, protect=not dirty)
+
+    def wake(self, region: int, page: int) -> None:
+        """Somebody waits for a page that has come meanwhile, or is coming, and will be woken again then."""
+        self._userfault.wake(self._address(region, page), self._page)
+
+    def flush(self, held: set[int], scratch: bool) -> None:
+        """Copy dirty pages to their files; they stay near, clean."""
+        for region, present in list(self.present.items()):
+            backing, _ = self.backing[region]
+            if scratch or not backing.scratch:
+                self.settle_loading(region)
+                dirty = self._kept.dirty(region * self._ppr, self._ppr) & present
+                for first, n in self._parts(dirty):
+                    self._write_back(region, first, n, protect=region not in held)
+                    if region not in held:
+                        self._kept.set_dirty(region * self._ppr + first, n, False)
+                self.bytes_out += dirty.bit_count() * self._page
+        if self._middle is not None:
+            for number in [n for n in self._middle.oldest_first() if self._middle.is_newer(n)]:
+                if scratch or not self.backing[number // self._ppr][0].scratch:
+                    self._store_from_middle(number)
+        for fd in {backing.plain for backing, _ in self.backing.values() if backing.writable}:
+            os.fsync(fd)
+
+    def recover(self, region: int) -> int:
+        """Which pages of this region did the last pager leave near? Half-moved ones are completed first."""
+        start = region * self._ppr * self._page
+        small = _there(self._memory, start, self._ppr * self._page)
+        per_page = self._page // SMALL_PAGE
+        present = 0
+        for page in range(self._ppr):
+            part = small >> page * per_page & span(0, per_page)
+            if not part:
+                self._kept.set_dirty(region * self._ppr + page, 1, False)
+                continue
+            present |= 1 << page
+            if part != span(0, per_page):  # what is missing is as it was in the store, or in the middle
+                self._load_run(region, page, 1, 0, 0, [])
+            elif self._middle is not None:
+                self._middle.remove(region * self._ppr + page)  # what is near is newer
+        self.present[region] = self._used[region] = present
+        return present
+
+    def settle_loading(self, region: int) -> None:
+        """Wait until nothing of this region is on its way in."""
+        if region in self._loading:
+            self._wait(self._loading.pop(region))
+
+    def is_loading(self, region: int) -> bool:
+        return region in self._loading
+
+    def settle(self) -> None:
+        """Wait until nothing moves; raises what went wrong."""
+        for region in list(self._loading):
+            self.settle_loading(region)
+        for region in list(self._leaving):
+            self._settle_leaving(region)
+
+    def reap(self) -> None:
+        """Forget moves that are done; raises what went wrong in them."""
+        for region, future in list(self._leaving.items()):
+            if future.done():
+                del self._leaving[region]
+                future.result()
+        for region, futures in list(self._loading.items()):
+            if all(f.done() for f in futures):
+                self.settle_loading(region)
+
+    # Details
+
+    def _settle_leaving(self, region: int) -> None:
+        if region in self._leaving:
+            self._wait([self._leaving.pop(region)])
+
+    @staticmethod
+    def _wait(futures: list[Future[None]]) -> None:
+        if futures:
+            wait(futures)
+            for future in futures:
+                future.result()
+
+    def _address(self, region: int, page: int) -> int:
+        return self._base + (region * self._ppr + page) * self._page
+
+    def _parts(self, pages: int) -> Iterator[tuple[int, int]]:
+        for first, n in runs(pages):
+            for i in range(first, first + n, self._chunk):
+                yield i, min(self._chunk, first + n - i)
+
+    def _own_buffer(self) -> tuple[memoryview, int]:
+        if not hasattr(self._buffers, "own"):
+            self._buffers.own = _buffer(self._buffer_size)
+        return self._buffers.own  # type: ignore[no-any-return]
+
+    def _load_run(self, region: int, first: int, n: int, writes: int, quiet: int, after: Sequence[Future[None]]) -> None:
+        """Read pages and put them in place, once what leaves has made room."""
+        number = region * self._ppr + first
+        backing, at = self.backing[region]
+        view, address = self._own_buffer()
+        stored = self._kept.stored(number, n) << first
+        if self._middle is not None and (inside := [i for i in range(n) if number + i in self._middle]):
+            for i in inside:
+                self._from_middle(region, first + i, writes, quiet, after)
+            for start, count in runs(span(first, first + n) & ~sum(1 << first + i for i in inside)):
+                self._load_run(region, start, count, writes, quiet, after)
+            return
+        for start, count in ((first, 1),) if n == 1 else _split(first, n, stored, self._chunk):
+            size = count * self._page
+            early = self._ahead.take(number) if n == 1 and self._reads_ahead else None
+            if early is not None:
+                data, source = early
+            elif stored >> start & 1:
+                try:
+                    backing.read(at + start * self._page, view[:size])
+                except OSError as error:
+                    self._poison(region, start, count, error)
+                    continue
+                source, data = address, view
+            else:
+                source, data = self._zeros[1], self._zeros[0]
+            if after:
+                wait(after)
+            if count == 1 and not quiet >> start & 1:
+                to = self._base + (region * self._ppr + start) * self._page
+                self._userfault.copy(to, source, size, not writes >> start & 1)
+            else:
+                self._place(region, start, count, source, data, writes, quiet)
+
+    def _place(self, region: int, first: int, n: int, source: int, data: memoryview, writes: int, quiet: int) -> None:
+        mask = span(first, first + n)
+        quiet &= mask  # there, but not mapped: their first use shows
+        for start, count in runs(quiet):
+            offset = (start - first) * self._page
+            os.pwrite(self._memory, data[offset : offset + count * self._page], (region * self._ppr + start) * self._page)
+            self._userfault.wake(self._address(region, start), count * self._page)
+        for protect, pages in ((True, mask & ~writes & ~quiet), (False, mask & writes & ~quiet)):
+            for start, count in runs(pages):
+                offset = (start - first) * self._page
+                self._userfault.copy(self._address(region, start), source + offset, count * self._page, protect)
+
+    # The middle tier
+
+    def _from_middle(self, region: int, page: int, writes: int, quiet: int, after: Sequence[Future[None]]) -> None:
+        """Near first, then no longer in the middle: it is whole in one of them, whenever we die."""
+        assert self._middle is not None
+        view, address = self._own_buffer()
+        number = region * self._ppr + page
+        self._middle.get(number, view)
+        if self._middle.is_newer(number):
+            self._kept.set_dirty(number, 1, True)
+        if after:
+            wait(after)
+        self._place(region, page, 1, address, view, writes, quiet)
+        self._middle.remove(number)
+
+    def _to_middle(self, region: int, page: int, dirty: bool) -> bool:
+        """A page leaves for the middle, if it can have room there."""
+        assert self._middle is not None
+        assert self._tiers is not None
+        number, address = region * self._ppr + page, self._address(region, page)
+        view = self._own_buffer()[0][: self._page]
+        if dirty:
+            self._userfault.protect(address, self._page)
+        self._read_near(number, view)
+        packed = self._middle.pack(view)
+        units = -(-len(packed) // UNIT)
+        if not self._tiers.make_room(units, self._spill) or not self._middle.put(number, packed, dirty):
+            return False
+        self._tiers.went(number, units)
+        punch(self._memory, number * self._page, self._page)
+        self._kept.set_dirty(number, 1, False)
+        self._userfault.wake(address, self._page)
+        return True
+
+    def _spill(self, number: int) -> None:
+        """A page leaves the middle for the store."""
+        assert self._middle is not None
+        if self._middle.is_newer(number):
+            self._store_from_middle(number)
+        self._middle.remove(number)
+
+    def _store_from_middle(self, number: int) -> None:
+        assert self._middle is not None
+        view = self._own_buffer()[0][: self._page]
+        self._middle.get(number, view)
+        self._write_store(number // self._ppr, number % self._ppr, view)
+        self._kept.set_stored(number, 1, True)
+        self._middle.stored(number)
+        self.bytes_out += self._page
+
+    # Out of near memory
+
+    def _evict_now(self, region: int, pages: int, dirty: int) -> None:
+        for first, n in self._parts(dirty):
+            self._write_back(region, first, n, protect=True)
+        for first, n in runs(pages):
+            punch(self._memory, (region * self._ppr + first) * self._page, n * self._page)
+            self._kept.set_dirty(region * self._ppr + first, n, False)
+            self._userfault.wake(self._address(region, first), n * self._page)
+
+    def _write_back(self, region: int, first: int, n: int, protect: bool) -> None:
+        view, _ = self._own_buffer()
+        number, size = region * self._ppr + first, n * self._page
+        if protect:
+            self._userfault.protect(self._address(region, first), size)
+        self._read_near(number, view[:size])
+        self._write_store(region, first, view[:size])
+        self._kept.set_stored(number, n, True)
+
+    def _read_near(self, number: int, into: memoryview) -> None:
+        got = os.preadv(self._memory, [into], number * self._page)
+        if got != len(into):
+            raise StoreError(errno.EIO, f"only {got} of {len(into)} bytes of near memory could be read")
+
+    def _write_store(self, region: int, first: int, data: memoryview) -> None:
+        backing, at = self.backing[region]
+        try:
+            backing.write(at + first * self._page, data)
+        except OSError as error:
+            raise StoreError(error.errno, f"the store cannot be written: {error.strerror}") from error
+
+    def _poison(self, region: int, first: int, n: int, error: OSError) -> None:
+        """What cannot be read must not look like zeros: its use is a SIGBUS."""
+        print(f"tidegate: the store cannot be read: {error.strerror}; using these {n} pages ends the program with SIGBUS",
+              file=sys.stderr, flush=True)  # fmt: skip
+        self._userfault.poison(self._address(region, first), n * self._page)
+        self._userfault.wake(self._address(region, first), n * self._page)
+
+
+def _buffer(size: int) -> tuple[memoryview, int]:
+    """Aligned memory for O_DIRECT, and its address."""
+    area = mmap.mmap(-1, size)
+    return memoryview(area), ctypes.addressof(ctypes.c_char.from_buffer(area))
+
+
+def _split(first: int, n: int, stored: int, most: int) -> Iterator[tuple[int, int]]:
+    """Runs of pages that are all stored or all not."""
+    for mask in (stored & span(first, first + n), ~stored & span(first, first + n)):
+        for start, count in runs(mask):
+            for i in range(start, start + count, most):
+                yield i, min(most, start + count - i)
+
+
+def _there(fd: int, start: int, size: int) -> int:
+    """Which small pages of a memory file hold data, as bits."""
+    found, at = 0, start
+    seek: Callable[[int, int, int], int] = os.lseek
+    while at < start + size:
+        try:
+            data = seek(fd, at, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                break
+            raise
+        if data >= start + size:
+            break
+        hole = min(seek(fd, data, os.SEEK_HOLE), start + size)
+        found |= span((data - start) // SMALL_PAGE, (hole - start) // SMALL_PAGE)
+        at = hole
+    return found

@@ -1,0 +1,28 @@
+"""What crosses between the tiers and a placement policy. An event is its kind in the low 8 bits, a page above them."""
+
+from __future__ import annotations
+
+PLACE = 0  # this page is to leave near memory: where does it go? answered with STAY, MIDDLE or FAR
+VICTIM = 1  # which near page is to go? asked of placements that choose it themselves
+SPILL = 2  # the middle is full: which of its pages makes room? answered with a page
+RETURN = 3  # this page, which had left, is about to come near again
+SAMPLES = 4  # a batch of (virtual time, reuse distance) pairs is there
+TOUCH = 5  # this page is touched; relayed only to those who ask for it, as it costs a call per touch
+
+EVENT_BITS = 8
+EVENT_NAMES = {
+    PLACE: "place",
+    VICTIM: "victim",
+    SPILL: "spill",
+    RETURN: "on_return",
+    SAMPLES: "on_samples",
+    TOUCH: "on_touch",
+}
+
+STAY, MIDDLE, FAR = 0, 1, 2
+FAILED = -1  # the policy raised; what it raised is kept by its caller
+
+# Who makes room when a page is to go to a middle that is full.
+NOBODY = 0  # the newcomer goes far instead
+OLDEST = 1  # the page that is longest in the middle
+ASKED = 2  # the policy is asked (SPILL)

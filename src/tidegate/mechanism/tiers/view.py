@@ -1,0 +1,95 @@
+"""What policies see of simulated tiers: a TierView for placements, a MemoryView for eviction policies in place of CLOCK."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate.errors import PolicyError
+from tidegate.mechanism.tiers.distances import FILLED
+from tidegate.mechanism.tiers.state import MIDDLE_USED, NEAR, TOUCHES, WATCHED, Tiers
+from tidegate.trace.trace import Trace
+
+
+class SimulatedTiers:
+    """The ``memory`` of a placement policy (a TierView)."""
+
+    def __init__(self, m: Tiers, near: int, middle: int):
+        self.near_pages, self.middle_pages, self._m = near, middle, m
+
+    @property
+    def now(self) -> int:
+        return int(self._m.count[TOUCHES])
+
+    @property
+    def middle_used(self) -> int:
+        return int(self._m.count[MIDDLE_USED])
+
+    @property
+    def pairs(self) -> NDArray[np.int64]:
+        return np.asarray(self._m.pairs[: self._m.sampling[FILLED]])
+
+    def left(self, page: int) -> int:
+        return int(self._m.left[page])
+
+    def next_use(self, page: int) -> int:
+        return int(self._m.uses[page])
+
+
+class _Observed:
+    def __init__(self, flags: Any):
+        self._flags = flags
+
+    def __contains__(self, page: object) -> bool:
+        return bool(self._flags[page] & WATCHED)
+
+
+class NearTier:
+    """The ``memory`` of an eviction policy in the near tier: a region is a page here, and all of it is touched.
+
+    GPU threads keep the time of every touch themselves (GMT 2.1.3), so nothing is hidden from a policy but the
+    future. There is
+    nothing to prefetch or to advise.
+    """
+
+    def __init__(self, name: str, trace: Trace, m: Tiers, near: int, observable: int):
+        self.geometry, self.objects, self.frames, self.regions = trace.geometry, trace.objects, near, len(m.flags)
+        self.observable, self.shared, self._m, self._name = observable, dict[str, Any](), m, name
+        self.observed = _Observed(m.flags)
+
+    @property
+    def resident(self) -> set[int]:
+        return set(np.flatnonzero(self._m.flags & NEAR).tolist())
+
+    def is_resident(self, region: int) -> bool:
+        return bool(self._m.flags[region] & NEAR)
+
+    def is_pinned(self, region: int) -> bool:
+        return False
+
+    def faulted(self, region: int) -> NDArray[Any]:
+        return np.zeros(1, np.int64)
+
+    def near(self, region: int) -> NDArray[Any]:
+        return np.array([self.is_resident(region)])
+
+    def prefetched(self, region: int) -> NDArray[Any]:
+        return np.array([False])
+
+    def touched(self, region: int) -> NDArray[Any]:
+        return np.array([True])
+
+    @property
+    def now(self) -> int:
+        return int(self._m.count[TOUCHES])
+
+    def last_touch(self, region: int) -> int:
+        return int(self._m.last[region])
+
+    def next_touch(self, region: int) -> int:
+        return int(self._m.uses[region])
+
+    def __getattr__(self, verb: str) -> Any:
+        raise PolicyError(f"{self._name} asks for '{verb}', which three tiers do not offer; try another eviction policy")

@@ -1,0 +1,67 @@
+"""Copies that the program makes itself."""
+
+from __future__ import annotations
+
+from tidegate.errors import PolicyError
+from tidegate.options import Option
+from tidegate.policies.placement.objects import needed_plan, regions_of, uses_of
+from tidegate.policies.policy import PlacementPolicy
+from tidegate.policies.registries import placement
+
+
+@placement("explicit")
+class Explicit(PlacementPolicy):
+    """Copy whole objects in and out, as map clauses ask (SC'19, 2.3 and 5.2: Baseline); all of them must fit.
+
+    ``copies=program``: a ``target data`` holds the program, and each object is copied once. ``copies=launch``: the regions'
+    own map clauses are all there is, so a launch copies in anew what it maps ``to``, and what was written there before is
+    copied out first. Run it with dirty_only: a program does not copy out what it only read. What the last launch leaves
+    near is not copied out, as no other policy's is.
+    """
+
+    copies = Option("program", "when objects are copied", choices=("program", "launch"))
+
+    def start(self) -> None:
+        plan = needed_plan(self.memory, self.name)
+        self.plan, self.objects = plan, {o.name: o for o in self.memory.objects}
+        used = {use.object for launch in plan.launches for use in launch.uses}
+        regions = sum(len(regions_of(self.objects[name], self.memory)) for name in used)
+        if regions > self.memory.frames:
+            raise PolicyError(
+                f"explicit copies {regions} regions and near memory holds {self.memory.frames}; take a policy that need not "
+                f"hold everything, such as rdm, or more near memory"
+            )
+        self.again: set[int] = set()  # regions that are to leave and come back
+        self.left = -1  # of those, the one that left last
+
+    def on_launch(self, launch: int) -> None:
+        for use in uses_of(self.plan, self.memory, self.name):
+            owner = self.objects[use.object]
+            self.memory.prefetch(owner.first_page, owner.pages)
+            if self.copies == "launch" and use.copied_in:
+                for region in filter(self.memory.is_resident, regions_of(owner, self.memory)):
+                    self.again.add(region)
+                    self.memory.evict(region)
+
+    # A region cannot be asked back before it has left, so each is when the next one leaves, the last with the first return.
+
+    def on_eviction(self, region: int) -> None:
+        self._ask_back()
+        if region in self.again:
+            self.again.remove(region)
+            self.left = region
+
+    def on_prefetch(self, region: int) -> None:
+        self._ask_back()
+
+    def on_fault(self, region: int) -> None:
+        self._ask_back()
+
+    def _ask_back(self) -> None:
+        if self.left >= 0:
+            pages = self.memory.geometry.pages_per_region
+            self.memory.prefetch(self.left * pages, pages)
+            self.left = -1
+
+    def finished(self) -> None:
+        assert not self.again

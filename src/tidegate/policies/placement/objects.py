@@ -1,0 +1,143 @@
+"""Placing whole objects, launch by launch: what LRU by objects, RLM, GLM and RDM have in common (SC'19, 3.1 to 3.4).
+
+on_launch ──▶ meet      the policy notes what this launch says of its objects
+          ──▶ decide    for each object it uses, worthiest first: near, or partly near, or far
+          ──▶ enforce   evict what lost its room · advise "far" for what has none · prefetch what is used densely
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from tidegate.compiler.plan import Plan, PlannedUse
+from tidegate.errors import PolicyError
+from tidegate.options import Option
+from tidegate.policies.policy import MemoryView, PlacementPolicy
+from tidegate.trace.trace import Object
+
+
+def needed_plan(memory: MemoryView, policy: str) -> Plan:
+    """The program's plan, checked against its objects; one clear line if there is none."""
+    if memory.plan is None:
+        raise PolicyError(
+            f"{policy} needs to know what each launch uses, and this workload has no plan; take one of openmp-*, or give "
+            f"your program to 'tidegate plan'"
+        )
+    unknown = {u.object for launch in memory.plan.launches for u in launch.uses} - {o.name for o in memory.objects}
+    if unknown:
+        raise PolicyError(f"{policy}: the plan places {', '.join(sorted(unknown))}, which the program does not allocate")
+    return memory.plan
+
+
+def uses_of(plan: Plan, memory: MemoryView, policy: str) -> tuple[PlannedUse, ...]:
+    """What the launch that is about to begin uses."""
+    if memory.launch not in plan.by_name:
+        known = ", ".join(plan.by_name)
+        raise PolicyError(f"{policy}: the plan does not know launch '{memory.launch}'; it knows {known}")
+    return plan.by_name[memory.launch].uses
+
+
+def regions_of(owner: Object, memory: MemoryView) -> range:
+    """The regions an object lies in; objects begin at region boundaries."""
+    first = owner.first_page // memory.geometry.pages_per_region
+    return range(first, first + memory.geometry.regions(owner.bytes))
+
+
+class ObjectPlacement(PlacementPolicy):
+    """Base. A policy says what an object is worth; the worthiest are near, and only worthier objects take their room."""
+
+    transfer = Option(
+        "density", "how near objects come: by density, or always explicit (prefetched) or implicit (by faults)",
+        choices=("density", "explicit", "implicit"),
+    )  # fmt: skip
+    threshold = Option(0.5, "access density from which an object is prefetched (3.1)", least=0.0)
+    partial = Option(
+        "no", "is an object that finds too little room mapped partly: with the rest of it, when all others were seen to; or "
+        "at once, in its turn (3.4)", choices=("no", "rest", "at once"),
+    )  # fmt: skip
+
+    def start(self) -> None:
+        self.plan = needed_plan(self.memory, self.name)
+        self.objects = {o.name: o for o in self.memory.objects}
+        self.size = {name: len(regions_of(o, self.memory)) for name, o in self.objects.items()}
+        self.held = dict.fromkeys(self.objects, 0)  # regions, from the object's first, that have room near
+        self.clock = 0  # the target region counter, TRC (3.4)
+
+    def on_launch(self, launch: int) -> None:
+        self.clock += 1
+        uses = uses_of(self.plan, self.memory, self.name)
+        before = dict(self.held)
+        self.meet(uses)
+        self._decide(uses)
+        self._enforce(uses, before)
+
+    @abstractmethod
+    def meet(self, uses: Sequence[PlannedUse]) -> None:
+        """A launch with these uses is about to begin."""
+
+    @abstractmethod
+    def worth(self, name: str) -> tuple[float, ...]:
+        """How much an object deserves its place near; only lower worth is replaced."""
+
+    # The steps of the paper's algorithms
+
+    def _decide(self, uses: Sequence[PlannedUse]) -> None:
+        unplaced = []
+        for use in sorted(uses, key=lambda u: self.worth(u.object), reverse=True):
+            need = self.size[use.object] - self.held[use.object]
+            for leaving in self._candidates(use.object, need - self.free):
+                self.held[leaving] = 0
+            if need <= self.free:
+                self.held[use.object] += need
+            else:
+                unplaced.append(use.object)
+                if self.partial == "at once" and len(unplaced) == 1:
+                    self.held[use.object] += self.free
+        if self.partial == "rest" and unplaced:
+            self.held[unplaced[0]] += self.free
+
+    @property
+    def free(self) -> int:
+        return self.memory.frames - sum(self.held.values())
+
+    def _candidates(self, name: str, lacking: int) -> list[str]:
+        """Objects that make room for ``lacking`` more regions, the least worthy first; none if all of them would not do."""
+        own, found = self.worth(name), list[str]()
+        for other in sorted((o for o, held in self.held.items() if held), key=self.worth):
+            if lacking <= 0 or self.worth(other) >= own:
+                break
+            found.append(other)
+            lacking -= self.held[other]
+        return found if lacking <= 0 else []
+
+    def _enforce(self, uses: Sequence[PlannedUse], before: dict[str, int]) -> None:
+        for name, held in self.held.items():
+            if held < before[name]:
+                for region in regions_of(self.objects[name], self.memory)[held:]:
+                    if self.memory.is_resident(region):
+                        self.memory.evict(region)
+        for use in uses:
+            owner = self.objects[use.object]
+            near = min(owner.pages, self.held[use.object] * self.memory.geometry.pages_per_region)
+            if near:
+                self.memory.advise(owner.first_page, near, None)
+                if self.explicit(use):
+                    self.memory.prefetch(owner.first_page, near)
+            if near < owner.pages:
+                self.memory.advise(owner.first_page + near, owner.pages - near, "far")
+
+    def explicit(self, use: PlannedUse) -> bool:
+        """Is this object prefetched, or left to faults? One whose density nobody knows is prefetched."""
+        if self.transfer == "density":
+            return use.density is None or use.density >= self.threshold
+        return self.transfer == "explicit"
+
+    def finished(self) -> None:
+        assert 0 <= self.free <= self.memory.frames
+        assert all(0 <= held <= self.size[name] for name, held in self.held.items())
+
+    def report(self) -> dict[str, Any]:
+        """Which objects had room near at the end, in regions."""
+        return {"near": {name: held for name, held in self.held.items() if held}, "target regions": self.clock}

@@ -1,0 +1,1 @@
+"""Placement policies over three tiers, one per file."""

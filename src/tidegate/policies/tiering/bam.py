@@ -1,0 +1,24 @@
+"""Two tiers."""
+
+from __future__ import annotations
+
+from tidegate.jit import jit_policy
+from tidegate.mechanism.tiers.events import FAR, PLACE
+from tidegate.policies.registries import tiering
+from tidegate.policies.tier_policy import TierPolicy, TierTwin
+
+
+@jit_policy
+def _bam(own: int, event: int) -> int:
+    return FAR if event & 255 == PLACE else 0
+
+
+@tiering("bam")
+class BaM(TierPolicy):
+    """Near memory and the SSD, with nothing between (BaM, ASPLOS'23): GMT's baseline."""
+
+    keeps_middle = False
+    compiled = TierTwin(_bam)
+
+    def place(self, page: int) -> int:
+        return FAR

@@ -1,0 +1,27 @@
+"""Tiers by the host's page cache."""
+
+from __future__ import annotations
+
+from tidegate.jit import jit_policy
+from tidegate.mechanism.tiers.events import MIDDLE, PLACE
+from tidegate.policies.registries import tiering
+from tidegate.policies.tier_policy import TierPolicy, TierTwin
+
+
+@jit_policy
+def _hmm(own: int, event: int) -> int:
+    return MIDDLE if event & 255 == PLACE else 0
+
+
+@tiering("hmm")
+class HMM(TierPolicy):
+    """Victims go to the host's page cache, whose oldest page makes room; the CPU serves every miss (GMT 3.6).
+
+    It places as ``tier-order`` does and differs in who does the work: one driver, one miss after another.
+    """
+
+    service = "cpu"
+    compiled = TierTwin(_hmm)
+
+    def place(self, page: int) -> int:
+        return MIDDLE

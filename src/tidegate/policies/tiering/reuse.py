@@ -1,0 +1,223 @@
+"""Predicted reuse decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate.jit import jit, jit_inner, jit_policy
+from tidegate.mechanism.tiers.events import FAR, MIDDLE, NOBODY, OLDEST, PLACE, RETURN, SAMPLES, STAY
+from tidegate.mechanism.tiers.header import COUNT, LEFT, NEAR_PAGES, OWN, PAGES, PAIRS, SAMPLING
+from tidegate.mechanism.tiers.state import TOUCHES
+from tidegate.options import Option
+from tidegate.policies.compiled import floats_at, words_at
+from tidegate.policies.registries import tiering
+from tidegate.policies.sees import Everything
+from tidegate.policies.tier_policy import TierPolicy, TierTwin
+
+PUBLISHED_NEAR = 262_144  # pages of GMT's Tier-1, 16 GB: samples are scaled by what ours is of it
+
+# A page's memory in one word: its last right class and the last prediction, both plus one, then nine weights of 6 bits.
+_PREDICTED, _WEIGHTS, _BITS, _MOST = 2, 4, 6, 63
+# The twin's own words, in front of one word per page: the sums of a regression, and what is counted.
+_N, _X, _Y, _XX, _XY, _SLOPE, _OFFSET = range(7)  # as floats
+_PREDICTIONS, _RIGHT, _LONG, _SEEN, _WINDOW, _ENOUGH, _REACH, _UNKNOWN, _FITS = range(7, 16)
+_RECENT, _FIRST_PAGE = 16, 16 + 1024  # the window of recent predictions is at most so long
+
+
+@jit
+def distance(rvtd: float, slope: float, offset: float) -> float:
+    """Equation 3: the remaining reuse distance, from the remaining virtual time."""
+    return slope * rvtd + offset
+
+
+@jit
+def class_of(distance: float, near: int, reach: int) -> int:
+    """Equation 1: STAY for short, MIDDLE for medium, FAR for long reuse."""
+    return STAY if distance < near else MIDDLE if distance < reach else FAR
+
+
+@jit
+def learn(word: int, right: int) -> int:
+    """The page came back, and ``right`` would have been its tier: weigh the step from the class before to this one."""
+    state = (word & 3) - 1
+    if state >= 0:
+        at = _WEIGHTS + _BITS * (3 * state + right)
+        if word >> at & _MOST == _MOST:  # halve the row, so that old steps count for less
+            for to in range(3):
+                place = _WEIGHTS + _BITS * (3 * state + to)
+                word -= ((word >> place & _MOST) - (word >> place & _MOST) // 2) << place
+        word += 1 << at
+    return word & ~15 | right + 1
+
+
+@jit
+def predict(word: int) -> int:
+    """The heaviest step out of the last right class; that class itself if none is heavier; -1 without a history."""
+    state = (word & 3) - 1
+    if state < 0:
+        return -1
+    row = word >> (_WEIGHTS + 3 * _BITS * state)
+    best, most = state, row >> (_BITS * state) & _MOST
+    for to in range(3):
+        if row >> (_BITS * to) & _MOST > most:
+            best, most = to, row >> (_BITS * to) & _MOST
+    return best
+
+
+@jit
+def fit(sums: Any, pairs: Any) -> None:
+    """Ordinary least squares over all pairs so far (equation 2)."""
+    for i in range(len(pairs)):
+        x, y = float(pairs[i, 0]), float(pairs[i, 1])
+        sums[_N] += 1
+        sums[_X] += x
+        sums[_Y] += y
+        sums[_XX] += x * x
+        sums[_XY] += x * y
+    spread = sums[_N] * sums[_XX] - sums[_X] * sums[_X]
+    if spread > 0:
+        sums[_SLOPE] = (sums[_N] * sums[_XY] - sums[_X] * sums[_Y]) / spread
+        sums[_OFFSET] = (sums[_Y] - sums[_SLOPE] * sums[_X]) / sums[_N]
+
+
+@jit_policy
+def _reuse(own: int, event: int) -> int:
+    kind, page = event & 255, event >> 8
+    if kind == PLACE:
+        return _place(own, page)
+    if kind == RETURN:
+        _return(own, page)
+    elif kind == SAMPLES:
+        h = words_at(own, OWN)
+        filled = words_at(h[SAMPLING], 5)[2]
+        fit(floats_at(own + 8 * OWN, 7), words_at(h[PAIRS], 2 * filled).reshape(filled, 2))
+        words_at(own + 8 * OWN, _RECENT)[_FITS] += 1
+    return 0
+
+
+@jit_inner
+def _place(own: int, page: int) -> int:
+    h = words_at(own, OWN)
+    w = words_at(own + 8 * OWN, _FIRST_PAGE + h[PAGES])
+    word = w[_FIRST_PAGE + page]
+    found = predict(word)
+    w[_FIRST_PAGE + page] = word & ~(3 << _PREDICTED) | (found + 1) << _PREDICTED
+    if found < 0:
+        return w[_UNKNOWN]
+    if found == STAY:
+        return STAY
+    at = _RECENT + w[_SEEN] % w[_WINDOW]
+    idle = w[_LONG] > w[_ENOUGH]
+    w[_LONG] += (found == FAR) - w[at]
+    w[at] = found == FAR
+    w[_SEEN] += 1
+    return MIDDLE if idle else found
+
+
+@jit_inner
+def _return(own: int, page: int) -> None:
+    h = words_at(own, OWN)
+    w = words_at(own + 8 * OWN, _FIRST_PAGE + h[PAGES])
+    line = floats_at(own + 8 * OWN, 7)
+    waited = words_at(h[COUNT], 1)[TOUCHES] - words_at(h[LEFT], h[PAGES])[page]
+    right = class_of(distance(waited, line[_SLOPE], line[_OFFSET]), h[NEAR_PAGES], w[_REACH])
+    word = w[_FIRST_PAGE + page]
+    predicted = (word >> _PREDICTED & 3) - 1
+    if predicted >= 0:
+        w[_PREDICTIONS] += 1
+        w[_RIGHT] += predicted == right
+    w[_FIRST_PAGE + page] = learn(word, right)
+
+
+@tiering("tier-reuse")
+class TierReuse(TierPolicy):
+    """Predict when the victim is used again, and place it in the tier that reaches so far (GMT-Reuse, 2.1.3 and 2.2).
+
+    Virtual time (touches) stands for reuse distance, by a line through sampled pairs. When a page comes back,
+    the time it was
+    away says where it should have been; a Markov chain of three states per page remembers which tier was right after which.
+    Short reuse stays near, and CLOCK goes on; medium reuse goes to the middle, if there is room; long reuse goes far, unless
+    over 80 % of the latest victims did and the middle would lie idle.
+    """
+
+    sees = Everything()
+    batch = Option(10_000, "pairs after which the line is drawn anew, at 16 GB of near memory", least=1)
+    samples = Option(200_000, "pairs in all ('hundreds of thousands'), at 16 GB of near memory", least=0)
+    every = Option(1, "one page in so many is sampled", least=1)
+    window = Option(64, "latest predictions that the rule for an idle middle looks at", least=1, most=1024)
+    idle = Option(0.8, "share of long reuse among them above which victims go to the middle all the same", least=0, most=1)
+    full = Option(
+        "discard", "who leaves a full middle: the newcomer, or the oldest (2.1.3, 2.2)", choices=("discard", "fifo")
+    )
+    reach = Option("middle", "medium reuse is below the size of: the middle (equation 1), or both tiers (Figure 7)",
+                   choices=("middle", "both"))  # fmt: skip
+    unknown = Option("middle", "where a page without a history goes", choices=("middle", "far"))
+    compiled = TierTwin(_reuse)
+
+    @property
+    def makes_room(self) -> int:
+        return NOBODY if self.full == "discard" else OLDEST
+
+    def sampling(self, near: int) -> tuple[int, int, int]:
+        scaled = [max(1, round(n * near / PUBLISHED_NEAR)) for n in (self.batch, self.samples)]
+        return scaled[0], scaled[1] if self.samples else 0, self.every
+
+    def start(self) -> None:
+        self._words: dict[int, int] = {}
+        self._own = self.own_words(0, self.memory.near_pages, self.memory.middle_pages)
+        self._line = self._own[:7].view(np.float64)
+
+    def place(self, page: int) -> int:
+        own, word = self._own, self._words.get(page, 0)
+        found = int(predict(word))
+        self._words[page] = word & ~(3 << _PREDICTED) | (found + 1) << _PREDICTED
+        if found < 0:
+            return int(own[_UNKNOWN])
+        if found == STAY:
+            return STAY
+        at = _RECENT + own[_SEEN] % self.window
+        idle = own[_LONG] > own[_ENOUGH]
+        own[_LONG] += (found == FAR) - own[at]
+        own[at] = found == FAR
+        own[_SEEN] += 1
+        return MIDDLE if idle else found
+
+    def on_return(self, page: int) -> None:
+        own, word = self._own, self._words.get(page, 0)
+        waited = self.memory.now - self.memory.left(page)
+        right = class_of(distance(waited, self._line[_SLOPE], self._line[_OFFSET]), self.memory.near_pages, own[_REACH])
+        predicted = (word >> _PREDICTED & 3) - 1
+        if predicted >= 0:
+            own[_PREDICTIONS] += 1
+            own[_RIGHT] += predicted == right
+        self._words[page] = int(learn(word, right))
+
+    def on_samples(self) -> None:
+        fit(self._line, self.memory.pairs)
+        self._own[_FITS] += 1
+
+    def own_words(self, pages: int, near: int, middle: int) -> NDArray[np.int64]:
+        own = np.zeros(_FIRST_PAGE + pages, np.int64)
+        line = own[:7].view(np.float64)
+        # A page that is touched twice running: virtual time 1, distance 0. It is known without sampling, and
+        # on a loop, where
+        # all distances are the same, it is what makes a line. Until the first batch distances are taken for virtual times.
+        fit(line, np.array([[1, 0]]))
+        line[_SLOPE] = 1.0
+        own[_WINDOW], own[_ENOUGH] = self.window, int(self.idle * self.window)
+        own[_REACH] = middle if self.reach == "middle" else near + middle
+        own[_UNKNOWN] = MIDDLE if self.unknown == "middle" else FAR
+        return own
+
+    def take_back(self, own: NDArray[np.int64]) -> None:
+        self._own = own[:_RECENT].copy()
+        self._line = self._own[:7].view(np.float64)
+
+    def report(self) -> dict[str, Any]:
+        return {
+            "predictions": int(self._own[_PREDICTIONS]), "right": int(self._own[_RIGHT]), "fits": int(self._own[_FITS]),
+            "slope": float(self._line[_SLOPE]), "offset": float(self._line[_OFFSET]),
+        }  # fmt: skip

@@ -1,0 +1,58 @@
+"""bfs: a graph searched by levels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from tidegate import units
+from tidegate.options import Option
+from tidegate.trace.trace import Launch
+from tidegate.workloads.openmp.offloaded import Gather, Offloaded, Stream, region
+from tidegate.workloads.program import Space, workload
+
+
+@workload("openmp-bfs")
+class BFS(Offloaded):
+    """Breadth-first search: examples/openmp/bfs.c, two regions, launched once per level.
+
+        visit    if frontier[v]:  for e of nodes[v]:  to = edges[e];  if !visited[to]:  cost[to] = …, next[to] = 1
+        advance  if next[v]:  frontier[v] = visited[v] = 1, next[v] = 0
+
+    The graph is random: a level holds the share of vertices that a random graph of this degree reaches at that level, spread
+    evenly, and a neighbour may be anywhere. So touches of ``nodes`` and ``edges`` are drawn, those of the frontier are not.
+    """
+
+    program = "bfs"
+    bytes = Option(units.size("4GB"), "size of the six arrays together", parse=units.size, least=1024)
+    degree = Option(6, "neighbours of a vertex on average (the program's own default)", least=2)
+    seed = Option(1, "of the draws", least=0)
+
+    def variables(self) -> dict[str, int]:
+        n = max(2, self.bytes // (15 + 4 * self.degree))
+        return {"n": n, "edge_count": n * self.degree}
+
+    def levels(self) -> list[float]:
+        """The share of vertices in each level's frontier, as a random graph has it, until a level is empty."""
+        n = self.variables()["n"]
+        level, seen, shares = 1 / n, 1 / n, list[float]()
+        while level * n >= 0.5:  # less than half a vertex is none
+            shares.append(level)
+            level = (1 - seen) * -math.expm1(-self.degree * level)
+            seen += level
+        return shares
+
+    def launches(self, space: Space) -> Iterator[Launch]:
+        n, shares, seen = self.variables()["n"], self.levels(), 0.0
+        for i, share in enumerate(shares):
+            seen += share
+            after = shares[i + 1] if i + 1 < len(shares) else 0.0
+            met = self.degree * share
+            visit = (
+                Stream("frontier", 1, write=True), Stream("nodes", 8, share=share),
+                Stream("edges", 4 * self.degree, share=share, together=2), Gather("visited", met),
+                Gather("cost", met * (1 - seen), write=True), Gather("next", met * (1 - seen), write=True),
+            )  # fmt: skip
+            yield region(space, "visit", n, visit, self.seed + 2 * i)
+            marked = [Stream(name, 1, write=True, share=after) for name in ("frontier", "visited")]
+            yield region(space, "advance", n, (Stream("next", 1, write=True), *marked), self.seed + 2 * i + 1)

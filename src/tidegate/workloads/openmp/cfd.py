@@ -1,0 +1,55 @@
+"""cfd: the Euler equations on unstructured cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from tidegate import units
+from tidegate.options import Option
+from tidegate.trace.trace import Launch
+from tidegate.workloads.openmp.offloaded import Offloaded, Stream, region
+from tidegate.workloads.program import Space, workload
+
+_CELL = 132  # bytes of all arrays for one cell
+
+
+@workload("openmp-cfd")
+class CFD(Offloaded):
+    """Euler equations: examples/openmp/cfd.c, five regions; arrays of structures lie as planes, one per component.
+
+        copy                 old_variables[i] = variables[i]
+        compute_step_factor  step_factors[i] = f(variables[i + v n], areas[i])
+        compute_flux         fluxes[i + v n] = f(variables[i + v n], neighbours[i + k n], normals[i + (3 k + d) n], and the
+                             variables of the four neighbours)
+        time_step            variables[i + v n] = old_variables[i + v n] + f(step_factors[i], fluxes[i + v n])
+
+    The mesh is a square, so neighbours are a cell or a row away, which is within a page or two.
+    """
+
+    program = "cfd"
+    bytes = Option(units.size("4GB"), "size of all arrays together", parse=units.size, least=1024)
+    iterations = Option(20, "of the outer loop (the program's own constant)", least=1)
+
+    def variables(self) -> dict[str, int]:
+        return {"side": max(1, math.isqrt(self.bytes // _CELL))}
+
+    def launches(self, space: Space) -> Iterator[Launch]:
+        n = self.variables()["side"] ** 2
+
+        def planes(name: str, count: int, write: bool = False) -> list[Stream]:
+            return [Stream(name, 4, 4 * n * k, write) for k in range(count)]
+
+        far_field = Stream("far_field", 20 / n)
+        flux = (*planes("neighbours", 4), *planes("normals", 12), *planes("variables", 5), far_field,
+                *planes("fluxes", 5, write=True))  # fmt: skip
+        step = (Stream("step_factors", 4), *planes("old_variables", 5), *planes("fluxes", 5),
+                *planes("variables", 5, write=True))  # fmt: skip
+        factor = (*planes("variables", 5), Stream("areas", 4), Stream("step_factors", 4, write=True))
+        yield region(space, "initialize_variables", n, (far_field, *planes("variables", 5, write=True)))
+        for _ in range(self.iterations):
+            yield region(space, "copy", 5 * n, (Stream("variables", 4), Stream("old_variables", 4, write=True)))
+            yield region(space, "compute_step_factor", n, factor)
+            for _ in range(3):
+                yield region(space, "compute_flux", n, flux)
+                yield region(space, "time_step", n, step)

@@ -1,0 +1,37 @@
+"""hotspot: a five-point stencil between two buffers that change places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from tidegate import units
+from tidegate.options import Option
+from tidegate.trace.trace import Launch
+from tidegate.workloads.openmp.offloaded import Offloaded, Stream, region
+from tidegate.workloads.program import Space, workload
+
+
+@workload("openmp-hotspot")
+class Hotspot(Offloaded):
+    """The temperature of a chip: examples/openmp/hotspot.c, one region, launched once per step.
+
+        single_iteration  result[i] = f(temp[i], temp[i ± 1], temp[i ± side], power[i])
+
+    Rows above and below are within a page or two of element i, which the neighbouring blocks have just used.
+    """
+
+    program = "hotspot"
+    bytes = Option(units.size("4GB"), "size of the three arrays together", parse=units.size, least=12)
+    steps = Option(8, "launches (the program's own default)", least=1)
+
+    def variables(self) -> dict[str, int]:
+        return {"side": max(1, math.isqrt(self.bytes // 12))}
+
+    def launches(self, space: Space) -> Iterator[Launch]:
+        elements = self.variables()["side"] ** 2
+        source, result = "temp", "result"
+        for _ in range(self.steps):
+            accesses = (Stream(source, 4), Stream("power", 4), Stream(result, 4, write=True))
+            yield region(space, "single_iteration", elements, accesses)
+            source, result = result, source

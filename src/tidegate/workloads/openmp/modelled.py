@@ -1,0 +1,80 @@
+"""A program of which only its model is known, as a workload: what the compiler believes, made touches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tidegate.compiler.model import ProgramModel
+from tidegate.compiler.plan import Plan, launch_names, make_plan
+from tidegate.errors import TidegateError
+from tidegate.trace.trace import Launch, Provenance
+from tidegate.workloads.openmp.offloaded import Stream, region
+from tidegate.workloads.program import Space, Workload
+
+MOST = 200  # launches; a program that makes more has long repeated itself
+
+
+class Modelled(Workload):
+    """Each launch walks all objects it uses in step, as densely as its access density says; launches follow one another as
+    often as the control flow makes likely. Assumed, not derived: no index function is known."""
+
+    provenance = Provenance.ASSUMED
+    name = "the program"
+
+    def __init__(self, model: ProgramModel, variables: Mapping[str, int], most: int = MOST):
+        super().__init__()
+        self.model, self.values = model, dict(variables)
+        self.order, self.cut = order_of(model, most)
+        self._plan = make_plan(model, variables)
+
+    def plan(self) -> Plan:
+        return self._plan
+
+    def sizes(self) -> dict[str, int]:
+        return sizes_of(self.model, self.values)
+
+    def launches(self, space: Space) -> Iterator[Launch]:
+        names = launch_names(self.model)
+        for number, at in enumerate(self.order):
+            planned = self._plan.by_name[names[at]]
+            objects = [(use, space[use.object].bytes) for use in planned.uses if use.object in space]
+            if not objects:
+                continue
+            elements = max(1, max(size for _, size in objects) // 4)
+            streams = [
+                Stream(use.object, size / elements, write=use.copied_out,
+                       share=1.0 if use.density is None else min(1.0, use.density))
+                for use, size in objects
+            ]  # fmt: skip
+            yield region(space, planned.name, elements, streams, number)
+
+
+def sizes_of(model: ProgramModel, variables: Mapping[str, int]) -> dict[str, int]:
+    """The heap objects' sizes for these values."""
+    sizes = {o.name: max(1, o.bytes.at(variables)) for o in model.heap() if o.bytes is not None}
+    if not sizes:
+        raise TidegateError(f"'{model.source}' has no objects on the heap that its regions use, so nothing can be placed")
+    return sizes
+
+
+def order_of(model: ProgramModel, most: int = MOST) -> tuple[list[int], bool]:
+    """Launches, by number, in an order with the control flow's probabilities, and whether it was cut short.
+
+    Each launch hands its ways on credit in proportion to their probability, and the way with most credit is taken: no
+    draws, and after n launches every way was taken as often as is likely, to within one.
+    """
+    ways = np.array(model.next_launches).reshape(len(model.launches), -1)
+    ways = np.hstack([ways, 1 - ways.sum(axis=1, keepdims=True)])  # the last way is the program's end
+    often = np.array([launch.frequency for launch in model.launches])
+    at = int(np.argmax(often - often @ ways[:, :-1]))  # where more comes in than other launches send
+    credit = np.zeros_like(ways)
+    order: list[int] = []
+    while at < len(ways) and len(order) < most:
+        order.append(at)
+        credit[at] += ways[at]
+        following = int(np.argmax(credit[at]))
+        credit[at, following] -= 1
+        at = following
+    return order, at < len(ways)

@@ -1,0 +1,70 @@
+"""Live memory needs userfaultfd; where there is none, its tests are skipped and say why."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tidegate.errors import TidegateError
+from tidegate.live.userfault import Userfault
+
+
+def _why_not() -> str:
+    try:
+        userfault, _ = Userfault.open()
+    except TidegateError as error:
+        return str(error)
+    os.close(userfault.fd)
+    return ""
+
+
+WHY_NOT = _why_not()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if WHY_NOT and Path(__file__).parent in item.path.parents and item.path.name != "test_engine.py":
+            item.add_marker(pytest.mark.skip(reason=WHY_NOT))
+
+
+PATIENCE = 90  # seconds for a test; make soak takes a minute for some of its steps
+SOAK = bool(os.environ.get("TIDEGATE_SOAK"))
+
+
+def _descriptors() -> list[str]:
+    """What this process has open of the kinds that arenas open; other libraries have their own, such as sockets."""
+    ours = ("userfaultfd", "pidfd", "memfd:tidegate", "pagemap", "pipe:", ".tidegate", "scratch")
+    links = []
+    for fd in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the listing's own
+            links.append(os.readlink(fd))
+    return sorted(link for link in links if any(kind in link for kind in ours))
+
+
+def _children() -> set[int]:
+    """Processes that this one has started and not waited for; other tests may have some, such as pools of workers."""
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # a thread that ends meanwhile leaves its children to the others
+            found |= {int(pid) for pid in (task / "children").read_text().split()}
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind() -> Iterator[None]:
+    """Every test ends, and with no descriptor and no process of its own left.
+
+    A thread that waits for a page hears no Python, so a test that hangs is ended by faulthandler's own thread, which says
+    where it was; its arenas' processes see that it is gone.
+    """
+    before, had = _descriptors(), _children()
+    faulthandler.dump_traceback_later(PATIENCE * (10 if SOAK else 1), exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+    assert _descriptors() == before
+    assert _children() <= had

@@ -1,0 +1,114 @@
+"""The live engine without memory: on the same sequence it decides what the simulated driver decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from live.sequences import GEOMETRY, Seen, live_policies, sequences, simulate
+from tidegate.errors import TidegateError
+from tidegate.live.engine import Engine, bits, runs
+from tidegate.policies.prefetch.together import make_prefetch
+from tidegate.policies.registries import eviction, placement
+from tidegate.trace.trace import lay_out
+
+OBJECTS = [100, 60, 37]  # pages; the last regions of two of them are not full
+FRAMES = 14
+
+
+class Nowhere:
+    """A mover without memory, which knows what was touched because it is told."""
+
+    def __init__(self) -> None:
+        self.used: dict[int, int] = {}
+
+    def load(self, region: int, pages: int, touched: int, apart: int = 0) -> None:
+        self.used[region] = self.used.get(region, 0) & ~pages | touched
+
+    def evict(self, region: int, pages: int | None = None) -> None:
+        self.used.pop(region, None)
+
+    def sample(self, region: int, pages: int) -> None: ...
+    def drop(self, region: int) -> None: ...
+    def hold(self, region: int, pages: int) -> None: ...
+
+    def bring_home(self, region: int, pages: int) -> None:
+        self.used[region] = self.used.get(region, 0) | pages
+
+    def touched(self, region: int) -> int:
+        return self.used.get(region, 0)
+
+
+def walk(sequence: list[int], *, eviction_spec: str, prefetch_spec: str = "none", observed: int | None = None) -> Seen:
+    mover = Nowhere()
+    engine = Engine(
+        GEOMETRY, FRAMES, eviction.make(eviction_spec), make_prefetch(prefetch_spec), placement.make("um"), mover, observed
+    )
+    engine.set_objects(lay_out({str(i): n * GEOMETRY.page for i, n in enumerate(OBJECTS)}, GEOMETRY))
+    engine.victims = []
+    engine.start()
+    noticed = -1
+    for page in sequence:
+        if noticed >= 0:
+            engine.serve([], [noticed])
+        drain(engine)
+        number, bit = page // engine.ppr, 1 << page % engine.ppr
+        region = engine.region[number]
+        noticed = page if region.sampled & bit else -1  # a touch over the link, of which the driver hears afterwards
+        if noticed < 0 and not region.here & bit:
+            assert not engine.serve([page])
+            mover.used[number] |= bit  # a prefetch may send it away at once
+            drain(engine)
+            continue
+        mover.used[number] = mover.used.get(number, 0) | bit
+    engine.finished()
+    assert engine.used == len([r for r in engine.region.values() if r.here]) <= FRAMES
+    c = engine.count
+    return Seen(c["faults"], c["evictions"], c["notifications"], c["pages_in"], engine.victims)
+
+
+def drain(engine: Engine) -> None:
+    while engine.queue:
+        engine.prefetch_turn()
+
+
+def pages_of(name: str, length: int = 3000) -> list[int]:
+    """Pages of the objects; numbers behind an object's end belong to nobody and are left out."""
+    layout = lay_out({str(i): n * GEOMETRY.page for i, n in enumerate(OBJECTS)}, GEOMETRY)
+    real = [o.first_page + i for o in layout for i in range(o.pages)]
+    return [real[i] for i in sequences(len(real), length)[name]]
+
+
+@pytest.mark.parametrize("name", ["cyclic", "uniform", "hot"])
+@pytest.mark.parametrize("prefetch_spec", ["none", "tree", "region", "fdp+rgp", "tbnp", "pattern"])
+@pytest.mark.parametrize("policy", live_policies())
+def test_it_decides_as_the_simulated_driver_does(policy: str, prefetch_spec: str, name: str) -> None:
+    if policy in ("lru", "lfu", "cp", "tournament") and prefetch_spec == "pattern":
+        pytest.skip("samples and touch bits: no hardware has both")
+    if policy == "mhpe" and prefetch_spec == "fdp+rgp":
+        pytest.skip("touch bits and samples: no hardware has both")
+    sequence = pages_of(name)
+    asked = {"eviction_spec": policy, "prefetch_spec": prefetch_spec}
+    assert walk(sequence, **asked) == simulate(sequence, OBJECTS, FRAMES, **asked)
+
+
+@pytest.mark.parametrize("observed", [1, 3, 14])
+@pytest.mark.parametrize("policy", ["lru", "lfu", "cp", "tournament(patience=5)"])
+def test_it_observes_as_many_regions_as_it_is_told(policy: str, observed: int) -> None:
+    sequence = pages_of("hot", 6000)
+    asked = {"eviction_spec": policy, "observed": observed}
+    live = walk(sequence, **asked)
+    assert live == simulate(sequence, OBJECTS, FRAMES, **asked)
+    assert live.notifications > 0 or observed == 1
+
+
+@pytest.mark.parametrize("policy", ["belady", "lru-ideal", "clock"])
+def test_what_needs_every_touch_is_refused(policy: str) -> None:
+    with pytest.raises(TidegateError, match="sees every touch"):
+        walk([0], eviction_spec=policy)
+
+
+def test_bits_and_runs() -> None:
+    assert list(bits(0)) == list(runs(0)) == []
+    assert list(bits(1 << 40 | 1)) == [0, 40]
+    assert list(runs(0b1011_0111)) == [(0, 3), (4, 2), (7, 1)]
+    assert list(runs((1 << 32) - 1)) == [(0, 32)]

@@ -1,0 +1,183 @@
+"""No lost write and no wrong byte, whatever dies; and a clear line for what cannot be.
+
+TIDEGATE_SOAK=1 (``make soak``) runs each at full length.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from live.sequences import live_policies
+from tidegate.errors import TidegateError
+from tidegate.live import Arena
+
+SOAK = bool(os.environ.get("TIDEGATE_SOAK"))
+SECONDS = "60" if SOAK else "1"
+SMALL = {"near": "512KiB", "geometry": "16KiB/128KiB", "span": "1GiB"}
+WRITERS = Path(__file__).parent / "writers.py"
+
+
+def python(*arguments: str, timeout: float = 300 if SOAK else 60) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=timeout)
+
+
+@pytest.mark.parametrize("policy", live_policies())
+def test_no_write_is_lost(policy: str) -> None:
+    done = python(str(WRITERS), policy, "tree", SECONDS, "0")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["evictions"] > 0
+
+
+@pytest.mark.parametrize("policy", ["lru", "tournament"])
+def test_killed_pagers_lose_nothing(policy: str) -> None:
+    done = python(str(WRITERS), policy, "fdp+rgp", "25" if SOAK else "3", "8")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["killed"] >= (150 if SOAK else 10)
+    assert said["restarts"] >= 0.8 * said["killed"]  # some were hit twice, before their end was seen
+
+
+def test_without_its_supervisor_the_program_ends() -> None:
+    code = f"""
+import os, signal, time
+from tidegate.live import Arena
+arena = Arena(**{SMALL!r})
+a = arena.empty(8 << 20, "u1")
+a[:] = 7
+os.kill(arena._supervisor.pid, signal.SIGKILL)
+time.sleep(1)
+print("zeros" if not a.all() else "went on")
+"""
+    done = python("-c", code, timeout=60)
+    assert done.returncode == -signal.SIGBUS
+    assert not done.stdout
+
+
+def test_a_killed_program_leaves_nothing(tmp_path: Path) -> None:
+    code = f"""
+import os, signal
+from tidegate.live import Arena
+arena = Arena(store={str(tmp_path / "scratch.bin")!r}, **{SMALL!r})
+arena.empty(8 << 20, "u1")[:] = 7
+print(arena._supervisor.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = python("-c", code, timeout=60)
+    supervisor = int(done.stdout)
+    for _ in range(100):
+        if not Path(f"/proc/{supervisor}").exists() or "Z" in Path(f"/proc/{supervisor}/stat").read_text().split()[2]:
+            break
+        signal.sigtimedwait([], 0.05)
+    else:
+        pytest.fail("the supervisor lives on")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_is_read_and_written_back(tmp_path: Path) -> None:
+    path = tmp_path / "data.bin"
+    data = np.arange(300_001, dtype="f8")  # its end is no page's end
+    data.tofile(path)
+    with Arena(**SMALL) as arena:
+        a = arena.open(path, "f8", mode="r+")
+        assert (a == data).all()
+        a += 1
+        arena.flush()
+        assert (np.fromfile(path) == data + 1).all()
+        a[-1] = -5
+        assert not arena.open(path, "f8").flags.writeable
+    assert np.fromfile(path)[-1] == -5
+    assert path.stat().st_size == data.nbytes
+
+
+def test_memory_comes_back_and_pinned_memory_stays() -> None:
+    with Arena(**SMALL, eviction="lru") as arena:
+        for _ in range(3):
+            a = arena.zeros(1 << 20, "u1")
+            assert not a.any()
+            a[:] = 9
+            del a
+        b, c = arena.empty(128 << 10, "u1"), arena.empty(2 << 20, "u1")
+        with arena.pin(b):
+            b[:] = 3
+            c[:] = 4
+            assert arena.stats()["objects"][0]["name"]
+        assert (b == 3).all()
+        assert (c == 4).all()
+        arena.advise(c, "far")
+        arena.prefetch(b)
+        assert (c == 4).all()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"near": "100KiB"}, "less than two regions"),
+        ({"eviction": "belady"}, "sees every touch"),
+        ({"eviction": "lrx"}, "did you mean"),
+        ({"geometry": "1KiB/64KiB"}, "multiple of the system's"),
+        ({"store": "/nowhere/at/all"}, "no folder"),
+    ],
+)
+def test_what_cannot_be_is_said(asked: dict[str, str], said: str) -> None:
+    with pytest.raises(TidegateError, match=said):
+        Arena(**(SMALL | asked))
+
+
+def test_an_existing_store_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(TidegateError, match="would overwrite"):
+        Arena(store=tmp_path / "mine", **SMALL)
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_a_closed_arena_says_so() -> None:
+    arena = Arena(**SMALL)
+    arena.close()
+    with pytest.raises(TidegateError, match="closed"):
+        arena.empty(5)
+
+
+def test_running_arenas_are_found() -> None:
+    from tidegate.live.running import running_arenas
+
+    with Arena(**SMALL) as arena:
+        arena.empty(1 << 20, "u1", name="mine")[:] = 1
+        mine = [a for a in running_arenas() if a["process"] == os.getpid()]
+        assert len(mine) == 1
+        assert mine[0]["faults"] > 0
+    assert os.getpid() not in [a["process"] for a in running_arenas()]
+
+
+def test_a_forked_child_gets_an_error_and_no_zeros() -> None:
+    code = f"""
+import os
+from tidegate.live import Arena
+with Arena(**{SMALL!r}) as arena:
+    a = arena.empty(1 << 20, "u1")
+    a[:] = 7
+    child = os.fork()
+    if child == 0:
+        try:
+            arena.stats()
+        except Exception as error:
+            print(error, flush=True)
+        print(a[0], flush=True)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert (a == 7).all()
+    print(os.waitstatus_to_exitcode(status))
+"""
+    done = python("-c", code, timeout=60)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert "a forked child cannot use it" in said[0]
+    assert said[1:] == [str(-signal.SIGSEGV)]
+    assert "Segmentation fault" in done.stderr

@@ -1,0 +1,74 @@
+"""A program that writes from several threads into the same pages and checks every byte against ordinary memory.
+
+``python tests/live/writers.py EVICTION PREFETCH SECONDS KILLS [MIDDLE TIERING]``: while it runs, its pager is killed KILLS
+times a second, at random moments: with near memory a quarter of the array, many of them in the middle of an eviction.
+It prints what the arena did as JSON, and fails if one byte is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from tidegate.live import Arena
+
+THREADS = 4
+PAGE = 16 * 1024
+WORDS = PAGE // 8
+PAGES = 512
+
+
+def main(eviction: str, prefetch: str, seconds: float, kills: float, middle: str = "0", tiering: str = "tier-order") -> None:
+    with Arena(
+        "2MiB", eviction=eviction, prefetch=prefetch, geometry="16KiB/128KiB", span="1GiB", middle=middle, tiering=tiering
+    ) as arena:
+        live = arena.empty(PAGES * WORDS, "u8")
+        shadow = np.zeros(PAGES * WORDS, "u8")
+        end = time.monotonic() + seconds
+        wrong: list[str] = []
+        threads = [threading.Thread(target=write, args=(live, shadow, n, end, wrong)) for n in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        killed = 0
+        while kills and time.monotonic() < end:
+            time.sleep(np.random.default_rng(killed).random() * 2 / kills)
+            killed += kill_pager(arena._supervisor.pid)
+        for thread in threads:
+            thread.join()
+        assert not wrong, wrong[0]
+        for first in range(0, len(live), WORDS):
+            assert (live[first : first + WORDS] == shadow[first : first + WORDS]).all(), f"page {first // WORDS} is wrong"
+        stats = arena.stats()
+    print(json.dumps(stats | {"killed": killed, "sum": int(shadow.sum())}))
+
+
+def write(live: np.ndarray, shadow: np.ndarray, own: int, end: float, wrong: list[str]) -> None:
+    """Add to every fourth word of some pages, and look whether the words are what they should be."""
+    draw = np.random.default_rng(own)
+    while time.monotonic() < end and not wrong:
+        first = int(draw.integers(0, PAGES - 4)) if draw.random() < 0.5 else int(draw.integers(0, PAGES // 8))
+        part = slice(first * WORDS + own, (first + 4) * WORDS, THREADS)
+        if not (live[part] == shadow[part]).all():
+            wrong.append(f"thread {own} read something else than it wrote, in pages {first} to {first + 3}")
+        value = int(draw.integers(1, 1 << 32))
+        live[part] += np.uint64(value)
+        shadow[part] += np.uint64(value)
+
+
+def kill_pager(supervisor: int) -> int:
+    """kill -9 the supervisor's child; 1 if there was one."""
+    children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+    for child in children:
+        os.kill(int(child), signal.SIGKILL)
+    return len(children)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4]), *sys.argv[5:])

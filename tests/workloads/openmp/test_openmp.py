@@ -1,0 +1,41 @@
+"""The example programs as workloads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from offloaded import EXAMPLES, NAMES, clang_19
+from tidegate.compiler import ProgramModel, model_of_source
+from tidegate.experiments.ask import Ask
+from tidegate.workloads.openmp.offloaded import model_named
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_launches_and_objects_are_those_of_the_plan(name: str) -> None:
+    trace = Ask(f"openmp-{name}", "v100-nvlink2", bytes="48MB").trace()
+    assert trace.plan is not None
+    assert trace.footprint == pytest.approx(48e6, rel=0.1)
+    for launch in trace.launches():
+        planned = {use.object for use in trace.plan.by_name[launch.name].uses}
+        pages = np.unique(np.concatenate([s.page for s in launch.segments]))
+        touched = {o.name for o in trace.objects if np.any((pages >= o.first_page) & (pages < o.first_page + o.pages))}
+        assert touched <= planned, launch.name
+
+
+def test_a_stream_touches_every_page_once() -> None:
+    trace = Ask("openmp-nn", "v100-nvlink2", bytes="48MB").trace()
+    pages = np.concatenate([s.page for launch in trace.launches() for s in launch.segments])
+    assert len(pages) == len(np.unique(pages)) == sum(o.pages for o in trace.objects)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_saved_models_are_what_the_programs_give(name: str) -> None:
+    clang_19()
+
+    def plain(model: ProgramModel) -> ProgramModel:  # kernels' symbols hold numbers of the file system
+        return replace(model, source="", regions=tuple(replace(r, kernel="") for r in model.regions))
+
+    assert plain(model_of_source(EXAMPLES / f"{name}.c")) == plain(model_named(name))
