@@ -7,6 +7,7 @@
     events      what crosses between the engine and a placement policy
     engine      the compiled walk
     view        what an eviction or placement policy sees
+    relay       how policies are called, and what becomes of what they raise
     simulation  a whole run
 
 A page is in one tier only. A miss brings it near, never through the middle; a victim goes where the placement policy says.

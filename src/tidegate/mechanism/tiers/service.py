@@ -6,8 +6,7 @@ many misses together are bound by throughput, and a lone one by latency. The vic
 together. CPU-orchestrated: one driver serves one miss after another, from the fault to the last byte.
 
 The SSD serves reads and writes from one queue (``shared``), or has one for each. What moves from the middle to
-the SSD keeps the
-SSD busy, but no miss waits for it by itself (GMT 2.3).
+the SSD keeps the SSD busy, but no miss waits for it by itself (GMT 2.3).
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from typing import Any, NamedTuple
 from tidegate.errors import TidegateError
 from tidegate.jit import jit_inner
 from tidegate.machine.machine import Machine
-from tidegate.mechanism.tiers.events import FAR, MIDDLE, STAY
 from tidegate.mechanism.tiers.state import (
     COMPUTE,
     DRIVER_BUSY,
@@ -38,6 +36,7 @@ from tidegate.mechanism.tiers.state import (
     WRITE_BUSY,
     WRITE_FREE,
 )
+from tidegate.policies.tier_policy import FAR, MIDDLE, STAY
 
 SERVICES = ("gpu", "cpu")
 
@@ -200,6 +199,21 @@ def write_storage(m: Any, costs: Any) -> float:
     if costs.shared:
         c[READ_FREE] = c[WRITE_FREE]
     return c[WRITE_FREE]
+
+
+@jit_inner
+def flush_page(m: Any, costs: Any, from_near: bool) -> None:
+    """At the end of the run a dirty page is written; where the CPU does it, a near one goes to the host first."""
+    if costs.by_cpu and from_near:
+        m.clock[OUT_BUSY] += costs.host_out
+        wait_until(m, m.clock[NOW] + costs.host_out, WAIT_HOST)
+    write_storage(m, costs)
+
+
+@jit_inner
+def wait_for_writes(m: Any) -> None:
+    """The run is over when the SSD has everything."""
+    wait_until(m, m.clock[WRITE_FREE], WAIT_STORAGE)
 
 
 @jit_inner
