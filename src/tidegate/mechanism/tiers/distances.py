@@ -19,11 +19,11 @@ def measure(m: Any, page: int, now: int) -> bool:
     full = False
     if m.place[page]:
         if page % s[EVERY] == 0:
-            m.pairs[s[FILLED], 0] = now - m.last[page]
-            m.pairs[s[FILLED], 1] = s[MARKS] - _sum(m.tree, m.place[page])
+            m.pairs[2 * s[FILLED]] = now - m.last[page]
+            m.pairs[2 * s[FILLED] + 1] = s[MARKS] - _sum(m.tree, m.place[page])
             s[FILLED] += 1
             s[WANTED] -= 1
-            full = s[FILLED] == len(m.pairs) or s[WANTED] == 0
+            full = 2 * s[FILLED] == len(m.pairs) or s[WANTED] == 0
         _add(m.tree, m.place[page], -1)
         s[MARKS] -= 1
     if s[NEXT] == len(m.tree) - 1:

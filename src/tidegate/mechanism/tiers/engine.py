@@ -19,7 +19,9 @@ from tidegate.jit import jit, jit_inner
 from tidegate.mechanism import events as near_events
 from tidegate.mechanism.tiers.distances import measure
 from tidegate.mechanism.tiers.events import EVENT_BITS, FAILED, KNOWN, PLACE, RETURN, SAMPLES, SPILL, TOUCH, VICTIM
+from tidegate.mechanism.tiers.pointer import tiers_at
 from tidegate.mechanism.tiers.service import (
+    BYTE,
     begin_launch,
     begin_miss,
     compute,
@@ -50,6 +52,7 @@ from tidegate.mechanism.tiers.state import (
     NEAR_FLUSHED,
     NEAR_USED,
     NEAR_WRITTEN,
+    NEW,
     NOTIFICATIONS,
     NOW,
     REFERENCED,
@@ -84,6 +87,9 @@ class Rules(NamedTuple):
     records: bool  # every touch, for the eviction policy to look at
 
 
+NEAR, MIDDLE_ROOM, MAKES_ROOM, MOST_STAYS, CLOCK, CHOOSES, WANTS_RETURN, WANTS_TOUCH, WANTS_OBSERVE, RECORDS = range(10)
+
+
 class Calls(NamedTuple):
     """The policies, as C functions with the addresses of their data."""
 
@@ -93,45 +99,36 @@ class Calls(NamedTuple):
     eviction_own: int
 
 
-class Columns(NamedTuple):
-    """A segment, and the next uses of its pages, if the future is seen."""
-
-    pages: Any
-    writes: Any
-    sizes: Any
-    references: Any
-    uses: Any
-
-
 @jit
-def walk(m: Any, rules: Any, calls: Any, costs: Any, segment: Any) -> int:
+def walk(table: int, calls: Any) -> int:
     """Every touch of a segment; FINISHED, or why it stopped."""
-    pages, writes, sizes = segment.pages, segment.writes, segment.sizes
-    quiet = not rules.wants_touch and not rules.records  # nobody has to hear of a hit, once no more pairs are wanted
-    i = 0
-    while i < len(pages):
+    m = tiers_at(table)
+    quiet = not m.rules[WANTS_TOUCH] and not m.rules[RECORDS]  # nobody has to hear of a hit, once no more pairs are wanted
+    i, touches = 0, len(m.pages)
+    while i < touches:
         if quiet and m.sampling[WANTED] == 0:
-            i = _hits(m, costs.byte, pages, writes, sizes, i)
-            if i == len(pages):
+            i = _hits(m, i)
+            if i == touches:
                 break
-        page = pages[i]
-        if len(segment.uses):
-            m.uses[page] = segment.uses[i]
-        stopped = _touch(m, rules, calls, costs, page, writes[i], sizes[i])
+        page = m.pages[i]
+        if len(m.next_uses):
+            m.uses[page] = m.next_uses[i]
+        stopped = _touch(m, calls, page, m.writes[i], m.sizes[i])
         if stopped != FINISHED:
             return stopped
-        if rules.records:
+        if m.rules[RECORDS]:
             m.last[page] = m.count[TOUCHES]
             m.touched[page] += 1
-            m.reference[page] = segment.references[i]
+            m.reference[page] = m.references[i]
         i += 1
     return FINISHED
 
 
 @jit_inner
-def _hits(m: Any, per_byte: float, pages: Any, writes: Any, sizes: Any, i: int) -> int:
+def _hits(m: Any, i: int) -> int:
     """Touches of near pages that nobody has to hear of, up to the first that is not one."""
-    where, frames, first, total = m.where, m.frames, i, 0
+    pages, writes, sizes, where, frames = m.pages, m.writes, m.sizes, m.where, m.frames
+    first, total = i, 0
     while i < len(pages):
         frame = where[np.uint64(pages[i])]
         if frame < 0:
@@ -141,13 +138,13 @@ def _hits(m: Any, per_byte: float, pages: Any, writes: Any, sizes: Any, i: int) 
         i += 1
     m.count[TOUCHES] += i - first
     m.count[HITS] += i - first
-    m.clock[COMPUTE] += total * per_byte
-    m.clock[NOW] += total * per_byte
+    m.clock[COMPUTE] += total * m.costs[BYTE]
+    m.clock[NOW] += total * m.costs[BYTE]
     return i
 
 
 @jit_inner
-def _touch(m: Any, rules: Any, calls: Any, costs: Any, page: int, write: int, size: int) -> int:
+def _touch(m: Any, calls: Any, page: int, write: int, size: int) -> int:
     """Any touch."""
     m.count[TOUCHES] += 1
     if m.sampling[WANTED] > 0:
@@ -156,10 +153,10 @@ def _touch(m: Any, rules: Any, calls: Any, costs: Any, page: int, write: int, si
                 return POLICY_FAILED
             m.sampling[FILLED] = 0
         m.last[page] = m.count[TOUCHES]
-    compute(m, costs, size)
+    compute(m, size)
     frame = m.where[page]
     if frame < 0:
-        stopped, frame = _miss(m, rules, calls, costs, page)
+        stopped, frame = _miss(m, calls, page)
         if stopped != FINISHED:
             return stopped
         m.frames[frame] |= DIRTY if write else 0
@@ -167,106 +164,111 @@ def _touch(m: Any, rules: Any, calls: Any, costs: Any, page: int, write: int, si
         m.count[HITS] += 1
         flags = m.frames[frame]
         m.frames[frame] = flags | REFERENCED | (DIRTY if write else 0)
-        if flags & WATCHED and not _notice(m, rules, calls, page, frame):
+        if flags & WATCHED and not _notice(m, calls, page, frame):
             return POLICY_FAILED
-    if rules.wants_touch and calls.placement(calls.own, TOUCH | page << EVENT_BITS) == FAILED:
+    if m.rules[WANTS_TOUCH] and calls.placement(calls.own, TOUCH | page << EVENT_BITS) == FAILED:
         return POLICY_FAILED
     return FINISHED
 
 
 @jit
-def launch(m: Any, costs: Any) -> None:
+def launch(table: int) -> None:
     """A launch begins when the one before is over."""
-    begin_launch(m, costs)
+    begin_launch(tiers_at(table))
 
 
 @jit
-def finish(m: Any, costs: Any, flush: bool) -> None:
+def finish(table: int, flush: bool) -> None:
     """The last launch is over; ``flush``: and all results are in the far tier."""
+    m = tiers_at(table)
     drain(m)
     if not flush:
         return
     for frame in range(m.count[NEAR_USED]):
         if m.frames[frame] & DIRTY:
             m.count[NEAR_FLUSHED] += 1
-            flush_page(m, costs, True)
+            flush_page(m, True)
     for place in range(m.hand[HEAD], m.hand[TAIL]):
         if m.queue[place] >= 0 and m.queue_dirty[place]:
             m.count[MIDDLE_FLUSHED] += 1
-            flush_page(m, costs, False)
+            flush_page(m, False)
     wait_for_writes(m)
 
 
 @jit_inner
-def _miss(m: Any, rules: Any, calls: Any, costs: Any, page: int) -> Any:
+def _miss(m: Any, calls: Any, page: int) -> Any:
     """Bring a page near: FINISHED and its frame, or why not."""
     begin_miss(m)
     c, flags = m.count, np.uint8(0)
-    if m.left[page] and rules.wants_return:
+    if m.rules[WANTS_RETURN] and m.where[page] != NEW:
         answer = calls.placement(calls.own, RETURN | page << EVENT_BITS)
         if answer == FAILED:
             return POLICY_FAILED, -1
         flags = np.uint8(KEPT if answer == KNOWN else 0)
-    far = m.where[page] == FAR_AWAY
+    far = m.where[page] > IN_MIDDLE
     if not far:
         # out of the middle first, so that the victim can have its room
         flags |= DIRTY if _take(m, page) else 0
-    c[LOOKUPS] += rules.middle > 0
-    c[WASTED] += far and rules.middle > 0
+    c[LOOKUPS] += m.rules[MIDDLE_ROOM] > 0
+    c[WASTED] += far and m.rules[MIDDLE_ROOM] > 0
     c[FAR_READS if far else MIDDLE_HITS] += 1
     out, frame = STAY, c[NEAR_USED]
-    if frame < rules.near:
+    if frame < m.rules[NEAR]:
         c[NEAR_USED] += 1
     else:
-        stopped, frame, out = _evict(m, rules, calls, costs)
+        stopped, frame, out = _evict(m, calls)
         if stopped != FINISHED:
             return stopped, -1
-    serve(m, costs, far, out)
+    serve(m, far, out)
     m.where[page], m.held[frame], m.frames[frame] = frame, page, flags
-    if not rules.clock and not rules.chooses and not _arrived(m, rules, calls, page):
+    if not m.rules[CLOCK] and not m.rules[CHOOSES] and not _arrived(m, calls, page):
         return POLICY_FAILED, -1
     return FINISHED, frame
 
 
 @jit_inner
-def _evict(m: Any, rules: Any, calls: Any, costs: Any) -> Any:
+def _evict(m: Any, calls: Any) -> Any:
     """Find a page that leaves and send it off: why not, its frame, and where bytes go, for the sake of their cost."""
     stays, before = 0, -1
     while True:
-        if rules.clock:
-            frame, stays = _sweep(m.frames, m.hand, rules, stays)
+        if m.rules[CLOCK]:
+            frame, stays = _sweep(m, stays)
         else:
-            frame = _named(m, rules, calls)
+            frame = _named(m, calls)
             if frame < 0:
                 return POLICY_FAILED if frame == FAILED else BAD_VICTIM, -1, STAY
         page = m.held[frame]
         to = STAY if m.frames[frame] & KEPT else calls.placement(calls.own, PLACE | page << EVENT_BITS)
         if to < STAY or to > FAR:
             return POLICY_FAILED if to == FAILED else BAD_PLACE, -1, STAY
-        if to == STAY and (stays == rules.most_stays or frame == before):
+        if to == STAY and (stays == m.rules[MOST_STAYS] or frame == before):
             to = MIDDLE  # it has to go, and the middle is the nearest there is
         if to != STAY:
             break
         stays, before = stays + 1, frame
-        if not _pass_over(m, rules, calls, page):
+        if not _pass_over(m, calls, page):
             return POLICY_FAILED, -1, STAY
     m.count[STAYS] += stays
-    if rules.clock:
-        _step(m.hand, rules)
-    elif not rules.chooses and calls.eviction(calls.eviction_own, near_events.EVICTION | page << EVENT_BITS) == FAILED:
+    if m.rules[CLOCK]:
+        _step(m)
+    elif not m.rules[CHOOSES] and calls.eviction(calls.eviction_own, near_events.EVICTION | page << EVENT_BITS) == FAILED:
         return POLICY_FAILED, -1, STAY
-    stopped, out = _leave(m, rules, calls, costs, page, m.frames[frame] & DIRTY, to)
+    stopped, out = _leave(m, calls, page, m.frames[frame] & DIRTY, to)
     return stopped, frame, out
 
 
 # Candidates
 
+assert (REFERENCED, KEPT) == (1, 1 << 3)  # as _sweep_words has it
+
 
 @jit_inner
-def _sweep(frames: Any, hand: Any, rules: Any, stays: int) -> Any:
+def _sweep(m: Any, stays: int) -> Any:
     """CLOCK's hand goes on to a page that was not used since it came by last, past those known to stay, if they may."""
-    at, most, near = hand[HAND], rules.most_stays, rules.near
+    frames, at, most, near = m.frames, m.hand[HAND], m.rules[MOST_STAYS], m.rules[NEAR]
     while True:
+        if at & 7 == 0:
+            at, stays = _sweep_words(m.frame_words, at, near, stays, most)
         flags = frames[np.uint64(at)]
         stay = flags & (REFERENCED | KEPT) == KEPT
         if flags & (REFERENCED | KEPT) == 0 or (stay and stays == most):
@@ -274,19 +276,35 @@ def _sweep(frames: Any, hand: Any, rules: Any, stays: int) -> Any:
         frames[np.uint64(at)] = flags & ~np.uint8(REFERENCED)
         stays += stay
         at = at + 1 if at + 1 < near else 0
-    hand[HAND] = at
+    m.hand[HAND] = at
     return at, stays
 
 
 @jit_inner
-def _step(hand: Any, rules: Any) -> None:
-    hand[HAND] = hand[HAND] + 1 if hand[HAND] + 1 < rules.near else 0
+def _sweep_words(words: Any, at: int, near: int, stays: int, most: int) -> Any:
+    """The same for eight frames at a time, as long as the hand stops at none of them. One bit of every byte is looked at."""
+    ones = np.uint64(0x0101010101010101)
+    while at + 8 <= near:
+        flags = words[at >> 3]
+        used, kept = flags & ones, flags >> np.uint64(3) & ones
+        passed = ((kept & ~used) * ones) >> np.uint64(56)
+        if used | kept != ones or stays + np.int64(passed) > most:
+            break
+        words[at >> 3] = flags & ~ones
+        stays += np.int64(passed)
+        at += 8
+    return (at if at < near else 0), stays
 
 
 @jit_inner
-def _named(m: Any, rules: Any, calls: Any) -> int:
+def _step(m: Any) -> None:
+    m.hand[HAND] = m.hand[HAND] + 1 if m.hand[HAND] + 1 < m.rules[NEAR] else 0
+
+
+@jit_inner
+def _named(m: Any, calls: Any) -> int:
     """The frame of the page that a policy names; FAILED if it raised, less if that page is not near."""
-    if rules.chooses:
+    if m.rules[CHOOSES]:
         page = calls.placement(calls.own, VICTIM)
     else:
         page = calls.eviction(calls.eviction_own, near_events.VICTIM)
@@ -296,12 +314,12 @@ def _named(m: Any, rules: Any, calls: Any) -> int:
 
 
 @jit_inner
-def _pass_over(m: Any, rules: Any, calls: Any, page: int) -> bool:
+def _pass_over(m: Any, calls: Any, page: int) -> bool:
     """The candidate stays. CLOCK's hand moves on; another policy is told of it as of a page that was just asked for."""
-    if rules.clock:
-        _step(m.hand, rules)
+    if m.rules[CLOCK]:
+        _step(m)
         return True
-    if rules.chooses:
+    if m.rules[CHOOSES]:
         return True
     return calls.eviction(calls.eviction_own, near_events.FAULT | page << EVENT_BITS) != FAILED
 
@@ -310,14 +328,14 @@ def _pass_over(m: Any, rules: Any, calls: Any, page: int) -> bool:
 
 
 @jit_inner
-def _leave(m: Any, rules: Any, calls: Any, costs: Any, page: int, dirty: int, to: int) -> Any:
+def _leave(m: Any, calls: Any, page: int, dirty: int, to: int) -> Any:
     """The page goes to the middle, if it may and there is room, else far."""
     c = m.count
     c[EVICTIONS] += 1
-    m.left[page] = c[TOUCHES]
-    if to == MIDDLE and rules.middle and (c[MIDDLE_USED] < rules.middle or rules.makes_room != NOBODY):
-        if c[MIDDLE_USED] == rules.middle:
-            stopped = _spill(m, rules, calls, costs)
+    m.history[2 * page] = c[TOUCHES]
+    if to == MIDDLE and m.rules[MIDDLE_ROOM] and (c[MIDDLE_USED] < m.rules[MIDDLE_ROOM] or m.rules[MAKES_ROOM] != NOBODY):
+        if c[MIDDLE_USED] == m.rules[MIDDLE_ROOM]:
+            stopped = _spill(m, calls)
             if stopped != FINISHED:
                 return stopped, STAY
         _put(m, page, dirty)
@@ -330,9 +348,9 @@ def _leave(m: Any, rules: Any, calls: Any, costs: Any, page: int, dirty: int, to
 
 
 @jit_inner
-def _spill(m: Any, rules: Any, calls: Any, costs: Any) -> int:
+def _spill(m: Any, calls: Any) -> int:
     """A page leaves the middle for the SSD."""
-    if rules.makes_room == ASKED:
+    if m.rules[MAKES_ROOM] == ASKED:
         page = calls.placement(calls.own, SPILL)
         if page < 0 or page >= len(m.where) or m.where[page] > IN_MIDDLE:
             return POLICY_FAILED if page == FAILED else BAD_SPILL
@@ -343,7 +361,7 @@ def _spill(m: Any, rules: Any, calls: Any, costs: Any) -> int:
     m.count[SPILLED] += 1
     if _take(m, page):
         m.count[MIDDLE_WRITTEN] += 1
-        write_storage(m, costs)
+        write_storage(m)
     m.where[page] = FAR_AWAY
     return FINISHED
 
@@ -388,26 +406,26 @@ def _close_up(m: Any) -> None:
 
 
 @jit_inner
-def _arrived(m: Any, rules: Any, calls: Any, page: int) -> bool:
+def _arrived(m: Any, calls: Any, page: int) -> bool:
     """Tell the eviction policy of a page that came near."""
     if calls.eviction(calls.eviction_own, near_events.FAULT | page << EVENT_BITS) == FAILED:
         return False
-    return _observe(m, rules, calls)
+    return _observe(m, calls)
 
 
 @jit_inner
-def _notice(m: Any, rules: Any, calls: Any, page: int, frame: int) -> bool:
+def _notice(m: Any, calls: Any, page: int, frame: int) -> bool:
     """An observed page is used: its timestamp is there to be read, so that it costs nothing."""
     m.frames[frame] &= ~np.uint8(WATCHED)
     m.count[NOTIFICATIONS] += 1
     if calls.eviction(calls.eviction_own, near_events.NOTIFICATION | page << EVENT_BITS) == FAILED:
         return False
-    return _observe(m, rules, calls)
+    return _observe(m, calls)
 
 
 @jit_inner
-def _observe(m: Any, rules: Any, calls: Any) -> bool:
-    if rules.wants_observe:
+def _observe(m: Any, calls: Any) -> bool:
+    if m.rules[WANTS_OBSERVE]:
         page = calls.eviction(calls.eviction_own, near_events.OBSERVE)
         if page == FAILED:
             return False

@@ -13,6 +13,7 @@ from tidegate.jit import jit
 from tidegate.machine.machine import Machine
 from tidegate.mechanism.tiers import engine
 from tidegate.mechanism.tiers.events import RETURN, TOUCH, VICTIM
+from tidegate.mechanism.tiers.pointer import point_at, table_of
 from tidegate.mechanism.tiers.relay import Twin, call_eviction, call_placement, defines, label
 from tidegate.mechanism.tiers.service import Costs, costs_of
 from tidegate.mechanism.tiers.state import (
@@ -31,7 +32,6 @@ from tidegate.mechanism.tiers.state import (
     WRITE_BUSY,
     Tiers,
     make_tiers,
-    refer,
 )
 from tidegate.mechanism.tiers.view import NearTier, SimulatedTiers
 from tidegate.policies.policy import EvictionPolicy
@@ -74,35 +74,34 @@ class Tiered:
         }  # fmt: skip
         self.costs: Costs = costs_of(machine, trace.geometry.page, self.service, self.middle > 0, shared, read_ahead)
         self._sees_future = any(isinstance(p.sees, Everything) and p.sees.future for p in (placement, eviction) if p)
-        self.m: Tiers = make_tiers(
-            trace.pages, near, self.middle, machine.near.slots, placement.sampling(near), eviction is not None,
-            self._sees_future,
-        )  # fmt: skip
-        self.rules = engine.Rules(
+        rules = engine.Rules(
             near=near, middle=self.middle, makes_room=placement.makes_room, most_stays=min(most_stays, near - 1),
             clock=eviction is None and not defines(placement, VICTIM), chooses=defines(placement, VICTIM),
             wants_return=defines(placement, RETURN), wants_touch=defines(placement, TOUCH),
             wants_observe=eviction is not None and type(eviction).observe is not EvictionPolicy.observe,
             records=eviction is not None,
         )  # fmt: skip
+        self.m: Tiers = make_tiers(
+            trace.pages, machine.near.slots, placement.sampling(near), self._sees_future, rules, self.costs
+        )
         self._compiled = compiled
 
     def run(self, progress: Callable[[int], None] = lambda touches: None) -> None:
         """Walk through the trace, then check the books."""
         placement, eviction = self._callers = self._attach()
         calls = engine.Calls(placement.address, placement.own, eviction.address, eviction.own)
-        uses, done, m = self._uses(), 0, refer(self.m)
+        uses, done, table = self._uses(), 0, table_of(self.m)
+        m = table.ctypes.data
         nothing = np.zeros(0, np.int32)
         for launch in self.trace.launches():
-            engine.launch(m, self.costs)
+            engine.launch(m)
             for s in launch.segments:
                 check_segment(s, self.trace)
-                own = uses[done : done + s.touches] if len(uses) else nothing
-                columns = engine.Columns(s.page, s.write, s.bytes, s.reference, own)
-                self._raise(int(engine.walk(m, self.rules, calls, self.costs, columns)))
+                point_at(table, s, uses[done : done + s.touches] if len(uses) else nothing)
+                self._raise(int(engine.walk(m, calls)))
                 done += s.touches
                 progress(s.touches)
-        engine.finish(m, self.costs, self.flush)
+        engine.finish(m, self.flush)
         placement.finish()
         check_books(self)
         for policy in (self.placement, self.eviction):

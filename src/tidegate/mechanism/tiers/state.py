@@ -5,18 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
-from numba.experimental import structref
-from numba.extending import intrinsic
 from numpy.typing import NDArray
-
-from tidegate.jit import jit
 
 # Of a near frame, in ``frames``. KEPT: the placement said in advance that the page stays whenever it is a candidate.
 REFERENCED, DIRTY, WATCHED, KEPT = 1, 2, 4, 8
 
-# Of a page, in ``where``: its frame, from 0; FAR_AWAY; or its place in the middle's queue, as IN_MIDDLE - place.
-FAR_AWAY, IN_MIDDLE = -1, -2
+# Of a page, in ``where``: its frame, from 0; far, and NEW if it never was near; or its place in the middle, IN_MIDDLE - place.
+NEW, FAR_AWAY, IN_MIDDLE = -1, -2, -3
 
 # In ``count``.
 COUNTS = (
@@ -47,9 +42,10 @@ class Tiers(NamedTuple):
     """Three tiers."""
 
     where: Any  # per page
-    left: Any  # the touch at which a page left near memory; 0: it never did
+    history: Any  # two words a page: the touch at which it left near memory (0: never), and one of the placement's own
     held: Any  # per near frame, its page; CLOCK goes round them
     frames: Any  # per near frame, flags
+    frame_words: Any  # the same, eight at a time
     queue: Any  # pages of the middle, as they came; -1: it has left
     queue_dirty: Any
     done: Any  # when each miss under way is served
@@ -65,65 +61,29 @@ class Tiers(NamedTuple):
     pairs: Any  # the batch of (virtual time, reuse distance) being filled
     sampling: Any
     uses: Any  # per page, when it is touched next; empty unless the future is seen
+    rules: Any  # see engine.Rules
+    costs: Any  # see service.Costs
 
 
-def make_tiers(
-    pages: int, near: int, middle: int, window: int, sampling: tuple[int, int, int], records: bool, future: bool
-) -> Tiers:
-    """Everything far, nothing counted. ``records``: keep every page's latest touch, for an eviction policy."""
+def make_tiers(pages: int, window: int, sampling: tuple[int, int, int], future: bool, rules: Any, costs: Any) -> Tiers:
+    """Everything far, nothing counted. ``window``: misses under way at a time."""
+    near, middle, records = rules.near, rules.middle, rules.records
     batch, wanted, every = sampling
     marks = max(2 * pages, 1 << 12) + 1 if wanted else 0
     watched, recorded = pages if records or wanted else 0, pages if records else 0
+    frame_words: NDArray[np.uint64] = np.zeros(near // 8 + 1, np.uint64)
     room = 2 * min(middle, pages) + 1  # half of it may be places that were left
 
     def zeros(size: int | tuple[int, int], kind: Any) -> NDArray[Any]:
         return np.zeros(size, kind)
 
     return Tiers(
-        np.full(pages, FAR_AWAY, np.int32), zeros(pages, np.int64), np.full(near, -1, np.int32), zeros(near, np.uint8),
+        np.full(pages, NEW, np.int32), zeros(2 * pages, np.int64), np.full(near, -1, np.int32),
+        frame_words.view(np.uint8), frame_words,
         zeros(room, np.int32), zeros(room, np.uint8), zeros(window, np.float64), zeros(window, np.int64),
         zeros(4, np.int64), zeros(len(COUNTS), np.int64), zeros(16, np.float64),
         zeros(watched, np.int64), zeros(recorded, np.int64), np.full(recorded, -1, np.int16),
         zeros(marks, np.int32), zeros(pages if wanted else 0, np.int32), zeros((max(batch, 1), 2), np.int64),
         np.array([0, 0, 0, wanted, every], np.int64), zeros(pages if future else 0, np.int64),
-    )  # fmt: skip
-
-
-# Passed on by value, so many arrays would cost more than the work they are passed for: compiled code gets one reference.
-
-
-@structref.register
-class TiersType(types.StructRef):
-    def preprocess_fields(self, fields: Any) -> Any:
-        return tuple((name, types.unliteral(kind)) for name, kind in fields)
-
-
-class TiersReference(structref.StructRefProxy):
-    """Tiers, as compiled code sees them."""
-
-
-structref.define_proxy(TiersReference, TiersType, list(Tiers._fields))
-
-
-@intrinsic  # type: ignore[arg-type]
-def _uncounted(context: Any, array: Any = None) -> Any:
-    """The same array without an owner: looking at it then counts no references. Whoever refers to it keeps it alive."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found = context.make_array(array)(context, builder, value=args[0])
-        for field in ("meminfo", "parent"):
-            setattr(found, field, getattr(found, field).type(None))
-        return found._getvalue()
-
-    return array(array), codegen
-
-
-@jit
-def refer(m: Any) -> Any:
-    """One reference to all of these arrays."""
-    return TiersReference(
-        _uncounted(m.where), _uncounted(m.left), _uncounted(m.held), _uncounted(m.frames), _uncounted(m.queue),
-        _uncounted(m.queue_dirty), _uncounted(m.done), _uncounted(m.waits_for), _uncounted(m.hand), _uncounted(m.count),
-        _uncounted(m.clock), _uncounted(m.last), _uncounted(m.touched), _uncounted(m.reference), _uncounted(m.tree),
-        _uncounted(m.place), _uncounted(m.pairs), _uncounted(m.sampling), _uncounted(m.uses),
+        np.array(rules, np.int64), np.array(costs, np.float64),
     )  # fmt: skip

@@ -31,7 +31,7 @@ class SimulatedTiers:
         return np.asarray(self._m.pairs[: self._m.sampling[FILLED]])
 
     def left(self, page: int) -> int:
-        return int(self._m.left[page])
+        return int(self._m.history[2 * page])
 
     def next_use(self, page: int) -> int:
         if not len(self._m.uses):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tidegate.jit import jit, jit_inner, jit_policy
 from tidegate.mechanism.tiers.events import KNOWN, PLACE, RETURN, SAMPLES
-from tidegate.mechanism.tiers.header import LEFT, NEAR_PAGES, NOW, OWN, PAGES, PAIR_COUNT, PAIRS
+from tidegate.mechanism.tiers.header import HISTORY, NEAR_PAGES, NOW, OWN, PAGES, PAIR_COUNT, PAIRS
 from tidegate.options import Option
 from tidegate.policies.compiled import floats_at, words_at
 from tidegate.policies.registries import tiering
@@ -20,10 +20,10 @@ PUBLISHED_NEAR = 262_144  # pages of GMT's Tier-1, 16 GB: samples are scaled by 
 
 # A page's memory in one word: its last right class and the last prediction, both plus one, then nine weights of 6 bits.
 _PREDICTED, _WEIGHTS, _BITS, _MOST = 2, 4, 6, 63
-# The twin's own words, in front of one word per page: the sums of a regression, and what is counted.
+# Own words beside: the sums of a regression, and what is counted.
 _N, _X, _Y, _XX, _XY, _SLOPE, _OFFSET = range(7)  # as floats
 _PREDICTIONS, _RIGHT, _BLIND, _LONG, _SEEN, _WINDOW, _ENOUGH, _REACH, _UNKNOWN, _FITS = range(7, 17)
-_RECENT, _FIRST_PAGE = 17, 17 + 1024  # the window of recent predictions is at most so long
+_RECENT, _WORDS = 17, 17 + 1024  # the window of recent predictions is at most so long
 
 
 @jit
@@ -133,21 +133,22 @@ def _reuse(own: int, event: int) -> int:
 @jit_inner
 def _place(own: int, page: int) -> int:
     h = words_at(own, OWN)
-    w = words_at(own + 8 * OWN, _FIRST_PAGE + h[PAGES])
-    word = w[_FIRST_PAGE + page]
+    history = words_at(h[HISTORY], 2 * h[PAGES])
+    word = history[2 * page + 1]
     found = predict(word)
-    w[_FIRST_PAGE + page] = foretold(word, found)
-    return decide(w, found)
+    history[2 * page + 1] = foretold(word, found)
+    return decide(words_at(own + 8 * OWN, _WORDS), found)
 
 
 @jit_inner
 def _return(own: int, page: int) -> int:
     h = words_at(own, OWN)
-    w = words_at(own + 8 * OWN, _FIRST_PAGE + h[PAGES])
-    waited = words_at(h[NOW], 1)[0] - words_at(h[LEFT], h[PAGES])[page]
-    word = judge(w, floats_at(own + 8 * OWN, 7), w[_FIRST_PAGE + page], waited, h[NEAR_PAGES])
+    history = words_at(h[HISTORY], 2 * h[PAGES])
+    waited = words_at(h[NOW], 1)[0] - history[2 * page]
+    line = floats_at(own + 8 * OWN, 7)
+    word = judge(words_at(own + 8 * OWN, _WORDS), line, history[2 * page + 1], waited, h[NEAR_PAGES])
     stays = predict(word) == STAY
-    w[_FIRST_PAGE + page] = foretold(word, STAY) if stays else word
+    history[2 * page + 1] = foretold(word, STAY) if stays else word
     return KNOWN if stays else 0
 
 
@@ -175,7 +176,7 @@ class TierReuse(TierPolicy):
     unknown = Option("middle", "where a page without a history goes", choices=("middle", "far"))
     compiled = TierTwin(
         _reuse,
-        lambda policy, pages, near, middle: policy.words(pages, near, middle),
+        lambda policy, pages, near, middle: policy.words(near, middle),
         lambda policy, words: policy.take_back(words),
     )
 
@@ -189,7 +190,7 @@ class TierReuse(TierPolicy):
 
     def start(self) -> None:
         self._words: dict[int, int] = {}
-        self._own = self.words(0, self.memory.near_pages, self.memory.middle_pages)
+        self._own = self.words(self.memory.near_pages, self.memory.middle_pages)
         self._line = self._own[:7].view(np.float64)
 
     def place(self, page: int) -> int:
@@ -209,9 +210,9 @@ class TierReuse(TierPolicy):
         fit(self._line, self.memory.pairs)
         self._own[_FITS] += 1
 
-    def words(self, pages: int, near: int, middle: int) -> NDArray[np.int64]:
+    def words(self, near: int, middle: int) -> NDArray[np.int64]:
         """Everything that is remembered, as the twin has it."""
-        own = np.zeros(_FIRST_PAGE + pages, np.int64)
+        own = np.zeros(_WORDS, np.int64)
         line = own[:7].view(np.float64)
         # A page that is touched twice running: virtual time 1, distance 0. It is known without sampling, and on a loop,
         # where all distances are the same, it is what makes a line. Until the first batch distances are taken for virtual
