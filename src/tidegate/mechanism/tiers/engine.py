@@ -102,7 +102,7 @@ class Calls(NamedTuple):
 @jit
 def walk(table: int, calls: Any) -> int:
     """Every touch of a segment; FINISHED, or why it stopped."""
-    m = tiers_at(table)
+    m: Any = tiers_at(table)
     quiet = not m.rules[WANTS_TOUCH] and not m.rules[RECORDS]  # nobody has to hear of a hit, once no more pairs are wanted
     i, touches = 0, len(m.pages)
     while i < touches:
@@ -178,10 +178,15 @@ def launch(table: int) -> None:
 
 
 @jit
+def settle(table: int) -> None:
+    """All misses of a launch are served."""
+    drain(tiers_at(table))
+
+
+@jit
 def finish(table: int, flush: bool) -> None:
-    """The last launch is over; ``flush``: and all results are in the far tier."""
-    m = tiers_at(table)
-    drain(m)
+    """The run is over; ``flush``: and all results are in the far tier."""
+    m: Any = tiers_at(table)
     if not flush:
         return
     for frame in range(m.count[NEAR_USED]):
@@ -263,7 +268,7 @@ assert (REFERENCED, KEPT) == (1, 1 << 3)  # as _sweep_words has it
 
 
 @jit_inner
-def _sweep(m: Any, stays: int) -> Any:
+def _sweep(m: Any, stays: Any) -> Any:
     """CLOCK's hand goes on to a page that was not used since it came by last, past those known to stay, if they may."""
     frames, at, most, near = m.frames, m.hand[HAND], m.rules[MOST_STAYS], m.rules[NEAR]
     while True:
@@ -281,7 +286,7 @@ def _sweep(m: Any, stays: int) -> Any:
 
 
 @jit_inner
-def _sweep_words(words: Any, at: int, near: int, stays: int, most: int) -> Any:
+def _sweep_words(words: Any, at: Any, near: int, stays: Any, most: int) -> Any:
     """The same for eight frames at a time, as long as the hand stops at none of them. One bit of every byte is looked at."""
     ones = np.uint64(0x0101010101010101)
     while at + 8 <= near:

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from tidegate.mechanism.tiers.state import Tiers
 from tidegate.trace.trace import Segment
 
-_KINDS = {
-    "where": types.int32, "history": types.int64, "held": types.int32, "frames": types.uint8, "frame_words": types.uint64, "queue": types.int32,
-    "queue_dirty": types.uint8, "done": types.float64, "waits_for": types.int64, "hand": types.int64, "count": types.int64,
-    "clock": types.float64, "last": types.int64, "touched": types.int64, "reference": types.int16, "tree": types.int32,
-    "place": types.int32, "pairs": types.int64, "sampling": types.int64, "uses": types.int64, "rules": types.int64,
-    "costs": types.float64,
+_KINDS: dict[str, Any] = {
+    "where": types.int32, "history": types.int64, "held": types.int32, "frames": types.uint8, "frame_words": types.uint64,
+    "queue": types.int32, "queue_dirty": types.uint8, "done": types.float64, "waits_for": types.int64, "hand": types.int64,
+    "count": types.int64, "clock": types.float64, "last": types.int64, "touched": types.int64, "reference": types.int16,
+    "tree": types.int32, "place": types.int32, "pairs": types.int64, "sampling": types.int64, "uses": types.int64,
+    "rules": types.int64, "costs": types.float64,
 }  # fmt: skip
 assert tuple(_KINDS) == Tiers._fields
 # Those of a segment, behind the others: they change from one to the next.
@@ -50,7 +50,7 @@ def point_at(table: NDArray[np.int64], segment: Segment, next_uses: NDArray[np.i
     table[-len(_COLUMNS) :] = [_entry(name, column) for name, column in zip(_COLUMNS, columns, strict=True)]
 
 
-def _entry(name: str, array: NDArray[Any]) -> tuple[int, int]:
+def _entry(name: str, array: Any) -> tuple[int, int]:
     assert array.dtype == np.dtype(str(_KINDS[name])), name
     assert array.flags.c_contiguous, name
     return array.ctypes.data, array.size
@@ -79,7 +79,7 @@ def tiers_at(context: Any, address: Any = None) -> Any:
 class _Fields(AttributeTemplate):
     key = TiersType
 
-    def generic_resolve(self, tiers: Any, name: str) -> Any:
+    def generic_resolve(self, tiers: Any, name: str) -> Any:  # type: ignore[override]
         return types.Array(_KINDS[name], 1, "C") if name in _KINDS else None
 
 

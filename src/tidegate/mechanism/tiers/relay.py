@@ -1,4 +1,4 @@
-"""How the compiled walk calls policies: through one C function, ``int64 (own, event)``; see mechanism/relay.py for the idea."""
+"""How the compiled walk calls policies: through C functions ``int64 (own, event)``; see mechanism/relay.py for the idea."""
 
 from __future__ import annotations
 

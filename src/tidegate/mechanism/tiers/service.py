@@ -127,8 +127,7 @@ def end_miss(m: Any, done: float, part: int) -> None:
 
 @jit_inner
 def begin_launch(m: Any) -> None:
-    """All misses of the launch before are served, and a launch costs its overhead."""
-    drain(m)
+    """A launch costs its overhead; all misses of the one before are served."""
     m.clock[LAUNCHING] += m.costs[LAUNCH]
     m.clock[NOW] += m.costs[LAUNCH]
     m.count[LAUNCHES] += 1

@@ -41,6 +41,7 @@ from tidegate.trace.trace import Trace, check_segment
 
 NEVER = 2**31 - 1  # when a page is touched next that is not touched again
 MOST_STAYS = 64  # candidates that may stay before one has to go; the paper does not say
+LAUNCH_COUNTS = ("touches", "middle_hits", "far_reads", "near_written", "middle_written")
 
 
 class Tiered:
@@ -55,8 +56,6 @@ class Tiered:
         eviction: EvictionPolicy | None = None, *, service: str | None = None, shared: bool = True, read_ahead: bool = False,
         most_stays: int = MOST_STAYS, flush: bool = True, compiled: bool = True,
     ):  # fmt: skip
-        if trace.geometry.pages_per_region != 1:
-            raise TidegateError(f"tiers move single pages; expected a geometry such as 64KiB/64KiB, not {trace.geometry}")
         if near < 1:
             raise TidegateError(f"near memory of {near} pages holds nothing; give it at least one page")
         if middle < 0:
@@ -84,6 +83,8 @@ class Tiered:
         self.m: Tiers = make_tiers(
             trace.pages, machine.near.slots, placement.sampling(near), self._sees_future, rules, self.costs
         )
+        self.chooses = defines(placement, VICTIM)  # the placement does, not CLOCK
+        self.launches: dict[str, list[Any]] = {name: [] for name in ("name", "start", "end", *LAUNCH_COUNTS)}
         self._compiled = compiled
 
     def run(self, progress: Callable[[int], None] = lambda touches: None) -> None:
@@ -94,6 +95,7 @@ class Tiered:
         m = table.ctypes.data
         nothing = np.zeros(0, np.int32)
         for launch in self.trace.launches():
+            start, before = self.time, self.counts
             engine.launch(m)
             for s in launch.segments:
                 check_segment(s, self.trace)
@@ -101,12 +103,20 @@ class Tiered:
                 self._raise(int(engine.walk(m, calls)))
                 done += s.touches
                 progress(s.touches)
+            engine.settle(m)
+            self._note(launch.name, start, before)
         engine.finish(m, self.flush)
         placement.finish()
         check_books(self)
         for policy in (self.placement, self.eviction):
             if policy is not None:
                 _guard(policy, "finished", policy.finished)
+
+    def _note(self, name: str, start: float, before: dict[str, int]) -> None:
+        """A launch is over."""
+        counted = [self.counts[c] - before[c] for c in LAUNCH_COUNTS]
+        for column, value in zip(self.launches, (name, start, self.time, *counted), strict=True):
+            self.launches[column].append(value)
 
     def _attach(self) -> tuple[Any, Any]:
         self.placement.attach(SimulatedTiers(self.m, self.near, self.middle))  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 # Of a near frame, in ``frames``. KEPT: the placement said in advance that the page stays whenever it is a candidate.
 REFERENCED, DIRTY, WATCHED, KEPT = 1, 2, 4, 8
 
-# Of a page, in ``where``: its frame, from 0; far, and NEW if it never was near; or its place in the middle, IN_MIDDLE - place.
+# Of a page, in ``where``: its frame, from 0; far, and NEW if it never was near; IN_MIDDLE less its place in the queue.
 NEW, FAR_AWAY, IN_MIDDLE = -1, -2, -3
 
 # In ``count``.

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.errors import PolicyError
+from tidegate.mechanism.geometry import Geometry
 from tidegate.mechanism.tiers.state import FILLED, MIDDLE_USED, NEAR_USED, TOUCHES, WATCHED, Tiers
 from tidegate.trace.trace import Trace
 
@@ -56,7 +57,8 @@ class NearTier:
     """
 
     def __init__(self, name: str, trace: Trace, m: Tiers, near: int, observable: int):
-        self.geometry, self.objects, self.frames, self.regions = trace.geometry, trace.objects, near, len(m.where)
+        self.geometry, self.objects = Geometry(trace.geometry.page, trace.geometry.page), trace.objects
+        self.frames, self.regions = near, len(m.where)
         self.observable, self.shared, self._m, self._name = observable, dict[str, Any](), m, name
         self.observed, self.plan, self.launch = _Observed(m), trace.plan, ""
 
