@@ -12,7 +12,7 @@ from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.jit import jit
 from tidegate.machine.machine import Machine
 from tidegate.mechanism.tiers import engine
-from tidegate.mechanism.tiers.events import RETURN, TOUCH, VICTIM
+from tidegate.mechanism.tiers.events import RETURN, SPILL, TOUCH, VICTIM
 from tidegate.mechanism.tiers.pointer import point_at, table_of
 from tidegate.mechanism.tiers.relay import Twin, call_eviction, call_placement, defines, label
 from tidegate.mechanism.tiers.service import Costs, costs_of
@@ -36,7 +36,7 @@ from tidegate.mechanism.tiers.state import (
 from tidegate.mechanism.tiers.view import NearTier, SimulatedTiers
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.sees import Everything, Samples
-from tidegate.policies.tier_policy import TierPolicy
+from tidegate.policies.tier_policy import ASKED, TierPolicy
 from tidegate.trace.trace import Trace, check_segment
 
 NEVER = 2**31 - 1  # when a page is touched next that is not touched again
@@ -64,6 +64,8 @@ class Tiered:
             raise TidegateError(f"{most_stays} candidates cannot stay; expected at least 0")
         if eviction is not None and defines(placement, VICTIM):
             raise TidegateError(f"{label(placement)} chooses victims itself; leave the eviction policy out")
+        if placement.makes_room == ASKED and not defines(placement, SPILL):
+            raise PolicyError(f"{label(placement)} has makes_room = ASKED, but no method spill that could be asked")
         self.trace, self.machine, self.near = trace, machine, near
         self.middle = middle if placement.keeps_middle else 0
         self.placement, self.eviction, self.flush = placement, eviction, flush
