@@ -40,6 +40,11 @@ if TYPE_CHECKING:
     from tidegate.policies.registries import eviction as eviction
     from tidegate.policies.registries import placement as placement
     from tidegate.policies.registries import prefetch as prefetch
+    from tidegate.policies.registries import tiering as tiering
+    from tidegate.policies.tier_policy import FAR as FAR
+    from tidegate.policies.tier_policy import MIDDLE as MIDDLE
+    from tidegate.policies.tier_policy import STAY as STAY
+    from tidegate.policies.tier_policy import TierPolicy as TierPolicy
     from tidegate.trace import Launch as Launch
     from tidegate.trace import Provenance as Provenance
     from tidegate.trace import Trace as Trace
@@ -60,7 +65,8 @@ _HOME = {
     "tidegate.policies": (
         "EvictionPolicy", "Everything", "Faults", "PlacementPolicy", "PrefetchPolicy", "Samples", "TouchBits", "first",
     ),
-    "tidegate.policies.registries": ("eviction", "placement", "prefetch"),
+    "tidegate.policies.registries": ("eviction", "placement", "prefetch", "tiering"),
+    "tidegate.policies.tier_policy": ("FAR", "MIDDLE", "STAY", "TierPolicy"),
     "tidegate.trace": ("Launch", "Provenance", "Trace", "TraceFile", "blocks_of", "save_trace"),
     "tidegate.workloads": ("Workload", "workload"),
 }  # fmt: skip

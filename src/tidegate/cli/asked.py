@@ -17,6 +17,10 @@ Observed = Annotated[
     int | None, typer.Option("--observed", help="Regions observed at a time; by default what the policies declare.")
 ]
 Samples = Annotated[int, typer.Option("--samples", help="Pages sampled per observed region; 0 adapts the number.")]
+MACHINE = "rtx3090-pcie4"  # where none is given
+MachineOrDefault = Annotated[
+    str | None, typer.Option("--machine", help=f"A preset or your own TOML file; {MACHINE}, or with tiers a100-pcie3-ssd.")
+]
 MachineName = Annotated[str, typer.Option("--machine", help="A preset or your own TOML file.")]
 SystemName = Annotated[
     str, typer.Option("--system", help="A published bundle of policies; the options below replace its parts.")

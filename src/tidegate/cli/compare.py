@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate.cli import asked, output
+from tidegate.cli import asked, output, tiers
 from tidegate.cli.progress import Bar
 from tidegate.errors import TidegateError
 
@@ -37,9 +39,12 @@ def compare(
     scale: asked.Scale = None,
     near: Nears = None,
     oversubscribe: Levels = None,
-    machine: asked.MachineName = "rtx3090-pcie4",
+    machine: asked.MachineOrDefault = None,
     prefetch: Prefetches = None,
     placement: asked.Placement = None,
+    tiering: tiers.Tierings = None,
+    middle: tiers.Middle = None,
+    no_flush: tiers.NoFlush = False,
     geometry: asked.GeometryText = None,
     slots: asked.Slots = None,
     dirty_only: asked.DirtyOnly = False,
@@ -58,6 +63,24 @@ def compare(
     tidegate compare matmul --oversubscribe 20%,50%,100% --plot race.png
     """
     output.check_asked(as_json, as_csv, plot)
+    options: dict[str, Any]
+    if tiering is not None:
+        tiers.check(
+            system=system, prefetch=prefetch, placement=placement, geometry=geometry, dirty_only=dirty_only,
+            pipelined=pipelined is not None, observed=observed, samples=samples,
+        )  # fmt: skip
+        if len(evictions := [name for given in eviction or [] for name in asked.split(given)]) > 1:
+            raise TidegateError(
+                "--tiering races placements under one eviction policy; give one --eviction, or none for CLOCK"
+            )
+        options = {
+            "near": asked.split(near), "oversubscribe": asked.split(oversubscribe), "bound": belady, "middle": middle,
+            "machine": machine or tiers.MACHINE, "eviction": evictions[0] if evictions else None, "bytes": bytes,
+            "scale": scale, "slots": slots, "flush": not no_flush,
+        }  # fmt: skip
+        _race_tiers(workload, asked.split(tiering), options, workers, no_cache, as_json, as_csv, plot)
+        return
+    tiers.refuse(middle=middle, no_flush=no_flush)
     from tidegate.experiments import compare as race
     from tidegate.experiments.comparison import RACERS, asks_of
 
@@ -67,21 +90,38 @@ def compare(
     racers = list(RACERS) if eviction is None else [name for given in eviction for name in asked.split(given)]
     if not racers:
         raise TidegateError(f"'{', '.join(eviction or [])}' names no policy; expected some, such as lrm,mru")
-    options: dict[str, Any] = {
+    options = {
         "near": asked.split(near), "oversubscribe": asked.split(oversubscribe), "bound": belady, "bytes": bytes,
-        "machine": machine, "prefetches": asked.split(prefetch) or [None],
+        "machine": machine or asked.MACHINE, "prefetches": asked.split(prefetch) or [None],
         "placement": placement, "geometry": geometry, "slots": slots,
         "dirty_only": dirty_only, "pipelined": pipelined, "scale": scale, "observed": observed, "samples": samples,
         "systems": systems,
     }  # fmt: skip
     with Bar(f"compare on {workload}", total=len(asks_of(workload, racers, **options)), unit="runs") as bar:
         found = race(workload, racers, workers=workers, cache=not no_cache, progress=lambda ask: bar.advance(), **options)
+    _tell(found, _show, as_json, as_csv, plot)
+
+
+def _race_tiers(
+    workload: str, racers: list[str], options: dict[str, Any], workers: int | None, no_cache: bool, as_json: bool,
+    as_csv: bool, plot: Path | None,
+) -> None:  # fmt: skip
+    from tidegate.experiments.tier_race import asks_of, race_tiers
+
+    with Bar(f"compare on {workload}", total=len(asks_of(workload, racers, **options)), unit="runs") as bar:
+        found = race_tiers(
+            workload, racers, workers=workers, cache=not no_cache, progress=lambda ask: bar.advance(), **options
+        )
+    _tell(found, tiers.show_race, as_json, as_csv, plot)
+
+
+def _tell(found: Any, show: Callable[[Any], None], as_json: bool, as_csv: bool, plot: Path | None) -> None:
     if as_json:
         output.print_json(found.table.to_dicts())
     elif as_csv:
         output.print_csv(found.table.to_dicts())
     else:
-        _show(found)
+        show(found)
     if plot is not None:
         found.plot(plot)
         if not (as_json or as_csv):

@@ -51,10 +51,10 @@ def _workloads() -> list[dict[str, Any]]:
 
 
 def _policies() -> list[dict[str, Any]]:
-    from tidegate.policies.registries import eviction, placement, prefetch
+    from tidegate.policies.registries import eviction, placement, prefetch, tiering
 
     rows = []
-    for registry in (eviction, prefetch, placement):
+    for registry in (eviction, prefetch, placement, tiering):
         for name in registry.names():
             cls = registry.find(name)
             rows.append(

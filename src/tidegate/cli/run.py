@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate.cli import asked, output
+from tidegate.cli import asked, output, tiers
 from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
@@ -17,11 +17,14 @@ def run(
     scale: asked.Scale = None,
     near: asked.Near = None,
     oversubscribe: asked.Oversubscribe = None,
-    machine: asked.MachineName = "rtx3090-pcie4",
+    machine: asked.MachineOrDefault = None,
     system: asked.SystemName = "uvm",
     eviction: asked.Eviction = None,
     prefetch: asked.Prefetch = None,
     placement: asked.Placement = None,
+    tiering: tiers.Tiering = None,
+    middle: tiers.Middle = None,
+    no_flush: tiers.NoFlush = False,
     geometry: asked.GeometryText = None,
     slots: asked.Slots = None,
     dirty_only: asked.DirtyOnly = False,
@@ -39,12 +42,25 @@ def run(
     """
     output.check_asked(as_json, as_csv, plot)
     from tidegate.experiments import Ask
+    from tidegate.experiments.tiered import TieredAsk
 
-    ask = Ask(
-        workload, bytes=bytes, scale=scale, near=near, oversubscribe=oversubscribe, machine=machine, system=system,
-        eviction=eviction, prefetch=prefetch, placement=placement, geometry=geometry, slots=slots, dirty_only=dirty_only,
-        pipelined=pipelined, observed=observed, samples=samples,
-    )  # fmt: skip
+    ask: Ask | TieredAsk
+    if tiering is not None:
+        tiers.check(
+            system=system != "uvm", prefetch=prefetch, placement=placement, geometry=geometry, dirty_only=dirty_only,
+            pipelined=pipelined is not None, observed=observed, samples=samples,
+        )  # fmt: skip
+        ask = TieredAsk(
+            workload, tiering, near, middle, oversubscribe, machine or tiers.MACHINE, eviction, bytes, scale, slots,
+            flush=not no_flush,
+        )  # fmt: skip
+    else:
+        tiers.refuse(middle=middle, no_flush=no_flush)
+        ask = Ask(
+            workload, bytes=bytes, scale=scale, near=near, oversubscribe=oversubscribe, machine=machine or asked.MACHINE,
+            system=system, eviction=eviction, prefetch=prefetch, placement=placement, geometry=geometry, slots=slots,
+            dirty_only=dirty_only, pipelined=pipelined, observed=observed, samples=samples,
+        )  # fmt: skip
     with Bar(f"run {workload}") as bar:
         done = ask.answer(cache=not no_cache, progress=bar.advance)
     if as_json:
@@ -52,6 +68,8 @@ def run(
                            "notes": done.notes, "key": done.key})  # fmt: skip
     elif as_csv:
         output.print_csv([done.summary])
+    elif tiering is not None:
+        tiers.show_run(done)
     else:
         _show(done)
     if plot is not None:

@@ -187,14 +187,19 @@ class Ask:
 
 
 def run(workload: str | Workload | Trace | Path, *, cache: bool = True, **asked: Any) -> Run:
-    """Run a workload under a policy and say what happened. Keywords are those of ``Ask``.
+    """Run a workload under a policy and say what happened. Keywords: those of ``Ask``; with ``tiering``, ``TieredAsk``'s.
 
     >>> import tidegate
     >>> r = tidegate.run("cyclic(bytes=96MiB, passes=4)", near="64MiB", eviction="lrm", prefetch="region", slots=1)
     >>> r.counts["evictions"]  # every pass migrates all 48 regions; 32 are still there at the end
     160
     """
-    return Ask(str(workload) if isinstance(workload, Path) else workload, **asked).answer(cache)
+    workload = str(workload) if isinstance(workload, Path) else workload
+    if "tiering" in asked:
+        from tidegate.experiments.tiered import TieredAsk  # which needs what is above
+
+        return TieredAsk(workload, **asked).answer(cache)
+    return Ask(workload, **asked).answer(cache)
 
 
 def _policy(registry: Registry[Any], given: Any) -> Any:

@@ -79,10 +79,10 @@ class Run:
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """A picture of the run: faults, evictions and traffic over time, and the parts of time."""
-        from tidegate.experiments.plots import plot_run
+        from tidegate.experiments import plots, tier_plots
         from tidegate.figures import save_figure
 
-        figure = plot_run(self)
+        figure = tier_plots.plot_run(self) if "tiering" in self.facts else plots.plot_run(self)
         if path is not None:
             save_figure(figure, Path(path), title=f"{self.facts['workload']}: {self.facts['eviction']}")
         return figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,9 @@ from tidegate.experiments import store
 from tidegate.experiments.ask import Ask, _policy, _policy_inputs, spell
 from tidegate.experiments.runs import Run
 from tidegate.machine.machine import Machine, load_machine
+from tidegate.mechanism.geometry import Geometry
 from tidegate.mechanism.tiers.simulation import MOST_STAYS, Tiered
-from tidegate.mechanism.tiers.state import DRIVER_BUSY, IN_BUSY, OUT_BUSY, READ_BUSY, WRITE_BUSY
+from tidegate.mechanism.tiers.state import DRIVER_BUSY, IN_BUSY, IN_MIDDLE, OUT_BUSY, READ_BUSY, WRITE_BUSY
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.registries import eviction, tiering
 from tidegate.policies.tier_policy import TierPolicy
@@ -28,29 +29,37 @@ SHOWN = 2000  # points of a scatter that are kept
 BINS = 64  # of the distribution of remaining distances
 
 
+RATIO, FACTOR = 4.0, 2.0  # where nothing is said: the middle over near memory, and the footprint over both (GMT 3.1)
+
+
 @dataclass(frozen=True)
 class TieredAsk:
     """One run over three tiers, asked for. Names are looked up when it is answered.
 
-    ``near`` and ``middle``: capacities. ``eviction``: in place of CLOCK. ``service``: who serves misses, if not as the
-    placement has it. ``traits``: also what the trace is like (reuse, remaining distances), for figures.
+    ``near`` and ``middle``: capacities; without them the footprint is twice both, and the middle four times near memory, as
+    in GMT. ``eviction``: in place of CLOCK. ``service``: who serves misses, if not as the placement has it. ``traits``: also
+    what the trace is like (reuse, remaining distances), for figures.
 
-    >>> run = TieredAsk("cyclic(bytes=8MiB, passes=2)", "tier-order", near="1MiB", middle="4MiB").answer(cache=False)
-    >>> run.counts["far_reads"], run.counts["middle_hits"]
-    (256, 0)
+    >>> ask = TieredAsk("cyclic(bytes=8MiB, passes=2)", "tier-order", near="1MiB", middle="4MiB")
+    >>> ask.answer(cache=False).counts["far_reads"]
+    256
     """
 
     workload: str | Workload | Trace
-    placement: str | TierPolicy = "tier-reuse"
-    near: str | int = "256MiB"
-    middle: str | int = "1GiB"
+    tiering: str | TierPolicy = "tier-reuse"
+    near: str | int | None = None
+    middle: str | int | None = None
+    oversubscribe: str | float | None = None  # the footprint over near memory, in place of ``near``
     machine: str | Machine = "a100-pcie3-ssd"
     eviction: str | EvictionPolicy | None = None
+    bytes: str | int | None = None
+    scale: str | float | None = None
+    slots: int | None = None  # misses under way at a time
     service: str | None = None
     shared: bool = True  # the SSD reads and writes from one queue
     read_ahead: bool = False  # of the page cache, where the CPU serves misses
     most_stays: int = MOST_STAYS
-    slots: int | None = None  # misses under way at a time
+    flush: bool = True  # what is dirty at the end is written
     traits: bool = False
     compiled: bool = True
 
@@ -70,15 +79,41 @@ class TieredAsk:
 
     def prepare(self) -> Tiered:
         """Look everything up and set the tiers up, without running anything."""
-        asked = Ask(self.workload, self.machine, slots=self.slots)
+        asked = Ask(self.workload, self.machine, bytes=self.bytes, scale=self.scale)
         trace, machine = asked.trace(), load_machine(self.machine)
-        near, middle = (_pages(name, size, trace) for name, size in (("near", self.near), ("middle", self.middle)))
+        if self.slots is not None:
+            if self.slots < 1:
+                raise TidegateError(f"slots={self.slots} cannot run anything; expected at least 1")
+            machine = machine.with_slots(self.slots)
+        near, middle = self._capacities(trace)
         return Tiered(
-            trace, machine if self.slots is None else machine.with_slots(self.slots), near, middle,
-            _policy(tiering, self.placement), None if self.eviction is None else _policy(eviction, self.eviction),
+            trace, machine, near, middle, _policy(tiering, self.tiering),
+            None if self.eviction is None else _policy(eviction, self.eviction),
             service=self.service, shared=self.shared, read_ahead=self.read_ahead, most_stays=self.most_stays,
-            compiled=self.compiled,
+            flush=self.flush, compiled=self.compiled,
         )  # fmt: skip
+
+    def _capacities(self, trace: Trace) -> tuple[int, int]:
+        """Of near and middle, in pages."""
+        page = trace.geometry.page
+        if self.near is not None and self.oversubscribe is not None:
+            raise TidegateError("near and oversubscribe were both given; they say the same thing, give one")
+        if self.near is not None:
+            near = units.size(self.near)
+        elif self.oversubscribe is not None:
+            level = units.fraction(self.oversubscribe)
+            if level < 0:
+                raise TidegateError(f"oversubscribe={self.oversubscribe} is negative; 0% means that everything just fits")
+            near = int(trace.footprint / (1 + level))
+        else:
+            near = int(trace.footprint / (FACTOR * (1 + RATIO)))
+        if near < page:
+            raise TidegateError(
+                f"near memory of {units.show_size(near)} cannot hold one page of {units.show_size(page)}; give it more, or "
+                "the workload more bytes"
+            )
+        middle = RATIO * near if self.middle is None else units.size(self.middle)
+        return near // page, int(middle // page)
 
     def _inputs(self, s: Tiered) -> dict[str, Any]:
         """Everything that can change the outcome."""
@@ -87,47 +122,65 @@ class TieredAsk:
             "trace": s.trace.identity(),
             "machine": s.machine.constants(),
             "settings": s.settings,
-            "placement": _policy_inputs(s.placement, self.placement),
+            "tiering": _policy_inputs(s.placement, self.tiering),
             "eviction": None if s.eviction is None else _policy_inputs(s.eviction, self.eviction),
             "traits": self.traits,
         }
 
 
-def _pages(name: str, given: str | int, trace: Trace) -> int:
-    size = units.size(given)
-    if name == "near" and size < trace.geometry.page:
-        raise TidegateError(
-            f"near memory of {units.show_size(size)} cannot hold one page of "
-            f"{units.show_size(trace.geometry.page)}; give it more"
-        )
-    return size // trace.geometry.page
-
-
 def _describe(s: Tiered, key: str, inputs: dict[str, Any], traits: bool) -> Run:
     """Put finished tiers' books into a Run."""
     c, clock = s.counts, s.m.clock
-    written = c["near_written"] + c["middle_written"]
+    written = c["near_written"] + c["middle_written"] + c["near_flushed"] + c["middle_flushed"]
     counts = c | {
         "faults": c["middle_hits"] + c["far_reads"], "far_writes": written, "far_moved": c["far_reads"] + written,
         "pages_in": c["middle_hits"] + c["far_reads"], "pages_home": 0, "pages_sampled": 0,
-        "pages_written_back": c["to_middle"] + c["near_written"],
+        "pages_written_back": c["to_middle"] + c["near_written"] + c["near_flushed"],
     }  # fmt: skip
     busy = {"driver": DRIVER_BUSY, "storage_read": READ_BUSY, "storage_write": WRITE_BUSY, "link_in": IN_BUSY,
             "link_out": OUT_BUSY}  # fmt: skip
     page = s.trace.geometry.page
     facts = {
         "workload": s.trace.name, "provenance": s.trace.provenance.value, "machine": s.machine.name,
-        "placement": spell(s.placement), "eviction": "clock" if s.eviction is None else spell(s.eviction),
-        "prefetch": "none",
+        "tiering": spell(s.placement), "eviction": _eviction(s), "prefetch": "none", "placement": "none",
         "service": s.service, "near_bytes": s.near * page, "middle_bytes": s.middle * page,
-        "footprint_bytes": s.trace.footprint, "page_bytes": page, "region_bytes": page, "geometry": str(s.trace.geometry),
+        "footprint_bytes": s.trace.footprint, "page_bytes": page, "region_bytes": page,
+        "geometry": str(Geometry(page, page)),
         "slots": s.machine.near.slots, "policy_report": s.placement.report(),
     }  # fmt: skip
-    tables: dict[str, dict[str, list[Any]]] = {}
+    tables: dict[str, dict[str, list[Any]]] = {"launches": s.launches, "objects": _objects(s)}
     if traits:
-        told, tables = _traits(s)
-        facts |= told
-    return Run(key, inputs, facts, counts, s.parts, {name: float(clock[at]) for name, at in busy.items()}, tables, [])
+        told, more = _traits(s)
+        facts, tables = facts | told, tables | more
+    busy_ns = {name: float(clock[at]) for name, at in busy.items()}
+    return Run(key, inputs, facts, counts, s.parts, busy_ns, tables, list(_notes(s)))
+
+
+def _eviction(s: Tiered) -> str:
+    """Who chooses the page that leaves near memory."""
+    if s.eviction is not None:
+        return spell(s.eviction)
+    return "its own" if s.chooses else "clock"
+
+
+def _objects(s: Tiered) -> dict[str, list[Any]]:
+    """Each object: bytes, and where its pages are at the end."""
+    table: dict[str, list[Any]] = {n: [] for n in ("name", "bytes", "pages_near", "pages_middle")}
+    for o in s.trace.objects:
+        at = s.m.where[o.first_page : o.first_page + o.pages]
+        row = o.name, o.bytes, int((at >= 0).sum()), int((at <= IN_MIDDLE).sum())
+        for column, value in zip(table, row, strict=True):
+            table[column].append(value)
+    return table
+
+
+def _notes(s: Tiered) -> Iterator[str]:
+    """What a reader of the figures should know."""
+    for policy in (s.placement, s.eviction):
+        if policy is not None and getattr(policy.sees, "future", False):
+            yield f"{spell(policy)} sees the future, which no machine shows: a line to measure against"
+    if not s.flush:
+        yield "what was dirty at the end was not written"
 
 
 def _traits(s: Tiered) -> tuple[dict[str, Any], dict[str, dict[str, list[Any]]]]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.jit import jit_inner
-
-_NEXT, _MARKS, FILLED, WANTED, EVERY = range(5)
+from tidegate.mechanism.tiers.state import EVERY, FILLED, MARKS, NEXT, WANTED
 
 
 @jit_inner
@@ -20,19 +19,19 @@ def measure(m: Any, page: int, now: int) -> bool:
     full = False
     if m.place[page]:
         if page % s[EVERY] == 0:
-            m.pairs[s[FILLED], 0] = now - m.last[page]
-            m.pairs[s[FILLED], 1] = s[_MARKS] - _sum(m.tree, m.place[page])
+            m.pairs[2 * s[FILLED]] = now - m.last[page]
+            m.pairs[2 * s[FILLED] + 1] = s[MARKS] - _sum(m.tree, m.place[page])
             s[FILLED] += 1
             s[WANTED] -= 1
-            full = s[FILLED] == len(m.pairs) or s[WANTED] == 0
+            full = 2 * s[FILLED] == len(m.pairs) or s[WANTED] == 0
         _add(m.tree, m.place[page], -1)
-        s[_MARKS] -= 1
-    if s[_NEXT] == len(m.tree) - 1:
+        s[MARKS] -= 1
+    if s[NEXT] == len(m.tree) - 1:
         _move_together(m)
-    s[_NEXT] += 1
-    m.place[page] = s[_NEXT]
-    _add(m.tree, s[_NEXT], 1)
-    s[_MARKS] += 1
+    s[NEXT] += 1
+    m.place[page] = s[NEXT]
+    _add(m.tree, s[NEXT], 1)
+    s[MARKS] += 1
     return full
 
 
@@ -43,13 +42,13 @@ def _move_together(m: Any) -> None:
         if m.place[page]:
             m.place[page] = _sum(m.tree, m.place[page])
     m.tree[:] = 0
-    m.sampling[_NEXT] = m.sampling[_MARKS]
-    for at in range(1, m.sampling[_MARKS] + 1):
+    m.sampling[NEXT] = m.sampling[MARKS]
+    for at in range(1, m.sampling[MARKS] + 1):
         m.tree[at] += 1
         up = at + (at & -at)
         if up < len(m.tree):
             m.tree[up] += m.tree[at]
-    for at in range(m.sampling[_MARKS] + 1, len(m.tree)):  # sums that reach back over the marks
+    for at in range(m.sampling[MARKS] + 1, len(m.tree)):  # sums that reach back over the marks
         up = at + (at & -at)
         if up < len(m.tree):
             m.tree[up] += m.tree[at]

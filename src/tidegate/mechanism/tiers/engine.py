@@ -1,10 +1,12 @@
 """The compiled walk: touches one after another, in the order in which the trace has them.
 
 touch ── near ─────────────────────────────────────▶ hit
-      └─ absent ── room? ── no: candidate ── place ── STAY    another candidate, MOST_STAYS times at most
+      └─ absent ── room? ── no: candidate ── place ── STAY    another candidate, most_stays times at most
                                                    ├─ MIDDLE  if it is full: nobody, the oldest, or whom the policy names
                                                    └─ FAR     written if dirty, else dropped
                    bring it near, from the middle or from the SSD
+
+At the end what is dirty in near and middle memory is written: a program whose results never reach their store is not done.
 """
 
 from __future__ import annotations
@@ -15,50 +17,56 @@ import numpy as np
 
 from tidegate.jit import jit, jit_inner
 from tidegate.mechanism import events as near_events
-from tidegate.mechanism.tiers.distances import FILLED, WANTED, measure
-from tidegate.mechanism.tiers.events import (
-    ASKED,
-    EVENT_BITS,
-    FAILED,
-    FAR,
-    MIDDLE,
-    NOBODY,
-    PLACE,
-    RETURN,
-    SAMPLES,
-    SPILL,
-    STAY,
-    TOUCH,
-    VICTIM,
+from tidegate.mechanism.tiers.distances import measure
+from tidegate.mechanism.tiers.events import EVENT_BITS, FAILED, KNOWN, PLACE, RETURN, SAMPLES, SPILL, TOUCH, VICTIM
+from tidegate.mechanism.tiers.pointer import tiers_at
+from tidegate.mechanism.tiers.service import (
+    BYTE,
+    begin_launch,
+    begin_miss,
+    compute,
+    drain,
+    flush_page,
+    serve,
+    wait_for_writes,
+    write_storage,
 )
-from tidegate.mechanism.tiers.service import begin_launch, begin_miss, compute, drain, serve, write_storage
 from tidegate.mechanism.tiers.state import (
     COMPUTE,
     DIRTY,
     DROPPED,
     EVICTIONS,
+    FAR_AWAY,
     FAR_READS,
+    FILLED,
     HAND,
+    HEAD,
     HITS,
     IN_MIDDLE,
+    KEPT,
     LOOKUPS,
+    MIDDLE_FLUSHED,
     MIDDLE_HITS,
     MIDDLE_USED,
     MIDDLE_WRITTEN,
-    NEAR,
+    NEAR_FLUSHED,
     NEAR_USED,
     NEAR_WRITTEN,
+    NEW,
     NOTIFICATIONS,
     NOW,
     REFERENCED,
     SPILLED,
     STAYS,
+    TAIL,
     TO_FAR,
     TO_MIDDLE,
     TOUCHES,
+    WANTED,
     WASTED,
     WATCHED,
 )
+from tidegate.policies.tier_policy import ASKED, FAR, MIDDLE, NOBODY, STAY
 
 # Why a walk stopped before its end.
 FINISHED, POLICY_FAILED, BAD_PLACE, BAD_VICTIM, BAD_SPILL = range(5)
@@ -76,6 +84,10 @@ class Rules(NamedTuple):
     wants_return: bool
     wants_touch: bool
     wants_observe: bool
+    records: bool  # every touch, for the eviction policy to look at
+
+
+NEAR, MIDDLE_ROOM, MAKES_ROOM, MOST_STAYS, CLOCK, CHOOSES, WANTS_RETURN, WANTS_TOUCH, WANTS_OBSERVE, RECORDS = range(10)
 
 
 class Calls(NamedTuple):
@@ -88,262 +100,340 @@ class Calls(NamedTuple):
 
 
 @jit
-def walk(m: Any, rules: Any, calls: Any, costs: Any, pages: Any, writes: Any, sizes: Any, uses: Any) -> int:
+def walk(table: int, calls: Any) -> int:
     """Every touch of a segment; FINISHED, or why it stopped."""
-    i = 0
-    while i < len(pages):
-        if m.sampling[WANTED] == 0 and not rules.wants_touch:
-            i = _hits(m, costs.byte, pages, writes, sizes, i)
-            if i == len(pages):
+    m: Any = tiers_at(table)
+    quiet = not m.rules[WANTS_TOUCH] and not m.rules[RECORDS]  # nobody has to hear of a hit, once no more pairs are wanted
+    i, touches = 0, len(m.pages)
+    while i < touches:
+        if quiet and m.sampling[WANTED] == 0:
+            i = _hits(m, i)
+            if i == touches:
                 break
-        if len(uses):
-            m.uses[pages[i]] = uses[i]
-        stopped = _touch(m, rules, calls, costs, pages[i], writes[i], sizes[i])
+        page = m.pages[i]
+        if len(m.next_uses):
+            m.uses[page] = m.next_uses[i]
+        stopped = _touch(m, calls, page, m.writes[i], m.sizes[i])
         if stopped != FINISHED:
             return stopped
+        if m.rules[RECORDS]:
+            m.last[page] = m.count[TOUCHES]
+            m.touched[page] += 1
+            m.reference[page] = m.references[i]
         i += 1
     return FINISHED
 
 
 @jit_inner
-def _hits(m: Any, per_byte: float, pages: Any, writes: Any, sizes: Any, i: int) -> int:
+def _hits(m: Any, i: int) -> int:
     """Touches of near pages that nobody has to hear of, up to the first that is not one."""
-    flags, last, first, now, total = m.flags, m.last, i, m.count[TOUCHES], 0
+    pages, writes, sizes, where, frames = m.pages, m.writes, m.sizes, m.where, m.frames
+    first, total = i, 0
     while i < len(pages):
-        page = np.uint64(pages[i])
-        if flags[page] & (NEAR | WATCHED) != NEAR:
+        frame = where[np.uint64(pages[i])]
+        if frame < 0:
             break
-        flags[page] |= REFERENCED | (DIRTY if writes[i] else 0)
+        frames[np.uint64(frame)] |= DIRTY | REFERENCED if writes[i] else REFERENCED
         total += sizes[i]
-        now += 1
-        last[page] = now
         i += 1
-    m.count[TOUCHES] = now
+    m.count[TOUCHES] += i - first
     m.count[HITS] += i - first
-    m.clock[COMPUTE] += total * per_byte
-    m.clock[NOW] += total * per_byte
+    m.clock[COMPUTE] += total * m.costs[BYTE]
+    m.clock[NOW] += total * m.costs[BYTE]
     return i
 
 
 @jit_inner
-def _touch(m: Any, rules: Any, calls: Any, costs: Any, page: int, write: int, size: int) -> int:
+def _touch(m: Any, calls: Any, page: int, write: int, size: int) -> int:
     """Any touch."""
     m.count[TOUCHES] += 1
-    now = m.count[TOUCHES]
-    if m.sampling[WANTED] > 0 and measure(m, page, now):
-        if calls.placement(calls.own, SAMPLES) == FAILED:
-            return POLICY_FAILED
-        m.sampling[FILLED] = 0
-    compute(m, costs, size)
-    flags = m.flags[page]
-    if flags & NEAR:
-        m.count[HITS] += 1
-        m.flags[page] = flags | REFERENCED | (DIRTY if write else 0)
-        m.last[page] = now
-        if flags & WATCHED and not _notice(m, rules, calls, page):
-            return POLICY_FAILED
-    else:
-        stopped = _miss(m, rules, calls, costs, page)
+    if m.sampling[WANTED] > 0:
+        if measure(m, page, m.count[TOUCHES]):
+            if calls.placement(calls.own, SAMPLES) == FAILED:
+                return POLICY_FAILED
+            m.sampling[FILLED] = 0
+        m.last[page] = m.count[TOUCHES]
+    compute(m, size)
+    frame = m.where[page]
+    if frame < 0:
+        stopped, frame = _miss(m, calls, page)
         if stopped != FINISHED:
             return stopped
-        m.flags[page] = NEAR | (flags & DIRTY) | (DIRTY if write else 0)
-        m.last[page] = now
-        if not rules.clock and not rules.chooses and not _arrived(m, rules, calls, page):
+        m.frames[frame] |= DIRTY if write else 0
+    else:
+        m.count[HITS] += 1
+        flags = m.frames[frame]
+        m.frames[frame] = flags | REFERENCED | (DIRTY if write else 0)
+        if flags & WATCHED and not _notice(m, calls, page, frame):
             return POLICY_FAILED
-    if rules.wants_touch and calls.placement(calls.own, TOUCH | page << EVENT_BITS) == FAILED:
+    if m.rules[WANTS_TOUCH] and calls.placement(calls.own, TOUCH | page << EVENT_BITS) == FAILED:
         return POLICY_FAILED
     return FINISHED
 
 
 @jit
-def launch(m: Any, costs: Any) -> None:
+def launch(table: int) -> None:
     """A launch begins when the one before is over."""
-    begin_launch(m, costs)
+    begin_launch(tiers_at(table))
 
 
 @jit
-def finish(m: Any) -> None:
-    """The last launch is over."""
-    drain(m)
+def settle(table: int) -> None:
+    """All misses of a launch are served."""
+    drain(tiers_at(table))
+
+
+@jit
+def finish(table: int, flush: bool) -> None:
+    """The run is over; ``flush``: and all results are in the far tier."""
+    m: Any = tiers_at(table)
+    if not flush:
+        return
+    for frame in range(m.count[NEAR_USED]):
+        if m.frames[frame] & DIRTY:
+            m.count[NEAR_FLUSHED] += 1
+            flush_page(m, True)
+    for place in range(m.hand[HEAD], m.hand[TAIL]):
+        if m.queue[place] >= 0 and m.queue_dirty[place]:
+            m.count[MIDDLE_FLUSHED] += 1
+            flush_page(m, False)
+    wait_for_writes(m)
 
 
 @jit_inner
-def _miss(m: Any, rules: Any, calls: Any, costs: Any, page: int) -> int:
+def _miss(m: Any, calls: Any, page: int) -> Any:
+    """Bring a page near: FINISHED and its frame, or why not."""
     begin_miss(m)
-    c = m.count
-    if m.left[page] and rules.wants_return and calls.placement(calls.own, RETURN | page << EVENT_BITS) == FAILED:
-        return POLICY_FAILED
-    far = not m.flags[page] & IN_MIDDLE
+    c, flags = m.count, np.uint8(0)
+    if m.rules[WANTS_RETURN] and m.where[page] != NEW:
+        answer = calls.placement(calls.own, RETURN | page << EVENT_BITS)
+        if answer == FAILED:
+            return POLICY_FAILED, -1
+        flags = np.uint8(KEPT if answer == KNOWN else 0)
+    far = m.where[page] > IN_MIDDLE
     if not far:
         # out of the middle first, so that the victim can have its room
-        _unlink(m, page)
-        c[MIDDLE_USED] -= 1
-    c[LOOKUPS] += rules.middle > 0
-    c[WASTED] += far and rules.middle > 0
+        flags |= DIRTY if _take(m, page) else 0
+    c[LOOKUPS] += m.rules[MIDDLE_ROOM] > 0
+    c[WASTED] += far and m.rules[MIDDLE_ROOM] > 0
     c[FAR_READS if far else MIDDLE_HITS] += 1
     out, frame = STAY, c[NEAR_USED]
-    if c[NEAR_USED] < rules.near:
+    if frame < m.rules[NEAR]:
         c[NEAR_USED] += 1
-        if rules.clock:
-            m.ring[frame] = page
     else:
-        stopped, out = _evict(m, rules, calls, costs, page)
+        stopped, frame, out = _evict(m, calls)
         if stopped != FINISHED:
-            return stopped
-    serve(m, costs, far, out)
-    return FINISHED
+            return stopped, -1
+    serve(m, far, out)
+    m.where[page], m.held[frame], m.frames[frame] = frame, page, flags
+    if not m.rules[CLOCK] and not m.rules[CHOOSES] and not _arrived(m, calls, page):
+        return POLICY_FAILED, -1
+    return FINISHED, frame
 
 
 @jit_inner
-def _evict(m: Any, rules: Any, calls: Any, costs: Any, page: int) -> Any:
-    """Find a victim and send it off; where bytes go, for the sake of their cost."""
-    before = -1
-    for attempt in range(rules.most_stays + 1):
-        victim = _candidate(m, rules, calls)
-        if victim < 0 or victim >= len(m.flags) or not m.flags[victim] & NEAR:
-            return POLICY_FAILED if victim == FAILED else BAD_VICTIM, STAY
-        to = calls.placement(calls.own, PLACE | victim << EVENT_BITS)
-        if to == FAILED:
-            return POLICY_FAILED, STAY
+def _evict(m: Any, calls: Any) -> Any:
+    """Find a page that leaves and send it off: why not, its frame, and where bytes go, for the sake of their cost."""
+    stays, before = 0, -1
+    while True:
+        if m.rules[CLOCK]:
+            frame, stays = _sweep(m, stays)
+        else:
+            frame = _named(m, calls)
+            if frame < 0:
+                return POLICY_FAILED if frame == FAILED else BAD_VICTIM, -1, STAY
+        page = m.held[frame]
+        to = STAY if m.frames[frame] & KEPT else calls.placement(calls.own, PLACE | page << EVENT_BITS)
         if to < STAY or to > FAR:
-            return BAD_PLACE, STAY
+            return POLICY_FAILED if to == FAILED else BAD_PLACE, -1, STAY
+        if to == STAY and (stays == m.rules[MOST_STAYS] or frame == before):
+            to = MIDDLE  # it has to go, and the middle is the nearest there is
         if to != STAY:
             break
-        if attempt == rules.most_stays or victim == before:
-            to = MIDDLE  # it has to go, and the middle is the nearest there is
+        stays, before = stays + 1, frame
+        if not _pass_over(m, calls, page):
+            return POLICY_FAILED, -1, STAY
+    m.count[STAYS] += stays
+    if m.rules[CLOCK]:
+        _step(m)
+    elif not m.rules[CHOOSES] and calls.eviction(calls.eviction_own, near_events.EVICTION | page << EVENT_BITS) == FAILED:
+        return POLICY_FAILED, -1, STAY
+    stopped, out = _leave(m, calls, page, m.frames[frame] & DIRTY, to)
+    return stopped, frame, out
+
+
+# Candidates
+
+assert (REFERENCED, KEPT) == (1, 1 << 3)  # as _sweep_words has it
+
+
+@jit_inner
+def _sweep(m: Any, stays: Any) -> Any:
+    """CLOCK's hand goes on to a page that was not used since it came by last, past those known to stay, if they may."""
+    frames, at, most, near = m.frames, m.hand[HAND], m.rules[MOST_STAYS], m.rules[NEAR]
+    while True:
+        if at & 7 == 0:
+            at, stays = _sweep_words(m.frame_words, at, near, stays, most)
+        flags = frames[np.uint64(at)]
+        stay = flags & (REFERENCED | KEPT) == KEPT
+        if flags & (REFERENCED | KEPT) == 0 or (stay and stays == most):
             break
-        m.count[STAYS] += 1
-        before = victim
-        if not _pass_over(m, rules, calls, victim):
-            return POLICY_FAILED, STAY
-    if rules.clock:
-        m.ring[m.hand[HAND]] = page
-        m.hand[HAND] = m.hand[HAND] + 1 if m.hand[HAND] + 1 < rules.near else 0
-    elif not rules.chooses and calls.eviction(calls.eviction_own, near_events.EVICTION | victim << EVENT_BITS) == FAILED:
-        return POLICY_FAILED, STAY
-    return _leave(m, rules, calls, costs, victim, to)
+        frames[np.uint64(at)] = flags & ~np.uint8(REFERENCED)
+        stays += stay
+        at = at + 1 if at + 1 < near else 0
+    m.hand[HAND] = at
+    return at, stays
 
 
 @jit_inner
-def _candidate(m: Any, rules: Any, calls: Any) -> int:
-    if rules.chooses:
-        return calls.placement(calls.own, VICTIM)
-    if not rules.clock:
-        return calls.eviction(calls.eviction_own, near_events.VICTIM)
-    hand = m.hand[HAND]
-    while m.flags[m.ring[hand]] & REFERENCED:
-        m.flags[m.ring[hand]] ^= REFERENCED
-        hand = hand + 1 if hand + 1 < rules.near else 0
-    m.hand[HAND] = hand
-    return m.ring[hand]
+def _sweep_words(words: Any, at: Any, near: int, stays: Any, most: int) -> Any:
+    """The same for eight frames at a time, as long as the hand stops at none of them. One bit of every byte is looked at."""
+    ones = np.uint64(0x0101010101010101)
+    while at + 8 <= near:
+        flags = words[at >> 3]
+        used, kept = flags & ones, flags >> np.uint64(3) & ones
+        passed = ((kept & ~used) * ones) >> np.uint64(56)
+        if used | kept != ones or stays + np.int64(passed) > most:
+            break
+        words[at >> 3] = flags & ~ones
+        stays += np.int64(passed)
+        at += 8
+    return (at if at < near else 0), stays
 
 
 @jit_inner
-def _pass_over(m: Any, rules: Any, calls: Any, victim: int) -> bool:
+def _step(m: Any) -> None:
+    m.hand[HAND] = m.hand[HAND] + 1 if m.hand[HAND] + 1 < m.rules[NEAR] else 0
+
+
+@jit_inner
+def _named(m: Any, calls: Any) -> int:
+    """The frame of the page that a policy names; FAILED if it raised, less if that page is not near."""
+    if m.rules[CHOOSES]:
+        page = calls.placement(calls.own, VICTIM)
+    else:
+        page = calls.eviction(calls.eviction_own, near_events.VICTIM)
+    if page == FAILED:
+        return FAILED
+    return m.where[page] if 0 <= page < len(m.where) and m.where[page] >= 0 else FAILED - 1
+
+
+@jit_inner
+def _pass_over(m: Any, calls: Any, page: int) -> bool:
     """The candidate stays. CLOCK's hand moves on; another policy is told of it as of a page that was just asked for."""
-    if rules.clock:
-        m.hand[HAND] = m.hand[HAND] + 1 if m.hand[HAND] + 1 < rules.near else 0
+    if m.rules[CLOCK]:
+        _step(m)
         return True
-    if rules.chooses:
+    if m.rules[CHOOSES]:
         return True
-    return calls.eviction(calls.eviction_own, near_events.FAULT | victim << EVENT_BITS) != FAILED
+    return calls.eviction(calls.eviction_own, near_events.FAULT | page << EVENT_BITS) != FAILED
+
+
+# Ways out
 
 
 @jit_inner
-def _leave(m: Any, rules: Any, calls: Any, costs: Any, victim: int, to: int) -> Any:
-    """The victim goes to the middle, if it may and there is room, else far."""
+def _leave(m: Any, calls: Any, page: int, dirty: int, to: int) -> Any:
+    """The page goes to the middle, if it may and there is room, else far."""
     c = m.count
     c[EVICTIONS] += 1
-    m.left[victim] = c[TOUCHES]
-    dirty = m.flags[victim] & DIRTY
-    if to == MIDDLE and rules.middle and (c[MIDDLE_USED] < rules.middle or rules.makes_room != NOBODY):
-        if c[MIDDLE_USED] == rules.middle:
-            stopped = _spill(m, rules, calls, costs)
+    m.history[2 * page] = c[TOUCHES]
+    if to == MIDDLE and m.rules[MIDDLE_ROOM] and (c[MIDDLE_USED] < m.rules[MIDDLE_ROOM] or m.rules[MAKES_ROOM] != NOBODY):
+        if c[MIDDLE_USED] == m.rules[MIDDLE_ROOM]:
+            stopped = _spill(m, calls)
             if stopped != FINISHED:
                 return stopped, STAY
-        m.flags[victim] = IN_MIDDLE | dirty
-        _append(m, victim)
-        c[MIDDLE_USED] += 1
+        _put(m, page, dirty)
         c[TO_MIDDLE] += 1
         return FINISHED, MIDDLE
     c[TO_FAR] += 1
-    m.flags[victim] = 0
+    m.where[page] = FAR_AWAY
     c[NEAR_WRITTEN if dirty else DROPPED] += 1
     return FINISHED, FAR if dirty else STAY
 
 
 @jit_inner
-def _spill(m: Any, rules: Any, calls: Any, costs: Any) -> int:
+def _spill(m: Any, calls: Any) -> int:
     """A page leaves the middle for the SSD."""
-    page = m.after[len(m.flags)] - 1
-    if rules.makes_room == ASKED:
+    if m.rules[MAKES_ROOM] == ASKED:
         page = calls.placement(calls.own, SPILL)
-        if page < 0 or page >= len(m.flags) or not m.flags[page] & IN_MIDDLE:
+        if page < 0 or page >= len(m.where) or m.where[page] > IN_MIDDLE:
             return POLICY_FAILED if page == FAILED else BAD_SPILL
-    _unlink(m, page)
-    m.count[MIDDLE_USED] -= 1
+    else:
+        while m.queue[m.hand[HEAD]] < 0:
+            m.hand[HEAD] += 1
+        page = m.queue[m.hand[HEAD]]
     m.count[SPILLED] += 1
-    if m.flags[page] & DIRTY:
+    if _take(m, page):
         m.count[MIDDLE_WRITTEN] += 1
-        write_storage(m, costs)
-    m.flags[page] = 0
+        write_storage(m)
+    m.where[page] = FAR_AWAY
     return FINISHED
+
+
+# The middle: pages in the order in which they came. Who leaves, leaves his place empty.
+
+
+@jit_inner
+def _put(m: Any, page: int, dirty: int) -> None:
+    if m.hand[TAIL] == len(m.queue):
+        _close_up(m)
+    place = m.hand[TAIL]
+    m.queue[place], m.queue_dirty[place] = page, dirty
+    m.where[page] = IN_MIDDLE - place
+    m.hand[TAIL] = place + 1
+    m.count[MIDDLE_USED] += 1
+
+
+@jit_inner
+def _take(m: Any, page: int) -> int:
+    """A page leaves the middle; is it dirty?"""
+    place = IN_MIDDLE - m.where[page]
+    m.queue[place] = -1
+    m.count[MIDDLE_USED] -= 1
+    return m.queue_dirty[place]
+
+
+@jit_inner
+def _close_up(m: Any) -> None:
+    """No more room at the tail: the empty places, half of all, are given up."""
+    kept = 0
+    for place in range(m.hand[HEAD], m.hand[TAIL]):
+        page = m.queue[place]
+        if page >= 0:
+            m.queue[kept], m.queue_dirty[kept] = page, m.queue_dirty[place]
+            m.where[page] = IN_MIDDLE - kept
+            kept += 1
+    m.hand[HEAD], m.hand[TAIL] = 0, kept
 
 
 # Eviction policies of the project, in place of CLOCK
 
 
 @jit_inner
-def _arrived(m: Any, rules: Any, calls: Any, page: int) -> bool:
+def _arrived(m: Any, calls: Any, page: int) -> bool:
     """Tell the eviction policy of a page that came near."""
     if calls.eviction(calls.eviction_own, near_events.FAULT | page << EVENT_BITS) == FAILED:
         return False
-    return _observe(m, rules, calls)
+    return _observe(m, calls)
 
 
 @jit_inner
-def _notice(m: Any, rules: Any, calls: Any, page: int) -> bool:
+def _notice(m: Any, calls: Any, page: int, frame: int) -> bool:
     """An observed page is used: its timestamp is there to be read, so that it costs nothing."""
-    m.flags[page] &= ~WATCHED
+    m.frames[frame] &= ~np.uint8(WATCHED)
     m.count[NOTIFICATIONS] += 1
     if calls.eviction(calls.eviction_own, near_events.NOTIFICATION | page << EVENT_BITS) == FAILED:
         return False
-    return _observe(m, rules, calls)
+    return _observe(m, calls)
 
 
 @jit_inner
-def _observe(m: Any, rules: Any, calls: Any) -> bool:
-    if rules.wants_observe:
+def _observe(m: Any, calls: Any) -> bool:
+    if m.rules[WANTS_OBSERVE]:
         page = calls.eviction(calls.eviction_own, near_events.OBSERVE)
-        if 0 <= page < len(m.flags) and m.flags[page] & NEAR:
-            m.flags[page] |= WATCHED
+        if page == FAILED:
+            return False
+        if 0 <= page < len(m.where) and m.where[page] >= 0:
+            m.frames[m.where[page]] |= WATCHED
     return True
-
-
-# The middle's FIFO: links are kept one higher than they are, so that 0 is none; entry n is the two ends
-
-
-@jit_inner
-def _append(m: Any, page: int) -> None:
-    end = len(m.flags)
-    last = m.before[end]
-    m.before[page], m.after[page] = last, 0
-    if last:
-        m.after[last - 1] = page + 1
-    else:
-        m.after[end] = page + 1
-    m.before[end] = page + 1
-
-
-@jit_inner
-def _unlink(m: Any, page: int) -> None:
-    end = len(m.flags)
-    after, before = m.after[page], m.before[page]
-    if before:
-        m.after[before - 1] = after
-    else:
-        m.after[end] = after
-    if after:
-        m.before[after - 1] = before
-    else:
-        m.before[end] = before

@@ -5,7 +5,9 @@ from __future__ import annotations
 PLACE = 0  # this page is to leave near memory: where does it go? answered with STAY, MIDDLE or FAR
 VICTIM = 1  # which near page is to go? asked of placements that choose it themselves
 SPILL = 2  # the middle is full: which of its pages makes room? answered with a page
-RETURN = 3  # this page, which had left, is about to come near again
+RETURN = (
+    3  # this page, which had left, is about to come near again; answered with KNOWN if it stays whenever it is asked about
+)
 SAMPLES = 4  # a batch of (virtual time, reuse distance) pairs is there
 TOUCH = 5  # this page is touched; relayed only to those who ask for it, as it costs a call per touch
 
@@ -19,10 +21,5 @@ EVENT_NAMES = {
     TOUCH: "on_touch",
 }
 
-STAY, MIDDLE, FAR = 0, 1, 2
 FAILED = -1  # the policy raised; what it raised is kept by its caller
-
-# Who makes room when a page is to go to a middle that is full.
-NOBODY = 0  # the newcomer goes far instead
-OLDEST = 1  # the page that is longest in the middle
-ASKED = 2  # the policy is asked (SPILL)
+KNOWN = 1

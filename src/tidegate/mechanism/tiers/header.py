@@ -7,23 +7,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.mechanism.tiers.state import Tiers
+from tidegate.mechanism.tiers import state
 
 PAGES = 0
 NEAR_PAGES = 1  # capacities
 MIDDLE_PAGES = 2
-COUNT = 3  # address: the books (int64), in the order of state.COUNTS
-LEFT = 4  # address: per page, the touch at which it left near memory (int64)
-PAIRS = 5  # address: the batch of pairs (int64, two a pair)
-SAMPLING = 6  # address: see Tiers.sampling
-USES = 7  # address: per page, its next touch (int64); 0 unless the future is seen
+NOW = 3  # address: touches so far (one int64)
+MIDDLE_USED = 4  # address: pages in the middle (one int64)
+HISTORY = 5  # address: per page, the touch at which it left near memory, and a word of the placement's own (int64)
+PAIRS = 6  # address: the batch of pairs (int64, two a pair)
+PAIR_COUNT = 7  # address: how many there are (one int64)
+USES = 8  # address: per page, its next touch (int64); 0 unless the future is seen
 OWN = 16  # the policy's own words begin here
 
 
-def make_header(m: Tiers, near: int, middle: int, own: NDArray[np.int64]) -> NDArray[np.int64]:
+def make_header(m: state.Tiers, near: int, middle: int, own: NDArray[np.int64]) -> NDArray[np.int64]:
     """The header filled in, with the policy's own words behind it."""
     header: NDArray[np.int64] = np.zeros(OWN, np.int64)
-    header[:3] = len(m.flags), near, middle
-    arrays: tuple[Any, ...] = (m.count, m.left, m.pairs, m.sampling, m.uses)
-    header[COUNT : USES + 1] = [a.ctypes.data if a.size else 0 for a in arrays]
+    header[:3] = len(m.where), near, middle
+    counted, sampled = m.count.ctypes.data, m.sampling.ctypes.data
+    header[NOW : PAIR_COUNT + 1] = [
+        counted + 8 * state.TOUCHES, counted + 8 * state.MIDDLE_USED, _address(m.history), _address(m.pairs),
+        sampled + 8 * state.FILLED,
+    ]  # fmt: skip
+    header[USES] = _address(m.uses)
     return np.concatenate([header, own])
+
+
+def _address(array: Any) -> int:
+    return int(array.ctypes.data) if array.size else 0

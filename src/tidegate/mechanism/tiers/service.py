@@ -6,8 +6,7 @@ many misses together are bound by throughput, and a lone one by latency. The vic
 together. CPU-orchestrated: one driver serves one miss after another, from the fault to the last byte.
 
 The SSD serves reads and writes from one queue (``shared``), or has one for each. What moves from the middle to
-the SSD keeps the
-SSD busy, but no miss waits for it by itself (GMT 2.3).
+the SSD keeps the SSD busy, but no miss waits for it by itself (GMT 2.3).
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from typing import Any, NamedTuple
 from tidegate.errors import TidegateError
 from tidegate.jit import jit_inner
 from tidegate.machine.machine import Machine
-from tidegate.mechanism.tiers.events import FAR, MIDDLE, STAY
 from tidegate.mechanism.tiers.state import (
     COMPUTE,
     DRIVER_BUSY,
@@ -38,6 +36,7 @@ from tidegate.mechanism.tiers.state import (
     WRITE_BUSY,
     WRITE_FREE,
 )
+from tidegate.policies.tier_policy import FAR, MIDDLE, STAY
 
 SERVICES = ("gpu", "cpu")
 
@@ -58,6 +57,11 @@ class Costs(NamedTuple):
     serial_read: float  # by the driver, which waits for it
     by_cpu: bool
     shared: bool  # reads and writes of the SSD from one queue
+
+
+(
+    BYTE, LAUNCH, LOOKUP, READ, READ_LATENCY, WRITE, HOST_IN, HOST_OUT, HOST_LATENCY, FAULT, SERIAL_READ, BY_CPU, SHARED,
+) = range(13)  # fmt: skip
 
 
 def costs_of(
@@ -101,9 +105,9 @@ def wait_until(m: Any, when: float, part: int) -> None:
 
 
 @jit_inner
-def compute(m: Any, costs: Any, size: int) -> None:
-    m.clock[COMPUTE] += size * costs.byte
-    m.clock[NOW] += size * costs.byte
+def compute(m: Any, size: int) -> None:
+    m.clock[COMPUTE] += size * m.costs[BYTE]
+    m.clock[NOW] += size * m.costs[BYTE]
 
 
 @jit_inner
@@ -122,11 +126,10 @@ def end_miss(m: Any, done: float, part: int) -> None:
 
 
 @jit_inner
-def begin_launch(m: Any, costs: Any) -> None:
-    """All misses of the launch before are served, and a launch costs its overhead."""
-    drain(m)
-    m.clock[LAUNCHING] += costs.launch
-    m.clock[NOW] += costs.launch
+def begin_launch(m: Any) -> None:
+    """A launch costs its overhead; all misses of the one before are served."""
+    m.clock[LAUNCHING] += m.costs[LAUNCH]
+    m.clock[NOW] += m.costs[LAUNCH]
     m.count[LAUNCHES] += 1
 
 
@@ -142,78 +145,93 @@ def drain(m: Any) -> None:
 
 
 @jit_inner
-def serve(m: Any, costs: Any, far: bool, out: int) -> None:
+def serve(m: Any, far: bool, out: int) -> None:
     """Serve a miss.
 
     ``far``: the page is on the SSD, not in the middle. ``out``: where bytes of a victim go, STAY for nowhere.
     """
-    if costs.by_cpu:
-        end_miss(m, _by_driver(m, costs, far, out), WAIT_DRIVER)
+    if m.costs[BY_CPU]:
+        end_miss(m, _by_driver(m, far, out), WAIT_DRIVER)
         return
-    gone = _send_to_host(m, costs) if out == MIDDLE else write_storage(m, costs) if out == FAR else m.clock[NOW]
-    came = _read_storage(m, costs) if far else _bring_from_host(m, costs)
+    gone = _send_to_host(m) if out == MIDDLE else write_storage(m) if out == FAR else m.clock[NOW]
+    came = _read_storage(m) if far else _bring_from_host(m)
     storage = far if came >= gone else out == FAR
     end_miss(m, max(came, gone), WAIT_STORAGE if storage else WAIT_HOST)
 
 
 @jit_inner
-def _by_driver(m: Any, costs: Any, far: bool, out: int) -> float:
+def _by_driver(m: Any, far: bool, out: int) -> float:
     """One thing after another. A victim that is written to the SSD crosses to the host, from where it is written later."""
     c = m.clock
     begin = max(c[NOW], c[DRIVER_FREE])
-    time = begin + costs.fault
+    time = begin + m.costs[FAULT]
     if out != STAY:
-        time += costs.host_out
-        c[OUT_BUSY] += costs.host_out
+        time += m.costs[HOST_OUT]
+        c[OUT_BUSY] += m.costs[HOST_OUT]
     if out == FAR:
-        write_storage(m, costs)
+        write_storage(m)
     if far:
-        time = max(time, c[READ_FREE]) + costs.serial_read
-        c[READ_BUSY] += costs.serial_read
+        time = max(time, c[READ_FREE]) + m.costs[SERIAL_READ]
+        c[READ_BUSY] += m.costs[SERIAL_READ]
         c[READ_FREE] = time
-        if costs.shared:
+        if m.costs[SHARED]:
             c[WRITE_FREE] = time
-    time += costs.host_in
-    c[IN_BUSY] += costs.host_in
+    time += m.costs[HOST_IN]
+    c[IN_BUSY] += m.costs[HOST_IN]
     c[DRIVER_BUSY] += time - begin
     c[DRIVER_FREE] = time
     return time
 
 
 @jit_inner
-def _read_storage(m: Any, costs: Any) -> float:
+def _read_storage(m: Any) -> float:
     c = m.clock
-    ready = c[NOW] + costs.lookup
-    c[READ_FREE] = max(ready, c[READ_FREE]) + costs.read
-    c[READ_BUSY] += costs.read
-    if costs.shared:
+    ready = c[NOW] + m.costs[LOOKUP]
+    c[READ_FREE] = max(ready, c[READ_FREE]) + m.costs[READ]
+    c[READ_BUSY] += m.costs[READ]
+    if m.costs[SHARED]:
         c[WRITE_FREE] = c[READ_FREE]
-    return max(c[READ_FREE], ready + costs.read_latency)
+    return max(c[READ_FREE], ready + m.costs[READ_LATENCY])
 
 
 @jit_inner
-def write_storage(m: Any, costs: Any) -> float:
+def write_storage(m: Any) -> float:
     """A page is written to the SSD; when that is done."""
     c = m.clock
-    c[WRITE_FREE] = max(c[NOW], c[WRITE_FREE]) + costs.write
-    c[WRITE_BUSY] += costs.write
-    if costs.shared:
+    c[WRITE_FREE] = max(c[NOW], c[WRITE_FREE]) + m.costs[WRITE]
+    c[WRITE_BUSY] += m.costs[WRITE]
+    if m.costs[SHARED]:
         c[READ_FREE] = c[WRITE_FREE]
     return c[WRITE_FREE]
 
 
 @jit_inner
-def _bring_from_host(m: Any, costs: Any) -> float:
-    c = m.clock
-    ready = c[NOW] + costs.lookup
-    c[IN_FREE] = max(ready, c[IN_FREE]) + costs.host_in
-    c[IN_BUSY] += costs.host_in
-    return max(c[IN_FREE], ready + costs.host_latency)
+def flush_page(m: Any, from_near: bool) -> None:
+    """At the end of the run a dirty page is written; where the CPU does it, a near one goes to the host first."""
+    if m.costs[BY_CPU] and from_near:
+        m.clock[OUT_BUSY] += m.costs[HOST_OUT]
+        wait_until(m, m.clock[NOW] + m.costs[HOST_OUT], WAIT_HOST)
+    write_storage(m)
 
 
 @jit_inner
-def _send_to_host(m: Any, costs: Any) -> float:
+def wait_for_writes(m: Any) -> None:
+    """The run is over when the SSD has everything."""
+    wait_until(m, m.clock[WRITE_FREE], WAIT_STORAGE)
+
+
+@jit_inner
+def _bring_from_host(m: Any) -> float:
     c = m.clock
-    c[OUT_FREE] = max(c[NOW], c[OUT_FREE]) + costs.host_out
-    c[OUT_BUSY] += costs.host_out
-    return max(c[OUT_FREE], c[NOW] + costs.host_latency)
+    ready = c[NOW] + m.costs[LOOKUP]
+    c[IN_FREE] = max(ready, c[IN_FREE]) + m.costs[HOST_IN]
+    c[IN_BUSY] += m.costs[HOST_IN]
+    return max(c[IN_FREE], ready + m.costs[HOST_LATENCY])
+
+
+@jit_inner
+def _send_to_host(m: Any) -> float:
+    c = m.clock
+    c[OUT_FREE] = max(c[NOW], c[OUT_FREE]) + m.costs[HOST_OUT]
+    c[OUT_BUSY] += m.costs[HOST_OUT]
+    return max(c[OUT_FREE], c[NOW] + m.costs[HOST_LATENCY])

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.errors import PolicyError
-from tidegate.mechanism.tiers.distances import FILLED
-from tidegate.mechanism.tiers.state import MIDDLE_USED, NEAR, TOUCHES, WATCHED, Tiers
+from tidegate.mechanism.geometry import Geometry
+from tidegate.mechanism.tiers.state import FILLED, MIDDLE_USED, NEAR_USED, TOUCHES, WATCHED, Tiers
 from tidegate.trace.trace import Trace
 
 
@@ -32,39 +32,42 @@ class SimulatedTiers:
         return np.asarray(self._m.pairs[: self._m.sampling[FILLED]])
 
     def left(self, page: int) -> int:
-        return int(self._m.left[page])
+        return int(self._m.history[2 * page])
 
     def next_use(self, page: int) -> int:
+        if not len(self._m.uses):
+            raise PolicyError("memory.next_use is the future, which needs sees = Everything(future=True)")
         return int(self._m.uses[page])
 
 
 class _Observed:
-    def __init__(self, flags: Any):
-        self._flags = flags
+    def __init__(self, m: Tiers):
+        self._m = m
 
     def __contains__(self, page: object) -> bool:
-        return bool(self._flags[page] & WATCHED)
+        frame = self._m.where[page]
+        return bool(frame >= 0 and self._m.frames[frame] & WATCHED)
 
 
 class NearTier:
     """The ``memory`` of an eviction policy in the near tier: a region is a page here, and all of it is touched.
 
-    GPU threads keep the time of every touch themselves (GMT 2.1.3), so nothing is hidden from a policy but the
-    future. There is
-    nothing to prefetch or to advise.
+    GPU threads keep the time of every touch themselves (GMT 2.1.3), so nothing is hidden from a policy but the future.
+    There is nothing to prefetch, to advise or to evict without need.
     """
 
     def __init__(self, name: str, trace: Trace, m: Tiers, near: int, observable: int):
-        self.geometry, self.objects, self.frames, self.regions = trace.geometry, trace.objects, near, len(m.flags)
+        self.geometry, self.objects = Geometry(trace.geometry.page, trace.geometry.page), trace.objects
+        self.frames, self.regions = near, len(m.where)
         self.observable, self.shared, self._m, self._name = observable, dict[str, Any](), m, name
-        self.observed = _Observed(m.flags)
+        self.observed, self.plan, self.launch = _Observed(m), trace.plan, ""
 
     @property
     def resident(self) -> set[int]:
-        return set(np.flatnonzero(self._m.flags & NEAR).tolist())
+        return set(self._m.held[: self._m.count[NEAR_USED]].tolist())
 
     def is_resident(self, region: int) -> bool:
-        return bool(self._m.flags[region] & NEAR)
+        return bool(self._m.where[region] >= 0)
 
     def is_pinned(self, region: int) -> bool:
         return False
@@ -86,9 +89,20 @@ class NearTier:
         return int(self._m.count[TOUCHES])
 
     def last_touch(self, region: int) -> int:
-        return int(self._m.last[region])
+        return int(self._m.last[region]) or -1
+
+    def last_reference(self, page: int) -> int:
+        return int(self._m.reference[page])
+
+    def last_toucher(self, region: int) -> int:
+        return int(self._m.reference[region])
+
+    def touch_count(self, region: int) -> int:
+        return int(self._m.touched[region])
 
     def next_touch(self, region: int) -> int:
+        if not len(self._m.uses):
+            raise PolicyError(f"{self._name} reads memory.next_touch but does not declare sees = Everything(future=True)")
         return int(self._m.uses[region])
 
     def __getattr__(self, verb: str) -> Any:

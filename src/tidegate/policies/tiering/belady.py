@@ -6,16 +6,14 @@ import heapq
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidegate.jit import jit_inner, jit_policy
-from tidegate.mechanism.tiers.events import ASKED, EVENT_BITS, FAR, MIDDLE, PLACE, SPILL, TOUCH, VICTIM
-from tidegate.mechanism.tiers.header import COUNT, MIDDLE_PAGES, NEAR_PAGES, OWN, PAGES, USES
-from tidegate.mechanism.tiers.state import MIDDLE_USED, TOUCHES
+from tidegate.mechanism.tiers.events import EVENT_BITS, PLACE, SPILL, TOUCH, VICTIM
+from tidegate.mechanism.tiers.header import MIDDLE_PAGES, MIDDLE_USED, NEAR_PAGES, NOW, OWN, PAGES, USES
 from tidegate.policies.compiled import words_at
 from tidegate.policies.registries import tiering
 from tidegate.policies.sees import Everything
-from tidegate.policies.tier_policy import TierPolicy, TierTwin
+from tidegate.policies.tier_policy import ASKED, FAR, MIDDLE, TierPolicy, TierTwin
 
 _ROOM = 4  # entries a heap has room for, times the pages of its tier: most of them are of the past
 
@@ -24,7 +22,7 @@ _ROOM = 4  # entries a heap has room for, times the pages of its tier: most of t
 def _belady(own: int, event: int) -> int:
     h = words_at(own, OWN)
     kind, page = event & 255, event >> EVENT_BITS
-    now = words_at(h[COUNT], 1)[TOUCHES]
+    now = words_at(h[NOW], 1)[0]
     near = _heap(own, 0, h[NEAR_PAGES])
     middle = _heap(own, 1 + _ROOM * h[NEAR_PAGES] + _ROOM, h[MIDDLE_PAGES])
     if kind == TOUCH:
@@ -35,8 +33,7 @@ def _belady(own: int, event: int) -> int:
         return _pop(middle) & 0xFFFFFFFF
     elif kind == PLACE:
         entry = _pop(near)
-        used = words_at(h[COUNT], MIDDLE_USED + 1)[MIDDLE_USED]
-        if used == h[MIDDLE_PAGES] and (middle[0] == 0 or entry > middle[1]):
+        if words_at(h[MIDDLE_USED], 1)[0] == h[MIDDLE_PAGES] and (middle[0] == 0 or entry > middle[1]):
             return FAR
         _push(middle, entry, now)
         return MIDDLE
@@ -105,7 +102,9 @@ class TierBelady(TierPolicy):
     """
 
     sees = Everything(future=True)
-    compiled = TierTwin(_belady)
+    compiled = TierTwin(
+        _belady, lambda policy, pages, near, middle: np.zeros(2 * (1 + _ROOM) + _ROOM * (near + middle), np.int64)
+    )
 
     @property
     def makes_room(self) -> int:
@@ -130,6 +129,3 @@ class TierBelady(TierPolicy):
 
     def spill(self) -> int:
         return -heapq.heappop(self._middle)[1]
-
-    def own_words(self, pages: int, near: int, middle: int) -> NDArray[np.int64]:
-        return np.zeros(2 * (1 + _ROOM) + _ROOM * (near + middle), np.int64)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tidegate.jit import jit_policy
-from tidegate.mechanism.tiers.events import MIDDLE, PLACE
+from tidegate.mechanism.tiers.events import PLACE
 from tidegate.policies.registries import tiering
-from tidegate.policies.tier_policy import TierPolicy, TierTwin
+from tidegate.policies.tier_policy import MIDDLE, TierPolicy, TierTwin
 
 
 @jit_policy

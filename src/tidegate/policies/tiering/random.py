@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.jit import jit, jit_policy
-from tidegate.mechanism.tiers.events import FAR, MIDDLE, PLACE
+from tidegate.mechanism.tiers.events import PLACE
 from tidegate.mechanism.tiers.header import OWN
 from tidegate.options import Option
 from tidegate.policies.compiled import words_at
 from tidegate.policies.registries import tiering
-from tidegate.policies.tier_policy import TierPolicy, TierTwin
+from tidegate.policies.tier_policy import FAR, MIDDLE, TierPolicy, TierTwin
 
 _SEED, _DRAWN, _SHARE = range(3)
 
@@ -42,7 +42,7 @@ class TierRandom(TierPolicy):
 
     share = Option(0.5, "of victims that go to the middle", least=0, most=1)
     seed = Option(0, "of the random numbers", least=0)
-    compiled = TierTwin(_random)
+    compiled = TierTwin(_random, lambda policy, pages, near, middle: policy.words())
 
     def start(self) -> None:
         self._drawn = 0
@@ -51,5 +51,6 @@ class TierRandom(TierPolicy):
         self._drawn += 1
         return MIDDLE if 1_000_000 * chance(self.seed, self._drawn) < round(1_000_000 * self.share) else FAR
 
-    def own_words(self, pages: int, near: int, middle: int) -> NDArray[np.int64]:
+    def words(self) -> NDArray[np.int64]:
+        """The twin's own."""
         return np.array([self.seed, 0, round(1_000_000 * self.share)], np.int64)

@@ -8,23 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.jit import jit, jit_inner, jit_policy
-from tidegate.mechanism.tiers.events import FAR, MIDDLE, NOBODY, OLDEST, PLACE, RETURN, SAMPLES, STAY
-from tidegate.mechanism.tiers.header import COUNT, LEFT, NEAR_PAGES, OWN, PAGES, PAIRS, SAMPLING
-from tidegate.mechanism.tiers.state import TOUCHES
+from tidegate.mechanism.tiers.events import KNOWN, PLACE, RETURN, SAMPLES
+from tidegate.mechanism.tiers.header import HISTORY, NEAR_PAGES, NOW, OWN, PAGES, PAIR_COUNT, PAIRS
 from tidegate.options import Option
 from tidegate.policies.compiled import floats_at, words_at
 from tidegate.policies.registries import tiering
 from tidegate.policies.sees import Everything
-from tidegate.policies.tier_policy import TierPolicy, TierTwin
+from tidegate.policies.tier_policy import FAR, MIDDLE, NOBODY, OLDEST, STAY, TierPolicy, TierTwin
 
 PUBLISHED_NEAR = 262_144  # pages of GMT's Tier-1, 16 GB: samples are scaled by what ours is of it
 
 # A page's memory in one word: its last right class and the last prediction, both plus one, then nine weights of 6 bits.
 _PREDICTED, _WEIGHTS, _BITS, _MOST = 2, 4, 6, 63
-# The twin's own words, in front of one word per page: the sums of a regression, and what is counted.
+# Own words beside: the sums of a regression, and what is counted.
 _N, _X, _Y, _XX, _XY, _SLOPE, _OFFSET = range(7)  # as floats
-_PREDICTIONS, _RIGHT, _LONG, _SEEN, _WINDOW, _ENOUGH, _REACH, _UNKNOWN, _FITS = range(7, 16)
-_RECENT, _FIRST_PAGE = 16, 16 + 1024  # the window of recent predictions is at most so long
+_PREDICTIONS, _RIGHT, _BLIND, _LONG, _SEEN, _WINDOW, _ENOUGH, _REACH, _UNKNOWN, _FITS = range(7, 17)
+_RECENT, _WORDS = 17, 17 + 1024  # the window of recent predictions is at most so long
 
 
 @jit
@@ -83,29 +82,17 @@ def fit(sums: Any, pairs: Any) -> None:
         sums[_OFFSET] = (sums[_Y] - sums[_SLOPE] * sums[_X]) / sums[_N]
 
 
-@jit_policy
-def _reuse(own: int, event: int) -> int:
-    kind, page = event & 255, event >> 8
-    if kind == PLACE:
-        return _place(own, page)
-    if kind == RETURN:
-        _return(own, page)
-    elif kind == SAMPLES:
-        h = words_at(own, OWN)
-        filled = words_at(h[SAMPLING], 5)[2]
-        fit(floats_at(own + 8 * OWN, 7), words_at(h[PAIRS], 2 * filled).reshape(filled, 2))
-        words_at(own + 8 * OWN, _RECENT)[_FITS] += 1
-    return 0
+@jit
+def foretold(word: int, found: int) -> int:
+    """The page's memory with its latest prediction."""
+    return word & ~(3 << _PREDICTED) | (found + 1) << _PREDICTED
 
 
-@jit_inner
-def _place(own: int, page: int) -> int:
-    h = words_at(own, OWN)
-    w = words_at(own + 8 * OWN, _FIRST_PAGE + h[PAGES])
-    word = w[_FIRST_PAGE + page]
-    found = predict(word)
-    w[_FIRST_PAGE + page] = word & ~(3 << _PREDICTED) | (found + 1) << _PREDICTED
+@jit
+def decide(w: Any, found: int) -> int:
+    """Where a candidate goes of which ``found`` is predicted; long reuse goes to the middle if too much of late was long."""
     if found < 0:
+        w[_BLIND] += 1
         return w[_UNKNOWN]
     if found == STAY:
         return STAY
@@ -117,30 +104,62 @@ def _place(own: int, page: int) -> int:
     return MIDDLE if idle else found
 
 
-@jit_inner
-def _return(own: int, page: int) -> None:
-    h = words_at(own, OWN)
-    w = words_at(own + 8 * OWN, _FIRST_PAGE + h[PAGES])
-    line = floats_at(own + 8 * OWN, 7)
-    waited = words_at(h[COUNT], 1)[TOUCHES] - words_at(h[LEFT], h[PAGES])[page]
-    right = class_of(distance(waited, line[_SLOPE], line[_OFFSET]), h[NEAR_PAGES], w[_REACH])
-    word = w[_FIRST_PAGE + page]
+@jit
+def judge(w: Any, line: Any, word: int, waited: int, near: int) -> int:
+    """A page was away for ``waited`` touches: which tier was right, was it predicted, and what is to be learnt of it."""
+    right = class_of(distance(waited, line[_SLOPE], line[_OFFSET]), near, w[_REACH])
     predicted = (word >> _PREDICTED & 3) - 1
     if predicted >= 0:
         w[_PREDICTIONS] += 1
         w[_RIGHT] += predicted == right
-    w[_FIRST_PAGE + page] = learn(word, right)
+    return learn(word, right)
+
+
+@jit_policy
+def _reuse(own: int, event: int) -> int:
+    kind, page = event & 255, event >> 8
+    if kind == PLACE:
+        return _place(own, page)
+    if kind == RETURN:
+        return _return(own, page)
+    if kind == SAMPLES:
+        h = words_at(own, OWN)
+        filled = words_at(h[PAIR_COUNT], 1)[0]
+        fit(floats_at(own + 8 * OWN, 7), words_at(h[PAIRS], 2 * filled).reshape(filled, 2))
+        words_at(own + 8 * OWN, _RECENT)[_FITS] += 1
+    return 0
+
+
+@jit_inner
+def _place(own: int, page: int) -> int:
+    h = words_at(own, OWN)
+    history = words_at(h[HISTORY], 2 * h[PAGES])
+    word = history[2 * page + 1]
+    found = predict(word)
+    history[2 * page + 1] = foretold(word, found)
+    return decide(words_at(own + 8 * OWN, _WORDS), found)
+
+
+@jit_inner
+def _return(own: int, page: int) -> int:
+    h = words_at(own, OWN)
+    history = words_at(h[HISTORY], 2 * h[PAGES])
+    waited = words_at(h[NOW], 1)[0] - history[2 * page]
+    line = floats_at(own + 8 * OWN, 7)
+    word = judge(words_at(own + 8 * OWN, _WORDS), line, history[2 * page + 1], waited, h[NEAR_PAGES])
+    stays = predict(word) == STAY
+    history[2 * page + 1] = foretold(word, STAY) if stays else word
+    return KNOWN if stays else 0
 
 
 @tiering("tier-reuse")
 class TierReuse(TierPolicy):
     """Predict when the victim is used again, and place it in the tier that reaches so far (GMT-Reuse, 2.1.3 and 2.2).
 
-    Virtual time (touches) stands for reuse distance, by a line through sampled pairs. When a page comes back,
-    the time it was
-    away says where it should have been; a Markov chain of three states per page remembers which tier was right after which.
-    Short reuse stays near, and CLOCK goes on; medium reuse goes to the middle, if there is room; long reuse goes far, unless
-    over 80 % of the latest victims did and the middle would lie idle.
+    Virtual time (touches) stands for reuse distance, by a line through sampled pairs. When a page comes back, the time it
+    was away says where it should have been; a Markov chain of three states per page remembers which tier was right after
+    which. Short reuse stays near, and CLOCK goes on; medium reuse goes to the middle, if there is room; long reuse goes
+    far, unless over 80 % of the latest victims did and the middle would lie idle.
     """
 
     sees = Everything()
@@ -155,7 +174,11 @@ class TierReuse(TierPolicy):
     reach = Option("middle", "medium reuse is below the size of: the middle (equation 1), or both tiers (Figure 7)",
                    choices=("middle", "both"))  # fmt: skip
     unknown = Option("middle", "where a page without a history goes", choices=("middle", "far"))
-    compiled = TierTwin(_reuse)
+    compiled = TierTwin(
+        _reuse,
+        lambda policy, pages, near, middle: policy.words(near, middle),
+        lambda policy, words: policy.take_back(words),
+    )
 
     @property
     def makes_room(self) -> int:
@@ -167,44 +190,33 @@ class TierReuse(TierPolicy):
 
     def start(self) -> None:
         self._words: dict[int, int] = {}
-        self._own = self.own_words(0, self.memory.near_pages, self.memory.middle_pages)
+        self._own = self.words(self.memory.near_pages, self.memory.middle_pages)
         self._line = self._own[:7].view(np.float64)
 
     def place(self, page: int) -> int:
-        own, word = self._own, self._words.get(page, 0)
+        word = self._words.get(page, 0)
         found = int(predict(word))
-        self._words[page] = word & ~(3 << _PREDICTED) | (found + 1) << _PREDICTED
-        if found < 0:
-            return int(own[_UNKNOWN])
-        if found == STAY:
-            return STAY
-        at = _RECENT + own[_SEEN] % self.window
-        idle = own[_LONG] > own[_ENOUGH]
-        own[_LONG] += (found == FAR) - own[at]
-        own[at] = found == FAR
-        own[_SEEN] += 1
-        return MIDDLE if idle else found
+        self._words[page] = int(foretold(word, found))
+        return int(decide(self._own, found))
 
-    def on_return(self, page: int) -> None:
-        own, word = self._own, self._words.get(page, 0)
+    def on_return(self, page: int) -> int | None:
         waited = self.memory.now - self.memory.left(page)
-        right = class_of(distance(waited, self._line[_SLOPE], self._line[_OFFSET]), self.memory.near_pages, own[_REACH])
-        predicted = (word >> _PREDICTED & 3) - 1
-        if predicted >= 0:
-            own[_PREDICTIONS] += 1
-            own[_RIGHT] += predicted == right
-        self._words[page] = int(learn(word, right))
+        word = int(judge(self._own, self._line, self._words.get(page, 0), waited, self.memory.near_pages))
+        stays = int(predict(word)) == STAY
+        self._words[page] = int(foretold(word, STAY)) if stays else word
+        return STAY if stays else None
 
     def on_samples(self) -> None:
         fit(self._line, self.memory.pairs)
         self._own[_FITS] += 1
 
-    def own_words(self, pages: int, near: int, middle: int) -> NDArray[np.int64]:
-        own = np.zeros(_FIRST_PAGE + pages, np.int64)
+    def words(self, near: int, middle: int) -> NDArray[np.int64]:
+        """Everything that is remembered, as the twin has it."""
+        own = np.zeros(_WORDS, np.int64)
         line = own[:7].view(np.float64)
-        # A page that is touched twice running: virtual time 1, distance 0. It is known without sampling, and
-        # on a loop, where
-        # all distances are the same, it is what makes a line. Until the first batch distances are taken for virtual times.
+        # A page that is touched twice running: virtual time 1, distance 0. It is known without sampling, and on a loop,
+        # where all distances are the same, it is what makes a line. Until the first batch distances are taken for virtual
+        # times.
         fit(line, np.array([[1, 0]]))
         line[_SLOPE] = 1.0
         own[_WINDOW], own[_ENOUGH] = self.window, int(self.idle * self.window)
@@ -213,11 +225,13 @@ class TierReuse(TierPolicy):
         return own
 
     def take_back(self, own: NDArray[np.int64]) -> None:
+        """What the twin has counted."""
         self._own = own[:_RECENT].copy()
         self._line = self._own[:7].view(np.float64)
 
     def report(self) -> dict[str, Any]:
         return {
-            "predictions": int(self._own[_PREDICTIONS]), "right": int(self._own[_RIGHT]), "fits": int(self._own[_FITS]),
+            "predictions": int(self._own[_PREDICTIONS]), "right": int(self._own[_RIGHT]),
+            "unpredicted": int(self._own[_BLIND]), "fits": int(self._own[_FITS]),
             "slope": float(self._line[_SLOPE]), "offset": float(self._line[_OFFSET]),
         }  # fmt: skip

@@ -1,0 +1,98 @@
+"""How the compiled walk calls policies: through C functions ``int64 (own, event)``; see mechanism/relay.py for the idea."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from operator import index
+from typing import Any
+
+from tidegate.errors import PolicyError
+from tidegate.mechanism import events as near_events
+from tidegate.mechanism.relay import Address
+from tidegate.mechanism.tiers.events import EVENT_BITS, EVENT_NAMES, FAILED, KNOWN, PLACE, RETURN, SPILL, VICTIM
+from tidegate.mechanism.tiers.header import OWN, make_header
+from tidegate.mechanism.tiers.state import Tiers
+from tidegate.policies.policy import EvictionPolicy, Policy
+from tidegate.policies.tier_policy import STAY, TierPolicy
+
+_C_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+_NOTHING = FAILED - 1  # None was answered, which is no page and no tier
+_ASKED = ("victim", "spill", "observe", "on_samples")  # methods that are not given a page
+
+
+class Twin:
+    """Calls a placement's compiled twin: nothing stands in between."""
+
+    def __init__(self, policy: TierPolicy, m: Tiers, near: int, middle: int):
+        assert policy.compiled is not None
+        self._policy, self._twin = policy, policy.compiled
+        self._data = make_header(m, near, middle, self._twin.words(policy, len(m.where), near, middle))
+        self.own = self._data.ctypes.data
+        self.address = Address(self._twin.function.address, self._twin.function)
+
+    def failed(self) -> None:
+        """A twin does not fail."""
+
+    def finish(self) -> None:
+        self._twin.results(self._policy, self._data[OWN:])
+
+
+class Caller:
+    """Calls a Python policy. What it raises is kept, and the walk is told that it failed."""
+
+    def __init__(self, policy: Policy, names: dict[int, str], answered: dict[int, Callable[[Any], int]]):
+        self.own = 0
+        self._policy, self._failure, self._where = policy, None, ""
+        methods = {event: (name, getattr(policy, name)) for event, name in names.items() if hasattr(policy, name)}
+
+        def call(own: int, event: int) -> int:
+            kind, page = event & ((1 << EVENT_BITS) - 1), event >> EVENT_BITS
+            name, method = methods[kind]
+            try:
+                found = method() if name in _ASKED else method(page)
+                return answered[kind](found) if kind in answered else 0
+            except BaseException as error:
+                self._failure = error
+                self._where = f"{name}()" if name in _ASKED else f"{name}({page})"
+                return FAILED
+
+        self._c = _C_SIGNATURE(call)
+        self.address = Address(ctypes.cast(self._c, ctypes.c_void_p).value or 0, self._c)
+
+    def failed(self) -> None:
+        """Raise what the policy raised, if it did."""
+        if isinstance(self._failure, KeyboardInterrupt):
+            raise self._failure
+        if self._failure is not None:
+            told = str(self._failure) or type(self._failure).__name__
+            raise PolicyError(f"policy '{label(self._policy)}' raised in {self._where}: {told}") from self._failure
+
+    def finish(self) -> None:
+        """Nothing to take back: the policy has it all."""
+
+
+def call_placement(policy: TierPolicy) -> Caller:
+    answers: dict[int, Callable[[Any], int]] = dict.fromkeys((PLACE, VICTIM, SPILL), _number)
+    return Caller(policy, EVENT_NAMES, answers | {RETURN: lambda answer: KNOWN if answer == STAY else 0})
+
+
+def call_eviction(policy: EvictionPolicy) -> Caller:
+    kinds = (near_events.VICTIM, near_events.FAULT, near_events.EVICTION, near_events.NOTIFICATION, near_events.OBSERVE)
+    names = {kind: near_events.EVENT_NAMES[kind] for kind in kinds}
+    return Caller(policy, names, dict.fromkeys((near_events.VICTIM, near_events.OBSERVE), _number))
+
+
+def _number(answer: Any) -> int:
+    """A page or a tier; a negative one is as wrong as none, and no sign of failure."""
+    return _NOTHING if answer is None or index(answer) < 0 else index(answer)
+
+
+def defines(policy: Policy, event: int) -> bool:
+    """Does this placement's class have a method of its own for the event?"""
+    name = EVENT_NAMES[event]
+    return getattr(type(policy), name, None) is not getattr(TierPolicy, name, None)
+
+
+def label(policy: Policy) -> str:
+    return policy.name or type(policy).__name__
