@@ -22,13 +22,14 @@ class KMeans(Offloaded):
     """
 
     program = "kmeans"
-    bytes = Option(units.size("4GB"), "size of the four arrays together", parse=units.size, least=1024)
+    fresh = frozenset(("feature_turned",))
+    bytes = Option(units.size("512MiB"), "size of the four arrays together", parse=units.size, least=1)
     features = Option(8, "of a point (the program's own default)", least=1)
     clusters = Option(5, "centres (the program's own default)", least=1)
     rounds = Option(34, "launches of find_nearest (what the program makes of its default input)", least=1)
 
     def variables(self) -> dict[str, int]:
-        points = max(1, (self.bytes - 4 * self.clusters * self.features) // (8 * self.features + 4))
+        points = max(0, self.bytes - 4 * self.clusters * self.features) // (8 * self.features + 4)
         return {"points": points, "features": self.features, "clusters": self.clusters}
 
     def launches(self, space: Space) -> Iterator[Launch]:
