@@ -126,7 +126,7 @@ def hybrid(
     unmap: Annotated[
         float | None, typer.Option("--unmap", help="µs per KiB for taking a page from the CPU; the machine's without it.")
     ] = None,
-    scale: Annotated[str | None, typer.Option("--scale", help="Of all sizes, near memory's too; 1/8 without it.")] = None,
+    scale: Annotated[str | None, typer.Option("--scale", help="Of all sizes, near memory's too; 1/32 without it.")] = None,
     robustness: Robustness = False,
     workers: Workers = None,
     no_cache: asked.NoCache = False,
@@ -146,7 +146,7 @@ def hybrid(
         fitting=base.fitting if fitting is None else _numbers("--fitting", fitting),
         larger=base.larger if larger is None else _numbers("--larger", larger),
         scale=base.scale if scale is None else units.fraction(scale), threshold=threshold,
-        loops=loops, unmap=unmap, readings=ROBUST_READINGS if robustness else 0,
+        largest=base.largest, loops=loops, unmap=unmap, readings=ROBUST_READINGS if robustness else 0,
         applications=base.applications if applications is None else tuple(asked.split(applications)),
     )  # fmt: skip
     _reproduce({"hybrid": setup}, workers, no_cache, as_json, out)

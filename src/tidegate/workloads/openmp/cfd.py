@@ -49,9 +49,8 @@ class CFD(Offloaded):
                 *planes("variables", 5, write=True))  # fmt: skip
         factor = (*planes("variables", 5), Stream("areas", 4), Stream("step_factors", 4, write=True))
         yield region(space, "initialize_variables", n, (far_field, *planes("variables", 5, write=True)))
+        copy = region(space, "copy", 5 * n, (Stream("variables", 4), Stream("old_variables", 4, write=True)))
+        before = (copy, region(space, "compute_step_factor", n, factor))
+        stage = (region(space, "compute_flux", n, flux), region(space, "time_step", n, step))
         for _ in range(self.iterations):
-            yield region(space, "copy", 5 * n, (Stream("variables", 4), Stream("old_variables", 4, write=True)))
-            yield region(space, "compute_step_factor", n, factor)
-            for _ in range(3):
-                yield region(space, "compute_flux", n, flux)
-                yield region(space, "time_step", n, step)
+            yield from (*before, *stage, *stage, *stage)

@@ -39,5 +39,6 @@ class KMeans(Offloaded):
         yield region(space, "invert_mapping", points, (Stream("feature", 4 * self.features), *turned))
         read = [Stream("feature_turned", 4, at) for at in planes]
         nearest = (*read, Stream("centres", 4 * self.clusters * self.features / points), Stream("membership", 4, write=True))
+        again = region(space, "find_nearest", points, nearest)
         for _ in range(self.rounds):
-            yield region(space, "find_nearest", points, nearest)
+            yield again

@@ -8,9 +8,9 @@ region ──▶ blocks    as many elements of the region's loop as fill a page 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tidegate.compiler.model import ProgramModel
 from tidegate.compiler.plan import Plan, make_plan
 from tidegate.compiler.saved import load
+from tidegate.options import Option
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.trace import Launch, Object, Provenance, Segment
 from tidegate.workloads.extent import bytes_within
@@ -66,6 +67,10 @@ class Offloaded(Workload):
 
     provenance = Provenance.DERIVED
     program = ""
+    distances = Option(
+        "launches", "reuse distance: expected launches to the next use, or the nearest region that uses the object (4.3)",
+        choices=("launches", "regions"),
+    )  # fmt: skip
 
     def variables(self) -> Mapping[str, int]:
         """The program's variables at this size."""
@@ -75,7 +80,7 @@ class Offloaded(Workload):
         return model_named(self.program)
 
     def plan(self) -> Plan:
-        return make_plan(self.model(), self.variables())
+        return make_plan(self.model(), self.variables(), self.distances == "regions")
 
     def sizes(self) -> dict[str, int]:
         given = self.variables()
@@ -83,10 +88,25 @@ class Offloaded(Workload):
 
 
 def region(space: Space, name: str, elements: int, accesses: Sequence[Access], seed: int = 0) -> Launch:
-    """One launch of a region whose loop has so many elements."""
+    """One launch of a region whose loop has so many elements; without gathers it can be launched again and again."""
     heaviest = max((a.each for a in accesses if isinstance(a, Stream)), default=4.0)
     block = max(1, int(space.geometry.page / heaviest))
-    return Launch(name, _walk(space, elements, block, accesses, seed), width=max(1, block // THREADS))
+    walk = partial(_walk, space, elements, block, accesses, seed)
+    gathers = any(isinstance(a, Gather) for a in accesses)
+    return Launch(name, walk() if gathers else _Walked(walk), width=max(1, block // THREADS))
+
+
+@dataclass
+class _Walked(Iterable[Segment]):
+    """Segments that are kept once they were made: a launch of streams is a few touches for each page of its objects."""
+
+    make: Callable[[], Iterator[Segment]]
+    kept: list[Segment] | None = None
+
+    def __iter__(self) -> Iterator[Segment]:
+        if self.kept is None:
+            self.kept = list(self.make())
+        return iter(self.kept)
 
 
 Touches = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]

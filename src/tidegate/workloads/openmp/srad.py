@@ -43,9 +43,12 @@ class SRAD(Offloaded):
         written = [Stream(name, 4, write=True) for name in (*_SIDES, "c")]
         index = [Stream(name, row) for name in ("north", "south", "west", "east")]
         read = [Stream(name, 4) for name in (*_SIDES, "c")]
+        iteration = (
+            region(space, "speckle", n, (Stream("image", 4),)),
+            region(space, "coefficients", n, (Stream("image", 4), *index, *written)),
+            region(space, "diffuse", n, (*read, Stream("south", row), Stream("east", row), *change)),
+        )
         yield region(space, "extract", n, change)
         for _ in range(self.iterations):
-            yield region(space, "speckle", n, (Stream("image", 4),))
-            yield region(space, "coefficients", n, (Stream("image", 4), *index, *written))
-            yield region(space, "diffuse", n, (*read, Stream("south", row), Stream("east", row), *change))
+            yield from iteration
         yield region(space, "compress", n, change)

@@ -19,6 +19,7 @@ OPEN = {
     "machine.unmap": (0.15, 0.05, 0.0),  # µs per KiB: a guess of low confidence; as on PCIe; nothing
     "machine.dirty_only": (False, True),  # are clean pages copied back?
     "machine.pipelined": (False, True),  # do both directions of the link overlap?
+    "plan.distances": ("launches", "regions"),  # of reuse: to the next use, or to the nearest region that has one (4.3)
     "um.counters": (False, True),  # do access counters, which the paper had on, map evicted regions remotely? (2.3)
     "rlm.remember": (False, True),  # an unused object's priority: none, or its last (3.2)
     "rlm.partial": ("no", "rest"),  # is partial mapping RDM's alone? (3.4)
@@ -26,18 +27,18 @@ OPEN = {
     "rdm.partial": ("rest", "at once"),  # when an object's part is mapped (3.4)
 }
 _ALL = ("machine", "program")
-DEPENDS = {scheme: (*_ALL, scheme) for scheme in ("um", "rlm", "glm", "rdm")}
+DEPENDS = {**{scheme: (*_ALL, scheme) for scheme in ("um", "rlm", "glm")}, "rdm": (*_ALL, "rdm", "plan")}
 
 ROBUST_SCALE = 1 / 128  # of all sizes, for the readings
-ROBUST_SIZES = (9.0, 19.0, 31.0)  # GB
-ROBUST_READINGS = 64  # of 1,152
+ROBUST_SIZES = (9.0, 25.0)  # GB
+ROBUST_READINGS = 32  # of 2,304
 
 
 def ask_variant(variant: Variant, setup: Setup) -> Ask:
     """The ask of one variant; its application is spelt "cfd 19"."""
     o = dict(variant.options)
     application, size = variant.application.split(" ")
-    read = replace(setup, loops=o["program.loops"], unmap=o["machine.unmap"])
+    read = replace(setup, loops=o["program.loops"], distances=o.get("plan.distances", "launches"), unmap=o["machine.unmap"])
     base = read.ask(application, float(size), variant.system)
     clean = bool(o["machine.dirty_only"]) or variant.system in BASELINES
     ask = replace(base, dirty_only=clean, pipelined=bool(o["machine.pipelined"]))

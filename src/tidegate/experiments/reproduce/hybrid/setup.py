@@ -26,7 +26,7 @@ SCHEMES = {
 BASELINES = {"baseline": "explicit", "baseline by launch": "explicit(copies=launch)"}  # for what fits
 PARTS = ("rdm implicit", "rdm explicit", "rdm whole", "rdm")
 
-DEFAULT_SCALE, QUICK_SCALE = 1 / 8, 1 / 32
+DEFAULT_SCALE, QUICK_SCALE = 1 / 32, 1 / 128
 
 Key = tuple[str, float, str]  # application, size in the paper's GB, scheme
 
@@ -49,6 +49,7 @@ class Setup:
     scale: float = DEFAULT_SCALE  # of all sizes, near memory's too
     threshold: float = 0.5  # access density from which objects are prefetched
     loops: str = "rodinia"  # how often the programs loop
+    distances: str = "launches"  # of reuse: see workloads/openmp/offloaded.py
     unmap: float | None = None  # µs per KiB for taking a page from the CPU; by default the machine's
     readings: int = 0  # combinations of open readings to try
     applications: tuple[str, ...] = APPLICATIONS
@@ -73,8 +74,8 @@ class Setup:
 
     @classmethod
     def quick(cls) -> Setup:
-        """Everything at a small scale."""
-        return cls(scale=QUICK_SCALE)
+        """Everything at a small scale, and fewer sizes."""
+        return cls(scale=QUICK_SCALE, fitting=(9,), larger=(19, 31), largest=())
 
     @property
     def as_published(self) -> bool:
@@ -96,6 +97,8 @@ class Setup:
 
     def ask_spec(self, application: str, size: float, spec: str, dirty_only: bool = False, **options: object) -> Ask:
         """One run under any placement, of a workload with any options."""
+        if self.distances != "launches":
+            options["distances"] = self.distances
         given = [f"{k}={v}" for k, v in options.items()] + [x for x in [LOOPS[self.loops].get(application)] if x]
         workload = f"openmp-{application}({', '.join(given)})" if given else f"openmp-{application}"
         return Ask(
