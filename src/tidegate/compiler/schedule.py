@@ -87,7 +87,9 @@ _OPENMP = {
     "far": "/* {o}: bytes {first} to {end} stay in host memory, which regions reach by unified shared memory */",
     "anywhere": "/* {o}: bytes {first} to {end} are free to move again */",
 }
-_OPENMP_PART = "/* {o}: the plan has bytes {first} to {end} near; directives place whole objects only, so it stays where it is */"
+_OPENMP_PART = (
+    "/* {o}: the plan has bytes {first} to {end} near; directives place whole objects only, so it stays where it is */"
+)
 
 _CUDA_HEAD = """#include <cuda_runtime.h>
 

@@ -31,7 +31,7 @@ DEPENDS = {**{scheme: (*_ALL, scheme) for scheme in ("um", "rlm", "glm")}, "rdm"
 
 ROBUST_SCALE = 1 / 128  # of all sizes, for the readings
 ROBUST_SIZES = (9.0, 25.0)  # GB
-ROBUST_READINGS = 32  # of 2,304
+ROBUST_READINGS = 16  # of 2,304
 
 
 def ask_variant(variant: Variant, setup: Setup) -> Ask:
