@@ -112,6 +112,8 @@ def _figure_5a(grid: Grid) -> Exhibit:
 
 
 def _figure_6(grid: Grid) -> Exhibit:
+    if not grid.workloads():
+        raise NotRun("nothing was run")
     rows = [
         {"part": part, **{name: mean_gain(grid.gains(part, fits=fits)) for name, fits in
                           (("all", None), ("fits", True), ("does not fit", False)) if grid.workloads(fits)}}
