@@ -58,8 +58,10 @@ class Given(Trace):
     name = "given"
     provenance = Provenance.ASSUMED
 
-    def __init__(self, kernels: Sequence[Kernel], objects: Sequence[int], geometry: Geometry = SMALL):
-        self.kernels, self.geometry = kernels, geometry
+    def __init__(
+        self, kernels: Sequence[Kernel], objects: Sequence[int], geometry: Geometry = SMALL, fresh: Sequence[str] = ()
+    ):
+        self.kernels, self.geometry, self.fresh = kernels, geometry, frozenset(fresh)
         self.objects = lay_out({f"o{i}": pages * geometry.page for i, pages in enumerate(objects)}, geometry)
 
     def launches(self) -> Iterator[Launch]:

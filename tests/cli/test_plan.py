@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from offloaded import EXAMPLES, clang_19
+from offloaded import EXAMPLES, NAMES, clang_19
 from tidegate.cli import invoke
+from tidegate.compiler.schedule import emit_cuda, emit_openmp
+from tidegate.experiments.planning import make_policy, rehearse, settle
+from tidegate.mechanism.geometry import Geometry
+from tidegate.workloads.openmp.modelled import Modelled
+from tidegate.workloads.openmp.offloaded import model_named
 
 CFD = str(EXAMPLES / "cfd.c")
 
@@ -29,7 +35,7 @@ def test_json_holds_places_actions_and_predictions(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("form", "call"), [("cuda", "TIDEGATE_PREFETCH((char *)variables"), ("openmp", "enter data map(to : var")]
+    ("form", "call"), [("cuda", "TIDEGATE_PREFETCH((char *)variables"), ("openmp", "enter data map(close, to : var")]
 )
 def test_code_asks_at_the_right_launches(form: str, call: str, tmp_path: Path) -> None:
     clang_19()
@@ -43,6 +49,67 @@ def test_code_asks_at_the_right_launches(form: str, call: str, tmp_path: Path) -
     if compiler[0] is None:
         pytest.skip("nvcc is not installed")
     done = subprocess.run([*compiler, source.name], cwd=tmp_path, capture_output=True, text=True, check=False)  # type: ignore[list-item]
+    assert done.returncode == 0, done.stderr
+
+
+STUB = """
+#include <stdio.h>
+#define CUDART_VERSION 12000
+#define cudaCpuDeviceId (-1)
+enum { cudaMemAdviseSetPreferredLocation, cudaMemAdviseUnsetPreferredLocation, cudaMemAdviseSetAccessedBy,
+       cudaMemAdviseUnsetAccessedBy };
+static char *base;
+static inline void cudaMemAdvise(void *p, size_t n, int advice, int device) {
+  if (advice == cudaMemAdviseSetPreferredLocation) printf("far %td %zu\\n", (char *)p - base, n);
+  if (advice == cudaMemAdviseUnsetPreferredLocation) printf("anywhere %td %zu\\n", (char *)p - base, n);
+}
+static inline void cudaMemPrefetchAsync(void *p, size_t n, int device, int stream) {
+  printf("%s %td %zu\\n", device == cudaCpuDeviceId ? "evict" : "prefetch", (char *)p - base, n);
+}
+"""
+
+
+@pytest.mark.parametrize("policy", ["rdm", "rlm", "object-lru", "glm(partial=rest)"])
+def test_the_emitted_code_asks_at_each_launch_what_the_policy_asked(policy: str, tmp_path: Path) -> None:
+    """The header is compiled against functions that print, and called in the order in which the program launches."""
+    model = model_named("cfd")
+    program = Modelled(model, {"side": 900})
+    schedule = rehearse(program, make_policy(policy), Geometry(), 24)
+    (tmp_path / "cuda_runtime.h").write_text(STUB)
+    (tmp_path / "plan.h").write_text(emit_cuda(schedule))
+    at = {o.name: 10**9 * n for n, o in enumerate(model.heap())}  # addresses that nobody looks at
+    place = {p.name: p for p in schedule.places}
+    names = [launch.name for launch in program.plan().launches]
+    order = [place[names[n]] for n in program.order]
+    calls = [
+        f'puts("launch"); tidegate_before_{p.identifier}({", ".join(["0", *(f"base + {at[o]}" for o in p.used)])});'
+        for p in order
+    ]
+    source = tmp_path / "main.c"
+    source.write_text('#include "plan.h"\nint main(void) {\n' + "\n".join(calls) + "\nreturn 0;\n}\n")
+    subprocess.run([clang_19(), "-I", tmp_path, source, "-o", tmp_path / "main"], check=True, timeout=60)
+    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True, timeout=60)
+    told = [part.split("\n")[1:-1] for part in done.stdout.split("launch")[1:]]
+    visits: Counter[str] = Counter()
+    for p, lines in zip(order, told, strict=True):
+        asked = [f"{a.verb} {at[a.object] + a.first} {a.end - a.first}" for a in p.visits[visits[p.name]]]
+        assert lines == asked, (p.name, visits[p.name])
+        visits[p.name] += 1
+    assert sum(map(len, told)) > 5
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", ["cuda", "openmp"])
+def test_code_of_every_example_compiles(name: str, form: str, tmp_path: Path) -> None:
+    model, near = model_named(name), 64 * 2**20
+    schedule = rehearse(Modelled(model, settle(model, {}, near)[0]), make_policy("rdm"), Geometry(), near // 2**21)
+    (tmp_path / "plan.h").write_text((emit_cuda if form == "cuda" else emit_openmp)(schedule))
+    if form == "cuda":
+        (tmp_path / "cuda_runtime.h").write_text(STUB)  # nvcc itself takes seconds, and compiles cfd's above
+    (tmp_path / "main.c").write_text('#include "plan.h"\nint main(void) { return 0; }\n')
+    options = [clang_19(), "-Wall", "-Werror", "-Wno-unused-function", "-I", ".", "-fsyntax-only"]
+    more = [] if form == "cuda" else ["-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"]
+    done = subprocess.run([*options, *more, "main.c"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

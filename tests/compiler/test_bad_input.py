@@ -11,6 +11,7 @@ from offloaded import EXAMPLES, clang_19
 from tidegate.compiler import ProgramModel, clang, model_of_ir, model_of_source
 from tidegate.compiler.ir import parse
 from tidegate.errors import TidegateError
+from tidegate.workloads.openmp.modelled import Modelled
 
 LOOP = "#pragma omp target teams distribute parallel for"
 
@@ -101,6 +102,49 @@ int main(int c, char **v) {{
 }}""")
     assert "deeper: calls itself" in _notes(model)
     assert "deeper:4: is launched in deeper" in _notes(model)
+
+
+def test_a_program_of_which_nothing_can_be_traced_cannot_be_planned(written: Callable[[str], ProgramModel]) -> None:
+    model = written(f"""
+void deeper(float *a, int n, int k) {{
+{LOOP} map(tofrom : a[0 : n])
+  for (int i = 0; i < n; i++) a[i] += i;
+  if (k > 0) deeper(a, n, k - 1);
+  if (k > 3) deeper(a, n / 2, k - 2);
+}}
+int main(int c, char **v) {{
+  float *a = malloc(4 * c);
+  deeper(a, c, c);
+  return a[0];
+}}""")
+    with pytest.raises(
+        TidegateError, match=r"no launch of .* could be traced, so nothing can be planned \(deeper: calls itself"
+    ):
+        Modelled(model, {})
+
+
+@pytest.mark.parametrize(("allocation", "language"), [("malloc(n * sizeof(double))", "c"), ("new double[n]", "cpp")])
+def test_sizes_that_atoi_gives(allocation: str, language: str, tmp_path: Path) -> None:
+    """An int that came as a long is masked, shifted and widened in the IR; it is n all the same, and n - 2 are n - 2."""
+    clang_19()
+    source = tmp_path / f"program.{language}"
+    source.write_text(f"""#include <stdlib.h>
+int main(int c, char **v) {{
+  int n = atoi(v[1]);
+  double *u = {allocation}, *w = {allocation};
+  for (int t = 0; t < 10; t++) {{
+{LOOP} map(to : u[0 : n]) map(from : w[0 : n])
+    for (int i = 1; i < n - 1; i++) w[i] = u[i - 1] + u[i + 1];
+  }}
+  return w[0];
+}}""")
+    model = model_of_source(source)
+    assert {o.name: str(o.bytes) for o in model.heap()} == {"u": "8*n", "w": "8*n"}
+    (launch,) = model.launches
+    assert launch.trip_count is not None
+    assert launch.trip_count.at({"n": 1000}) == 998
+    density = {use.object: model.access_density(launch, use, {"n": 1000}) for use in launch.uses}
+    assert density == {"u": pytest.approx(2 * 0.998), "w": pytest.approx(0.998)}
 
 
 def test_calls_through_pointers(written: Callable[[str], ProgramModel]) -> None:

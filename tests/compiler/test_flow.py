@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.compiler.distances import Distances, use_of_object, use_of_region
@@ -48,6 +48,7 @@ def launch(region: str, block: str, *objects: str, index: int = 0) -> Launch:
     return Launch(region, block, index, tuple(Argument((o,), n, 0x21) for n, o in enumerate(objects)), None)
 
 
+@settings(deadline=None)  # LLVM is asked in a process of its own
 @given(st.integers(1, 40), st.integers(1, 40))
 def test_frequencies_are_trip_counts(outer: int, inner: int) -> None:
     flow = nested(outer, inner)

@@ -176,6 +176,15 @@ def test_the_unmapping_is_paid_once_per_page():
     assert often.parts["fault_handling"] == approx(20 * SERVE + 4 * PAGES * UNMAP)
 
 
+def test_what_the_cpu_never_touched_needs_no_unmapping():
+    kernels = [Kernel([reads(range(2 * PAGES))])]
+    mapped, fresh = (
+        run_of(Given(kernels, [PAGES, PAGES], fresh=names), ONE, 2, prefetch="region") for names in ((), ("o1",))
+    )
+    assert mapped.parts["fault_handling"] - fresh.parts["fault_handling"] == approx(PAGES * UNMAP)
+    assert mapped.counts == fresh.counts
+
+
 def test_each_contiguous_run_costs_its_overhead():
     """Eight slots fault on pages 0 1 · 3 4 5 · 7 of region 0 and page 0 of region 1, all in one batch: four runs."""
     on = machine(slots=7)

@@ -37,6 +37,8 @@ def outcome(run: Run) -> dict[str, Any]:
 def test_books_balance_whatever_is_run(policy, trace, on, frames, ahead, place, dirty_only, compiled):
     """The run's own checks (check_books, and finished() of the Python policy), and what can be told from outside."""
     how = {"eviction": policy, "prefetch": ahead, "placement": place, "dirty_only": dirty_only, "compiled": compiled}
+    if place == "explicit":  # a program that copies what it uses runs only where all of that fits
+        frames = max(frames, trace.regions)
     run = run_of(trace, on, frames, **how)
     c = run.counts
     touches = sum(len(block) for kernel in trace.kernels for block in kernel.blocks)

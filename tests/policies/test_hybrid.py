@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tidegate.compiler.plan import Plan, PlannedLaunch, PlannedUse
 from tidegate.errors import PolicyError
@@ -15,6 +18,7 @@ from tidegate.mechanism.geometry import Geometry
 from tidegate.policies.placement.objects import ObjectPlacement
 from tidegate.policies.registries import placement
 from tidegate.trace.trace import lay_out
+from traces import PAGE, PAGES, Given, Kernel, machine, reads, run_of, writes
 
 GEOMETRY = Geometry()
 
@@ -129,8 +133,128 @@ def test_baselines_copy_once_or_at_each_launch() -> None:
     assert each.counts["pages_written_back"] > 0 == once.counts["pages_written_back"]
 
 
-def test_a_workload_without_a_plan_and_a_baseline_without_room_are_refused() -> None:
-    with pytest.raises(PolicyError, match="has no plan"):
-        Ask("stream(bytes=8MiB)", placement="rdm").answer(cache=False)
+# Closed forms, on a machine of round numbers
+
+
+KIB = PAGE / 1024
+
+
+def two_objects(launches: int) -> Given:
+    """Launches that read all of o0 and write all of o1, a block each."""
+    return Given([Kernel([reads(range(PAGES)), writes(range(PAGES, 2 * PAGES))])] * launches, [PAGES, PAGES])
+
+
+@pytest.mark.parametrize("policy", ["rlm", "glm", "rdm", "object-lru", "prefetch-all", "explicit"])
+def test_what_fits_is_moved_once_and_never_faults(policy: str) -> None:
+    run = run_of(two_objects(5), machine(), 2, placement=policy)
+    assert run.counts["pages_in"] == run.counts["pages_prefetched"] == 2 * PAGES
+    assert run.counts["faults"] == run.counts["evictions"] == run.counts["remote_touches"] == 0
+    on = machine()
+    expected = 2 * (on.driver.region_overhead + PAGES * KIB * on.driver.unmap_per_kib)
+    assert run.parts["fault_handling"] == pytest.approx(expected)
+    assert run.parts["transfer_in"] == pytest.approx(2 * (on.link.run_overhead + PAGES * PAGE / on.link.inward))
+
+
+def test_far_objects_cost_their_bytes_over_the_remote_bandwidth_and_a_latency_each() -> None:
+    on = machine(launch_overhead=0.0)
+    run = run_of(two_objects(5), on, 2, placement="host")
+    each = on.link.remote_latency + PAGE / (on.link.inward * on.link.remote_share)
+    assert run.time == pytest.approx(5 * 2 * PAGES * each)  # one slot: one touch after another
+    assert run.counts["pages_in"] == 0
+    assert run.counts["remote_bytes"] == 5 * 2 * PAGES * PAGE
+
+
+def test_a_baseline_that_copies_at_each_launch_copies_exactly_that() -> None:
+    """o0 is read, so it comes again with each launch; o1 is written, so it goes out before it comes again."""
+    launches = 5
+    how = {"placement": "explicit(copies=launch)", "dirty_only": True}
+    run = run_of(two_objects(launches), machine(), 2, **how)
+    assert run.counts["pages_in"] == launches * 2 * PAGES
+    assert run.counts["pages_written_back"] == (launches - 1) * PAGES
+    once = run_of(two_objects(launches), machine(), 2, placement="explicit", dirty_only=True)
+    assert (once.counts["pages_in"], once.counts["pages_written_back"]) == (2 * PAGES, 0)
+
+
+def test_an_object_can_be_left_to_faults_whatever_its_density() -> None:
+    run = run_of(two_objects(2), machine(), 2, placement="rdm(left=o1)")
+    assert (run.counts["faults"], run.counts["pages_prefetched"]) == (PAGES, PAGES)
+    with pytest.raises(PolicyError, match="no object o9 to be left to faults; the program has o0, o1"):
+        run_of(two_objects(2), machine(), 2, placement="rdm(left=o9)")
+
+
+# The paper's steps once more, in plain words: a list of near objects and one rule per scheme
+
+
+def by_the_paper(scheme: str, frames: int, sizes: dict[str, int], launches: dict[str, list[PlannedUse]], order: str,
+                 locality: dict[str, float]) -> set[str]:  # fmt: skip
+    """Which objects are near after these launches (3.2, 3.3, 3.4; no partial mapping)."""
+    near: list[str] = []
+    next_use = dict.fromkeys(sizes, math.inf)
+    used_at = dict.fromkeys(sizes, 0)
+    for trc, name in enumerate(order, 1):
+        uses = launches[name]
+        regional = {u.object: u.locality for u in uses}
+        for u in uses:
+            next_use[u.object], used_at[u.object] = trc + u.distance, trc
+        rank = {
+            "rlm": lambda o: (regional.get(o, 0.0),),  # noqa: B023
+            "glm": lambda o: (locality[o],),
+            "rdm": lambda o: (-next_use[o], locality[o]),
+            "object-lru": lambda o: (used_at[o],),
+        }[scheme]
+        for current in sorted((u.object for u in uses), key=rank, reverse=True):
+            if current in near:  # step 1
+                continue
+            room = frames - sum(sizes[o] for o in near)
+            candidates: list[str] = []
+            for lowest in sorted((o for o in sizes if o in near), key=rank):  # step 3, repeated (4); ties as allocated
+                if room >= sizes[current] or rank(lowest) >= rank(current):
+                    break
+                candidates.append(lowest)
+                room += sizes[lowest]
+            if room >= sizes[current]:  # step 2, or enough was found
+                near = [o for o in near if o not in candidates] + [current]
+    return set(near)
+
+
+@st.composite
+def programs(draw: Any) -> tuple[int, dict[str, int], dict[str, list[PlannedUse]], str, dict[str, float]]:
+    sizes = {o: draw(st.integers(1, 4)) for o in "abcd"}
+    distinct = draw(st.permutations(range(1, 5)))
+    locality = dict(zip(sizes, map(float, distinct), strict=True))
+    distance = st.sampled_from([1.0, 1.5, 2.0, 3.25, 7.0, math.inf])
+    launches = {}
+    for name in "123":
+        objects = draw(st.lists(st.sampled_from("abcd"), min_size=1, max_size=3, unique=True))
+        regional = draw(st.permutations(range(1, 5)))
+        launches[name] = [use(o, float(regional[n]), draw(distance)) for n, o in enumerate(objects)]
+    return draw(st.integers(1, 9)), sizes, launches, draw(st.text("123", min_size=1, max_size=9)), locality
+
+
+@pytest.mark.parametrize("scheme", ["rlm", "glm", "rdm", "object-lru"])
+@settings(deadline=None, max_examples=200)
+@given(programs())
+def test_decisions_are_the_papers_steps(scheme: str, program: Any) -> None:
+    frames, sizes, launches, order, locality = program
+    decider, _ = decide(f"{scheme}(partial=no)", frames, sizes, launches, order, **locality)
+    assert set(near(decider)) == by_the_paper(scheme, frames, sizes, launches, order, locality)
+
+
+@settings(deadline=None, max_examples=100)
+@given(programs(), st.sampled_from(["rest", "at once"]))
+def test_partial_mapping_wastes_no_room_and_takes_nobodys(program: Any, partial: str) -> None:
+    frames, sizes, launches, order, locality = program
+    decider, memory = decide(f"rdm(partial={partial})", frames, sizes, launches, order, **locality)
+    wanted = {u.object for u in launches[order[-1]]}
+    held = decider.held
+    assert sum(held.values()) <= frames
+    if any(held[o] < sizes[o] for o in wanted):
+        assert sum(held.values()) == frames  # somebody went short, so there is no room left
+    for o in memory.objects:  # what is asked for is what is held
+        far = [a for a in memory.asked if a.verb == "far" and a.object == o.name]
+        assert all(a.first == held[o.name] * GEOMETRY.region for a in far)
+
+
+def test_a_baseline_without_room_is_refused() -> None:
     with pytest.raises(PolicyError, match="near memory holds"):
         Ask("openmp-nn(bytes=24MB)", "v100-nvlink2", near="8MiB", placement="explicit").answer(cache=False)

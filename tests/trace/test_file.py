@@ -114,6 +114,7 @@ def test_every_workload_comes_back(path, name):
         for column in ("starts", "page", "write", "bytes", "reference"):
             np.testing.assert_array_equal(getattr(one, column), getattr(other, column))
     asked = {"oversubscribe": "100%", "machine": "gpgpusim-28sm", "cache": False}
+    assert TraceFile(path).fresh == trace.fresh
     here, there = run(trace, **asked), run(path, **asked)
     assert (here.counts, here.parts, here.tables, here.facts) == (there.counts, there.parts, there.tables, there.facts)
 

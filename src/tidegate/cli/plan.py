@@ -11,6 +11,7 @@ import typer
 
 from tidegate.cli import output
 from tidegate.cli.compile import ClangOptions, Files
+from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
     from tidegate.compiler.schedule import Schedule
@@ -70,7 +71,8 @@ def plan(
     if program.cut:
         notes.append(f"times are of the first {len(program.order)} launches; the program makes more")
     notes += [str(note) for note in model.notes]
-    runs = predict(program, on, room, dict.fromkeys((*RIVALS, placement)))
+    with Bar("predict") as bar:
+        runs = predict(program, on, room, dict.fromkeys((*RIVALS, placement)), bar.advance)
     if emit is Form.json:
         _put_json(schedule, runs, program.plan().to_data(), notes, out)
         return

@@ -122,7 +122,11 @@ def hybrid(
     fitting: Annotated[str | None, typer.Option("--fitting", help="Sizes that fit 16 GB, in GB, with commas.")] = None,
     larger: Annotated[str | None, typer.Option("--larger", help="Sizes that do not.")] = None,
     threshold: Annotated[float, typer.Option("--threshold", help="Density from which objects are prefetched.")] = 0.5,
-    scale: Annotated[str | None, typer.Option("--scale", help="Of all sizes, near memory's too, e.g. 1/8.")] = None,
+    loops: Annotated[str, typer.Option("--loops", help="How often programs loop: rodinia, own or long.")] = "rodinia",
+    unmap: Annotated[
+        float | None, typer.Option("--unmap", help="µs per KiB for taking a page from the CPU; the machine's without it.")
+    ] = None,
+    scale: Annotated[str | None, typer.Option("--scale", help="Of all sizes, near memory's too; 1/32 without it.")] = None,
     robustness: Robustness = False,
     workers: Workers = None,
     no_cache: asked.NoCache = False,
@@ -131,17 +135,18 @@ def hybrid(
 ) -> None:
     """Compiler-assisted hybrid memory (SC'19): 8 applications of 4 to 112 GB on a GPU of 16 GB, under 10 schemes.
 
-    tidegate reproduce hybrid --scale 1/8 --out report.html
+    tidegate reproduce hybrid --scale 1 --applications cfd --out report.html
     """
     from tidegate import units
     from tidegate.experiments.reproduce.hybrid import Setup
+    from tidegate.experiments.reproduce.hybrid.open_points import ROBUST_READINGS
 
     base = Setup.quick() if quick else Setup()
     setup = Setup(
         fitting=base.fitting if fitting is None else _numbers("--fitting", fitting),
         larger=base.larger if larger is None else _numbers("--larger", larger),
         scale=base.scale if scale is None else units.fraction(scale), threshold=threshold,
-        readings=READINGS if robustness else 0,
+        largest=base.largest, loops=loops, unmap=unmap, readings=ROBUST_READINGS if robustness else 0,
         applications=base.applications if applications is None else tuple(asked.split(applications)),
     )  # fmt: skip
     _reproduce({"hybrid": setup}, workers, no_cache, as_json, out)

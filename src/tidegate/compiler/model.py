@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -120,6 +121,14 @@ class ProgramModel:
     def global_locality(self, name: str) -> float:
         """GL: the sum over all regions of RF × RL (equation 1)."""
         return sum(launch.frequency * use.locality for launch in self.launches for use in launch.uses if use.object == name)
+
+    def nearest_region(self, region: str, name: str) -> float:
+        """The paper's reuse distance of an object at a region (4.3): the least distance to a region that uses it.
+
+        Each distance is an expectation, so the least of them is at least the expected distance to the next use, which is
+        what a launch's ``Use.distance`` is. The region itself counts, or a loop of one kernel would never come back.
+        """
+        return min((self.region_distance[region, r.name] for r in self.regions if name in r.objects), default=math.inf)
 
     def access_density(self, launch: Launch, use: Use, variables: Mapping[str, int]) -> float | None:
         """Bytes accessed over bytes there are (4.2), for these values of the program's variables.

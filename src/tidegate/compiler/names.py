@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from tidegate.compiler.ir import Module
 
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?!(DILocation|DILocalVariable|DISubprogram|DIDerivedType)\((.*)\)$", re.M)
-_RECORD = re.compile(r"#dbg_(?:value|declare)\((?:ptr|i\d+) %([\w.$-]+), !(\d+), !DIExpression\(\), !(\d+)\)")
+# A variable is a value itself, or that value in another width.
+_WIDTH = r"(?:DW_OP_LLVM_convert, \d+, \w+, )*(?:DW_OP_stack_value)?"
+_RECORD = re.compile(rf"#dbg_(?:value|declare)\((?:ptr|i\d+) %([\w.$-]+), !(\d+), !DIExpression\({_WIDTH}\), !(\d+)\)")
 _LOCATED = re.compile(r"^\s*%([\w.$-]+) = .*!dbg !(\d+)", re.M)
 _FIELD = re.compile(r'(\w+): (?:"([^"]*)"|!?([\w-]+))')
 

@@ -65,11 +65,14 @@ class Plan:
         return {"launches": uses, "global_locality": dict(self.global_locality)}
 
 
-def make_plan(model: ProgramModel, variables: Mapping[str, int]) -> Plan:
-    """The plan of a program whose variables have these values. Objects that are not on the heap cannot be placed."""
+def make_plan(model: ProgramModel, variables: Mapping[str, int], by_region: bool = False) -> Plan:
+    """The plan of a program whose variables have these values. Objects that are not on the heap cannot be placed.
+
+    ``by_region`` takes the paper's distances, from region to region, instead of those from launch to launch.
+    """
     heap = {o.name for o in model.heap()}
     launches = tuple(
-        PlannedLaunch(name, _uses(model, launch, heap, variables))
+        PlannedLaunch(name, _uses(model, launch, heap, variables, by_region))
         for name, launch in zip(launch_names(model), model.launches, strict=True)
     )
     return Plan(launches, {name: model.global_locality(name) for name in sorted(heap)})
@@ -88,14 +91,17 @@ def launch_names(model: ProgramModel) -> list[str]:
     return names
 
 
-def _uses(model: ProgramModel, launch: Launch, heap: set[str], variables: Mapping[str, int]) -> tuple[PlannedUse, ...]:
+def _uses(
+    model: ProgramModel, launch: Launch, heap: set[str], variables: Mapping[str, int], by_region: bool
+) -> tuple[PlannedUse, ...]:
     maps: Counter[str] = Counter()
     for argument in launch.arguments:
         for name in argument.objects:
             maps[name] |= argument.map_type
     return tuple(
         PlannedUse(
-            use.object, use.locality, use.distance, model.access_density(launch, use, variables),
+            use.object, use.locality, model.nearest_region(launch.region, use.object) if by_region else use.distance,
+            model.access_density(launch, use, variables),
             bool(maps[use.object] & _TO), bool(maps[use.object] & _FROM),
         )
         for use in launch.uses if use.object in heap

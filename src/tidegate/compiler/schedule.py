@@ -77,14 +77,19 @@ _CUDA = {
     "evict": "TIDEGATE_PREFETCH({p}, {n}, cudaCpuDeviceId)",
     "far": "TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseSetPreferredLocation, cudaCpuDeviceId);\n"
     "    TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseSetAccessedBy, device)",
-    "anywhere": "TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseUnsetPreferredLocation, cudaCpuDeviceId)",
+    "anywhere": "TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseUnsetPreferredLocation, cudaCpuDeviceId);\n"
+    "    TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseUnsetAccessedBy, device)",
 }
+# With unified shared memory a map moves nothing, unless it says close: then the object has a copy in the device's memory.
 _OPENMP = {
-    "prefetch": '_Pragma("omp target enter data map(to : {o}[{first} : {n}])")',
-    "evict": '_Pragma("omp target exit data map(from : {o}[{first} : {n}])")',
+    "prefetch": '_Pragma("omp target enter data map(close, to : {o}[0 : {n}])")',
+    "evict": '_Pragma("omp target exit data map(close, from : {o}[0 : {n}])")',
     "far": "/* {o}: bytes {first} to {end} stay in host memory, which regions reach by unified shared memory */",
     "anywhere": "/* {o}: bytes {first} to {end} are free to move again */",
 }
+_OPENMP_PART = (
+    "/* {o}: the plan has bytes {first} to {end} near; directives place whole objects only, so it stays where it is */"
+)
 
 _CUDA_HEAD = """#include <cuda_runtime.h>
 
@@ -123,7 +128,8 @@ def emit_openmp(schedule: Schedule) -> str:
     """A header: call each function before the region it is named after."""
 
     def write(a: Action) -> str:
-        return _OPENMP[a.verb].format(o=a.object, first=a.first, end=a.end, n=a.end - a.first)
+        part = a.verb in ("prefetch", "evict") and (a.first, a.end) != (0, a.bytes)
+        return (_OPENMP_PART if part else _OPENMP[a.verb]).format(o=a.object, first=a.first, end=a.end, n=a.end - a.first)
 
     return "\n".join(_lines(schedule, _OPENMP_HEAD, [], "char", write))
 

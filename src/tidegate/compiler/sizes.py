@@ -14,6 +14,7 @@ from tidegate.errors import TidegateError
 
 Term = tuple[str, ...]  # the variables of a product, sorted
 
+_LOW_HALVES = (2**32 - 1, 2**31 - 1)  # masks that leave any int as it is
 _SAME = {"sext", "zext", "trunc", "freeze"}  # widths are not modelled: a size that wraps is a program's own mistake
 
 
@@ -50,6 +51,14 @@ class Formula:
                 product += Formula(((tuple(sorted(left + right)), many * times),))
         return product
 
+    def as_int(self) -> Formula:
+        """The same in 32 bits, where adding 2³² - 2 is taking 2 away.
+
+        >>> str((Formula.of("n") + Formula.number(2**32 - 2)).as_int())
+        'n + -2'
+        """
+        return Formula(tuple((t, (c + 2**31) % 2**32 - 2**31) for t, c in self.terms))
+
     def at(self, variables: Mapping[str, int]) -> int:
         """Its value where the variables have these values."""
         total = 0
@@ -80,6 +89,11 @@ def formula(value: Value, body: Body, name: Callable[[str], str | None]) -> Form
     if i.opcode in ("add", "mul"):
         left, right = (formula(o, body, name) for o in i.operands)
         return left + right if i.opcode == "add" else left * right
+    if i.opcode == "and" and constant_int(i.operands[1]) in _LOW_HALVES:
+        return formula(i.operands[0], body, name).as_int()
+    if (shifted := _down_again(i, body)) is not None:
+        inner, times = shifted
+        return formula(inner, body, name) * Formula.number(times)
     if i.opcode == "shl" and (by := constant_int(i.operands[1])) is not None:
         return formula(i.operands[0], body, name) * Formula.number(1 << by)
     if i.opcode == "sub":
@@ -91,7 +105,19 @@ def formula(value: Value, body: Body, name: Callable[[str], str | None]) -> Form
     if product is not None and product.callee.startswith("llvm.umul.with.overflow"):
         left, right = (formula(o, body, name) for o in product.arguments)
         return left * right
-    return Formula.of(name(i.ref.name) or f"%{i.ref.name}")  # the IR's own name, and seen to be that
+    widths = (j.ref.name for j in body if j.opcode in _SAME and key(j.operands[0]) == i.key)
+    known = next((found for value in (i.ref.name, *widths) if (found := name(value))), None)
+    return Formula.of(known or f"%{i.ref.name}")  # the IR's own name, and seen to be that
+
+
+def _down_again(i: Instruction, body: Body) -> tuple[Value, int] | None:
+    """(value, factor) of a value shifted up and then down by no more: an int that came as a long, as atoi's does."""
+    by = constant_int(i.operands[1]) if i.opcode in ("ashr", "lshr") else None
+    if by is None:
+        return None
+    up = body.by_key.get(key(i.operands[0]))
+    more = constant_int(up.operands[1]) if up is not None and up.opcode == "shl" else None
+    return (up.operands[0], 1 << more - by) if up is not None and more is not None and more >= by else None
 
 
 def _unless_overflown(select: Instruction) -> Value | None:

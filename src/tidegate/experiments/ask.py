@@ -16,6 +16,7 @@ from tidegate.machine.machine import Machine, load_machine
 from tidegate.mechanism.geometry import Geometry
 from tidegate.mechanism.simulation import Simulation
 from tidegate.options import Configurable, parse_spec
+from tidegate.policies.placement.objects import Planned
 from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement
@@ -277,4 +278,9 @@ def _notes(s: Simulation) -> list[str]:
                 f"{spell(policy)} sees {policy.sees.level}; "
                 f"the hardware of {s.machine.name} shows {', '.join(s.machine.offers)}"
             )
+    if s.trace.plan is None and isinstance(s.placement, Planned):
+        notes.append(
+            f"nobody compiled {s.trace.name}, so {spell(s.placement)} is told what its trace shows: a perfect profile, "
+            f"where a compiler would estimate"
+        )
     return notes

@@ -7,7 +7,7 @@ predict   the same policy and its rivals in the simulator ──▶ times
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tidegate import units
@@ -110,13 +110,16 @@ def _held(memory: Rehearsal, program: Modelled, name: str) -> dict[str, int]:
     }  # fmt: skip
 
 
-def predict(program: Modelled, machine: Machine, near: int, policies: Iterable[str] = RIVALS) -> dict[str, Run | str]:
+def predict(
+    program: Modelled, machine: Machine, near: int, policies: Iterable[str] = RIVALS,
+    progress: Callable[[int], None] = lambda touches: None,
+) -> dict[str, Run | str]:  # fmt: skip
     """Each policy's run, or why there is none."""
     runs: dict[str, Run | str] = {}
     for name in policies:
         ask = Ask(program, machine, "uvm", placement=name, near=near, dirty_only=name.startswith("explicit"))
         try:
-            runs[name] = ask.answer(cache=False)
+            runs[name] = ask.answer(cache=False, progress=progress)
         except TidegateError as error:
             runs[name] = str(error)
     return runs

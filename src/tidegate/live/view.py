@@ -38,6 +38,7 @@ class LiveMemory:
         self.observed: Container[int] = _Observed(engine)
         self.leaving = -1  # the region whose on_eviction is running
         self.read_objects = False  # whoever plans by objects must hear of new ones
+        self.plan, self.launch = None, ""  # nobody knows what a live program will launch
 
     @property
     def objects(self) -> tuple[Object, ...]:

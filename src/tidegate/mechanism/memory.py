@@ -196,7 +196,10 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
     books["samples"] = rules.samples or 1
     books["random"] = SEED
     region_pages = np.zeros(regions, np.int32)
+    page_state = np.full(pages, CPU_MAPPED, np.uint8)
     for o in trace.objects:
+        if o.name in trace.fresh:
+            page_state[o.first_page : o.first_page + o.pages] = 0
         first = o.first_page // ppr
         whole, rest = divmod(o.pages, ppr)
         region_pages[first : first + whole] = ppr
@@ -206,7 +209,7 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
     tracked = pages if rules.tracking else 0
     return Memory(
         books=books,
-        page_state=np.full(pages, CPU_MAPPED, np.uint8),
+        page_state=page_state,
         last_touch=np.full(tracked, -1, np.int64),
         last_reference=np.full(tracked, -1, np.int16),
         region_touches=np.zeros(regions if rules.tracking else 0, np.int64),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.compiler.plan import Plan
+from tidegate.compiler.profile import profile
 from tidegate.errors import PolicyError
 from tidegate.mechanism.events import (
     ASK_ADVISE,
@@ -53,7 +56,8 @@ class SimulatedMemory:
         self._everything = isinstance(policy.sees, Everything)
         self._touch_bits = self._everything or isinstance(policy.sees, TouchBits)
         self.shared = shared
-        self.plan, self.launch = trace.plan, ""
+        self.launch = ""
+        self._trace = trace
         self.leaving = -1  # the region whose on_eviction is running
         self.observed = _Observed(memory.observed)
 
@@ -78,6 +82,11 @@ class SimulatedMemory:
     def prefetched(self, region: int) -> NDArray[Any]:
         state = self._state(region)
         return np.asarray(state & (WANTED | FAULTED | NEAR | COMING) == WANTED)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What a compiler says of the program; where nobody compiled it, what its trace shows, at the cost of reading it."""
+        return self._trace.plan or profile(self._trace)
 
     # What only some see
 

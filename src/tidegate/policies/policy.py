@@ -33,9 +33,12 @@ class MemoryView(Protocol):
     frames: int  # capacity in regions
     regions: int  # regions there are in all
     observable: int  # regions that may be observed at a time
-    plan: Plan | None  # what a compiler says of the program; see compiler/plan.py
     launch: str  # the name of the launch that is running, or about to
     shared: dict[str, Any]  # what policies of one run tell one another; see patterns.py
+
+    @property
+    def plan(self) -> Plan | None:
+        """What each launch uses, by a compiler or a profile (compiler/plan.py); None: nobody knows what will be launched."""
 
     @property
     def resident(self) -> set[int]:

@@ -43,6 +43,7 @@ def save_trace(trace: Trace, path: str | Path, progress: Callable[[int], None] =
         "provenance": trace.provenance.value,
         "geometry": [trace.geometry.page, trace.geometry.region],
         "objects": [[o.name, o.bytes, o.first_page, o.pages] for o in trace.objects],
+        "fresh": sorted(trace.fresh),
     }
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     failed: list[BaseException] = []
@@ -118,6 +119,7 @@ class TraceFile(Trace):
             page, region = map(int, head["geometry"])
             self.geometry = Geometry(page, region)
             self.provenance = Provenance(head["provenance"])
+            self.fresh = frozenset(map(str, head.get("fresh", ())))  # files made before there was such a thing have none
             self.objects = tuple(Object(str(name), *map(int, numbers)) for name, *numbers in head["objects"])
             _check_objects(self.objects, self.geometry)
         except (KeyError, TypeError, ValueError) as error:

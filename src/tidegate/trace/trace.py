@@ -103,6 +103,7 @@ class Trace(ABC):
     objects: tuple[Object, ...]
     provenance: Provenance
     plan: Plan | None = None  # what a compiler says of the program, for placement policies
+    fresh: frozenset[str] = frozenset()  # objects that the CPU has not touched, so that it has no pages of them mapped
 
     @abstractmethod
     def launches(self) -> Iterator[Launch]:

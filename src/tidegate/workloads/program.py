@@ -45,6 +45,7 @@ class Workload(Configurable, ABC):
     """
 
     provenance: Provenance = Provenance.ASSUMED
+    fresh: frozenset[str] = frozenset()  # objects that the CPU does not touch before the GPU does
 
     @abstractmethod
     def sizes(self) -> dict[str, int]:
@@ -90,7 +91,7 @@ class Program(Trace):
         self.workload, self.geometry = source, geometry
         self.name = source.name or type(source).__name__
         self.provenance = source.provenance
-        self.plan = source.plan()
+        self.plan, self.fresh = source.plan(), source.fresh
         sizes = source.sizes()
         if not sizes or min(sizes.values()) < 1:
             raise TidegateError(f"workload {self.name} is empty; give it more bytes")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from tidegate.errors import PolicyError
 from tidegate.options import Option
-from tidegate.policies.placement.objects import needed_plan, regions_of, uses_of
-from tidegate.policies.policy import PlacementPolicy
+from tidegate.policies.placement.objects import Planned, regions_of
 from tidegate.policies.registries import placement
 
 
 @placement("explicit")
-class Explicit(PlacementPolicy):
+class Explicit(Planned):
     """Copy whole objects in and out, as map clauses ask (SC'19, 2.3 and 5.2: Baseline); all of them must fit.
 
     ``copies=program``: a ``target data`` holds the program, and each object is copied once. ``copies=launch``: the regions'
@@ -22,9 +21,8 @@ class Explicit(PlacementPolicy):
     copies = Option("program", "when objects are copied", choices=("program", "launch"))
 
     def start(self) -> None:
-        plan = needed_plan(self.memory, self.name)
-        self.plan, self.objects = plan, {o.name: o for o in self.memory.objects}
-        used = {use.object for launch in plan.launches for use in launch.uses}
+        super().start()
+        used = {use.object for launch in self.plan.launches for use in launch.uses}
         regions = sum(len(regions_of(self.objects[name], self.memory)) for name in used)
         if regions > self.memory.frames:
             raise PolicyError(
@@ -35,7 +33,7 @@ class Explicit(PlacementPolicy):
         self.left = -1  # of those, the one that left last
 
     def on_launch(self, launch: int) -> None:
-        for use in uses_of(self.plan, self.memory, self.name):
+        for use in self.uses():
             owner = self.objects[use.object]
             self.memory.prefetch(owner.first_page, owner.pages)
             if self.copies == "launch" and use.copied_in:

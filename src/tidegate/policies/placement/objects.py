@@ -18,25 +18,34 @@ from tidegate.policies.policy import MemoryView, PlacementPolicy
 from tidegate.trace.trace import Object
 
 
-def needed_plan(memory: MemoryView, policy: str) -> Plan:
-    """The program's plan, checked against its objects; one clear line if there is none."""
-    if memory.plan is None:
-        raise PolicyError(
-            f"{policy} needs to know what each launch uses, and this workload has no plan; take one of openmp-*, or give "
-            f"your program to 'tidegate plan'"
-        )
-    unknown = {u.object for launch in memory.plan.launches for u in launch.uses} - {o.name for o in memory.objects}
-    if unknown:
-        raise PolicyError(f"{policy}: the plan places {', '.join(sorted(unknown))}, which the program does not allocate")
-    return memory.plan
+class Planned(PlacementPolicy):
+    """Base of the policies that must know what each launch uses: from a compiler, or else from the trace itself."""
+
+    plan: Plan
+    objects: dict[str, Object]
+
+    def start(self) -> None:
+        if self.memory.plan is None:
+            raise PolicyError(
+                f"{self.name} must know what each launch uses before it begins, and live memory cannot tell; take um or host"
+            )
+        self.plan, self.objects = self.memory.plan, {o.name: o for o in self.memory.objects}
+        unknown = {u.object for launch in self.plan.launches for u in launch.uses} - self.objects.keys()
+        if unknown:
+            raise PolicyError(
+                f"{self.name}: the plan places {', '.join(sorted(unknown))}, which the program does not allocate"
+            )
+
+    def uses(self) -> tuple[PlannedUse, ...]:
+        """What the launch that is about to begin uses."""
+        if self.memory.launch not in self.plan.by_name:
+            known = ", ".join(self.plan.by_name)
+            raise PolicyError(f"{self.name}: the plan does not know launch '{self.memory.launch}'; it knows {known}")
+        return self.plan.by_name[self.memory.launch].uses
 
 
-def uses_of(plan: Plan, memory: MemoryView, policy: str) -> tuple[PlannedUse, ...]:
-    """What the launch that is about to begin uses."""
-    if memory.launch not in plan.by_name:
-        known = ", ".join(plan.by_name)
-        raise PolicyError(f"{policy}: the plan does not know launch '{memory.launch}'; it knows {known}")
-    return plan.by_name[memory.launch].uses
+def _known(objects: dict[str, Object]) -> str:
+    return f"the program has {', '.join(objects)}"
 
 
 def regions_of(owner: Object, memory: MemoryView) -> range:
@@ -45,7 +54,7 @@ def regions_of(owner: Object, memory: MemoryView) -> range:
     return range(first, first + memory.geometry.regions(owner.bytes))
 
 
-class ObjectPlacement(PlacementPolicy):
+class ObjectPlacement(Planned):
     """Base. A policy says what an object is worth; the worthiest are near, and only worthier objects take their room."""
 
     transfer = Option(
@@ -53,21 +62,23 @@ class ObjectPlacement(PlacementPolicy):
         choices=("density", "explicit", "implicit"),
     )  # fmt: skip
     threshold = Option(0.5, "access density from which an object is prefetched (3.1)", least=0.0)
+    left = Option("", "an object that is left to faults whatever its density (5.2 tries it with bfs's edges)")
     partial = Option(
         "no", "is an object that finds too little room mapped partly: with the rest of it, when all others were seen to; or "
         "at once, in its turn (3.4)", choices=("no", "rest", "at once"),
     )  # fmt: skip
 
     def start(self) -> None:
-        self.plan = needed_plan(self.memory, self.name)
-        self.objects = {o.name: o for o in self.memory.objects}
+        super().start()
+        if self.left and self.left not in self.objects:
+            raise PolicyError(f"{self.name}: there is no object {self.left} to be left to faults; {_known(self.objects)}")
         self.size = {name: len(regions_of(o, self.memory)) for name, o in self.objects.items()}
         self.held = dict.fromkeys(self.objects, 0)  # regions, from the object's first, that have room near
         self.clock = 0  # the target region counter, TRC (3.4)
 
     def on_launch(self, launch: int) -> None:
         self.clock += 1
-        uses = uses_of(self.plan, self.memory, self.name)
+        uses = self.uses()
         before = dict(self.held)
         self.meet(uses)
         self._decide(uses)
@@ -130,6 +141,8 @@ class ObjectPlacement(PlacementPolicy):
 
     def explicit(self, use: PlannedUse) -> bool:
         """Is this object prefetched, or left to faults? One whose density nobody knows is prefetched."""
+        if use.object == self.left:
+            return False
         if self.transfer == "density":
             return use.density is None or use.density >= self.threshold
         return self.transfer == "explicit"

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from tidegate.policies.placement.objects import needed_plan, uses_of
-from tidegate.policies.policy import PlacementPolicy
+from tidegate.policies.placement.objects import Planned
 from tidegate.policies.registries import placement
 
 
 @placement("prefetch-all")
-class PrefetchAll(PlacementPolicy):
+class PrefetchAll(Planned):
     """Prefetch every object a launch uses, whether or not there is room for all of them (SC'19, 2.3: UM_PF)."""
 
-    def start(self) -> None:
-        self.plan = needed_plan(self.memory, self.name)
-        self.objects = {o.name: o for o in self.memory.objects}
-
     def on_launch(self, launch: int) -> None:
-        for use in uses_of(self.plan, self.memory, self.name):
+        for use in self.uses():
             owner = self.objects[use.object]
             self.memory.prefetch(owner.first_page, owner.pages)

@@ -18,18 +18,20 @@ class Backprop(Offloaded):
         layer_forward   result[j] = f(Σ_k weights[k * (to + 1) + j] * source[k])
         adjust_weights  weights, previous [k * (to + 1) + j] += f(delta[j], source[k])
 
-    In layer_forward the threads of all units j go down the rows k together, so rows are read one after another.
+    Rows of weights are read one after another. That is what threads of all units j do that go down the rows k together, and
+    what Rodinia's own kernel does, which has a thread for each weight; the paper's programs are as fast as Rodinia's.
     """
 
     program = "backprop"
-    bytes = Option(units.size("4GB"), "size of all arrays together", parse=units.size, least=1 << 20)
-    hidden = Option(65536, "hidden units (a choice: layer_forward has a thread for each, and a GPU wants many)", least=1)
+    bytes = Option(units.size("512MiB"), "size of all arrays together", parse=units.size, least=1)
+    hidden = Option(16, "hidden units (Rodinia's, and the program's own default); a tiny network has fewer", least=1)
     out = Option(1, "output units (the program's own default)", least=1)
 
     def variables(self) -> dict[str, int]:
-        rest = 12 * (self.hidden + 1) + 8 * (self.out + 1) + 8 * (self.hidden + 1) * (self.out + 1)
-        into = max(1, (self.bytes - rest) // (8 * (self.hidden + 1) + 4) - 1)
-        return {"in": into, "hidden": self.hidden, "out": self.out}
+        hidden = max(1, min(self.hidden, self.bytes // 128))
+        rest = 8 * (hidden + 1) + 8 * (self.out + 1) + 8 * (hidden + 1) * (self.out + 1)
+        into = max(0, (self.bytes - rest) // (8 * (hidden + 1) + 4)) - 1  # -1: too small for any
+        return {"in": into, "hidden": hidden, "out": self.out}
 
     def launches(self, space: Space) -> Iterator[Launch]:
         into, hidden, out = self.variables().values()

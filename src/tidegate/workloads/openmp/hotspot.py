@@ -22,11 +22,12 @@ class Hotspot(Offloaded):
     """
 
     program = "hotspot"
-    bytes = Option(units.size("4GB"), "size of the three arrays together", parse=units.size, least=12)
-    steps = Option(8, "launches (the program's own default)", least=1)
+    fresh = frozenset(("result",))
+    bytes = Option(units.size("512MiB"), "size of the three arrays together", parse=units.size, least=1)
+    steps = Option(2, "launches (as Rodinia runs it; the program's own default is 8)", least=1)
 
     def variables(self) -> dict[str, int]:
-        return {"side": max(1, math.isqrt(self.bytes // 12))}
+        return {"side": math.isqrt(self.bytes // 12)}
 
     def launches(self, space: Space) -> Iterator[Launch]:
         elements = self.variables()["side"] ** 2

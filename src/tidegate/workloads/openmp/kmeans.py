@@ -22,13 +22,14 @@ class KMeans(Offloaded):
     """
 
     program = "kmeans"
-    bytes = Option(units.size("4GB"), "size of the four arrays together", parse=units.size, least=1024)
+    fresh = frozenset(("feature_turned",))
+    bytes = Option(units.size("512MiB"), "size of the four arrays together", parse=units.size, least=1)
     features = Option(8, "of a point (the program's own default)", least=1)
     clusters = Option(5, "centres (the program's own default)", least=1)
     rounds = Option(34, "launches of find_nearest (what the program makes of its default input)", least=1)
 
     def variables(self) -> dict[str, int]:
-        points = max(1, (self.bytes - 4 * self.clusters * self.features) // (8 * self.features + 4))
+        points = max(0, self.bytes - 4 * self.clusters * self.features) // (8 * self.features + 4)
         return {"points": points, "features": self.features, "clusters": self.clusters}
 
     def launches(self, space: Space) -> Iterator[Launch]:
@@ -38,5 +39,6 @@ class KMeans(Offloaded):
         yield region(space, "invert_mapping", points, (Stream("feature", 4 * self.features), *turned))
         read = [Stream("feature_turned", 4, at) for at in planes]
         nearest = (*read, Stream("centres", 4 * self.clusters * self.features / points), Stream("membership", 4, write=True))
+        again = region(space, "find_nearest", points, nearest)
         for _ in range(self.rounds):
-            yield region(space, "find_nearest", points, nearest)
+            yield again

@@ -27,13 +27,14 @@ class Louvain(Offloaded):
     """
 
     program = "louvain"
-    bytes = Option(units.size("4GB"), "size of the nine arrays together", parse=units.size, least=4096)
+    fresh = frozenset(("update", "cluster_weight"))
+    bytes = Option(units.size("512MiB"), "size of the nine arrays together", parse=units.size, least=1)
     per_vertex = Option(4, "edges made for a vertex, each held both ways (the program's own default)", least=1)
     rounds = Option(26, "of moves (what the program makes of its default input)", least=1)
     seed = Option(1, "of the draws", least=0)
 
     def variables(self) -> dict[str, int]:
-        return {"n": max(2, self.bytes // (64 + 16 * self.per_vertex)), "per_vertex": self.per_vertex}
+        return {"n": max(0, self.bytes - 4) // (64 + 16 * self.per_vertex), "per_vertex": self.per_vertex}
 
     def launches(self, space: Space) -> Iterator[Launch]:
         n = self.variables()["n"]

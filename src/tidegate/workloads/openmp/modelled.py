@@ -65,6 +65,9 @@ def order_of(model: ProgramModel, most: int = MOST) -> tuple[list[int], bool]:
     Each launch hands its ways on credit in proportion to their probability, and the way with most credit is taken: no
     draws, and after n launches every way was taken as often as is likely, to within one.
     """
+    if not model.launches:
+        said = "; ".join(map(str, model.notes))
+        raise TidegateError(f"no launch of '{model.source}' could be traced, so nothing can be planned ({said})")
     ways = np.array(model.next_launches).reshape(len(model.launches), -1)
     ways = np.hstack([ways, 1 - ways.sum(axis=1, keepdims=True)])  # the last way is the program's end
     often = np.array([launch.frequency for launch in model.launches])

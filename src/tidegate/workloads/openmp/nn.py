@@ -19,7 +19,8 @@ class NN(Offloaded):
     """
 
     program = "nn"
-    bytes = Option(units.size("4GB"), "size of the two arrays together", parse=units.size, least=12)
+    fresh = frozenset(("distances",))
+    bytes = Option(units.size("512MiB"), "size of the two arrays together", parse=units.size, least=1)
 
     def variables(self) -> dict[str, int]:
         return {"n": self.bytes // 12}

@@ -1,14 +1,16 @@
 """What the workloads of this folder share: a program's saved model, and regions that walk their objects in step.
 
-A region's loop runs over elements; a block of the trace is as many of them as fill a page of the object they use most of.
-Each access is a Stream (element i uses bytes i·each … of an object) or a Gather (element i uses some places anywhere).
+region ──▶ blocks    as many elements of the region's loop as fill a page of the object they use most of
+       ──▶ Stream    element i uses bytes i·each … of an object; a page is touched by the first block that uses it
+       ──▶ Gather    element i uses some places anywhere in an object; a page is touched once by a wave, which is all the
+                     blocks a GPU holds at a time, for the expected number of the sectors that they use in it
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +19,15 @@ from numpy.typing import NDArray
 from tidegate.compiler.model import ProgramModel
 from tidegate.compiler.plan import Plan, make_plan
 from tidegate.compiler.saved import load
+from tidegate.options import Option
 from tidegate.trace.build import SEGMENT_TOUCHES
-from tidegate.trace.trace import Launch, Provenance, Segment
+from tidegate.trace.trace import Launch, Object, Provenance, Segment
+from tidegate.workloads.extent import bytes_within
 from tidegate.workloads.program import Space, Workload
 
 THREADS = 256  # of a thread block: eight of them fill an SM of 2048
+HELD = 80 * 2048  # threads at a time: a V100's SMs, full
 SECTOR = 32  # bytes: the least that a GPU takes from memory
-GATHERED = 4  # touches that stand for all of a block's gathered accesses; more would only take longer to play
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,17 @@ class Stream:
     write: bool = False
     share: float = 1.0
     together: float = 1.0  # neighbouring elements whose bytes lie in one sector
+    part: float = 1.0  # of the elements, from the first: the others never do
 
 
 @dataclass(frozen=True)
 class Gather:
-    """Each element uses ``accesses`` places of an object, anywhere in it, a sector each."""
+    """Each element uses ``accesses`` places in the first ``part`` of an object, anywhere there, a sector each."""
 
     object: str
     accesses: float
     write: bool = False
+    part: float = 1.0
 
 
 Access = Stream | Gather
@@ -61,6 +67,10 @@ class Offloaded(Workload):
 
     provenance = Provenance.DERIVED
     program = ""
+    distances = Option(
+        "launches", "reuse distance: expected launches to the next use, or the nearest region that uses the object (4.3)",
+        choices=("launches", "regions"),
+    )  # fmt: skip
 
     def variables(self) -> Mapping[str, int]:
         """The program's variables at this size."""
@@ -70,75 +80,99 @@ class Offloaded(Workload):
         return model_named(self.program)
 
     def plan(self) -> Plan:
-        return make_plan(self.model(), self.variables())
+        return make_plan(self.model(), self.variables(), self.distances == "regions")
 
     def sizes(self) -> dict[str, int]:
         given = self.variables()
-        return {o.name: max(1, o.bytes.at(given)) for o in self.model().heap() if o.bytes is not None}
+        return {o.name: o.bytes.at(given) for o in self.model().heap() if o.bytes is not None}
 
 
 def region(space: Space, name: str, elements: int, accesses: Sequence[Access], seed: int = 0) -> Launch:
-    """One launch of a region whose loop has so many elements."""
+    """One launch of a region whose loop has so many elements; without gathers it can be launched again and again."""
     heaviest = max((a.each for a in accesses if isinstance(a, Stream)), default=4.0)
     block = max(1, int(space.geometry.page / heaviest))
-    return Launch(name, _walk(space, elements, block, accesses, seed), width=max(1, block // THREADS))
+    walk = partial(_walk, space, elements, block, accesses, seed)
+    gathers = any(isinstance(a, Gather) for a in accesses)
+    return Launch(name, walk() if gathers else _Walked(walk), width=max(1, block // THREADS))
+
+
+@dataclass
+class _Walked(Iterable[Segment]):
+    """Segments that are kept once they were made: a launch of streams is a few touches for each page of its objects."""
+
+    make: Callable[[], Iterator[Segment]]
+    kept: list[Segment] | None = None
+
+    def __iter__(self) -> Iterator[Segment]:
+        if self.kept is None:
+            self.kept = list(self.make())
+        return iter(self.kept)
+
+
+Touches = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""Block (counted from the segment's first), page and bytes of each touch, in any order."""
 
 
 def _walk(space: Space, elements: int, block: int, accesses: Sequence[Access], seed: int) -> Iterator[Segment]:
     random = np.random.default_rng(seed)
-    columns = sum(GATHERED if isinstance(a, Gather) else 1 for a in accesses)
-    rows = max(1, SEGMENT_TOUCHES // columns)
+    streams = [(n, a) for n, a in enumerate(accesses) if isinstance(a, Stream)]
+    gathers = [(n, _Gathered(space, a, random)) for n, a in enumerate(accesses) if isinstance(a, Gather)]
+    rows = max(1, HELD // block if gathers else SEGMENT_TOUCHES // len(streams))  # a segment is a wave, or nearly full
     blocks = -(-elements // block)
     for first in range(0, blocks, rows):
         at = np.arange(first, min(first + rows, blocks), dtype=np.int64)
-        parts = [
-            _streamed(space, a, at, block, elements, random) if isinstance(a, Stream)
-            else _gathered(space, a, at, block, elements, random)
-            for a in accesses
-        ]  # fmt: skip
+        here = min(int(at[-1] + 1) * block, elements) - first * block
+        parts = [(n, _streamed(space, a, at, block, elements, random)) for n, a in streams]
+        parts += [(n, gathered.touches(len(at), here)) for n, gathered in gathers]
         yield _segment(accesses, parts)
-
-
-Part = tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]
-"""Pages, which of them are touched, and bytes: a row per block."""
 
 
 def _streamed(
     space: Space, a: Stream, at: NDArray[np.int64], block: int, elements: int, random: np.random.Generator
-) -> Part:
+) -> Touches:
     page, owner = space.geometry.page, space[a.object]
     ends = np.minimum(np.stack([at, at + 1]) * block, elements) * a.each + a.at
     before, index = np.clip((ends - 1) // page, 0, owner.pages - 1).astype(np.int64)
     new = (index != before) | (at == 0)  # a page that several blocks use is touched by the first of them
-    used = np.minimum(page, owner.bytes - index * page)
+    there = bytes_within(owner, index, space.geometry)
+    used = there
+    if a.part < 1.0:
+        new &= at * block < a.part * elements
     if a.share < 1.0:
-        here = max(1.0, page / a.each)  # elements that have their bytes in this page
-        new &= random.random(len(at)) < -np.expm1(here * np.log1p(-a.share))
+        users = max(1.0, page / a.each)  # elements that have their bytes in this page
+        new &= random.random(len(at)) < -np.expm1(users * np.log1p(-a.share))
         dense = -np.expm1(max(a.together, SECTOR / a.each) * np.log1p(-a.share))
-        used = np.maximum(SECTOR, (used * dense).astype(np.int64))
-    return owner.first_page + index[:, None], new[:, None], used[:, None]
+        used = np.minimum(there, np.maximum(SECTOR, (there * dense).astype(np.int64)))
+    return np.flatnonzero(new), (owner.first_page + index)[new], used[new]
 
 
-def _gathered(
-    space: Space, a: Gather, at: NDArray[np.int64], block: int, elements: int, random: np.random.Generator
-) -> Part:
-    owner = space[a.object]
-    here = np.minimum((at + 1) * block, elements) - at * block
-    total = here * a.accesses
-    touches = np.minimum(GATHERED, np.ceil(total)).astype(np.int64)
-    drawn = random.random(len(at)) < total  # a block with less than one access has it now and then
-    pages = owner.first_page + random.integers(0, owner.pages, (len(at), GATHERED))
-    used = np.maximum(1, total * SECTOR / np.maximum(touches, 1)).astype(np.int64)
-    new = (np.arange(GATHERED) < touches[:, None]) & drawn[:, None]
-    return pages, new, np.broadcast_to(used[:, None], pages.shape)
+class _Gathered:
+    """The pages of one object that a launch's waves gather from, in an order that has nothing to do with their numbers."""
+
+    def __init__(self, space: Space, a: Gather, random: np.random.Generator):
+        self._owner: Object = space[a.object]
+        self._accesses, self._random = a.accesses, random
+        reached = max(1, round(self._owner.pages * a.part))
+        self._order = random.permutation(reached)
+        self._within = bytes_within(self._owner, self._order, space.geometry)
+        self._sectors = max(2, space.geometry.page // SECTOR)
+
+    def touches(self, blocks: int, elements: int) -> Touches:
+        """One wave's: each page with the probability that any of its accesses meets it, dealt over its blocks."""
+        each = elements * self._accesses / len(self._order)  # accesses that a page expects
+        some = -np.expm1(-each)  # the probability that it has any
+        met = np.flatnonzero(self._random.random(len(self._order)) < some)
+        met = np.roll(met, self._random.integers(len(self._order)))
+        sectors = -np.expm1(each / max(some, 1e-12) * np.log1p(-1 / self._sectors)) * self._sectors
+        used = np.clip(int(SECTOR * sectors), 1, self._within[met])
+        return np.arange(len(met)) % blocks, self._owner.first_page + self._order[met], used
 
 
-def _segment(accesses: Sequence[Access], parts: Sequence[Part]) -> Segment:
-    pages, new, used = (np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True))
-    widths = [part[0].shape[1] for part in parts]
-    reference = np.repeat(np.arange(len(accesses), dtype=np.int16), widths)
-    written = np.repeat(np.array([a.write for a in accesses], np.uint8), widths)
-    starts = np.concatenate([[0], np.cumsum(new.sum(axis=1))])
-    return Segment(
-        starts, pages[new], np.broadcast_to(written, new.shape)[new], used[new], np.broadcast_to(reference, new.shape)[new]
-    )
+def _segment(accesses: Sequence[Access], parts: Sequence[tuple[int, Touches]]) -> Segment:
+    block = np.concatenate([touches[0] for _, touches in parts])
+    order = np.argsort(block, kind="stable")  # a block streams before it gathers, in the order of its accesses
+    reference = np.repeat([n for n, _ in parts], [len(touches[0]) for _, touches in parts])[order]
+    pages, used = (np.concatenate([touches[i] for _, touches in parts])[order] for i in (1, 2))
+    written = np.array([a.write for a in accesses], np.uint8)[reference]
+    starts = np.append(np.flatnonzero(np.diff(block[order], prepend=-1)), len(block))  # blocks that touch nothing are none
+    return Segment(starts, pages, written, used, reference)

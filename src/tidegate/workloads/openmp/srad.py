@@ -28,11 +28,12 @@ class SRAD(Offloaded):
     """
 
     program = "srad"
-    bytes = Option(units.size("4GB"), "size of all arrays together", parse=units.size, least=1024)
-    iterations = Option(4, "of the diffusion (the program's own default)", least=1)
+    fresh = frozenset((*_SIDES, "c"))
+    bytes = Option(units.size("512MiB"), "size of all arrays together", parse=units.size, least=1)
+    iterations = Option(100, "of the diffusion (as Rodinia runs it; the program's own default is 4)", least=1)
 
     def variables(self) -> dict[str, int]:
-        side = max(1, math.isqrt(self.bytes // 24))
+        side = (math.isqrt(16 + 6 * self.bytes) - 4) // 12  # 24 side² + 16 side are all
         return {"rows": side, "columns": side}
 
     def launches(self, space: Space) -> Iterator[Launch]:
@@ -42,9 +43,12 @@ class SRAD(Offloaded):
         written = [Stream(name, 4, write=True) for name in (*_SIDES, "c")]
         index = [Stream(name, row) for name in ("north", "south", "west", "east")]
         read = [Stream(name, 4) for name in (*_SIDES, "c")]
+        iteration = (
+            region(space, "speckle", n, (Stream("image", 4),)),
+            region(space, "coefficients", n, (Stream("image", 4), *index, *written)),
+            region(space, "diffuse", n, (*read, Stream("south", row), Stream("east", row), *change)),
+        )
         yield region(space, "extract", n, change)
         for _ in range(self.iterations):
-            yield region(space, "speckle", n, (Stream("image", 4),))
-            yield region(space, "coefficients", n, (Stream("image", 4), *index, *written))
-            yield region(space, "diffuse", n, (*read, Stream("south", row), Stream("east", row), *change))
+            yield from iteration
         yield region(space, "compress", n, change)

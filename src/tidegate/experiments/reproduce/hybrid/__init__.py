@@ -3,6 +3,7 @@
 setup        what is run, and what can be varied;  grid: the runs and their ratios
 figures      Figures 1, 2, 4, 5a and 6
 inner_loop   cfd's example of Figure 3, decided without a run
+edges        bfs with part of its edges accessed
 findings     the claims
 open_points  what the paper leaves open, and the share of its readings under which each claim holds
 """
@@ -14,10 +15,11 @@ from collections.abc import Callable, Iterator
 from tidegate.experiments.grid import run_grid
 from tidegate.experiments.ledger import Ledger, load_claims
 from tidegate.experiments.report import Reproduction
+from tidegate.experiments.reproduce.hybrid.edges import edge_asks
 from tidegate.experiments.reproduce.hybrid.figures import figures_of
 from tidegate.experiments.reproduce.hybrid.findings import findings_of
 from tidegate.experiments.reproduce.hybrid.grid import Grid
-from tidegate.experiments.reproduce.hybrid.open_points import OPEN, ROBUST_SCALE, robust_findings, variants_of
+from tidegate.experiments.reproduce.hybrid.open_points import OPEN, ROBUST_SCALE, ROBUST_SIZES, robust_findings, variants_of
 from tidegate.experiments.reproduce.hybrid.setup import Setup, check, grid_of
 
 TITLE = "Compiler Assisted Hybrid Implicit and Explicit GPU Memory Management under Unified Address Space (SC'19)"
@@ -27,7 +29,7 @@ __all__ = ["TITLE", "Setup", "reproduce", "size"]
 
 def size(setup: Setup) -> int:
     """How many runs it takes."""
-    return len(grid_of(setup)) + (len(variants_of(setup)) if setup.readings else 0)
+    return len(grid_of(setup)) + len(edge_asks(setup)) + (len(variants_of(setup)) if setup.readings else 0)
 
 
 def reproduce(
@@ -39,7 +41,9 @@ def reproduce(
     check(setup)
     asks = grid_of(setup)
     runs = run_grid(asks.values(), workers=workers, cache=cache, progress=lambda ask: progress(1))
-    grid = Grid(dict(zip(asks, runs, strict=True)))
+    of_edges = edge_asks(setup)
+    edges = run_grid(of_edges.values(), workers=workers, cache=cache, progress=lambda ask: progress(1))
+    grid = Grid(dict(zip(asks, runs, strict=True)), dict(zip(of_edges, edges, strict=True)))
     findings = findings_of(grid)
     if setup.readings:
         findings = robust_findings(findings, setup, workers, cache, progress)
@@ -52,9 +56,16 @@ def _told(setup: Setup, grid: Grid) -> Iterator[str]:
     yield f"The paper's set-up: {load_claims('hybrid').setup}."
     if not setup.as_published:
         yield "This set-up differs from the paper's, so its figures are shown for comparison only."
+    if setup.scale != 1:
+        yield f"Sizes and near memory are {setup.scale:g} of the paper's: ratios are kept. --scale 1 runs the paper's own."
     yield (
-        "The programs are Tidegate's own, with the loop structure and objects of the originals; how often they loop is "
-        "their own default, as the paper does not say."
+        "The programs are Tidegate's own, with the loop structure and objects of the originals. The paper does not say how "
+        "often they loop: here as Rodinia runs them (srad 100, hotspot 2 iterations, cfd 100 of its 2000), and kmeans and "
+        "louvain until they converge on their default input."
+    )
+    yield (
+        "The host's own accesses between launches (kmeans moves its centres there, for one) are not simulated, and results "
+        "are not copied back at the end under any policy."
     )
     yield (
         "Two readings of the baseline: one target data around the program (each object is copied once), and copies by the "
@@ -63,4 +74,5 @@ def _told(setup: Setup, grid: Grid) -> Iterator[str]:
     )
     yield from dict.fromkeys(note for run in grid.runs.values() for note in run.notes)
     if setup.readings:
-        yield f"Open readings: combinations of {', '.join(OPEN)}, at {ROBUST_SCALE:g} of the paper's sizes."
+        sizes = ", ".join(f"{s:g}" for s in ROBUST_SIZES)
+        yield f"Open readings: combinations of {', '.join(OPEN)}, for {sizes} GB, at {ROBUST_SCALE:g} of all sizes."

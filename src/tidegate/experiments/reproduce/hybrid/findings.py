@@ -1,4 +1,4 @@
-"""The findings on H1 to H6, from the grid and from cfd's analysis."""
+"""The findings on H1 to H10, from the grid and from cfd's analysis."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from tidegate.experiments.ledger import Claim, Finding, load_claims
 from tidegate.experiments.reproduce.causes import compare_runs
+from tidegate.experiments.reproduce.hybrid.edges import implicit_over_explicit
 from tidegate.experiments.reproduce.hybrid.grid import Grid, by_application, mean_gain, ranked, traffic
 from tidegate.experiments.reproduce.hybrid.inner_loop import kept_by, locality_order
 from tidegate.experiments.reproduce.hybrid.setup import BASE, BASELINES, PARTS
@@ -17,6 +18,8 @@ MIXED = ("louvain", "backprop", "hotspot", "kmeans")  # those for which implicit
 EQUAL = 0.05  # H3's "within 5 %"
 THRASHES = 1.5  # times the traffic of each byte once each way; the paper has no number
 PARTIAL = 0.7  # H5: what partial mapping adds
+PUBLISHED_EDGES = {0.0: 0.29, 1.0: 3.03}  # H7: share of edges accessed → implicit over explicit
+MINIVITE = "louvain"
 
 
 def findings_of(grid: Grid) -> list[Finding]:
@@ -152,10 +155,77 @@ def example(claim: Claim, grid: Grid) -> Iterator[Finding]:
     yield claim.exact(kept_by("rdm"), "VF", part="RDM")
 
 
+def edge_density(claim: Claim, grid: Grid) -> Iterator[Finding]:
+    """H7: the ends of the paper's range."""
+    for share, value in PUBLISHED_EDGES.items():
+        part = f"{share:.0%} accessed"
+        yield attempt(claim, part, lambda s=share, v=value, p=part: _edges(claim, grid, s, v, p))  # type: ignore[misc]
+
+
+def _edges(claim: Claim, grid: Grid, share: float, value: float, part: str) -> Finding:
+    ratio = implicit_over_explicit(grid.edges)[share]
+
+    def why() -> str:
+        one, other = (grid.edges[share, way] for way in ("implicit", "explicit"))
+        return compare_runs(one, "implicit", other, "explicit")
+
+    return claim.ratio(ratio, part=part, value=value, unit=_times, why=why)
+
+
+def host_beside(claim: Claim, grid: Grid) -> Iterator[Finding]:
+    """H8"""
+    for base, value in (("baseline", 1.15), (BASE, 1.19)):
+        yield attempt(
+            claim, f"host over {base}",
+            lambda b=base, v=value: claim.ratio(  # type: ignore[misc]
+                1 / mean_gain(grid.gains("host", b, True, [MINIVITE])), part=f"host over {b}", value=v, unit=_times,
+                why=lambda: _minivite(grid, "host", b, True),
+            ),
+        )  # fmt: skip
+
+
+def prefetch_all(claim: Claim, grid: Grid) -> Iterator[Finding]:
+    """H9"""
+    yield attempt(claim, "fits", lambda: _faster(claim, grid, "um-pf", BASE, True, "fits"))
+    for slow in (BASE, "um-pf"):
+        part = f"host > {slow}"
+        yield attempt(claim, part, lambda s=slow, p=part: _faster(claim, grid, "host", s, False, p))  # type: ignore[misc]
+    yield attempt(claim, "traffic", lambda: _more_traffic(claim, grid))
+
+
+def _faster(claim: Claim, grid: Grid, better: str, worse: str, fits: bool, part: str) -> Finding:
+    gain = mean_gain(grid.gains(better, worse, fits, [MINIVITE]))
+    return claim.sign(gain - 1, f"{better} is faster than {worse}", f"{gain:.2f}×", part=part,
+                      why=lambda: _minivite(grid, better, worse, fits))  # fmt: skip
+
+
+def _more_traffic(claim: Claim, grid: Grid) -> Finding:
+    more = mean_gain(grid.gains("um-pf", BASE, False, [MINIVITE], lambda run: 1 / traffic(run)))
+    return claim.sign(more - 1, "um-pf moves more", f"{more:.2f} times as much", part="traffic",
+                      why=lambda: _minivite(grid, "um-pf", BASE, False))  # fmt: skip
+
+
+def _minivite(grid: Grid, scheme: str, base: str, fits: bool) -> str:
+    at = grid.workloads(fits, [MINIVITE])[-1]
+    return f"{at[1]:g} GB: {compare_runs(grid.run(*at, scheme), scheme, grid.run(*at, base), base)}"
+
+
+def minivite_gain(claim: Claim, grid: Grid) -> Iterator[Finding]:
+    """H10: over all sizes, as the paper does not say which."""
+    yield attempt(claim, "", lambda: _gain_of_minivite(claim, grid))
+
+
+def _gain_of_minivite(claim: Claim, grid: Grid) -> Finding:
+    gains = grid.gains("rdm", among=[MINIVITE])
+    by_size = ", ".join(f"{size:g} GB {gain:.2f}×" for (_, size), gain in gains.items())
+    return claim.ratio(mean_gain(gains), unit=_times, why=by_size)
+
+
 def _times(value: float) -> str:
     return f"{value:.2f}×"
 
 
 _MEASURES: dict[str, Callable[[Claim, Grid], Iterator[Finding]]] = {
     "H1": mean_gains, "H2": order, "H3": over_baseline, "H4": less_traffic, "H5": components, "H6": example,
+    "H7": edge_density, "H8": host_beside, "H9": prefetch_all, "H10": minivite_gain,
 }  # fmt: skip

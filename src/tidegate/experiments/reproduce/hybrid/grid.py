@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import geometric_mean
 
+from tidegate.experiments.reproduce.hybrid.edges import EdgeKey
 from tidegate.experiments.reproduce.hybrid.setup import BASE, NEAR, Key
 from tidegate.experiments.reproduce.results import NotRun
 from tidegate.experiments.runs import Run
@@ -14,9 +15,10 @@ from tidegate.experiments.runs import Run
 
 @dataclass(frozen=True)
 class Grid:
-    """Runs by (application, size in GB, scheme)."""
+    """Runs by (application, size in GB, scheme), and those of bfs with part of its edges accessed."""
 
     runs: Mapping[Key, Run]
+    edges: Mapping[EdgeKey, Run] = field(default_factory=dict)
 
     def run(self, application: str, size: float, scheme: str) -> Run:
         found = self.runs.get((application, size, scheme))

@@ -16,16 +16,16 @@ LETTERS = {"variables": "V", "normals": "N", "fluxes": "F", "old_variables": "O"
 ROUNDS = 4  # of the outer loop: enough to settle
 
 
-def locality_order() -> str:
-    """The four objects by global locality, the highest first."""
-    locality = CFD().plan().global_locality
+def locality_order(plan: Plan | None = None) -> str:
+    """The four objects by global locality, the highest first; of cfd's saved analysis, or of a plan of its."""
+    locality = (plan or CFD().plan()).global_locality
     return " > ".join(LETTERS[name] for name in sorted(LETTERS, key=lambda name: -locality[name]))
 
 
-def kept_by(policy: str) -> str:
+def kept_by(policy: str, plan: Plan | None = None) -> str:
     """Which of four equally large objects have room in the inner loop, where there is room for two."""
     geometry = Geometry()
-    plan = four_objects(CFD().plan())
+    plan = four_objects(plan or CFD().plan())
     memory = Rehearsal(lay_out(dict.fromkeys(LETTERS, geometry.region), geometry), geometry, 2, plan)
     decider = placement.make(f"{policy}(partial=no)")
     assert isinstance(decider, ObjectPlacement)

@@ -10,29 +10,36 @@ from tidegate.experiments.ask import Ask
 from tidegate.experiments.ledger import Finding
 from tidegate.experiments.reproduce.hybrid.findings import findings_of
 from tidegate.experiments.reproduce.hybrid.grid import Grid
-from tidegate.experiments.reproduce.hybrid.setup import BASELINES, PARTS, Key, Setup, grid_of
+from tidegate.experiments.reproduce.hybrid.setup import BASELINES, LOOPS, NEAR, Key, Setup, grid_of
 from tidegate.experiments.reproduce.readings import Variant, choose, run_variants, variant_of, with_shares
 
 # Option → values, the default first.
 OPEN = {
+    "program.loops": tuple(LOOPS),  # how often the programs loop: nothing is said
+    "machine.unmap": (0.15, 0.05, 0.0),  # µs per KiB: a guess of low confidence; as on PCIe; nothing
+    "machine.dirty_only": (False, True),  # are clean pages copied back?
+    "machine.pipelined": (False, True),  # do both directions of the link overlap?
+    "plan.distances": ("launches", "regions"),  # of reuse: to the next use, or to the nearest region that has one (4.3)
     "um.counters": (False, True),  # do access counters, which the paper had on, map evicted regions remotely? (2.3)
     "rlm.remember": (False, True),  # an unused object's priority: none, or its last (3.2)
     "rlm.partial": ("no", "rest"),  # is partial mapping RDM's alone? (3.4)
     "glm.partial": ("no", "rest"),
     "rdm.partial": ("rest", "at once"),  # when an object's part is mapped (3.4)
-    "machine.dirty_only": (False, True),  # are clean pages copied back?
-    "machine.pipelined": (True, False),  # do both directions of the link overlap?
 }
-DEPENDS = {"um": ("machine", "um"), "rlm": ("machine", "rlm"), "glm": ("machine", "glm"), "rdm": ("machine", "rdm")}
+_ALL = ("machine", "program")
+DEPENDS = {**{scheme: (*_ALL, scheme) for scheme in ("um", "rlm", "glm")}, "rdm": (*_ALL, "rdm", "plan")}
 
-ROBUST_SCALE = 1 / 64  # of all sizes, for the readings
+ROBUST_SCALE = 1 / 128  # of all sizes, for the readings
+ROBUST_SIZES = (9.0, 25.0)  # GB
+ROBUST_READINGS = 16  # of 2,304
 
 
 def ask_variant(variant: Variant, setup: Setup) -> Ask:
     """The ask of one variant; its application is spelt "cfd 19"."""
     o = dict(variant.options)
     application, size = variant.application.split(" ")
-    base = setup.ask(application, float(size), variant.system)
+    read = replace(setup, loops=o["program.loops"], distances=o.get("plan.distances", "launches"), unmap=o["machine.unmap"])
+    base = read.ask(application, float(size), variant.system)
     clean = bool(o["machine.dirty_only"]) or variant.system in BASELINES
     ask = replace(base, dirty_only=clean, pipelined=bool(o["machine.pipelined"]))
     if o.get("um.counters"):
@@ -45,12 +52,19 @@ def ask_variant(variant: Variant, setup: Setup) -> Ask:
     return ask
 
 
+def reduced(setup: Setup) -> Setup:
+    """What the readings are tried with: fewer sizes, and smaller ones."""
+    fitting, larger = (tuple(s for s in ROBUST_SIZES if (s < NEAR) == fits) for fits in (True, False))
+    return replace(setup, scale=min(setup.scale, ROBUST_SCALE), fitting=fitting, larger=larger, largest=())
+
+
 def readings_of(setup: Setup) -> list[dict[Key, Variant]]:
     """Every reading as a grid of variants."""
-    small = replace(setup, scale=min(setup.scale, ROBUST_SCALE))
-    keys = [key for key in grid_of(small) if key[2] not in PARTS or key[2] in ("rdm", "rdm whole")]
     return [
-        {(a, size, s): variant_of(f"{a} {size:g}", s, reading, DEPENDS.get(s, ("machine",))) for a, size, s in keys}
+        {
+            (a, size, s): variant_of(f"{a} {size:g}", s, reading, DEPENDS.get(s, _ALL))
+            for a, size, s in grid_of(reduced(setup))
+        }
         for reading in choose(OPEN, setup.readings)
     ]
 
@@ -64,7 +78,7 @@ def robust_findings(
     findings: list[Finding], setup: Setup, workers: int | None, cache: bool, progress: Callable[[int], None]
 ) -> list[Finding]:
     """The findings, each with the share of open readings under which it holds."""
-    small = replace(setup, scale=min(setup.scale, ROBUST_SCALE))
+    small = reduced(setup)
     make = partial(ask_variant, setup=small)
     runs = run_variants(variants_of(setup), make, repr(small), workers=workers, cache=cache, progress=progress)
     tried = [findings_of(Grid({key: runs[v] for key, v in grid.items()})) for grid in readings_of(setup)]
