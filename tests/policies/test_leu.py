@@ -246,5 +246,3 @@ def test_candidates_do_not_grow_with_residents():
         ids = np.concatenate([np.arange(2 * frames), np.random.default_rng(1).integers(0, 2 * frames, 1500)])
         simulation_of(flat(ids), machine(), frames, eviction=policy).run()
         assert 10 < policy.most <= 140  # sixteen cells to a level, eight of them at a time, and 2¹² touches
-
-

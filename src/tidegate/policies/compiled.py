@@ -60,6 +60,12 @@ def words_at(address: int, size: int) -> Any:
 
 
 @jit_inner
+def grid_at(address: int, rows: int, columns: int) -> Any:
+    """``rows`` × ``columns`` int64 words at an address."""
+    return carray(_pointer(address, types.int64), (rows, columns))
+
+
+@jit_inner
 def halves_at(address: int, size: int) -> Any:
     """``size`` int32 words at an address."""
     return carray(_pointer(address, types.int32), size)
