@@ -1,8 +1,8 @@
 """IntervalTable: the paper's Ref RIT, a bounded table of references and how long their data wait for the next use.
 
 Intervals are counted in buckets that double every two, and count as the longest of their bucket: so a distribution has a
-fixed size, and a lease is a bucket's end. For these rounded intervals the priorities are exact. Counts arrive in batches; what
-LEU needs of a reference is worked out again when a batch brought something for it, not at every decision (Chen et
+fixed size, and a lease is a bucket's end. For these rounded intervals the priorities are exact. Counts arrive in batches;
+what LEU needs of a reference is worked out again when a batch brought something for it, not at every decision (Chen et
 al., MEMSYS'19, section 3.3).
 """
 

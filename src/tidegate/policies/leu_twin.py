@@ -36,7 +36,7 @@ _LONGEST = np.array(LONGEST, np.int64)
 _REFERENCES = 1 << 16
 _ROWS = 2 * BUCKETS + 1
 
-# The twin's words: scalars, the offsets of the parts that follow, the parts. [places]: for each entry of the table, and others.
+# The twin's words: scalars, the offsets of the parts, the parts. [places]: for each entry of the table, and the others.
 TABLE, BATCH, SAMPLE, PENDING, ENTRIES, REPLACED = range(6)
 _SCALARS = 8
 (
@@ -73,8 +73,8 @@ def _prepare(policy: Any, regions: int, pages: int) -> NDArray[np.int64]:
     places = policy.table + 1
     nodes = regions + places * LEVELS * SPAN + 1
     sizes = [
-        nodes * 2, regions * _COLUMNS, places, places, places * LEVELS, places, _REFERENCES, places, places * BUCKETS, places,
-        places * _ROWS * 4, places * 2, places, places, places, places, policy.batch * 3, pages * 2, 4 * BUCKETS,
+        nodes * 2, regions * _COLUMNS, places, places, places * LEVELS, places, _REFERENCES, places, places * BUCKETS,
+        places, places * _ROWS * 4, places * 2, places, places, places, places, policy.batch * 3, pages * 2, 4 * BUCKETS,
     ]  # fmt: skip
     offsets = _SCALARS + _PARTS + np.cumsum([0, *sizes])
     own = np.zeros(offsets[-1], np.int64)

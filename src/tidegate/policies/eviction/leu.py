@@ -147,8 +147,8 @@ class LEU(EvictionPolicy):
 def reuses(before: Moment, moments: Sequence[Moment], touches: int) -> Iterator[tuple[int, int, int]]:
     """The reuses that ``touches`` after ``before`` were, of which these moments are known: reference, how many, interval.
 
-    The intervals between known moments are what they are. Touches that later ones of the same page have hidden are taken to be
-    like those: as far apart as they are on average, and before them. With one moment alone, all are equally far apart.
+    The intervals between known moments are what they are. Touches that later ones of the same page have hidden are taken
+    to be like those: as far apart as they are on average, and before them. With one moment alone, all are equally far apart.
 
     >>> list(reuses(Moment(0, 7), [Moment(12, 7)], touches=3))
     [(7, 3, 4)]
