@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from tidegate.policies.cells import Cells, cell_of, least_tesla
 from tidegate.policies.eviction.leu import LEU, Moment, draw, reuses
+from tidegate.policies.eviction.leu_observed import LEUObserved
 from tidegate.policies.intervals import BUCKETS, EDGES, LONGEST, IntervalTable, Reference, bucket_of
+from tidegate.policies.sees import Samples
 from tidegate.statistics.exact import Distribution
-from traces import FLAT, PAGES, Given, Kernel, Touch, flat, machine, one_block, run_of, simulation_of
+from traces import FLAT, PAGES, Given, Kernel, Touch, flat, machine, one_block, reads, run_of, simulation_of
 from worlds import machines, traces
 
 
@@ -55,7 +57,7 @@ def test_an_entry_has_the_exact_priorities_of_its_rounded_intervals(counts, unus
     entry.touches = sum(counts.values()) + unused
     entry.refresh()
     for tesla in [*range(60), 100, 1000, 10**6]:
-        assert entry.priority(tesla) == pytest.approx(float(rounded(entry).priority(tesla)[0]), rel=1e-12)
+        assert entry.priority(tesla)[0] == pytest.approx(float(rounded(entry).priority(tesla)[0]), rel=1e-12)
 
 
 def test_a_distribution_in_buckets_gives_the_papers_order():
@@ -63,8 +65,8 @@ def test_a_distribution_in_buckets_gives_the_papers_order():
     loop = Reference(0, touches=100)
     loop.counts[bucket_of(6)] = 100
     loop.refresh()
-    assert [loop.priority(tesla) for tesla in (4, 2, 0)] == [1 / 3, 1 / 5, 1 / 7]
-    assert loop.priority(7) == 0
+    assert [loop.priority(tesla)[0] for tesla in (4, 2, 0)] == [1 / 3, 1 / 5, 1 / 7]
+    assert loop.priority(7)[0] == 0
 
 
 # Cells
@@ -117,18 +119,20 @@ class Checked(LEU):
         region = super().victim()
         if region in self._known:
             assert self.memory.touch_count(region) == self._known[region].touches
-            ranks = {r: self._rank(r) for r in self._known}
+            ranks = {r: rank_of(self._rimm, r, self.memory.now) for r in self._known}
             assert ranks[region] == min(ranks.values())
             type(self).checked += 1
         return region
 
-    def _rank(self, region):
-        place, last = self._rimm._where[region]
-        now, level = self.memory.now, level_by_definition(last, self.memory.now)
-        latest = last  # that shares the cell
-        while latest < now and (level_by_definition(latest + 1, now), latest + 1 >> level) == (level, last >> level):
-            latest += 1
-        return rounded(self._rimm.table.at(place)).priority(now - latest)[0], latest - now
+
+def rank_of(rimm, region, now):
+    """Priority by the exact equations, and how long ago, as far as a cell tells: the lowest is to go."""
+    place, last = rimm._where[region]
+    level = level_by_definition(last, now)
+    latest = last  # that shares the cell
+    while latest < now and (level_by_definition(latest + 1, now), latest + 1 >> level) == (level, last >> level):
+        latest += 1
+    return rounded(rimm.table.at(place)).priority(now - latest)[0], latest - now
 
 
 @settings(deadline=None, max_examples=60, derandomize=True)
@@ -246,3 +250,40 @@ def test_candidates_do_not_grow_with_residents():
         ids = np.concatenate([np.arange(2 * frames), np.random.default_rng(1).integers(0, 2 * frames, 1500)])
         simulation_of(flat(ids), machine(), frames, eviction=policy).run()
         assert 10 < policy.most <= 140  # sixteen cells to a level, eight of them at a time, and 2¹² touches
+
+
+# From faults and notifications alone
+
+
+class CheckedObserved(LEUObserved):
+    """Holds each victim against all resident regions, by the exact equations."""
+
+    checked = 0
+
+    def victim(self):
+        region = super().victim()
+        if region in self._rimm:
+            ranks = {r: rank_of(self._rimm, r, self._clock) for r in self._rimm._where}
+            assert ranks[region] == min(ranks.values())
+            type(self).checked += 1
+        return region
+
+
+@settings(deadline=None, max_examples=40, derandomize=True)
+@given(traces(), machines(), st.integers(1, 9), st.sampled_from(["none", "tree", "region"]))
+def test_from_notifications_the_victim_is_the_lowest_of_all(trace, on, frames, ahead):
+    simulation_of(trace, on, frames, eviction=CheckedObserved(batch=2), prefetch=ahead).run()
+
+
+def test_from_notifications_a_loop_is_learned():
+    """Loops of whole regions, in two objects: no touch is seen but faults and observed ones."""
+    assert isinstance(LEUObserved.sees, Samples)
+    CheckedObserved.checked = 0
+    trace = one_block(reads(np.tile(np.arange(0, 40 * PAGES, PAGES), 40)), [30 * PAGES, 10 * PAGES])
+    counts = {}
+    for policy in ("lru", CheckedObserved(), "belady"):
+        simulation = simulation_of(trace, machine(), 30, eviction=policy, prefetch="region")
+        simulation.run()
+        counts[policy if isinstance(policy, str) else "leu"] = int(simulation.books["evictions"][0])
+    assert CheckedObserved.checked > 200
+    assert counts["leu"] < counts["belady"] + 0.4 * (counts["lru"] - counts["belady"])

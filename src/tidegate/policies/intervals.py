@@ -8,6 +8,7 @@ al., MEMSYS'19, section 3.3).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -52,11 +53,18 @@ class Reference:
         upto = np.cumsum(self.counts)[seen].astype(np.int32)
         phases = phases_of(Histograms(np.array([0, len(seen)]), _LONGEST[seen], upto, np.array([self.touches])))
         self.phases = phases.rows[phases.first[0] : phases.last[0] + 1].tolist()
+        self._starts = [phase[0] for phase in self.phases]
 
-    def priority(self, tesla: int) -> float:
-        """The largest PPUC of all leases; 0 if no use is expected any more."""
-        _, lease, within, left = next(phase for phase in reversed(self.phases) if phase[0] <= tesla)
-        return within / (float(left) * float(lease - tesla)) if within else 0.0
+    def priority(self, tesla: int) -> tuple[float, int]:
+        """The largest PPUC of all leases, and up to which TESLA it only rises.
+
+        If no use is expected any more it is 0 for good, and the oldest is the first to go.
+        """
+        phase = bisect_right(self._starts, tesla) - 1
+        _, lease, within, left = self.phases[phase]
+        if not within:
+            return 0.0, 0
+        return within / (float(left) * float(lease - tesla)), self._starts[phase + 1]
 
 
 class IntervalTable:

@@ -5,7 +5,7 @@ of each reference in cells by their TESLA.
 
     reference r    ░ ▒▒ ▒ │ ▒▒▒▒ ▒ │ ▒ ▒▒▒▒▒▒▒▒▒ │ ▒▒ …       Between two leases the priority rises with TESLA: of each
                    cells: │ young  │             │ old        reference only the youngest cell behind a lease can
-                          └────────┴─ candidates ┘            be the lowest. All cells are looked at; there are few.
+                          └────────┴─ candidates ┘            be the lowest. There are few cells, and fewer leases.
 
 That is exact for the distributions in the table and TESLAs known to a cell: the region answered has the lowest priority
 of all. Of equal ones it is the one touched longest ago; where no use is expected any more, that is everyone.
@@ -13,8 +13,12 @@ of all. Of equal ones it is the one touched longest ago; where no use is expecte
 
 from __future__ import annotations
 
+import math
+from collections.abc import Container
+
 from tidegate.policies.cells import Cells
 from tidegate.policies.intervals import IntervalTable
+from tidegate.policies.order import first
 
 
 class RIMM:
@@ -27,6 +31,9 @@ class RIMM:
 
     def __len__(self) -> int:
         return len(self._where)
+
+    def __contains__(self, region: object) -> bool:
+        return region in self._where
 
     def enter(self, region: int, reference: int, last: int, now: int) -> None:
         """A region that was touched last by this reference, at this time."""
@@ -42,17 +49,20 @@ class RIMM:
             for place in self.table.take_in():
                 self._make_nameless(place, now)
 
-    def lowest(self, now: int) -> int | None:
-        """The region with the lowest priority."""
-        best, found = (float("inf"), 0, 0), None
+    def lowest(self, now: int, unless: Container[int] = ()) -> int | None:
+        """The region with the lowest priority, of those not in ``unless``."""
+        best, found = (math.inf, 0, 0), None
         for place, cells in self._cells.items():
             cells.advance(now)
             entry = self.table.at(place)
+            higher = 0  # up to this TESLA nobody is lower than the last one found
             for tesla, regions in cells:
-                rank = entry.priority(tesla), -tesla, place
-                if rank < best:
-                    best, found = rank, regions
-        return found.head if found else None
+                if tesla < higher or (region := first(regions, unless)) is None:
+                    continue
+                priority, higher = entry.priority(tesla)
+                if (rank := (priority, -tesla, place)) < best:
+                    best, found = rank, region
+        return found
 
     def _put(self, region: int, place: int, last: int, now: int) -> None:
         cells = self._cells.setdefault(place, Cells())
