@@ -19,6 +19,7 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
     "touched": lambda memory: memory.touched(0),
     "now": lambda memory: memory.now,
     "last_touch": lambda memory: memory.last_touch(0),
+    "page_touches": lambda memory: memory.page_touches(0).tolist(),
     "last_reference": lambda memory: memory.last_reference(0),
     "last_toucher": lambda memory: memory.last_toucher(0),
     "touch_count": lambda memory: memory.touch_count(0),
@@ -26,7 +27,7 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
 }
 NEEDED = {
     "touched": "TouchBits()", "now": "Everything()", "last_touch": "Everything()", "last_reference": "Everything()",
-    "last_toucher": "Everything()", "touch_count": "Everything()",
+    "last_toucher": "Everything()", "touch_count": "Everything()", "page_touches": "Everything()",
     "next_touch": "Everything(future=True)",
 }  # fmt: skip
 # what each level may look at while region 0 leaves
@@ -34,7 +35,7 @@ ALLOWED = {
     Faults(): set(),
     Samples(): set(),
     TouchBits(): {"touched"},
-    Everything(): {"touched", "now", "last_touch", "last_reference", "last_toucher", "touch_count"},
+    Everything(): {"touched", "now", "last_touch", "last_reference", "last_toucher", "touch_count", "page_touches"},
     Everything(future=True): set(LOOKS),
 }
 

@@ -22,12 +22,13 @@ REGION_TOUCHES = 8  # address: per region (int64); likewise
 FUTURE_FIRST = 9  # address: per region (int64); 0 unless it sees the future
 FUTURE_WHEN = 10  # address: per touch (int32); likewise
 FUTURE_SIZE = 11
+LAST_REFERENCE = 12  # address: per page (int16); 0 unless the policy sees everything
 OWN = 16  # the policy's own words begin here
 
 
-def make_header(memory: Any, regions: int, pages_per_region: int, frames: int, future: Any, words: int) -> NDArray[np.int64]:
-    """The header filled in, with ``words`` zeros behind it."""
-    own = np.zeros(OWN + words, np.int64)
+def make_header(memory: Any, regions: int, pages_per_region: int, frames: int, future: Any, words: Any) -> NDArray[np.int64]:
+    """The header filled in, with the policy's own ``words`` behind it."""
+    own = np.append(np.zeros(OWN, np.int64), words)
     own[REGIONS], own[PAGES_PER_REGION], own[FRAMES] = regions, pages_per_region, frames
     own[TURN] = memory.books["turn"].ctypes.data
     own[TOUCHES] = memory.books["touches"].ctypes.data
@@ -36,6 +37,7 @@ def make_header(memory: Any, regions: int, pages_per_region: int, frames: int, f
     if memory.last_touch.size:
         own[LAST_TOUCH] = memory.last_touch.ctypes.data
         own[REGION_TOUCHES] = memory.region_touches.ctypes.data
+        own[LAST_REFERENCE] = memory.last_reference.ctypes.data
     if future is not None:
         own[FUTURE_FIRST], own[FUTURE_WHEN] = future.first.ctypes.data, future.when.ctypes.data
         own[FUTURE_SIZE] = future.when.size

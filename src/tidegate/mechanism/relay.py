@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tidegate.mechanism.events import EVENT_BITS, EVENT_NAMES, EVICTION, FAILED, FAULT, OBSERVE, PREFETCH, VICTIM
 from tidegate.mechanism.future import Future
-from tidegate.mechanism.header import make_header
+from tidegate.mechanism.header import OWN, make_header
 from tidegate.mechanism.memory import Memory
 from tidegate.policies.policy import EvictionPolicy, Policy
 from tidegate.policies.sees import TouchBits
@@ -87,11 +87,15 @@ class CompiledCaller:
 
     def __init__(self, policy: Policy, memory: Memory, frames: int, future: Future | None):
         regions, pages = len(memory.resident), len(memory.page_state)
-        words = policy.compiled.words(regions)
+        words = policy.compiled.prepare(policy, regions, pages // regions)
         self._data = make_header(memory, regions, pages // regions, frames, future, words)
         self.wants = _wants(policy)
         self.own = self._data.ctypes.data
         self.address = Address(policy.compiled.function.address, policy.compiled.function)
+
+    def finished(self, policy: Policy) -> None:
+        """Hand the policy what its twin has to report."""
+        policy.compiled.results(policy, self._data[OWN:])
 
 
 def _showing_touch_bits(policy: Policy) -> Callable[[int], None]:

@@ -101,6 +101,8 @@ class Simulation:
         for policy, caller in zip(self._policies, self._callers, strict=True):
             if isinstance(caller, Caller):
                 self._guard(policy, "finished", policy.finished)
+            else:
+                caller.finished(policy)
 
     def _caller(self, policy: Policy, future: Future | None) -> Caller | CompiledCaller:
         # a class made from a shipped one decides for itself: its base's twin is not its own

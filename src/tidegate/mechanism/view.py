@@ -108,6 +108,11 @@ class SimulatedMemory:
             raise self._blind("last_touch", "Everything()")
         return int(self._m.last_touch[region * self._ppr : (region + 1) * self._ppr].max())
 
+    def page_touches(self, region: int) -> NDArray[np.int64]:
+        if not self._everything:
+            raise self._blind("page_touches", "Everything()")
+        return self._m.last_touch[region * self._ppr : (region + 1) * self._ppr]
+
     def last_reference(self, page: int) -> int:
         if not self._everything:
             raise self._blind("last_reference", "Everything()")

@@ -14,18 +14,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba import carray, types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from tidegate.jit import jit_inner
 from tidegate.mechanism.header import OWN, PINNED, REGIONS, TURN
 
 
 class Twin:
-    """Names a policy's compiled twin. ``words(regions)``: how many int64 words of its own it needs."""
+    """Names a policy's compiled twin. ``words(regions)``: how many int64 words of its own it needs, all 0 at first.
 
-    def __init__(self, function: Any, words: Callable[[int], int] = lambda regions: 0):
-        self.function, self.words = function, words
+    A twin that goes by options, or whose words do not begin as 0, has ``prepare(policy, regions, pages per region)``, which
+    answers the words; one with something to report has ``results(policy, words)``, called after the run.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        words: Callable[[int], int] = lambda regions: 0,
+        prepare: Callable[[Any, int, int], NDArray[np.int64]] | None = None,
+        results: Callable[[Any, NDArray[np.int64]], None] = lambda policy, words: None,
+    ):
+        self.function, self.results = function, results
+        self.prepare = prepare or (lambda policy, regions, pages: np.zeros(words(regions), np.int64))
 
 
 @intrinsic  # type: ignore[arg-type]
@@ -47,9 +60,21 @@ def words_at(address: int, size: int) -> Any:
 
 
 @jit_inner
+def grid_at(address: int, rows: int, columns: int) -> Any:
+    """``rows`` × ``columns`` int64 words at an address."""
+    return carray(_pointer(address, types.int64), (rows, columns))
+
+
+@jit_inner
 def halves_at(address: int, size: int) -> Any:
     """``size`` int32 words at an address."""
     return carray(_pointer(address, types.int32), size)
+
+
+@jit_inner
+def shorts_at(address: int, size: int) -> Any:
+    """``size`` int16 words at an address."""
+    return carray(_pointer(address, types.int16), size)
 
 
 @jit_inner

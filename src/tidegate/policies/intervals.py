@@ -1,25 +1,30 @@
 """IntervalTable: the paper's Ref RIT, a bounded table of references and how long their data wait for the next use.
 
-Intervals are counted in buckets that double every two, so a distribution has a fixed size, and its leases are the
-buckets' edges. Counts arrive in batches; what LEU needs of a reference is worked out again when a batch brought
-something for it, not at every decision (Chen et al., MEMSYS'19, section 3.3).
+Intervals are counted in buckets that double every two, and count as the longest of their bucket: so a distribution has a
+fixed size, and a lease is a bucket's end. For these rounded intervals the priorities are exact. Counts arrive in batches;
+what LEU needs of a reference is worked out again when a batch brought something for it, not at every decision (Chen et
+al., MEMSYS'19, section 3.3).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-BUCKETS = 64
-# EDGES[i] is the least interval in bucket i: 0, 1, 2, 3, 4, 6, 8, 12, 16 … up to 2³² touches
+from tidegate.statistics.intervals import Histograms
+from tidegate.statistics.phases import phases_of
+
+BUCKETS = 60
+# EDGES[i] is the least interval in bucket i: 0, 1, 2, 3, 4, 6, 8, 12, 16 … up to 2³⁰ touches
 EDGES = [0, 1, *sorted({int(2**k * part) for k in range(1, 33) for part in (1, 1.5)})][: BUCKETS + 1]
-_EDGES = np.array(EDGES, np.float64)
+LONGEST = [edge - 1 for edge in EDGES[1:]]
+_LONGEST = np.array(LONGEST, np.int32)
 
 
 def bucket_of(interval: int) -> int:
-    """The bucket an interval, or a TESLA, falls in.
+    """The bucket an interval falls in; the last holds all longer ones, too.
 
     >>> [bucket_of(i) for i in (0, 1, 2, 3, 5, 6, 100)]
     [0, 1, 2, 3, 4, 5, 13]
@@ -32,29 +37,34 @@ def bucket_of(interval: int) -> int:
 
 @dataclass
 class Reference:
-    """One entry: touches known, their intervals by bucket, and for every bucket of TESLA the best lease and its profit."""
+    """One entry: touches known, their intervals by bucket, and the phases of its priority (see statistics/phases.py)."""
 
     place: int
     touches: int = 0
-    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
-    lease: list[float] = field(default_factory=list)
-    profit: list[float] = field(default_factory=list)
+    counts: list[int] = field(default_factory=lambda: [0] * BUCKETS)
+    phases: list[list[int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.refresh()
 
     def refresh(self) -> None:
-        """Equations 1 and 2 at the beginning of every bucket: a lease ends where its bucket does."""
-        upto = np.cumsum(self.counts)
-        # row: TESLA's bucket, whose own interval may still be to come; column: the bucket the lease ends with
-        passed = np.append(0, upto[:-1])[:, None]
-        within = np.triu(upto[None, :] - passed)
-        left = np.maximum(self.touches - passed, 1)
-        cost = np.where(within > 0, _EDGES[None, 1:] - _EDGES[:-1, None], np.inf)
-        best = np.argmax(within / left / cost, axis=1)
-        rows = np.arange(BUCKETS)
-        self.lease, self.profit = _EDGES[1:][best].tolist(), (within / left)[rows, best].tolist()
+        """Equations 1 and 2 for every TESLA, as phases: first TESLA, best lease, touches within it, touches left."""
+        seen = np.flatnonzero(self.counts)
+        upto = np.cumsum(self.counts)[seen].astype(np.int32)
+        phases = phases_of(Histograms(np.array([0, len(seen)]), _LONGEST[seen], upto, np.array([self.touches])))
+        self.phases = phases.rows[phases.first[0] : phases.last[0] + 1].tolist()
+        self._starts = [phase[0] for phase in self.phases]
 
-    def priority(self, bucket: int, tesla: int) -> float:
-        """The PPUC of the lease chosen for this bucket; 0 if no use is expected any more."""
-        return self.profit[bucket] / max(self.lease[bucket] - tesla, 1)
+    def priority(self, tesla: int) -> tuple[float, int]:
+        """The largest PPUC of all leases, and up to which TESLA it only rises.
+
+        If no use is expected any more it is 0 for good, and the oldest is the first to go.
+        """
+        phase = bisect_right(self._starts, tesla) - 1
+        _, lease, within, left = self.phases[phase]
+        if not within:
+            return 0.0, 0
+        return within / (float(left) * float(lease - tesla)), self._starts[phase + 1]
 
 
 class IntervalTable:
@@ -63,14 +73,18 @@ class IntervalTable:
     def __init__(self, size: int, batch: int):
         self.size, self._batch = size, batch
         self.entries: dict[int, Reference] = {}
+        self.by_place: list[Reference] = []
         self.others = Reference(size)
         self._pending: list[tuple[int, int, int]] = []
         self.replaced = 0
-        self.others.refresh()
 
-    def entry(self, reference: int) -> Reference:
-        """The entry that speaks for this reference."""
-        return self.entries.get(reference, self.others)
+    def place(self, reference: int) -> int:
+        """The place of the entry that speaks for this reference."""
+        return self.entries.get(reference, self.others).place
+
+    def at(self, place: int) -> Reference:
+        """The entry in this place."""
+        return self.by_place[place] if place < self.size else self.others
 
     def saw(self, reference: int, reuses: int, interval: int) -> bool:
         """So many touches of this reference were followed by another after this interval; 0: by none so far.
@@ -89,19 +103,20 @@ class IntervalTable:
             entry = self.entries[reference]
             entry.touches += max(reuses, 1)
             entry.counts[bucket] += reuses
-            changed.add(reference)
+            changed.add(entry.place)
         self._pending.clear()
-        for reference in changed & self.entries.keys():
-            self.entries[reference].refresh()
+        for place in changed:
+            self.by_place[place].refresh()
         return freed
 
     def _admit(self, reference: int) -> list[int]:
-        """Make an entry; in a full table the reference with the fewest touches gives way."""
+        """Make an entry; in a full table the reference with the fewest touches gives way, the first of equals."""
         if len(self.entries) < self.size:
             self.entries[reference] = Reference(len(self.entries))
+            self.by_place.append(self.entries[reference])
             return []
-        coldest = min(self.entries, key=lambda r: self.entries[r].touches)
-        place = self.entries.pop(coldest).place
-        self.entries[reference] = Reference(place)
+        place = min(range(self.size), key=lambda p: self.by_place[p].touches)
+        del self.entries[next(r for r, entry in self.entries.items() if entry.place == place)]
+        self.entries[reference] = self.by_place[place] = Reference(place)
         self.replaced += 1
         return [place]

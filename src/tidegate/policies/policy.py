@@ -71,6 +71,9 @@ class MemoryView(Protocol):
     def last_touch(self, region: int) -> int:
         """The number of the region's latest touch, -1 if there was none. Everything."""
 
+    def page_touches(self, region: int) -> NDArray[Any]:
+        """The number of the latest touch of each of the region's pages, -1 where there was none. Everything."""
+
     def last_reference(self, page: int) -> int:
         """The reference that touched this page last, -1 if there was none. Everything."""
 

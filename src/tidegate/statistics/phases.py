@@ -52,14 +52,14 @@ def phases_of(histograms: Histograms) -> Phases:
     first, last = np.empty(owners, np.int64), np.empty(owners, np.int64)
     hull = np.empty(int(np.diff(histograms.first).max(initial=0)) + 1, np.int64)
     h = histograms
-    _cut(h.first, h.interval, h.upto, h.touches, hull, first, last, rows)
+    cut(h.first, h.interval, h.upto, h.touches, hull, first, last, rows)
     rarer = np.empty(len(rows), np.int32)
     _link(first, last, rows, rarer)
     return Phases(first, last, rows, rarer)
 
 
 @jit
-def _cut(begin: Any, interval: Any, upto: Any, touches: Any, hull: Any, first: Any, last: Any, rows: Any) -> None:
+def cut(begin: Any, interval: Any, upto: Any, touches: Any, hull: Any, first: Any, last: Any, rows: Any) -> None:
     """Rows are written from the end of an owner's room to its beginning, since the hull grows that way."""
     for owner in range(len(touches)):
         row = 2 * begin[owner + 1] + owner
