@@ -33,8 +33,7 @@ _COMPILED = (
 
 def jit(function: Callable[..., Any]) -> Any:
     """Compile with ``numba.njit`` and keep the result."""
-    with _own_cache():
-        return numba.njit(cache=True)(function)
+    return _keeping(numba.njit, function)
 
 
 def jit_inner(function: Callable[..., Any]) -> Any:
@@ -48,15 +47,12 @@ def jit_bare(function: Callable[..., Any]) -> Any:
 
 
 def _inner(function: Callable[..., Any], **options: Any) -> Any:
-    with _own_cache():
-        compiler: Any = numba.njit  # its stubs do not know of these options
-        return compiler(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
+    return _keeping(numba.njit, function, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
 
 
 def jit_inline(function: Callable[..., Any]) -> Any:
     """Compile into every caller, for a few lines in the middle of a hot loop."""
-    with _own_cache():
-        return numba.njit(cache=True, inline="always")(function)
+    return _keeping(numba.njit, function, inline="always")
 
 
 class CFunction:
@@ -68,14 +64,22 @@ class CFunction:
     @functools.cached_property
     def address(self) -> int:
         """Where the compiled function is."""
-        with _own_cache():
-            self._compiled = numba.cfunc(self._signature, cache=True)(self._function)
+        self._compiled = _keeping(functools.partial(numba.cfunc, self._signature), self._function)
         return int(self._compiled.address or 0)
 
 
 def jit_policy(function: Callable[[int, int], int]) -> CFunction:
     """Compile to the C function ``int64 (own, event)`` that a policy's twin is."""
     return CFunction(function, int64(int64, int64))
+
+
+def _keeping(compiler: Any, function: Callable[..., Any], **options: Any) -> Any:
+    """Compile, and keep the result if there is anywhere to keep it."""
+    with _own_cache():
+        try:
+            return compiler(cache=True, **options)(function)
+        except RuntimeError:  # Numba found no place that can be written to
+            return compiler(**options)(function)
 
 
 def cache_folder() -> Path:

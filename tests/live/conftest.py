@@ -55,6 +55,18 @@ def _children() -> set[int]:
     return found
 
 
+@pytest.fixture(scope="session", autouse=True)
+def simulators_are_compiled() -> None:
+    """Where nothing is cached that takes longer than any test may."""
+    from live.sequences import simulate
+    from live.test_middle import simulate as simulate_tiers
+    from traces import machine, one_block, reads, run_of
+
+    simulate([0], [1], 2, eviction_spec="lrm")
+    simulate_tiers([0], "fifo", "tier-order", 1)
+    run_of(one_block(reads([0]), [1]), machine(), 4, eviction="lrm")
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind() -> Iterator[None]:
     """Every test ends, and with no descriptor and no process of its own left.

@@ -8,7 +8,8 @@ from live.sequences import GEOMETRY, Seen, live_policies, sequences, simulate
 from tidegate.errors import TidegateError
 from tidegate.live.engine import Engine, bits, runs
 from tidegate.policies.prefetch.together import make_prefetch
-from tidegate.policies.registries import eviction, placement
+from tidegate.policies.registries import eviction, placement, prefetch
+from tidegate.policies.sees import TouchBits
 from tidegate.trace.trace import lay_out
 
 OBJECTS = [100, 60, 37]  # pages; the last regions of two of them are not full
@@ -87,6 +88,16 @@ def test_it_decides_as_the_simulated_driver_does(policy: str, prefetch_spec: str
     if policy == "mhpe" and prefetch_spec == "fdp+rgp":
         pytest.skip("touch bits and samples: no hardware has both")
     sequence = pages_of(name)
+    asked = {"eviction_spec": policy, "prefetch_spec": prefetch_spec}
+    assert walk(sequence, **asked) == simulate(sequence, OBJECTS, FRAMES, **asked)
+
+
+@pytest.mark.parametrize("prefetch_spec", prefetch.names())
+@pytest.mark.parametrize("policy", ["lrm", "tournament"])
+def test_every_prefetch_policy_is_carried_out_as_simulated(policy: str, prefetch_spec: str) -> None:
+    if policy == "tournament" and isinstance(prefetch.find(prefetch_spec).sees, TouchBits):
+        pytest.skip("samples and touch bits: no hardware has both")
+    sequence = [page for name in ("hot", "cyclic", "uniform") for page in pages_of(name, 1000)]
     asked = {"eviction_spec": policy, "prefetch_spec": prefetch_spec}
     assert walk(sequence, **asked) == simulate(sequence, OBJECTS, FRAMES, **asked)
 

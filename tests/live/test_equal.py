@@ -8,6 +8,7 @@ import pytest
 
 from live.sequences import GEOMETRY, Seen, live_policies, sequences, simulate
 from tidegate.live import Arena
+from tidegate.policies.registries import prefetch
 
 OBJECTS = [64, 32]  # pages; whole regions
 FRAMES = 7
@@ -33,18 +34,17 @@ def benign(sequence: list[int]) -> list[int]:
     return [*sequence, sequence[-1]]
 
 
-@pytest.mark.parametrize("prefetch", ["none", "tree"])
+@pytest.mark.parametrize("spec", ["none", "tree"])
 @pytest.mark.parametrize("policy", live_policies())
-def test_real_memory_equals_simulated_memory(policy: str, prefetch: str) -> None:
+def test_real_memory_equals_simulated_memory(policy: str, spec: str) -> None:
     sequence = benign([page for part in sequences(sum(OBJECTS), 400).values() for page in part])
-    live = touch_live(sequence, eviction=policy, prefetch=prefetch)
-    assert live == simulate(sequence, OBJECTS, FRAMES, eviction_spec=policy, prefetch_spec=prefetch)
+    live = touch_live(sequence, eviction=policy, prefetch=spec)
+    assert live == simulate(sequence, OBJECTS, FRAMES, eviction_spec=policy, prefetch_spec=spec)
     assert live.evictions > 0
 
 
-@pytest.mark.parametrize("policy", ["lrm", "tournament"])
-@pytest.mark.parametrize("prefetch", ["fdp+rgp", "tbnp"])
-def test_prefetch_ahead_is_equal_too(policy: str, prefetch: str) -> None:
+@pytest.mark.parametrize(("policy", "spec"), [("tournament", "fdp+rgp"), *(("lrm", spec) for spec in prefetch.names())])
+def test_prefetch_ahead_is_equal_too(policy: str, spec: str) -> None:
     sequence = benign(sequences(sum(OBJECTS), 300)["cyclic"])
-    live = touch_live(sequence, settle=True, eviction=policy, prefetch=prefetch)
-    assert live == simulate(sequence, OBJECTS, FRAMES, eviction_spec=policy, prefetch_spec=prefetch)
+    live = touch_live(sequence, settle=True, eviction=policy, prefetch=spec)
+    assert live == simulate(sequence, OBJECTS, FRAMES, eviction_spec=policy, prefetch_spec=spec)

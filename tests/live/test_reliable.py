@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -38,47 +37,11 @@ def test_no_write_is_lost(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", ["lru", "tournament"])
 def test_killed_pagers_lose_nothing(policy: str) -> None:
-    done = python(str(WRITERS), policy, "fdp+rgp", "25" if SOAK else "3", "8")
+    done = python(str(WRITERS), policy, "fdp+rgp", "40" if SOAK else "3", "8")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
-    assert said["killed"] >= (150 if SOAK else 10)
+    assert said["killed"] >= (200 if SOAK else 10)
     assert said["restarts"] >= 0.8 * said["killed"]  # some were hit twice, before their end was seen
-
-
-def test_without_its_supervisor_the_program_ends() -> None:
-    code = f"""
-import os, signal, time
-from tidegate.live import Arena
-arena = Arena(**{SMALL!r})
-a = arena.empty(8 << 20, "u1")
-a[:] = 7
-os.kill(arena._supervisor.pid, signal.SIGKILL)
-time.sleep(1)
-print("zeros" if not a.all() else "went on")
-"""
-    done = python("-c", code, timeout=60)
-    assert done.returncode == -signal.SIGBUS
-    assert not done.stdout
-
-
-def test_a_killed_program_leaves_nothing(tmp_path: Path) -> None:
-    code = f"""
-import os, signal
-from tidegate.live import Arena
-arena = Arena(store={str(tmp_path / "scratch.bin")!r}, **{SMALL!r})
-arena.empty(8 << 20, "u1")[:] = 7
-print(arena._supervisor.pid, flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-    done = python("-c", code, timeout=60)
-    supervisor = int(done.stdout)
-    for _ in range(100):
-        if not Path(f"/proc/{supervisor}").exists() or "Z" in Path(f"/proc/{supervisor}/stat").read_text().split()[2]:
-            break
-        signal.sigtimedwait([], 0.05)
-    else:
-        pytest.fail("the supervisor lives on")
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_is_read_and_written_back(tmp_path: Path) -> None:
@@ -154,30 +117,3 @@ def test_running_arenas_are_found() -> None:
         assert len(mine) == 1
         assert mine[0]["faults"] > 0
     assert os.getpid() not in [a["process"] for a in running_arenas()]
-
-
-def test_a_forked_child_gets_an_error_and_no_zeros() -> None:
-    code = f"""
-import os
-from tidegate.live import Arena
-with Arena(**{SMALL!r}) as arena:
-    a = arena.empty(1 << 20, "u1")
-    a[:] = 7
-    child = os.fork()
-    if child == 0:
-        try:
-            arena.stats()
-        except Exception as error:
-            print(error, flush=True)
-        print(a[0], flush=True)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert (a == 7).all()
-    print(os.waitstatus_to_exitcode(status))
-"""
-    done = python("-c", code, timeout=60)
-    assert done.returncode == 0, done.stderr
-    said = done.stdout.splitlines()
-    assert "a forked child cannot use it" in said[0]
-    assert said[1:] == [str(-signal.SIGSEGV)]
-    assert "Segmentation fault" in done.stderr

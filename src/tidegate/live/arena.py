@@ -9,6 +9,7 @@ with tidegate.Arena(near="256MiB", eviction="tournament", prefetch="fdp+rgp") as
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import fcntl
 import itertools
 import json
@@ -157,8 +158,7 @@ class Arena:
             pass_fds=[*setup.descriptors, theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         )  # fmt: skip
-        undo.callback(self._supervisor.wait)
-        undo.callback(self._supervisor.kill)
+        undo.callback(_end, self._supervisor, self._control)
         theirs.close()
         os.close(setup.lifeline)
         answer = self._control.recv(_MESSAGE)
@@ -170,7 +170,7 @@ class Arena:
         fcntl.fcntl(self._lifeline, _F_SETSIG, signal.SIGBUS)
         fcntl.fcntl(self._lifeline, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(self._lifeline, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
-        undo.callback(fcntl.fcntl, self._lifeline, fcntl.F_SETFL, os.O_NONBLOCK)
+        undo.callback(fcntl.fcntl, self._lifeline, fcntl.F_SETFL, os.O_NONBLOCK)  # before the supervisor is let go
 
     # Arrays
 
@@ -334,10 +334,6 @@ class Arena:
             self._last_stats = dict(self._ask({"do": "close"})["stats"])
         finally:
             self._state = "closed"
-            fcntl.fcntl(self._lifeline, fcntl.F_SETFL, os.O_NONBLOCK)  # before the supervisor is let go
-            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                self._control.shutdown(socket.SHUT_WR)
-                self._supervisor.wait(timeout=10)
             self._finalizer()
 
     def __enter__(self) -> Arena:
@@ -378,6 +374,17 @@ class Arena:
             raise TidegateError("this arena is closed")
 
 
+def _end(supervisor: subprocess.Popen[bytes], control: socket.socket) -> None:
+    """Hang up, which ends the supervisor and its pager."""
+    with contextlib.suppress(OSError):
+        control.shutdown(socket.SHUT_WR)
+    try:
+        supervisor.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        supervisor.kill()
+        supervisor.wait()
+
+
 def _release(arena: weakref.ref[Arena], ident: int) -> None:
     if (found := arena()) is not None and found._state == "open" and os.getpid() == found._pid:
         with contextlib.suppress(TidegateError):
@@ -409,8 +416,6 @@ def _dims(shape: int | tuple[int, ...]) -> tuple[int, ...]:
 
 def _forked() -> None:
     """In a forked child: the arrays are not there (their use is a SIGSEGV, which is said then), nor is the arena."""
-    import faulthandler
-
     for arena in list(_open_arenas):
         arena._finalizer.detach()
         arena._control.close()

@@ -8,6 +8,7 @@ loop ──▶ faults from the kernel: the use of a sampled page · a first writ
 from __future__ import annotations
 
 import array
+import contextlib
 import json
 import os
 import select
@@ -34,6 +35,7 @@ from tidegate.trace.trace import Object
 
 MESSAGE = 1 << 17  # bytes of a request or an answer at most
 TOP_OBJECTS = 20
+HEED = 3  # seconds for a program to end at SIGBUS; one that handles it may be caught in a system call
 LISTEN = 8  # turns after which requests are looked for
 CLOSED, FAILED = 0, 3  # exit codes: all is well; the program must not go on
 
@@ -169,7 +171,8 @@ class Pager:
     def _answer(self) -> None:
         data, fds, _, _ = socket.recv_fds(self._control, MESSAGE, 2)
         if not data:
-            self._open = False  # the supervisor is gone
+            time.sleep(HEED)  # the supervisor is gone: the signal that says so is on its way, and ends us
+            self._open = False
             return
         request = json.loads(data)
         try:
@@ -319,10 +322,28 @@ class Pager:
         self._userfault.wake(self._setup.base, self._setup.pages * self._geometry.page)
 
 
+def end_program(pidfd: int, why: str) -> None:
+    """Say why, and end the program: a byte that it read now could be wrong. If it does not heed SIGBUS, it is killed."""
+    os.write(2, f"tidegate: live memory cannot go on: {why}; the program ends with SIGBUS (see docs/live.md)\n".encode())
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, signal.SIGBUS)
+        ended = select.poll()
+        ended.register(pidfd, select.POLLIN)
+        if not ended.poll(1000 * HEED):
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+
+
 def main(setup: Setup, control: socket.socket, objects: dict[int, dict[str, Any]], files: dict[int, tuple[int, int]],
          restarts: int) -> int:  # fmt: skip
     """The life of a pager process. What goes wrong is told to the supervisor, which ends the program."""
-    die_with_parent(signal.SIGKILL)
+
+    def orphaned(*_: Any) -> None:
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # it can come more than once
+        end_program(setup.pidfd, "its supervisor is gone")
+        os._exit(FAILED)
+
+    signal.signal(signal.SIGUSR1, orphaned)
+    die_with_parent(signal.SIGUSR1)
     try:
         return Pager(setup, control, objects, files, restarts).run()
     except Exception as error:

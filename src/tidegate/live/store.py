@@ -37,11 +37,10 @@ class Backing:
                     raise
                 n = os.preadv(self.plain, [into[done:wanted]], self.offset + at + done)
             if n == 0:
-                break  # the file is shorter than it was
+                raise OSError(errno.EIO, "the file has become shorter than it was")
             done += n
-        if done > wanted or done < len(into):
-            done = min(done, wanted)
-            into[done:] = bytes(len(into) - done)
+        if done != len(into):
+            into[wanted:] = bytes(len(into) - wanted)
 
     def write(self, at: int, data: memoryview) -> None:
         """Write from the object's byte ``at`` on, and nothing behind its end."""

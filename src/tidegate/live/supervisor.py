@@ -114,7 +114,7 @@ class Supervisor:
             return 1
         self._soon = self._soon + 1 if time.monotonic() - self._started < SHORT else 0
         if self._soon == TOO_OFTEN:
-            self._end_program("the pager died again and again")
+            pager.end_program(self._setup.pidfd, "the pager died again and again")
             return 1
         self._start_pager()
         return None
@@ -172,18 +172,12 @@ class Supervisor:
             return False
         answer = json.loads(data)
         if "fatal" in answer:
-            self._end_program(answer["fatal"])
+            pager.end_program(self._setup.pidfd, answer["fatal"])
             return True
         peer, _, _ = self._pending.popleft()
         with contextlib.suppress(OSError):
             peer.send(data)
         return True
-
-    def _end_program(self, why: str) -> None:
-        """Say why, and end the program: a byte it read now could be wrong."""
-        print(f"tidegate: live memory cannot go on: {why}; the program ends with SIGBUS", file=sys.stderr, flush=True)
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._setup.pidfd, signal.SIGBUS)
 
     def _accept(self) -> None:
         peer, _ = self._listener.accept()
