@@ -191,7 +191,7 @@ def test_the_default_reading_is_the_grids() -> None:
 
 def test_every_open_point_changes_something() -> None:
     default = {name: values[0] for name, values in OPEN.items()}
-    setup = replace(TINY, readings=10**6)
+    setup = replace(TINY, readings=10**6)  # as many as are tried
     grids = readings_of(setup)
     for name, values in OPEN.items():
         different = {v for grid in grids for v in grid.values() if dict(v.options).get(name, default[name]) != values[0]}

@@ -22,14 +22,17 @@ OPEN = {
     "stays.most": (64, 8),  # candidates that may stay before one has to go
     "tiers.shared": (True, False),  # the SSD reads and writes from one queue, or has one for each
     "tiers.flush": (True, False),  # what is dirty at the end is written, or left
+    "tiers.slots": ("scaled", "machine"),  # misses under way: as many less as sizes are smaller, or the GPU's 864
     "tiers.pages": (0, 1),  # Tier-1 has one page more: results should not hang on that, and MultiVectorAdd's do
     "cpu.read_ahead": (False, True),  # the page cache reads ahead, so that only the SSD's bandwidth shows
 }
 _ALL = ("tiers",)
 DEPENDS = {
     "tier-reuse": (*_ALL, "tier-reuse", "stays"), "hmm": (*_ALL, "cpu"),
-    "hmm-optimistic": (*_ALL, "tier-reuse", "stays", "cpu"),
+    "hmm-optimistic": (*_ALL, "cpu"),  # with GMT-Reuse's decisions under the default reading
 }  # fmt: skip
+
+TRIED = 256  # readings at most: each runs all applications
 
 Grid = dict[tuple[str, str], Variant]
 
@@ -41,7 +44,8 @@ def ask_variant(variant: Variant, setup: Setup) -> TieredAsk:
     assert isinstance(ask.near, int)
     return replace(
         ask, tiering=spell_policy(str(ask.tiering), o), near=ask.near + PAGE * o["tiers.pages"], shared=o["tiers.shared"],
-        flush=o["tiers.flush"], most_stays=o.get("stays.most", ask.most_stays), read_ahead=o.get("cpu.read_ahead", False),
+        slots=ask.slots if o["tiers.slots"] == "scaled" else None, flush=o["tiers.flush"],
+        most_stays=o.get("stays.most", ask.most_stays), read_ahead=o.get("cpu.read_ahead", False),
     )  # fmt: skip
 
 
@@ -50,7 +54,7 @@ def readings_of(setup: Setup) -> list[Grid]:
     systems = [s for s in setup.systems if s != "tier-belady"]
     return [
         {(a, s): variant_of(a, s, reading, DEPENDS.get(s, _ALL)) for a in setup.applications for s in systems}
-        for reading in choose(OPEN, setup.readings)
+        for reading in choose(OPEN, min(TRIED, setup.readings))
     ]
 
 
