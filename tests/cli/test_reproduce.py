@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.cli import invoke
-from tidegate.experiments.reproduce import PAPERS, find_paper, hybrid, observuvm
+from tidegate.experiments.reproduce import PAPERS, find_paper, gmt, hybrid, observuvm
 from tidegate.experiments.reproduce.cppe import setup as cppe_grid
 from tidegate.experiments.reproduce.observuvm import setup as grid
 
@@ -21,6 +21,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "suite", lambda name, scale: STAND_INS)
     monkeypatch.setattr(cppe_grid, "suite", lambda name, scale: STAND_INS)
     monkeypatch.setattr(grid, "PROBED", (32, 256, 512))
+    tiers = gmt.Setup(given=(("Hotspot", "gmt-Hotspot(bytes=4MiB)", 4 << 16),), systems=("bam", "tier-reuse"))
+    monkeypatch.setattr(gmt.Setup, "quick", classmethod(lambda cls: tiers))
     small = hybrid.Setup(scale=1 / 256, fitting=(4,), larger=(19,), applications=("nn",))
     monkeypatch.setattr(hybrid.Setup, "quick", classmethod(lambda cls: small))
 
@@ -57,6 +59,8 @@ def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["gmt", "--tier2-ratio", "-1"], "leaves no Tier-2"),
         (["gmt", "--near", "1KiB"], "cannot hold one page"),
         (["gmt", "--scale", "0"], "a scale of 0 is none"),
+        (["gmt", "--scale", "all"], "'all' is not a share"),
+        (["gmt", "--near", "some"], "'some'"),
         (["observuvm", "--out", "report.pdf"], "cannot write report.pdf"),
     ],
 )

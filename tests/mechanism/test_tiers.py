@@ -97,6 +97,8 @@ def same(s: Tiered, world: plain.World) -> None:
     assert (c["hits"], c["middle_hits"], c["far_reads"], written(s), c["stays"]) == (
         world.hits, world.middle_hits, world.reads, world.writes, world.stays,
     )  # fmt: skip
+    looks = (c["middle_hits"] + c["far_reads"], c["far_reads"]) if s.middle else (0, 0)
+    assert (c["lookups"], c["wasted_lookups"]) == looks
     assert [s.tier_of(p) for p in range(s.trace.pages)] == [world.tier(p) for p in range(s.trace.pages)]
     assert s.time == pytest.approx(world.time.now, rel=1e-9)
 

@@ -98,6 +98,7 @@ def gmt(
     ratio: Annotated[float, typer.Option("--tier2-ratio", help="Tier-2 over Tier-1.")] = 4.0,
     near: Annotated[str | None, typer.Option("--near", help="Tier-1, e.g. 512MiB; with --factor footprints follow.")] = None,
     scale: Annotated[str | None, typer.Option("--scale", help="Of the suite's sizes, e.g. 1/8.")] = None,
+    robustness: Robustness = False,
     workers: Workers = None,
     no_cache: asked.NoCache = False,
     as_json: output.AsJson = False,
@@ -111,7 +112,10 @@ def gmt(
     from tidegate.experiments.reproduce.gmt import Setup
 
     base = Setup.quick() if quick else Setup()
-    setup = Setup(factor=factor, ratio=ratio, near=near, scale=base.scale if scale is None else units.fraction(scale))
+    setup = Setup(
+        factor=factor, ratio=ratio, near=near, scale=base.scale if scale is None else units.fraction(scale),
+        readings=READINGS if robustness else 0,
+    )  # fmt: skip
     _reproduce({"gmt": setup}, workers, no_cache, as_json, out)
 
 

@@ -193,22 +193,28 @@ def _traits(s: Tiered) -> tuple[dict[str, Any], dict[str, dict[str, list[Any]]]]
     visited = len(np.unique(pages))
     told = {
         "reuse": 1 - visited / max(1, len(pages)), "visits": len(pages), "visited": visited,
-        "remaining": shares(away, s.near, middle), "returns": len(away), **_line(vtd, distance),
+        "remaining": shares(away, s.near, middle), "remaining_middle": middle, "returns": len(away), **_line(vtd, distance),
         "same_class": _same_class(who, np.digitize(away, (s.near, s.near + middle))),
     }  # fmt: skip
     tables = {
-        "distances": {"share": np.histogram(away, edges)[0].tolist(), "from": edges[:-1].tolist()},
+        "distances": {"share": np.histogram(away.clip(max=edges[-1]), edges)[0].tolist(), "from": edges[:-1].tolist()},
         "pairs": {"vtd": _some(vtd), "distance": _some(distance)},
         "returns": {"page": _some(who), "remaining": _some(away)},
     }
     return told, tables
 
 
-def _line(vtd: Any, distance: Any) -> dict[str, float | None]:
-    """The regression of Figure 4a over all pairs, and how well they lie on it; None where all are alike."""
-    if len(vtd) < 2 or np.ptp(vtd) == 0 or np.ptp(distance) == 0:
-        return {"slope": None, "correlation": None}
-    return {"slope": float(np.polyfit(vtd, distance, 1)[0]), "correlation": float(np.corrcoef(vtd, distance)[0, 1])}
+def _line(vtd: Any, distance: Any) -> dict[str, float | int]:
+    """The regression of Figure 4a over all pairs, how well they lie on it, and how many different distances there are.
+
+    A page that is touched twice running, which the merging of visits leaves out, is (1, 0): on a loop, where all distances
+    are the same, there would be no line without it.
+    """
+    x, y = (np.concatenate([given, [first]]).astype(np.float64) for given, first in ((vtd, 1), (distance, 0)))
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return {"slope": 1.0, "correlation": 1.0, "distinct": len(np.unique(distance))}
+    slope, correlation = float(np.polyfit(x, y, 1)[0]), float(np.corrcoef(x, y)[0, 1])
+    return {"slope": slope, "correlation": correlation, "distinct": len(np.unique(distance))}
 
 
 def _same_class(who: Any, tier: Any) -> float | None:

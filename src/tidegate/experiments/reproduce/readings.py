@@ -20,14 +20,20 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from tidegate.experiments.ask import Ask
 from tidegate.experiments.grid import spread
 from tidegate.experiments.ledger import Finding, Verdict
 from tidegate.experiments.runs import Run
 from tidegate.experiments.store import key_of
 from tidegate.jit import cache_folder
+
+
+class Askable(Protocol):
+    """An ask, whatever mechanism answers it."""
+
+    def answer(self, cache: bool = True) -> Run: ...
+
 
 Reading = dict[str, Any]
 Open = Mapping[str, Sequence[Any]]
@@ -83,7 +89,7 @@ def spell_policy(name: str, options: Mapping[str, Any]) -> str:
 
 
 def run_variants(
-    variants: Sequence[Variant], make: Callable[[Variant], Ask], about: str, *, workers: int | None = None,
+    variants: Sequence[Variant], make: Callable[[Variant], Askable], about: str, *, workers: int | None = None,
     cache: bool = True, progress: Callable[[int], None] = lambda runs: None,
 ) -> dict[Variant, Run]:  # fmt: skip
     """Run them all, without their timelines. ``make`` and ``about`` (what else names a run) are the same for all."""
@@ -95,7 +101,7 @@ def run_variants(
     return answers
 
 
-def _answer(chunk: tuple[Variant, ...], make: Callable[[Variant], Ask], about: str, cache: bool) -> dict[Variant, Run]:
+def _answer(chunk: tuple[Variant, ...], make: Callable[[Variant], Askable], about: str, cache: bool) -> dict[Variant, Run]:
     """One chunk, run or fetched: a chunk is kept as one file."""
     key = key_of({"variants": [asdict(v) for v in chunk], "about": about})
     file = cache_folder() / "variants" / f"{key}.json"

@@ -396,7 +396,7 @@ def _take(m: Any, page: int) -> int:
 
 @jit_inner
 def _close_up(m: Any) -> None:
-    """No more room at the tail: the empty places, half of all, are given up."""
+    """No more room at the tail: the empty places, most of all, are given up."""
     kept = 0
     for place in range(m.hand[HEAD], m.hand[TAIL]):
         page = m.queue[place]

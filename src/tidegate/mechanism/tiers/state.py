@@ -72,7 +72,7 @@ def make_tiers(pages: int, window: int, sampling: tuple[int, int, int], future: 
     marks = max(2 * pages, 1 << 12) + 1 if wanted else 0
     watched, recorded = pages if records or wanted else 0, pages if records else 0
     frame_words: NDArray[np.uint64] = np.zeros(near // 8 + 1, np.uint64)
-    room = 2 * min(middle, pages) + 1  # half of it may be places that were left
+    room = 4 * min(middle, pages) + 1  # three quarters of it may be places that were left
 
     def zeros(size: int | tuple[int, int], kind: Any) -> NDArray[Any]:
         return np.zeros(size, kind)
