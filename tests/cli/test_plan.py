@@ -34,6 +34,13 @@ def test_json_holds_places_actions_and_predictions(capsys: pytest.CaptureFixture
     assert times["rdm"] < times["um"]
 
 
+def test_a_policy_that_would_be_faster_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """nn uses everything once, so moving it does not pay."""
+    clang_19()
+    assert invoke(["plan", str(EXAMPLES / "nn.c"), "--near", "64MiB"]) == 0
+    assert "note: host is predicted to be faster" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("form", "call"), [("cuda", "TIDEGATE_PREFETCH((char *)variables"), ("openmp", "enter data map(close, to : var")]
 )
