@@ -34,6 +34,13 @@ def test_json_holds_places_actions_and_predictions(capsys: pytest.CaptureFixture
     assert times["rdm"] < times["um"]
 
 
+def test_a_policy_that_would_be_faster_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """nn uses everything once, so moving it does not pay."""
+    clang_19()
+    assert invoke(["plan", str(EXAMPLES / "nn.c"), "--near", "64MiB"]) == 0
+    assert "note: host is predicted to be faster" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("form", "call"), [("cuda", "TIDEGATE_PREFETCH((char *)variables"), ("openmp", "enter data map(close, to : var")]
 )
@@ -69,16 +76,18 @@ static inline void cudaMemPrefetchAsync(void *p, size_t n, int device, int strea
 """
 
 
+@pytest.mark.parametrize("rehearsed", [200, 49])  # all there are, and three iterations of the outer loop
 @pytest.mark.parametrize("policy", ["rdm", "rlm", "object-lru", "glm(partial=rest)"])
-def test_the_emitted_code_asks_at_each_launch_what_the_policy_asked(policy: str, tmp_path: Path) -> None:
+def test_the_emitted_code_asks_at_each_launch_what_the_policy_asked(policy: str, rehearsed: int, tmp_path: Path) -> None:
     """The header is compiled against functions that print, and called in the order in which the program launches."""
     model = model_named("cfd")
     program = Modelled(model, {"side": 900})
-    schedule = rehearse(program, make_policy(policy), Geometry(), 24)
+    whole = rehearse(program, make_policy(policy), Geometry(), 24)
+    schedule = rehearse(Modelled(model, {"side": 900}, most=rehearsed), make_policy(policy), Geometry(), 24)
     (tmp_path / "cuda_runtime.h").write_text(STUB)
     (tmp_path / "plan.h").write_text(emit_cuda(schedule))
     at = {o.name: 10**9 * n for n, o in enumerate(model.heap())}  # addresses that nobody looks at
-    place = {p.name: p for p in schedule.places}
+    place = {p.name: p for p in whole.places}
     names = [launch.name for launch in program.plan().launches]
     order = [place[names[n]] for n in program.order]
     calls = [
@@ -96,6 +105,7 @@ def test_the_emitted_code_asks_at_each_launch_what_the_policy_asked(policy: str,
         assert lines == asked, (p.name, visits[p.name])
         visits[p.name] += 1
     assert sum(map(len, told)) > 5
+    assert ("were rehearsed" in emit_cuda(schedule)) == (rehearsed == 49)
 
 
 @pytest.mark.parametrize("name", NAMES)

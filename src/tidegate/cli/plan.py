@@ -73,10 +73,23 @@ def plan(
     notes += [str(note) for note in model.notes]
     with Bar("predict") as bar:
         runs = predict(program, on, room, dict.fromkeys((*RIVALS, placement)), bar.advance)
+    notes += _better(runs, placement)
     if emit is Form.json:
         _put_json(schedule, runs, program.plan().to_data(), notes, out)
         return
     _show(schedule, runs, placement, notes)
+
+
+def _better(runs: dict[str, Run | str], chosen: str) -> list[str]:
+    """A policy that is predicted to be faster than the one planned with is not kept quiet about."""
+    from tidegate import units
+    from tidegate.experiments.ledger import TIE_WITHIN
+
+    times = {name: run.time for name, run in runs.items() if not isinstance(run, str)}
+    best = min(times, key=lambda name: times[name])
+    if chosen not in times or times[best] >= times[chosen] * (1 - TIE_WITHIN):
+        return []
+    return [f"{best} is predicted to be faster, {units.show_duration(times[best])}; plan with it by --placement {best}"]
 
 
 def _frames(room: int, region: int) -> int:

@@ -48,7 +48,8 @@ def parse(given: str | bytes, name: str) -> Module:
         lines = (_HINDRANCES.sub("", line) if line.startswith("attributes #") else line for line in text.split("\n"))
         module = llvm.parse_assembly("\n".join(lines), _context())
     except (RuntimeError, UnicodeDecodeError) as error:
-        said = str(error).strip().split("\n")
+        told = str(error).strip().split("\n")
+        said = [line for line in told if "error: " in line] or told  # the rest is the line itself and a caret
         raise TidegateError(
             f"'{name}' is not LLVM IR that LLVM {llvm.llvm_version_info[0]} can read ({said[-1] if said else 'empty'}); "
             "give .ll or .bc files from clang 16 to 22"

@@ -46,16 +46,31 @@ class Place:
         """The objects that any request is about, whether or not this launch uses them."""
         return sorted({a.object for actions in self.visits for a in actions})
 
+    def settled(self) -> tuple[int, int]:
+        """(n, period): from the n-th visit on (counted from 0) what is asked repeats itself, as in loops within loops.
+
+        It has to have done so once in full; if it never has, the period is 0 and nothing is known of later visits.
+        """
+        visits, total = self.visits, len(self.visits)
+        found = [(total, 0)]
+        for period in range(1, total // 2 + 1):
+            start = total - period
+            while start > 0 and visits[start - 1] == visits[start - 1 + period]:
+                start -= 1
+            if total - start >= 2 * period:
+                found.append((start, period))
+        return min(found, key=sum)
+
     def cases(self) -> list[tuple[str, tuple[Action, ...]]]:
-        """C conditions on ``visit`` (from 1) and what is asked then; what the last two visits share is asked ever after."""
-        settled = self.visits[-1] if len(self.visits) > 2 and self.visits[-1] == self.visits[-2] else ()
-        when: dict[tuple[Action, ...], list[int]] = {}
-        for visit, actions in enumerate(self.visits, 1):
-            if actions != settled:
-                when.setdefault(actions, []).append(visit)
-        known = [(" || ".join(f"visit == {v}" for v in visits), actions) for actions, visits in when.items() if actions]
-        quiet = [(" || ".join(f"visit == {v}" for v in visits), actions) for actions, visits in when.items() if not actions]
-        return known + ([*quiet, ("", settled)] if settled else [])
+        """C conditions on ``visit`` (from 1), of which no two are true at once, and what is asked then."""
+        start, period = self.settled()
+        when: dict[tuple[Action, ...], list[str]] = {}
+        for n in range(start):
+            when.setdefault(self.visits[n], []).append(f"visit == {n + 1}")
+        for n in range(period):
+            turn = "" if period == 1 else f" && (visit - {start + 1}) % {period} == {n}"
+            when.setdefault(self.visits[start + n], []).append(f"(visit > {start}{turn})")
+        return [(" || ".join(conditions), actions) for actions, conditions in when.items() if actions]
 
 
 @dataclass(frozen=True)
@@ -65,6 +80,8 @@ class Schedule:
     source: str
     variables: tuple[tuple[str, int], ...]
     places: tuple[Place, ...]
+    launches: int = 0  # that were rehearsed
+    cut: bool = False  # the program makes more
 
     def to_data(self) -> dict[str, Any]:
         return asdict(self)
@@ -137,6 +154,8 @@ def emit_openmp(schedule: Schedule) -> str:
 def _lines(schedule: Schedule, head: str, first: list[str], kind: str, write: Write) -> Iterator[str]:
     sizes = ", ".join(f"{name} = {value}" for name, value in schedule.variables) or "no variables"
     yield f"/* Where the objects of {schedule.source} live, launch by launch. Made by tidegate plan for {sizes}. */"
+    if schedule.cut:
+        yield f"/* {schedule.launches} launches were rehearsed; after them, what each place asked last is repeated. */"
     yield head
     for place in schedule.places:
         yield from _function(place, first, kind, write)
@@ -147,11 +166,11 @@ def _function(place: Place, first: list[str], kind: str, write: Write) -> Iterat
     yield f"/* Before every launch of {place.region}. */"
     yield f"static inline void tidegate_before_{place.identifier}({parameters}) {{"
     cases = place.cases()
-    if any(condition for condition, _ in cases):
+    if cases:
         yield "  static unsigned long visit = 0;"
         yield "  visit++;"
     for n, (condition, actions) in enumerate(cases):
-        yield ("  } else " if n else "  ") + (f"if ({condition}) {{" if condition else "{")
+        yield ("  } else " if n else "  ") + f"if ({condition}) {{"
         yield from (f"    {write(action)}" for action in actions)
     yield from ["  }"] if cases else ["  /* nothing to be done */"]
     yield "}\n"

@@ -98,7 +98,8 @@ def rehearse(program: Modelled, policy: PlacementPolicy, geometry: Geometry, fra
         Place(name, regions[name], tuple(u.object for u in program.plan().by_name[name].uses), tuple(visits[name]),
               near[name][-1]) for name in names if name in visits
     )  # fmt: skip
-    return Schedule(program.model.source, tuple(sorted(program.values.items())), places)
+    given = tuple(sorted(program.values.items()))
+    return Schedule(program.model.source, given, places, len(program.order), program.cut)
 
 
 def _held(memory: Rehearsal, program: Modelled, name: str) -> dict[str, int]:

@@ -13,7 +13,7 @@ from tidegate.errors import TidegateError
 from tidegate.experiments.ledger import Finding, Verdict
 from tidegate.experiments.reproduce.hybrid.edges import edge_asks
 from tidegate.experiments.reproduce.hybrid.figures import figures_of
-from tidegate.experiments.reproduce.hybrid.findings import MIXED, PUBLISHED, findings_of
+from tidegate.experiments.reproduce.hybrid.findings import LIKELY, MIXED, PUBLISHED, findings_of
 from tidegate.experiments.reproduce.hybrid.grid import Grid
 from tidegate.experiments.reproduce.hybrid.open_points import OPEN, ask_variant, readings_of, reduced
 from tidegate.experiments.reproduce.hybrid.setup import APPLICATIONS, BASELINES, SCHEMES, Setup, grid_of
@@ -84,6 +84,14 @@ def test_each_finding_notices_what_it_is_about(label: str, change: tuple[Any, ..
     finding = found(changed(as_published(), *change))[label]
     assert finding.verdict is Verdict.DIFFERS
     assert finding.why
+
+
+def test_what_differs_has_its_likely_cause() -> None:
+    findings = found(changed(as_published(), "host", OUT, 19.0))
+    assert "kernels here take nothing but bandwidth, so" in findings["H1 host"].why
+    assert "how often the paper's programs loop" in found(changed(as_published(), "rdm", OUT, 19.0))["H1 rdm"].why
+    assert not findings["H1 rdm"].why  # it holds
+    assert {key for key in LIKELY if not any(f"{label} ".startswith(key) for label in findings)} == set()
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tidegate.mechanism.geometry import Geometry
 from tidegate.trace.trace import lay_out
+from tidegate.workloads.openmp import offloaded
 from tidegate.workloads.openmp.bfs import BFS
 from tidegate.workloads.openmp.offloaded import HELD, SECTOR, Access, Gather, Stream, region
 from tidegate.workloads.program import Space
@@ -62,6 +63,16 @@ def test_a_gather_comes_again_with_every_wave() -> None:
     first = HELD * waves * 4 // SMALL.region * SMALL.pages_per_region  # where a begins
     again = Counter(p for p, _ in touches if p >= first)
     assert list(again.values()) == [waves] * 8
+
+
+def test_waves_taken_together_use_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few accesses to many pages: a wave at a time, or as many waves as leave a page little used."""
+    sizes, how = {"s": 4 * HELD * 6, "a": 2000 * SMALL.page}, [Stream("s", 4), Gather("a", 0.02)]
+    together = [b for p, b in walked(sizes, HELD * 6, list(how))[1] if p >= HELD * 24 // SMALL.page]
+    monkeypatch.setattr(offloaded, "MOST_WAVES", 1)
+    apart = [b for p, b in walked(sizes, HELD * 6, list(how))[1] if p >= HELD * 24 // SMALL.page]
+    assert len(together) < 0.6 * len(apart)
+    assert sum(together) == pytest.approx(sum(apart), rel=0.05)
 
 
 def test_part_of_an_object_is_all_that_is_used() -> None:

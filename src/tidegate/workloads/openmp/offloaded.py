@@ -4,6 +4,7 @@ region ──▶ blocks    as many elements of the region's loop as fill a page 
        ──▶ Stream    element i uses bytes i·each … of an object; a page is touched by the first block that uses it
        ──▶ Gather    element i uses some places anywhere in an object; a page is touched once by a wave, which is all the
                      blocks a GPU holds at a time, for the expected number of the sectors that they use in it
+                     (in an object so large that a wave uses little of each page, a few waves are taken together)
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from tidegate.workloads.program import Space, Workload
 THREADS = 256  # of a thread block: eight of them fill an SM of 2048
 HELD = 80 * 2048  # threads at a time: a V100's SMs, full
 SECTOR = 32  # bytes: the least that a GPU takes from memory
+LITTLE = 1 / 8  # of a page's sectors; below it accesses seldom meet, so that bytes add up however waves are cut
+MOST_WAVES = 64  # taken together: some hundred megabytes of the objects that are streamed meanwhile
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ def _walk(space: Space, elements: int, block: int, accesses: Sequence[Access], s
     random = np.random.default_rng(seed)
     streams = [(n, a) for n, a in enumerate(accesses) if isinstance(a, Stream)]
     gathers = [(n, _Gathered(space, a, random)) for n, a in enumerate(accesses) if isinstance(a, Gather)]
-    rows = max(1, HELD // block if gathers else SEGMENT_TOUCHES // len(streams))  # a segment is a wave, or nearly full
+    rows = max(1, HELD // block * _waves(gathers) if gathers else SEGMENT_TOUCHES // len(streams))
     blocks = -(-elements // block)
     for first in range(0, blocks, rows):
         at = np.arange(first, min(first + rows, blocks), dtype=np.int64)
@@ -125,6 +128,12 @@ def _walk(space: Space, elements: int, block: int, accesses: Sequence[Access], s
         parts = [(n, _streamed(space, a, at, block, elements, random)) for n, a in streams]
         parts += [(n, gathered.touches(len(at), here)) for n, gathered in gathers]
         yield _segment(accesses, parts)
+
+
+def _waves(gathers: Sequence[tuple[int, _Gathered]]) -> int:
+    """How many waves are taken together: as many as leave every page little used."""
+    most = min(gathered.little / max(gathered.expected(HELD), 1e-9) for _, gathered in gathers)
+    return max(1, min(MOST_WAVES, int(most)))
 
 
 def _streamed(
@@ -157,9 +166,18 @@ class _Gathered:
         self._within = bytes_within(self._owner, self._order, space.geometry)
         self._sectors = max(2, space.geometry.page // SECTOR)
 
+    @property
+    def little(self) -> float:
+        """Accesses of one page that seldom meet in a sector."""
+        return self._sectors * LITTLE
+
+    def expected(self, elements: int) -> float:
+        """Accesses that a page expects of so many elements."""
+        return elements * self._accesses / len(self._order)
+
     def touches(self, blocks: int, elements: int) -> Touches:
         """One wave's: each page with the probability that any of its accesses meets it, dealt over its blocks."""
-        each = elements * self._accesses / len(self._order)  # accesses that a page expects
+        each = self.expected(elements)
         some = -np.expm1(-each)  # the probability that it has any
         met = np.flatnonzero(self._random.random(len(self._order)) < some)
         met = np.roll(met, self._random.integers(len(self._order)))

@@ -134,6 +134,8 @@ def _edge_density(grid: Grid) -> Exhibit:
 
 # Pictures
 
+_MARKERS = "osd^v<>P"  # lines that lie on one another are told apart by them
+
 
 def _lines(table: pl.DataFrame, schemes: Sequence[str]) -> Figure:
     """Time against size, a panel per application, with a line where near memory ends."""
@@ -144,7 +146,8 @@ def _lines(table: pl.DataFrame, schemes: Sequence[str]) -> Figure:
     for axes, name in zip(panels, names, strict=False):
         own = table.filter(pl.col("application") == name)
         for i, scheme in enumerate(schemes):
-            axes.plot(own["GB"], own[scheme], marker="o", markersize=3, color=COLOURS[i % len(COLOURS)], label=scheme)
+            how = {"marker": _MARKERS[i], "markersize": 5, "markerfacecolor": "none", "linewidth": 1.2}
+            axes.plot(own["GB"], own[scheme], color=COLOURS[i % len(COLOURS)], label=scheme, **how)  # type: ignore[arg-type]
         axes.axvline(NEAR, color="#444444", linewidth=0.8)
         axes.set(title=name, yscale="linear" if name == "nn" else "log", xlabel="GB", ylabel="s")
         axes.title.set_fontsize(9)
@@ -167,20 +170,24 @@ def _bars(table: pl.DataFrame, title: str) -> Figure:
     axes.axhline(1, color="#444444", linewidth=0.8)
     axes.set_xticks(range(len(table)), table[labels].to_list())
     axes.set_title(title, fontsize=10)
-    axes.legend(frameon=False, fontsize=8)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return figure
 
 
 def _stacks(table: pl.DataFrame) -> Figure:
-    figure = Figure(figsize=(11, 3.6), layout="constrained")
-    time, moved = figure.subplots(1, 2)
-    names = [f"{size:g} {scheme}" for size, scheme in table.select("GB", "scheme").rows()]
-    for axes, parts, label in ((time, _TIMES, "s"), (moved, ("in GB", "out GB"), "GB")):
-        bottom = [0.0] * len(table)
+    """As the paper has it: the parts of time where everything fits, the traffic where it does not."""
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    fits = pl.col("GB") < NEAR
+    panels = ((_TIMES, "s", table.filter(fits), "fits"), (("in GB", "out GB"), "GB", table.filter(~fits), "does not fit"))
+    for axes, (parts, label, own, title) in zip(figure.subplots(1, 2), panels, strict=True):
+        bottom = [0.0] * len(own)
         for i, part in enumerate(parts):
-            axes.bar(range(len(table)), table[part], 0.8, bottom=bottom, label=part.replace("_", " "), color=COLOURS[i])
-            bottom = [b + v for b, v in zip(bottom, table[part], strict=True)]
-        axes.set_xticks(range(len(table)), names, rotation=90, fontsize=6)
-        axes.set(ylabel=label, yscale="linear")
-        axes.legend(frameon=False, fontsize=7)
+            axes.bar(range(len(own)), own[part], 0.8, bottom=bottom, label=part.replace("_", " "), color=COLOURS[i])
+            bottom = [b + v for b, v in zip(bottom, own[part], strict=True)]
+        names = [f"{size:g} {scheme}" for size, scheme in own.select("GB", "scheme").rows()]
+        axes.set_xticks(range(len(own)), names, rotation=90, fontsize=7)
+        axes.set_ylabel(label)
+        axes.set_title(title, fontsize=10)
+        if len(own):
+            axes.legend(frameon=False, fontsize=7)
     return figure

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
-from tidegate.experiments.ledger import Claim, Finding, load_claims
+from tidegate.experiments.ledger import Claim, Finding, Verdict, load_claims
 from tidegate.experiments.reproduce.causes import compare_runs
 from tidegate.experiments.reproduce.hybrid.edges import implicit_over_explicit
 from tidegate.experiments.reproduce.hybrid.grid import Grid, by_application, mean_gain, ranked, traffic
@@ -22,9 +23,33 @@ PUBLISHED_EDGES = {0.0: 0.29, 1.0: 3.03}  # H7: share of edges accessed → impl
 MINIVITE = "louvain"
 
 
+# What the books of a run cannot tell: what is likely to be different on the paper's machine, or in its programs.
+LIKELY = {
+    "H1": "what is used once or twice gains nothing from being near, and how often the paper's programs loop is not known "
+    "(--loops); bringing a page near costs 0.15 µs per KiB the first time, a guess (--unmap)",
+    "H1 host": "kernels here take nothing but bandwidth, so remote access costs all it can (see H8)",
+    "H2 rdm > glm": "partial mapping brings near what is used once, at 0.15 µs per KiB, a guess (--unmap)",
+    "H3": "neither reading of the baseline is the paper's for all applications",
+    "H4": "neither reading of the baseline is the paper's for all applications; one target data moves what RDM moves",
+    "H5": "as H1; where all fits, UM has only its first faults to lose",
+    "H5 partial": "it pays where programs loop (srad, cfd), and costs where they do not",
+    "H7 100%": "0.15 µs per KiB of unmapping, a guess, is paid by faults and prefetches alike and hides their difference",
+    "H8": "kernels here take nothing but bandwidth; the paper's are busy with something else",
+    "H10": "miniVite's kernel does more than its shape here; as H1",
+}  # fmt: skip
+
+
 def findings_of(grid: Grid) -> list[Finding]:
     """Every finding that the grid allows; what was not run is said not to be measured."""
-    return [finding for claim, measure in _MEASURES.items() for finding in measure(CLAIMS[claim], grid)]
+    return [_likely(finding) for claim, measure in _MEASURES.items() for finding in measure(CLAIMS[claim], grid)]
+
+
+def _likely(finding: Finding) -> Finding:
+    """What differs also has its likely cause, by the longest beginning of its label that is known."""
+    known = [label for label in LIKELY if f"{finding.label} ".startswith(label if label.endswith("%") else f"{label} ")]
+    if finding.verdict is not Verdict.DIFFERS or not known:
+        return finding
+    return replace(finding, why=f"{finding.why}. Likely: {LIKELY[max(known, key=len)]}")
 
 
 def attempt(claim: Claim, part: str, make: Callable[[], Finding]) -> Finding:

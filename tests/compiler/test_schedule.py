@@ -1,0 +1,43 @@
+"""What is asked visit by visit, told by conditions on the visit's number."""
+
+from __future__ import annotations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tidegate.compiler.schedule import Action, Place
+
+ACTIONS = {name: tuple(Action(verb, "a", 0, 8, 8) for verb in name) for name in ("", "p", "e", "pe")}
+visits = st.lists(st.sampled_from(sorted(ACTIONS)), max_size=6)
+
+
+def place(*asked: str) -> Place:
+    return Place("r", "r:1", ("a",), tuple(ACTIONS[name] for name in asked), {})
+
+
+def told(of: Place, visit: int) -> tuple[Action, ...]:
+    """What the conditions come to; Python reads C's once && and || are spelt out."""
+    plain = [(condition.replace("&&", "and").replace("||", "or"), actions) for condition, actions in of.cases()]
+    true = [actions for condition, actions in plain if eval(condition, {"visit": visit})]
+    assert len(true) <= 1
+    return true[0] if true else ()
+
+
+@given(visits)
+def test_the_visits_seen_are_told(seen: list[str]) -> None:
+    assert [told(place(*seen), n + 1) for n in range(len(seen))] == [ACTIONS[name] for name in seen]
+
+
+@given(visits, st.lists(st.sampled_from(sorted(ACTIONS)), min_size=1, max_size=4), st.integers(0, 3))
+@example(["p"], ["", "e", "e"], 1)
+def test_what_repeats_itself_goes_on(before: list[str], cycle: list[str], more: int) -> None:
+    """Twelve turns of any cycle are enough to go on for ever, wherever it is cut off."""
+    whole = before + cycle * 40
+    seen = whole[: len(before) + len(cycle) * 12 + more % len(cycle)]
+    of = place(*seen)
+    assert [told(of, n + 1) for n in range(len(whole))] == [ACTIONS[name] for name in whole]
+
+
+def test_what_never_repeats_itself_says_nothing_of_later() -> None:
+    assert place("p", "e").settled() == (2, 0)
+    assert told(place("p", "e"), 3) == ()
