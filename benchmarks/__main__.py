@@ -21,6 +21,7 @@ from benchmarks.flat_lru import flat_lru
 from benchmarks.growth import growth
 from benchmarks.hit_path import hit_path
 from benchmarks.large_matmul import large_matmul
+from benchmarks.leu import leu
 from benchmarks.python_lru import python_lru
 from benchmarks.python_policy import python_policy
 from benchmarks.reproductions import SLOW
@@ -29,7 +30,7 @@ from benchmarks.start_up import start_up
 from benchmarks.tiers import tiers
 
 BENCHMARKS: dict[str, Benchmark] = {
-    b.__name__: b for b in (hit_path, flat_lru, python_policy, python_lru, start_up, growth, large_matmul, tiers)
+    b.__name__: b for b in (hit_path, flat_lru, python_policy, python_lru, start_up, growth, large_matmul, tiers, leu)
 }
 BY_NAME: dict[str, Benchmark] = BENCHMARKS | {b.__name__: b for b in SLOW}
 

@@ -20,15 +20,8 @@ import numba
 from numba import int64
 
 _KEPT = 3  # states of the source whose compiled code is kept
-_COMPILED = (
-    "mechanism",
-    "policies",
-    "workloads",
-    "analysis",
-    "statistics",
-    "jit.py",
-    "references.py",
-)  # where compiled functions live
+# where compiled functions live, and how they are compiled
+_COMPILED = ("mechanism", "policies", "workloads", "analysis", "statistics", "jit.py", "references.py")
 
 
 def jit(function: Callable[..., Any]) -> Any:

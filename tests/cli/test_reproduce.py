@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.cli import invoke
-from tidegate.experiments.reproduce import PAPERS, find_paper, gmt, hybrid, observuvm
+from tidegate.experiments.reproduce import PAPERS, find_paper, gmt, hybrid, leu, observuvm
 from tidegate.experiments.reproduce.cppe import setup as cppe_grid
 from tidegate.experiments.reproduce.observuvm import setup as grid
 
@@ -25,6 +25,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gmt.Setup, "quick", classmethod(lambda cls: tiers))
     small = hybrid.Setup(scale=1 / 256, fitting=(4,), larger=(19,), applications=("nn",))
     monkeypatch.setattr(hybrid.Setup, "quick", classmethod(lambda cls: small))
+    few = leu.Setup(given=(("observuvm", "loop", STAND_INS[0]),), policies=("lrm", "leu"), sequences=2)
+    monkeypatch.setattr(leu.Setup, "quick", classmethod(lambda cls: few))
 
 
 @pytest.mark.usefixtures("tiny")
@@ -61,6 +63,8 @@ def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["gmt", "--scale", "0"], "a scale of 0 is none"),
         (["gmt", "--scale", "all"], "'all' is not a share"),
         (["gmt", "--near", "some"], "'some'"),
+        (["leu", "--scale", "0"], "a scale of 0 is none"),
+        (["leu", "--oversubscribe", "0%"], "everything fits"),
         (["observuvm", "--out", "report.pdf"], "cannot write report.pdf"),
     ],
 )

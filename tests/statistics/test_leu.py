@@ -1,8 +1,6 @@
 """LEU is exact, and it is a stack algorithm (claims L1 to L4)."""
 
-import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,12 +10,9 @@ from hypothesis import strategies as st
 from tidegate.analysis import belady_misses
 from tidegate.errors import TidegateError
 from tidegate.statistics import leu_curve, leu_misses
-from tidegate.statistics.exact import distributions
+from tidegate.statistics.exact import distributions, exact_leu
 from tidegate.statistics.intervals import Touches
 from tidegate.statistics.phases import LEASE, LEFT, START, WITHIN, phases_of
-
-sys.path.insert(0, str(Path(__file__).parent))
-from naive import naive_leu
 
 F = Fraction
 
@@ -121,16 +116,16 @@ def test_there_are_no_more_phases_than_promised():
 @given(with_references(), st.integers(1, 22))
 def test_compiled_equals_exact(given_touches, capacity):
     ids, references = given_touches
-    assert leu_misses(ids, capacity, references) == naive_leu(ids, capacity, references)[0]
+    assert leu_misses(ids, capacity, references) == exact_leu(ids, capacity, references).misses
 
 
 @settings(deadline=None, max_examples=80)
 @given(with_references(), st.integers(1, 12))
 def test_inclusion_at_every_step(given_touches, capacity):
     ids, references = given_touches
-    smaller, larger = (naive_leu(ids, c, references) for c in (capacity, capacity + 1))
-    assert all(a <= b for a, b in zip(smaller[1], larger[1], strict=True))
-    assert smaller[0] >= larger[0]
+    smaller, larger = (exact_leu(ids, c, references) for c in (capacity, capacity + 1))
+    assert all(a <= b for a, b in zip(smaller.resident, larger.resident, strict=True))
+    assert smaller.misses >= larger.misses
 
 
 @settings(deadline=None, max_examples=200)

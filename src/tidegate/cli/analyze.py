@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate.cli import asked, output
+from tidegate.cli import asked, output, references
 from tidegate.cli.progress import Bar
+from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
     from tidegate.analysis import Analysis
@@ -25,6 +28,8 @@ def analyze(
     workload: asked.Workload,
     bytes: asked.Bytes = None,
     unit: Annotated[UnitName, typer.Option("--unit", help="Count pages or regions.")] = UnitName.REGION,
+    leu: Annotated[bool, typer.Option("--leu", help="Which references deserve memory (LEU).")] = False,
+    near: Annotated[str | None, typer.Option("--near", help="With --leu: memory; two thirds of it all by default.")] = None,
     shards: Annotated[str | None, typer.Option("--shards", help="Also sample at this rate, e.g. 1% (SHARDS).")] = None,
     machine: asked.MachineName = "rtx3090-pcie4",
     geometry: asked.GeometryText = None,
@@ -35,8 +40,13 @@ def analyze(
     """The exact LRU miss-ratio curve, reuse distances and footprint over time, in one pass.
 
     tidegate analyze matmul --bytes 1GiB --shards 1% --plot curve.png
+    tidegate analyze matmul --leu --near 512MiB --plot references.png
     """
     output.check_asked(as_json, as_csv, plot)
+    if near is not None and not leu:
+        raise TidegateError(f"--near {near} goes with --leu alone; the curve has every size")
+    if shards is not None and leu:
+        raise TidegateError("--shards samples the LRU curve, which --leu does not draw; give one of them")
     from tidegate import units
     from tidegate.analysis import analyze as look
     from tidegate.experiments import Ask
@@ -44,54 +54,61 @@ def analyze(
     rate = units.fraction(shards) if shards is not None else None
     trace = Ask(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
     with Bar(f"analyze {trace.name}") as bar:
+        if leu:
+            return _answer(references.look(trace, unit.value, near, bar.advance), references, as_json, as_csv, plot)
         found = look(trace, unit.value, rate, bar.advance)
+    _answer(found, sys.modules[__name__], as_json, as_csv, plot)
+
+
+def _answer(found: Any, words: Any, as_json: bool, as_csv: bool, plot: Path | None) -> None:
+    """Show what was found; ``words`` is the module that knows how: its ``data``, ``rows`` and ``show``."""
     if as_json:
-        output.print_json(_data(found))
+        output.print_json(words.data(found))
     elif as_csv:
-        output.print_csv(_curve(found))
+        output.print_csv(words.rows(found))
     else:
-        _show(found)
+        words.show(found)
     if plot is not None:
         found.plot(plot)
         if not (as_json or as_csv):
             print(f"plotted to {plot}")
 
 
-def _curve(found: Analysis) -> list[dict[str, float]]:
+def rows(found: Analysis) -> list[dict[str, float]]:
     """The curve at up to 64 sizes, evenly spread."""
     import numpy as np
 
     at = np.unique(np.linspace(0, len(found.curve.capacities) - 1, 64).astype(int))
-    rows = [
+    points = [
         {"bytes": int(found.curve.sizes[i]), "misses": int(found.curve.misses[i]), "ratio": float(found.curve.ratios[i])}
         for i in at
     ]
     if found.shards_curve is not None:
         sampled = found.shards_curve.misses_at(found.curve.capacities[at]) / found.touches
-        for row, ratio in zip(rows, sampled, strict=True):
+        for row, ratio in zip(points, sampled, strict=True):
             row["sampled_ratio"] = float(ratio)
-    return rows
+    return points
 
 
-def _data(found: Analysis) -> dict[str, object]:
+def data(found: Analysis) -> dict[str, object]:
     return {
         "name": found.name, "unit": found.unit, "unit_bytes": found.unit_bytes, "touches": found.touches,
-        "distinct": found.distinct, "curve": _curve(found), "histogram": found.histogram.to_dicts(),
+        "distinct": found.distinct, "curve": rows(found), "histogram": found.histogram.to_dicts(),
         "footprint": found.footprint.to_dicts(),
     }  # fmt: skip
 
 
-def _show(found: Analysis) -> None:
+def show(found: Analysis) -> None:
     from tidegate.units import show_count, show_size
 
     print(
         f"{found.name}: {show_count(found.touches)} touches of {show_count(found.distinct)} {found.unit}s, "
         f"{show_size(found.distinct * found.unit_bytes)}"
     )
-    rows = _curve(found)
-    step = max(1, len(rows) // 12)
-    shown = rows[::-1][::step][::-1]
-    head = ["LRU misses with", "ratio", "", *(["sampled"] if "sampled_ratio" in rows[0] else [])]
+    points = rows(found)
+    step = max(1, len(points) // 12)
+    shown = points[::-1][::step][::-1]
+    head = ["LRU misses with", "ratio", "", *(["sampled"] if "sampled_ratio" in points[0] else [])]
     output.print_table(
         head,
         [

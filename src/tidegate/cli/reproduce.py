@@ -156,6 +156,30 @@ def hybrid(
     _reproduce({"hybrid": setup}, workers, no_cache, as_json, out)
 
 
+@app.command("leu")
+def leu(
+    quick: Quick = False,
+    oversubscribe: Annotated[str, typer.Option("--oversubscribe", help="How much larger than near memory.")] = "50%",
+    scale: Annotated[str | None, typer.Option("--scale", help="Of the reduced sizes, e.g. 1/2.")] = None,
+    workers: Workers = None,
+    no_cache: asked.NoCache = False,
+    as_json: output.AsJson = False,
+    out: Out = None,
+) -> None:
+    """Statistical caching (MEMSYS'19): LEU's examples, miss-ratio curves, and every eviction policy beside Belady.
+
+    tidegate reproduce leu --out report.html
+    """
+    from tidegate import units
+    from tidegate.experiments.reproduce.leu import Setup
+
+    base = Setup.quick() if quick else Setup()
+    setup = Setup(
+        scale=base.scale if scale is None else units.fraction(scale), oversubscribe=oversubscribe, sequences=base.sequences
+    )
+    _reproduce({"leu": setup}, workers, no_cache, as_json, out)
+
+
 def _numbers(option: str, text: str) -> tuple[float, ...]:
     from tidegate.errors import TidegateError
 

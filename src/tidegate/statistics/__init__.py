@@ -1,7 +1,10 @@
 """Statistical caching: what distributions of reuse intervals are worth (Chen et al., MEMSYS'19; Li et al.)."""
 
 from tidegate.statistics.intervals import Touches
-from tidegate.statistics.leu import leu_curve, leu_misses
+from tidegate.statistics.leu import leu_curve, leu_misses, leu_stays
 from tidegate.statistics.osl import osl_leases, osl_misses
+from tidegate.statistics.references import ReferenceAnalysis, analyze_references
 
-__all__ = ["Touches", "leu_curve", "leu_misses", "osl_leases", "osl_misses"]
+__all__ = [
+    "ReferenceAnalysis", "Touches", "analyze_references", "leu_curve", "leu_misses", "leu_stays", "osl_leases", "osl_misses",
+]  # fmt: skip

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any, NamedTuple
 
 NOTHING = Fraction(0)
 
@@ -72,3 +73,33 @@ def distributions(
             distribution.counts[following[blocks[i]] - i] += 1
         following[blocks[i]] = i
     return found
+
+
+class Kept(NamedTuple):
+    """What LEU makes of a sequence: its misses, and what is resident after every touch."""
+
+    misses: int
+    resident: list[frozenset[Any]]
+
+
+def exact_leu(blocks: Sequence[Any], capacity: int, owners: Sequence[Any] | None = None) -> Kept:
+    """LEU written down plainly: at every miss all resident blocks are ranked. Of equals, the one touched first goes.
+
+    >>> exact_leu("abcabcabc", 2).misses
+    6
+    """
+    owners = owners or blocks
+    known = distributions(blocks, owners)
+    last: dict[Any, tuple[int, Any]] = {}
+    resident: set[Any] = set()
+    misses, states = 0, []
+    for now, block in enumerate(blocks):
+        if block not in resident:
+            misses += 1
+            if len(resident) == capacity:
+                ranks = {b: (known[last[b][1]].priority(now - last[b][0])[0], last[b][0]) for b in resident}
+                resident.remove(min(ranks, key=lambda b: ranks[b]))
+            resident.add(block)
+        last[block] = now, owners[now]
+        states.append(frozenset(resident))
+    return Kept(misses, states)

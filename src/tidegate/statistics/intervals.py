@@ -8,15 +8,17 @@ endless sequence every touch has a successor: it is found by going round.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tidegate.analysis.sequence import Ids, checked
+from tidegate.analysis.sequence import Ids, Sequence, Unit, checked, empty
 from tidegate.errors import TidegateError
 from tidegate.jit import jit
+from tidegate.trace import Trace
 
 NEVER = 0  # the interval of a touch that has no successor; real ones are at least 1
 
@@ -54,6 +56,28 @@ class Touches:
         if len(owners) != len(array):
             raise TidegateError(f"{len(array)} touches have {len(owners)} references; give one for each")
         return cls(array, blocks, owners, bound)
+
+    @classmethod
+    def of_trace(
+        cls, trace: Trace, unit: Unit = "region", progress: Callable[[int], None] = lambda touches: None
+    ) -> Touches:
+        """A trace's touches of regions or pages, each owned by its reference. Of a run of touches of one id the last is
+        kept: the others are hits in any memory, and the last toucher decides.
+        """
+        ids, references = [], []
+        sequence = Sequence(trace, unit)
+        segments = (s for launch in trace.launches() for s in launch.segments if s.touches)
+        for chunk, segment in zip(sequence, segments, strict=True):
+            ends = np.append(chunk[1:] != chunk[:-1], True)
+            ids.append(chunk[ends])
+            references.append(segment.reference[ends])
+            progress(len(chunk))
+        if not ids:
+            raise empty(trace)
+        joined = np.concatenate(ids)
+        ends = np.append(joined[1:] != joined[:-1], True)  # runs that go on from one segment to the next
+        owners = np.concatenate(references)[ends].astype(np.int32)
+        return cls.of(joined[ends], owners - min(0, int(owners.min())))
 
     def intervals(self, endless: bool = False) -> NDArray[np.int32]:
         """Every touch's reuse interval; NEVER where there is none.

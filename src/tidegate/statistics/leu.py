@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tidegate.analysis.curves import MissRatioCurve
 from tidegate.analysis.sequence import checked
@@ -32,12 +32,26 @@ def leu_misses(ids: ArrayLike, capacity: int, references: ArrayLike | None = Non
     >>> leu_misses([0, 1, 2, 0, 1, 2, 0, 1, 2], capacity=2)
     6
     """
+    return _run(Touches.of(ids, references), capacity, np.zeros(0, np.int32))
+
+
+def leu_stays(touches: Touches, capacity: int) -> NDArray[np.int32]:
+    """For how long its block stays after each touch: to the next touch, to its eviction or to the end.
+
+    >>> leu_stays(Touches.of([0, 1, 2, 0, 1, 2]), capacity=2).tolist()
+    [3, 1, 2, 3, 2, 1]
+    """
+    stays = np.zeros(len(touches.ids), np.int32)
+    _run(touches, capacity, stays)
+    return stays
+
+
+def _run(touches: Touches, capacity: int, stays: NDArray[np.int32]) -> int:
     checked([], capacity)
-    touches = Touches.of(ids, references)
     phases = phases_of(touches.histograms())
     tournament = tournament_of(min(int(capacity), touches.blocks), touches.bound)
     slot = np.full(touches.blocks, -1, np.int32)
-    return int(_misses(touches.ids, touches.owners, slot, tournament, phases))
+    return int(_misses(touches.ids, touches.owners, slot, tournament, phases, stays))
 
 
 def leu_curve(ids: ArrayLike, references: ArrayLike | None = None, unit_bytes: int = 1) -> MissRatioCurve:
@@ -58,8 +72,10 @@ def leu_curve(ids: ArrayLike, references: ArrayLike | None = None, unit_bytes: i
 
 
 @jit
-def _misses(ids: Any, owners: Any, slot: Any, tournament: Any, phases: Any) -> int:
+def _misses(ids: Any, owners: Any, slot: Any, tournament: Any, phases: Any, stays: Any) -> int:
+    """Count misses; in ``stays``, unless it is empty, write down how long each touch's block stays."""
     held = np.zeros(len(tournament.lines), np.int32)  # the block in each slot
+    touched = tournament.lines[:, TOUCHED]
     misses = 0
     for now in range(len(ids)):
         id = np.uint64(ids[now])
@@ -69,9 +85,16 @@ def _misses(ids: Any, owners: Any, slot: Any, tournament: Any, phases: Any) -> i
             if misses >= len(held):
                 at = lowest(tournament, phases, now)
                 slot[held[at]] = -1
+                if len(stays):
+                    stays[touched[at]] = now - touched[at]
             misses += 1
             held[at], slot[id] = id, at
+        elif len(stays):
+            stays[touched[at]] = now - touched[at]
         moved(np.uint64(at), tournament, phases, now, owners[now])
+    if len(stays):
+        for at in range(min(misses, len(held))):
+            stays[touched[at]] = len(ids) - touched[at]
     return misses
 
 

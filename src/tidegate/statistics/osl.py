@@ -9,6 +9,10 @@ until N · C is spent. What one block is offered are the corners of the upper hu
 dearer from one to the next, and all steps of all blocks can be sorted once: that gives every average size
 at a time. The last touch of a block is charged until its lease or the sequence ends; then the charge is exactly what
 the blocks occupy, and the average size is not an estimate. A step that does not fit ends it: the size is at most C.
+
+Mind the hindsight: distributions are counted on the very sequence the leases are used on, as Li et al. do. A block with
+one interval has a lease that is its future; a sequence in which most blocks are used twice gives OSL what OPT knows. What is
+shown of OSL is a bound on what leases can do, not what a system reaches that has to learn them.
 """
 
 from __future__ import annotations

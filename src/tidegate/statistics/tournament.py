@@ -12,11 +12,12 @@ stays in one phase (see phases.py). The victim is the block whose line is highes
          level ┼ ─ ─ ─ ─ ─ ─ ─╲─ ─          tournament; Basch, Guibas & Hershberger, SODA 1997).
                │   asleep      ╲
                └───────────×────┴── now     Most lines never come near the top. A line below the level sleeps until the
-                           crossing         first of its phases that begins above it, and takes no part.
+                           crossing         first of its phases that begins above it, and has no seat in the tree.
 
-A touch moves one line; a miss plays again only the matches on the way from lines that moved, woke up or reached the
-end of their phase, and from crossings. When nobody above the level is left, everyone is looked at once and the level
-is put where a few are above it; that takes a look at each, and lasts for many misses.
+A touch moves one line; a miss plays again only the matches on the way from seats whose line moved or reached the end of
+its phase, and from crossings. Sleepers wait on a wheel of alarms. A touch makes them sleep longer, and the alarm that
+rings too early finds that out: so most touches change nothing but the line. When nobody above the level is left, everyone
+is looked at once and the level is put where a few are above it; that takes a look at each, and lasts for many misses.
 
 Results are compared in whole numbers of two words, so they are exact. Levels and the times of crossings are in floating
 point and rounded to the safe side: looking too early costs time, never a wrong victim. Equal priorities: the block
@@ -33,16 +34,22 @@ from numpy.typing import NDArray
 from tidegate.jit import jit_inline, jit_inner
 from tidegate.statistics.phases import LEASE, LEFT, START, WITHIN, waits
 
-# columns of a line: touched at this time by this owner, whose phase this is (-1: to be found), and the line itself
-TOUCHED, OWNER, PHASE, DEADLINE, SLOPE_N, SLOPE_K = range(6)
+# columns of a line: touched at this time by this owner, whose phase this is (-1: to be found), the line itself, its
+# seat, and when a sleeper is looked at
+TOUCHED, OWNER, PHASE, DEADLINE, SLOPE_N, SLOPE_K, SEAT, ALARM = range(8)
 COLUMNS = 8  # a power of two, so that a line is a cache line
+# instead of a seat: asleep until its first phase above the level, or, that one having passed, until a later one
+ASLEEP, DOZING = -1, -2
 
 DUE, WINNER = range(2)  # columns of a node, side by side: a match reads both of both
-LEVEL, EPOCH, LOOKS = range(3)  # in state: where the level is, how often it was moved, looks at lines since
+LEVEL, EPOCH, LOOKS, FREE, SEATS, RUNG = range(6)  # in state: see Tournament
+AFTER, BEFORE = range(2)
 FOREVER = 2**62
 AWAKE_SHARE = 1 / 64  # of all lines, when the level is moved
 SAMPLE = 512  # lines looked at to find the level
 LOOKS_PER_LINE = 4  # so many, on average, and the level is moved: it has become too low
+TICK = 2  # an alarm rings at most 2² touches early
+HORIZON = 4  # times as many touches as there are lines: no alarm is set later
 
 _SLACK = 2.0**-50  # more than what rounding can do to a product of two doubles and their difference
 _JUST_BELOW = 1 - 2.0**-30  # so that at least one line is above the level, and by more than _SLACK
@@ -50,13 +57,17 @@ _HALF, _LOW = 32, 2**32 - 1
 
 
 class Tournament(NamedTuple):
-    """``lines``: by slot. ``nodes``: when each is to be looked at again and the slot that won; node 1 is the final, and
-    winner -1 means that all below sleep. ``wake``: by owner, the tesla at which its lines rise above the level, and the
-    epoch for which that was found.
+    """``lines``: by slot. ``nodes``: when each is to be looked at again and the slot that won, -1 if nobody plays below
+    it; of a tree for all lines only the part over the seats in use is played. ``free``: seats that were given up.
+    ``ring``: after and before each line on the wheel, and each tick of the wheel. ``wake``: by owner, the tesla at which
+    its lines rise above the level, and the epoch for which that was found. ``state``: where the level is, how often it was
+    moved, looks at lines since, how many seats are free and how many were ever taken, the tick that rang last.
     """
 
     lines: NDArray[np.int64]
     nodes: NDArray[np.int64]
+    free: NDArray[np.int64]
+    ring: NDArray[np.int64]
     wake: NDArray[np.int64]
     state: NDArray[np.float64]
 
@@ -64,18 +75,29 @@ class Tournament(NamedTuple):
 def tournament_of(slots: int, owners: int) -> Tournament:
     """A tournament in which nobody takes part yet."""
     nodes = np.tile(np.array([FOREVER, -1]), (2 << max(slots - 1, 0).bit_length(), 1))
-    return Tournament(np.zeros((slots, COLUMNS), np.int64), nodes, np.full((owners, 2), -1, np.int64), np.zeros(3))
+    ticks = max(4, 1 << (HORIZON * slots >> TICK).bit_length())
+    ring = np.repeat(np.arange(slots + ticks), 2).reshape(-1, 2)
+    lines = np.zeros((slots, COLUMNS), np.int64)
+    lines[:, SEAT], lines[:, ALARM] = ASLEEP, FOREVER
+    return Tournament(lines, nodes, np.zeros(slots, np.int64), ring, np.full((owners, 2), -1, np.int64), np.zeros(6))
 
 
 @jit_inline
 def moved(slot: Any, t: Any, phases: Any, now: int, owner: Any) -> None:
     """The block in this slot was touched: a match that it won is to be played again; a sleeper sleeps on."""
-    t.lines[slot, TOUCHED], t.lines[slot, OWNER], t.lines[slot, PHASE] = now, owner, -1
-    node = slot + np.uint64(len(t.nodes) >> 1)
-    when = np.int64(0) if t.nodes[node, WINNER] >= 0 else now + _sleep(t, phases, np.uint64(owner))
-    while node and t.nodes[node, DUE] > when:  # a sleeper that is looked at too early, for an old touch, does no harm
-        t.nodes[node, DUE] = when
-        node >>= np.uint64(1)
+    lines = t.lines
+    seat = lines[slot, SEAT]
+    if seat >= 0:
+        node = seat + (len(t.nodes) >> 1)
+        while node and t.nodes[node, DUE] > 0:
+            t.nodes[node, DUE] = 0
+            node >>= 1
+    elif t.state[EPOCH] > 0 and (seat == DOZING or lines[slot, OWNER] != owner):
+        when = now + _sleep(t, phases, np.int64(owner))
+        if when < lines[slot, ALARM]:
+            _set_alarm(t, np.int64(slot), now, when)
+        lines[slot, SEAT] = ASLEEP
+    lines[slot, TOUCHED], lines[slot, OWNER], lines[slot, PHASE] = now, owner, -1
 
 
 @jit_inner
@@ -100,23 +122,31 @@ def _above(t: Any, phases: Any, row: Any, last: Any) -> Any:
 @jit_inner
 def lowest(t: Any, phases: Any, now: int) -> int:
     """The slot of the victim. All slots must be in use."""
-    if t.state[LOOKS] > LOOKS_PER_LINE * len(t.lines):
+    if t.state[EPOCH] == 0 or t.state[LOOKS] > LOOKS_PER_LINE * len(t.lines):
         _move_level(t, phases, now)
-    _settle(t, phases, now)
-    if t.nodes[1, WINNER] < 0 or _height(t.lines, t.nodes[1, WINNER], now) * (1 - _SLACK) <= t.state[LEVEL]:
+    final = _settle(t, phases, now)
+    if t.nodes[final, WINNER] < 0 or _height(t.lines, t.nodes[final, WINNER], now) * (1 - _SLACK) <= t.state[LEVEL]:
         _move_level(t, phases, now)
-        _settle(t, phases, now)
-    return int(t.nodes[1, WINNER])
+        final = _settle(t, phases, now)
+    return int(t.nodes[final, WINNER])
 
 
 @jit_inner
-def _settle(t: Any, phases: Any, now: int) -> None:
-    """Play what is due: down to whatever is, and up again when nothing below is."""
+def _settle(t: Any, phases: Any, now: int) -> int:
+    """Look at whom an alarm rings for, then play what is due: down to whatever is, and up again when nothing below is.
+
+    Answers the node of the final: the lowest one over all seats that were ever taken.
+    """
+    _ring(t, phases, now)
     leaves = len(t.nodes) >> 1
-    node = 1
-    while t.nodes[1, DUE] <= now:
+    final, seats = leaves, 1
+    while seats < t.state[SEATS]:
+        final >>= 1
+        seats *= 2
+    node = final
+    while t.nodes[final, DUE] <= now:
         if node >= leaves:
-            _look(node - leaves, node, t, phases, now)
+            _look(t.nodes[node, WINNER], t, phases, now)
         elif t.nodes[2 * node, DUE] <= now:
             node *= 2
             continue
@@ -125,21 +155,99 @@ def _settle(t: Any, phases: Any, now: int) -> None:
             continue
         else:
             _play(node, t.lines, t.nodes, now)
-        node >>= 1
+        if node != final:
+            node >>= 1
+    return final
 
 
 @jit_inner
-def _look(slot: int, node: int, t: Any, phases: Any, now: int) -> None:
-    """Is this line above the level? If not, when will it be?"""
-    end = enter_phase(t.lines, slot, phases, now)
+def _look(slot: int, t: Any, phases: Any, now: int) -> None:
+    """Is this line above the level? Then it needs a seat; if not, an alarm for when it will be."""
+    lines = t.lines
+    end = enter_phase(lines, slot, phases, now)
     t.state[LOOKS] += 1
-    if _height(t.lines, slot, now) > t.state[LEVEL] * (1 - _SLACK):
-        t.nodes[node, WINNER], t.nodes[node, DUE] = slot, end
+    seat = lines[slot, SEAT]
+    if _height(lines, slot, now) > t.state[LEVEL] * (1 - _SLACK):
+        if seat < 0:
+            seat = _take_seat(t, slot)
+        t.nodes[seat + (len(t.nodes) >> 1), DUE] = end
+        return
+    if seat >= 0:
+        _give_up_seat(t, seat)
+    owner = lines[slot, OWNER]
+    row = _above(t, phases, lines[slot, PHASE] + 1, phases.last[owner])
+    lines[slot, SEAT] = ASLEEP if lines[slot, TOUCHED] + _sleep(t, phases, owner) > now else DOZING
+    _set_alarm(t, slot, now, lines[slot, TOUCHED] + phases.rows[row, START])  # the last phase is above any level
+
+
+# Seats
+
+
+@jit_inner
+def _take_seat(t: Any, slot: int) -> int:
+    """Give a line a seat, one that was given up if there is any; all matches above it are to be played."""
+    if t.state[FREE] > 0:
+        t.state[FREE] -= 1
+        seat = int(t.free[int(t.state[FREE])])
     else:
-        last = phases.last[t.lines[slot, OWNER]]
-        row = _above(t, phases, t.lines[slot, PHASE] + 1, last)
-        end = t.lines[slot, TOUCHED] + phases.rows[row, START] if row <= last else FOREVER
-        t.nodes[node, WINNER], t.nodes[node, DUE] = -1, end
+        seat = int(t.state[SEATS])
+        t.state[SEATS] += 1
+    t.lines[slot, SEAT], t.lines[slot, ALARM] = seat, FOREVER
+    node = seat + (len(t.nodes) >> 1)
+    t.nodes[node, WINNER] = slot
+    while node > 1:
+        node >>= 1
+        t.nodes[node, DUE] = 0
+    return seat
+
+
+@jit_inner
+def _give_up_seat(t: Any, seat: int) -> None:
+    leaf = seat + (len(t.nodes) >> 1)
+    t.nodes[leaf, WINNER], t.nodes[leaf, DUE] = -1, FOREVER
+    t.free[int(t.state[FREE])] = seat
+    t.state[FREE] += 1
+
+
+# Alarms
+
+
+@jit_inner
+def _set_alarm(t: Any, slot: int, now: int, when: int) -> None:
+    """Look at this sleeper again then, or at the horizon."""
+    slots = len(t.lines)
+    ticks = len(t.ring) - slots
+    when = max(now + 1, min(when, now + ((ticks - 2) << TICK)))
+    _unlink(t.ring, slot)
+    tick = slots + ((when >> TICK) & (ticks - 1))
+    last = t.ring[tick, BEFORE]
+    t.ring[last, AFTER], t.ring[slot, BEFORE] = slot, last
+    t.ring[slot, AFTER], t.ring[tick, BEFORE] = tick, slot
+    t.lines[slot, ALARM] = when
+
+
+@jit_inner
+def _unlink(ring: Any, slot: int) -> None:
+    a, b = ring[slot, AFTER], ring[slot, BEFORE]
+    ring[b, AFTER], ring[a, BEFORE] = a, b
+    ring[slot, AFTER] = ring[slot, BEFORE] = slot
+
+
+@jit_inner
+def _ring(t: Any, phases: Any, now: int) -> None:
+    """Look at every sleeper whose alarm has come."""
+    slots, ring = len(t.lines), t.ring
+    ticks = len(ring) - slots
+    for tick in range(int(t.state[RUNG]), (now >> TICK) + 1):
+        node = slots + (tick & (ticks - 1))
+        slot = ring[node, AFTER]
+        while slot != node:
+            following = ring[slot, AFTER]
+            if t.lines[slot, ALARM] <= now:
+                _unlink(ring, slot)
+                _look(slot, t, phases, now)
+            slot = following
+    t.state[RUNG] = now >> TICK
 
 
 @jit_inner
@@ -154,13 +262,15 @@ def _move_level(t: Any, phases: Any, now: int) -> None:
     heights.sort()
     t.state[LEVEL] = heights[int(len(heights) * (1 - AWAKE_SHARE))] * _JUST_BELOW
     t.state[EPOCH] += 1
+    t.state[FREE] = t.state[SEATS] = 0
+    t.state[RUNG] = now >> TICK
+    t.nodes[:, DUE], t.nodes[:, WINNER] = FOREVER, -1
+    for node in range(len(t.ring)):
+        t.ring[node, AFTER] = t.ring[node, BEFORE] = node
+    for slot in range(slots):
+        t.lines[slot, SEAT] = ASLEEP
+        _look(slot, t, phases, now)
     t.state[LOOKS] = 0
-    leaves = len(t.nodes) >> 1
-    t.nodes[leaves : leaves + slots, DUE] = 0
-    node = leaves
-    while node > 1:  # whatever is above them is due, too
-        node >>= 1
-        t.nodes[node : (leaves + slots - 1) // (leaves // node) + 1, DUE] = 0
 
 
 @jit_inline

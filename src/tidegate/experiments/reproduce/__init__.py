@@ -16,7 +16,7 @@ from typing import Any
 from tidegate.errors import UnknownName
 
 # imported when asked for
-PAPERS = {name: f"tidegate.experiments.reproduce.{name}" for name in ("observuvm", "cppe", "gmt", "hybrid")}
+PAPERS = {name: f"tidegate.experiments.reproduce.{name}" for name in ("observuvm", "cppe", "gmt", "hybrid", "leu")}
 
 
 def find_paper(name: str) -> Any:
