@@ -152,7 +152,6 @@ def _touch(m: Any, calls: Any, page: int, write: int, size: int) -> int:
             if calls.placement(calls.own, SAMPLES) == FAILED:
                 return POLICY_FAILED
             m.sampling[FILLED] = 0
-        m.last[page] = m.count[TOUCHES]
     compute(m, size)
     frame = m.where[page]
     if frame < 0:
@@ -168,6 +167,8 @@ def _touch(m: Any, calls: Any, page: int, write: int, size: int) -> int:
             return POLICY_FAILED
     if m.rules[WANTS_TOUCH] and calls.placement(calls.own, TOUCH | page << EVENT_BITS) == FAILED:
         return POLICY_FAILED
+    if m.sampling[WANTED] > 0:
+        m.last[page] = m.count[TOUCHES]  # now, because a policy that is told of the miss may ask for the touch before
     return FINISHED
 
 

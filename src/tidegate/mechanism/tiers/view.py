@@ -91,6 +91,9 @@ class NearTier:
     def last_touch(self, region: int) -> int:
         return int(self._m.last[region]) or -1
 
+    def page_touches(self, region: int) -> NDArray[Any]:
+        return np.array([self.last_touch(region)])
+
     def last_reference(self, page: int) -> int:
         return int(self._m.reference[page])
 
