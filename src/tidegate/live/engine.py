@@ -30,7 +30,7 @@ from tidegate.trace.trace import Object
 COUNTERS = 256  # pages that may be sampled at a time: the hardware's number, so that policies find what they know
 HOME = -1  # sampled pages on their way home
 PASSING = 16  # pages that prefer far memory and are lent some while they are used
-PING_PONG, RECENT = 12, 3  # so many faults in a row of regions that were among the latest victims: nobody gets on
+PING_PONG, RECENT = 12, 3  # so many faults in a row of pages that were among the latest to fault: nobody gets on
 _EVENTS = ("on_launch", "on_fault", "on_prefetch", "on_eviction", "on_notification")
 
 
@@ -125,7 +125,7 @@ class Engine:
         self._passing: deque[int] = deque()
         self.count_threshold = self._counting = 0
         self.threshold = NO_TREE
-        self._victims: deque[int] = deque(maxlen=RECENT)  # the latest
+        self._latest: deque[tuple[int, int]] = deque(maxlen=RECENT)  # regions that faulted, and their pages
         self._returns = 0  # faults in a row of those
         self.turn = self.used = self.observed_n = self.sampled_n = 0
         self._epoch = self._epoch_evictions = self._returned = self._returned_before = 0
@@ -260,7 +260,8 @@ class Engine:
     def _serve_region(self, number: int, faulted: int) -> None:
         region = self.region[number]
         if not region.near | region.coming:
-            self._returns = self._returns + 1 if number in self._victims else 0
+            self._returns = self._returns + 1 if (number, faulted) in self._latest else 0
+            self._latest.append((number, faulted))
             self._watch_returning(region)
         region.faulted = faulted
         self._make_room(region)
@@ -379,7 +380,6 @@ class Engine:
 
     def _evict(self, number: int) -> None:
         region = self.region[number]
-        self._victims.append(number)
         self.count["evictions"] += 1
         region.evictions += 1
         if self.victims is not None:
