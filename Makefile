@@ -15,7 +15,7 @@ test: $(SET_UP)  ## all the tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 soak: $(SET_UP)  ## live memory at full length: a minute of writers for every policy, hundreds of killed pagers
-	TIDEGATE_SOAK=1 $(BIN)/python -m pytest tests/live/test_reliable.py
+	TIDEGATE_SOAK=1 $(BIN)/python -m pytest tests/live/test_reliable.py tests/live/test_middle.py tests/live/test_failures.py
 
 extras: $(SET_UP)  ## a gigabyte of packages that some tests use and are skipped without
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-extras.lock

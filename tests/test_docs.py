@@ -170,7 +170,7 @@ def commands() -> list:
 @pytest.mark.parametrize("command", commands())
 def test_commands_have_the_options_they_are_shown_with(command, capsys):
     words = shlex.split(command, comments=True)
-    verb = words[: 2 if words[0] in ("trace", "reproduce") else 1]
+    verb = words[: 2 if words[0] in ("trace", "reproduce", "live") else 1]
     assert invoke([*verb, "--help"]) == 0
     known = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", capsys.readouterr().out))
     assert {w for w in words if w.startswith("-")} <= known

@@ -117,3 +117,15 @@ def test_running_arenas_are_found() -> None:
         assert len(mine) == 1
         assert mine[0]["faults"] > 0
     assert os.getpid() not in [a["process"] for a in running_arenas()]
+
+
+@pytest.mark.parametrize("policy", live_policies())
+def test_two_arrays_at_a_time_get_on(policy: str) -> None:
+    """A processor needs both at once; a policy that sends away what just came must not do so for ever."""
+    with Arena(**SMALL | {"eviction": policy, "near": "384KiB"}) as arena:
+        a, b = arena.zeros(1 << 17), arena.zeros(1 << 17)  # 8 regions each, in 3 frames
+        np.add(b, 1, out=b)
+        begin = arena.stats()["faults"]
+        np.add(a, b, out=a)
+        assert arena.stats()["faults"] - begin < 1000  # an element at a time it would be 262,144
+        assert (a == 1).all()

@@ -50,6 +50,12 @@ sys.exit(int(sys.argv[2]))
     assert not done.stderr.startswith("Traceback")
 
 
+def test_the_example_runs() -> None:
+    example = Path(__file__).parents[2] / "examples" / "larger_than_ram.py"
+    done = live("run", "--near", "8MiB", "--eviction", "mru", "--prefetch", "region", str(example), "1")
+    assert (done.returncode, done.stdout) == (0, "mean 0.000, furthest 2.500\n"), done.stderr
+
+
 def test_memory_of_arrays_that_are_gone_is_given_back(tmp_path: Path) -> None:
     path = script(tmp_path, """
 import json, os

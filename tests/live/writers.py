@@ -7,6 +7,7 @@ It prints what the arena did as JSON, and fails if one byte is wrong.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -64,10 +65,12 @@ def write(live: np.ndarray, shadow: np.ndarray, own: int, end: float, wrong: lis
 
 def kill_pager(supervisor: int) -> int:
     """kill -9 the supervisor's child; 1 if there was one."""
-    children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
-    for child in children:
-        os.kill(int(child), signal.SIGKILL)
-    return len(children)
+    killed = 0
+    for child in Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split():
+        with contextlib.suppress(ProcessLookupError):  # it was killed a moment ago, and its supervisor has seen it
+            os.kill(int(child), signal.SIGKILL)
+            killed += 1
+    return killed
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from tidegate.trace.trace import Object
 COUNTERS = 256  # pages that may be sampled at a time: the hardware's number, so that policies find what they know
 HOME = -1  # sampled pages on their way home
 PASSING = 16  # pages that prefer far memory and are lent some while they are used
+PING_PONG, RECENT = 12, 3  # so many faults in a row of pages that were among the latest to fault: nobody gets on
 _EVENTS = ("on_launch", "on_fault", "on_prefetch", "on_eviction", "on_notification")
 
 
@@ -124,6 +125,8 @@ class Engine:
         self._passing: deque[int] = deque()
         self.count_threshold = self._counting = 0
         self.threshold = NO_TREE
+        self._latest: deque[tuple[int, int]] = deque(maxlen=RECENT)  # regions that faulted, and their pages
+        self._returns = 0  # faults in a row of those
         self.turn = self.used = self.observed_n = self.sampled_n = 0
         self._epoch = self._epoch_evictions = self._returned = self._returned_before = 0
         self._random = SEED
@@ -257,6 +260,8 @@ class Engine:
     def _serve_region(self, number: int, faulted: int) -> None:
         region = self.region[number]
         if not region.near | region.coming:
+            self._returns = self._returns + 1 if (number, faulted) in self._latest else 0
+            self._latest.append((number, faulted))
             self._watch_returning(region)
         region.faulted = faulted
         self._make_room(region)
@@ -353,6 +358,8 @@ class Engine:
         if self.requests:
             self._carry_out()
         region = self.region.get(number)
+        if self._returns >= PING_PONG and (other := self._in_nobodys_way()) is not None:
+            return other
         if region is not None and region.pinned == self.turn:
             raise Cut
         if region is None or not region.here or region.held:
@@ -361,6 +368,15 @@ class Engine:
                 f"it must answer one of the {self.used} regions in self.resident"
             )
         return int(number)
+
+    def _in_nobodys_way(self) -> int | None:
+        """The resident region that was served longest ago, in place of the policy's choice.
+
+        A processor can need two regions at a time, which a simulated block never does. A policy that always sends away the
+        one that just came (mru) would send them away in turn for ever.
+        """
+        able = [n for n, r in self.region.items() if r.near | r.coming and not r.held and r.pinned < self.turn - RECENT]
+        return min(able, key=lambda n: self.region[n].pinned, default=None)
 
     def _evict(self, number: int) -> None:
         region = self.region[number]

@@ -69,15 +69,18 @@ class LiveMover:
     # What the engine asks for
 
     def load(self, region: int, pages: int, touched: int, apart: int = 0) -> None:
+        if self._tiers is not None:
+            for page in bits(pages | apart & ~self.present.get(region, 0)):
+                self._tiers.returned(region * self._ppr + page)
+        self._load(region, pages, touched, apart)
+
+    def _load(self, region: int, pages: int, touched: int, apart: int = 0) -> None:
         if not pages:
             return
         apart &= ~self.present.get(region, 0)  # they come along, since it costs little now, and are not mapped
         pages |= apart
         quiet = pages & ~touched if self._track else apart
         self._settle_leaving(region)
-        if self._tiers is not None:
-            for page in bits(pages):
-                self._tiers.returned(region * self._ppr + page)
         self.present[region] = self.present.get(region, 0) | pages
         self._used[region] = self._used.get(region, 0) & ~pages | touched
         writes = self._writes.pop(region, 0) & pages
@@ -128,10 +131,10 @@ class LiveMover:
     def sample(self, region: int, pages: int) -> None:
         begin = time.thread_time_ns()
         self.settle_loading(region)
-        for first, n in runs(pages):
-            address, size = self._address(region, first), n * self._page
-            if self._can_unmap:
-                self._can_unmap = unmap_remotely(self._pidfd, address, size)
+        ranges = [(self._address(region, first), n * self._page) for first, n in runs(pages)]
+        if self._can_unmap:
+            self._can_unmap = unmap_remotely(self._pidfd, ranges)
+        for (first, n), (address, size) in zip(runs(pages), ranges, strict=True):
             if not self._can_unmap or is_mapped(self._pagemap, address, size):
                 self.evict(region, span(first, first + n))
         self.observe_ns += time.thread_time_ns() - begin
@@ -143,7 +146,7 @@ class LiveMover:
         there = self.present.get(region, 0) & pages
         for page in bits(there):
             self.map_again(region, page)
-        self.load(region, pages & ~there, pages & ~there)
+        self._load(region, pages & ~there, pages & ~there)
         self.observe_ns += time.thread_time_ns() - begin
 
     def expect_only(self, pages: list[int]) -> None:
@@ -268,6 +271,8 @@ class LiveMover:
 
     def reap(self) -> None:
         """Forget moves that are done; raises what went wrong in them."""
+        if not self._leaving and not self._loading:
+            return
         for region, future in list(self._leaving.items()):
             if future.done():
                 del self._leaving[region]

@@ -36,7 +36,6 @@ from tidegate.trace.trace import Object
 MESSAGE = 1 << 17  # bytes of a request or an answer at most
 TOP_OBJECTS = 20
 HEED = 3  # seconds for a program to end at SIGBUS; one that handles it may be caught in a system call
-LISTEN = 8  # turns after which requests are looked for
 CLOSED, FAILED = 0, 3  # exit codes: all is well; the program must not go on
 
 Policies = tuple[EvictionPolicy, PrefetchPolicy, PlacementPolicy]
@@ -91,17 +90,14 @@ class Pager:
         poll = select.poll()
         poll.register(self._userfault.fd, select.POLLIN)
         poll.register(self._control, select.POLLIN)
-        control, turns = self._control.fileno(), 0
+        control, faults = self._control.fileno(), self._userfault.fd
         while self._open:
             idle = not self._waiting and not self._engine.queue
-            events = self._userfault.read()
-            if events or not idle:
-                self._take_turn(events)
-                turns += 1
-            if not events or turns % LISTEN == 0:  # a request can wait a few turns
-                for fd, _ in poll.poll(None if idle and not events else 0):
-                    if fd == control:
-                        self._answer()
+            ready = [fd for fd, _ in poll.poll(None if idle else 0)]
+            if faults in ready or not idle:
+                self._take_turn(self._userfault.read() if faults in ready else [])
+            if control in ready:
+                self._answer()
             self._mover.reap()
         return CLOSED
 

@@ -13,6 +13,7 @@ import errno
 import fcntl
 import os
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tidegate.errors import TidegateError
@@ -48,6 +49,9 @@ _MAP_SHARED, _MAP_PRIVATE, _MAP_FIXED, _MAP_ANONYMOUS, _MAP_NORESERVE = 1, 2, 0x
 _MADV_DONTFORK, _MADV_PAGEOUT = 10, 21
 _PUNCH_HOLE, _KEEP_SIZE = 2, 1
 _PR_SET_PDEATHSIG = 1
+
+
+_Two, _Three, _Four, _Five = (ctypes.c_int64 * n for n in (2, 3, 4, 5))
 
 
 class Fault(NamedTuple):
@@ -109,7 +113,7 @@ class Userfault:
         mode = 2 if protect else 0
         done = 0
         while done < size:
-            asked = (ctypes.c_int64 * 5)(to + done, source + done, size - done, mode, 0)
+            asked = _Five(to + done, source + done, size - done, mode, 0)
             if _libc.ioctl(self.fd, _COPY, ctypes.byref(asked)) == 0:
                 return
             number = ctypes.get_errno()
@@ -128,7 +132,7 @@ class Userfault:
         mode = 2 if protect else 0
         done = 0
         while done < size:
-            asked = (ctypes.c_int64 * 4)(address + done, size - done, mode, 0)
+            asked = _Four(address + done, size - done, mode, 0)
             if _libc.ioctl(self.fd, _CONTINUE, ctypes.byref(asked)) == 0:
                 return
             number = ctypes.get_errno()
@@ -148,15 +152,15 @@ class Userfault:
 
     def wake(self, address: int, size: int) -> None:
         """Whoever waits in this range tries again."""
-        _libc.ioctl(self.fd, _WAKE, ctypes.byref((ctypes.c_uint64 * 2)(address, size)))
+        _libc.ioctl(self.fd, _WAKE, ctypes.byref(_Two(address, size)))
 
     def poison(self, address: int, size: int) -> None:
         """Any use of this missing memory is a SIGBUS: better than a byte that was never written."""
-        asked = (ctypes.c_int64 * 4)(address, size, 0, 0)
+        asked = _Four(address, size, 0, 0)
         check(_libc.ioctl(self.fd, _POISON, ctypes.byref(asked)), "poison a page")
 
     def _set_protection(self, address: int, size: int, mode: int) -> None:
-        asked = (ctypes.c_uint64 * 3)(address, size, mode)
+        asked = _Three(address, size, mode)
         while _libc.ioctl(self.fd, _PROTECT, ctypes.byref(asked)) == -1:
             number = ctypes.get_errno()
             if number in (errno.ESRCH, errno.ENOENT):
@@ -223,10 +227,11 @@ def punch(fd: int, offset: int, size: int) -> None:
     check(_libc.fallocate(fd, _PUNCH_HOLE | _KEEP_SIZE, offset, size), "punch a hole")
 
 
-def unmap_remotely(pidfd: int, address: int, size: int) -> bool:
+def unmap_remotely(pidfd: int, ranges: Sequence[tuple[int, int]]) -> bool:
     """Ask the kernel to unmap another process's pages without giving them up. It may leave some as they are."""
-    vector = (ctypes.c_uint64 * 2)(address, size)
-    return bool(_syscall(_SYS_PROCESS_MADVISE, pidfd, ctypes.addressof(vector), 1, _MADV_PAGEOUT, 0) == size)
+    vector = (ctypes.c_int64 * (2 * len(ranges)))(*(n for one in ranges for n in one))
+    wanted = sum(size for _, size in ranges)
+    return bool(_syscall(_SYS_PROCESS_MADVISE, pidfd, ctypes.addressof(vector), len(ranges), _MADV_PAGEOUT, 0) == wanted)
 
 
 def is_mapped(pagemap: int, address: int, size: int) -> bool:
