@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from tidegate.experiments import Ask as Ask
     from tidegate.experiments import Comparison as Comparison
     from tidegate.experiments import Run as Run
+    from tidegate.experiments import TieredAsk as TieredAsk
     from tidegate.experiments import compare as compare
+    from tidegate.experiments import race_tiers as race_tiers
     from tidegate.experiments import run as run
     from tidegate.experiments import run_grid as run_grid
     from tidegate.live import Arena as Arena
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
 _HOME = {
     "tidegate.analysis": ("analyze",),
     "tidegate.errors": ("PolicyError", "TidegateError"),
-    "tidegate.experiments": ("Ask", "Comparison", "Run", "compare", "run", "run_grid"),
+    "tidegate.experiments": ("Ask", "Comparison", "Run", "TieredAsk", "compare", "race_tiers", "run", "run_grid"),
     "tidegate.live": ("Arena",),
     "tidegate.machine": ("Machine", "load_machine"),
     "tidegate.mechanism.geometry": ("Geometry",),

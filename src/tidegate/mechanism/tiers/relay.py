@@ -74,7 +74,9 @@ class Caller:
 
 def call_placement(policy: TierPolicy) -> Caller:
     answers: dict[int, Callable[[Any], int]] = dict.fromkeys((PLACE, VICTIM, SPILL), _number)
-    return Caller(policy, EVENT_NAMES, answers | {RETURN: lambda answer: KNOWN if answer == STAY else 0})
+    return Caller(
+        policy, EVENT_NAMES, answers | {RETURN: lambda answer: KNOWN if answer == STAY and answer is not False else 0}
+    )
 
 
 def call_eviction(policy: EvictionPolicy) -> Caller:

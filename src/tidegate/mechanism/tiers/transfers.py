@@ -2,9 +2,8 @@
 
 DMA is one engine: each page that is not contiguous takes a call and its bytes, one after another. In zero-copy the threads
 of a warp load a page themselves. One page takes long (50 µs with all 32 threads, and longer with fewer), but every page has
-a warp of its own, so many come at once, up to the share of the link that loads reach. Hybrid-XT takes
-zero-copy for more than 8
-pages, if X threads of the warp can help, and DMA otherwise.
+a warp of its own, so many come at once, up to the share of the link that loads reach. Hybrid-XT takes zero-copy for more
+than 8 pages, if X threads of the warp can help, and DMA otherwise.
 
 Nothing here is fitted to Figure 6: calls, link, share and the 50 µs are the machine's. The crossing at 8 pages comes out.
 """
@@ -76,6 +75,7 @@ def delivered(
 ) -> dict[str, float]:  # fmt: skip
     """GB/s of each scheme for zipf-distributed requests (Figure 6b): warps ask for a page per thread, round after round.
 
+    How many pages and warps there are, and how many pages are near, the paper does not say: all of it is assumed.
     ``near`` pages, those asked for most, are there already; the others are transferred, each once in a round. The threads
     of a warp that miss can help to move its pages; those that hit have gone on.
     """
