@@ -107,7 +107,7 @@ def test_exact_is_exact() -> None:
 # Claims and findings
 
 
-@pytest.mark.parametrize(("paper", "claims"), [("observuvm", 16), ("cppe", 7), ("gmt", 8), ("hybrid", 6), ("leu", 5)])
+@pytest.mark.parametrize(("paper", "claims"), [("observuvm", 16), ("cppe", 7), ("gmt", 8), ("hybrid", 10), ("leu", 5)])
 def test_every_papers_claims_can_be_read(paper: str, claims: int) -> None:
     found = load_claims(paper)
     assert len(found.claims) == claims
