@@ -25,9 +25,9 @@ MINIVITE = "louvain"
 
 # What the books of a run cannot tell: what is likely to be different on the paper's machine, or in its programs.
 LIKELY = {
-    "H1": "what is used once or twice gains nothing from being near, and how often the paper's programs loop is not known "
-    "(--loops); bringing a page near costs 0.15 µs per KiB the first time, a guess (--unmap)",
-    "H1 host": "kernels here take nothing but bandwidth, so remote access costs all it can (see H8)",
+    "H1": "UM that thrashes is several times slower on the paper's machine than the driver's costs here, measured on "
+    "another, make it; and what is used once or twice gains nothing from being near (--loops and --unmap change less)",
+    "H1 host": "UM that thrashes is slower there; kernels here take nothing but bandwidth, so remote access is dear",
     "H2 rdm > glm": "partial mapping brings near what is used once, at 0.15 µs per KiB, a guess (--unmap)",
     "H3": "neither reading of the baseline is the paper's for all applications",
     "H4": "neither reading of the baseline is the paper's for all applications; one target data moves what RDM moves",
