@@ -15,7 +15,7 @@ from tidegate.policies.sees import Samples
 from tidegate.workloads.suites import suite
 
 # The suites, on their papers' machines, at shares of their sizes for which all of it takes minutes
-SUITES = {"observuvm": ("rtx3090-pcie4", 1 / 16), "cppe": ("gpgpusim-28sm", 1 / 4), "gmt": ("a100-pcie3-ssd", 1 / 8)}
+SUITES = {"observuvm": ("rtx3090-pcie4", 1 / 32), "cppe": ("gpgpusim-28sm", 1 / 4), "gmt": ("a100-pcie3-ssd", 1 / 8)}
 BEST = "belady"
 VARIANTS = ("leu(sample=0.1)", "leu(table=2)")  # beside leu itself: sampled, and bounded so that references are replaced
 SHARES = tuple(round(0.1 * i, 1) for i in range(1, 10))  # of the regions touched, in the curves
