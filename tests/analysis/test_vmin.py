@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,3 +29,24 @@ def test_it_is_below_belady(ids, capacity):
 def test_a_loop_costs_its_length_per_hit():
     ids = np.tile(np.arange(10), 10)
     assert vmin_misses(ids, [0, 5, 9, 10]).tolist() == [100, 50, 10, 10]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=10), st.integers(0, 6))
+def test_no_choice_of_stays_is_better(ids, halves):
+    """Against every choice of which blocks stay after which touch, played out: misses, and frames held at every moment."""
+    size = halves / 2
+    reusable = [i for i, id in enumerate(ids) if id in ids[i + 1 :]]
+    fewest = len(ids)
+    for choice in itertools.product((False, True), repeat=len(reusable)):
+        stays = {i for i, kept in zip(reusable, choice, strict=True) if kept}
+        held, misses, frames = set(), 0, 0
+        for now, id in enumerate(ids):
+            misses += id not in held
+            held.discard(id)
+            if now in stays:
+                held.add(id)
+            frames += len(held)
+        if frames <= size * len(ids):
+            fewest = min(fewest, misses)
+    assert vmin_misses(ids, size) == fewest

@@ -170,13 +170,13 @@ def leu(
 
     tidegate reproduce leu --out report.html
     """
+    from dataclasses import replace
+
     from tidegate import units
     from tidegate.experiments.reproduce.leu import Setup
 
     base = Setup.quick() if quick else Setup()
-    setup = Setup(
-        scale=base.scale if scale is None else units.fraction(scale), oversubscribe=oversubscribe, sequences=base.sequences
-    )
+    setup = replace(base, scale=1.0 if scale is None else units.fraction(scale), oversubscribe=oversubscribe)
     _reproduce({"leu": setup}, workers, no_cache, as_json, out)
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from tidegate.figures import COLOURS
-from tidegate.units import show_size
+from tidegate.units import show_count, show_size
 
 if TYPE_CHECKING:
     from tidegate.statistics.references import ReferenceAnalysis, ReferenceWorth
@@ -25,6 +26,8 @@ def figure(found: ReferenceAnalysis) -> Figure:
     for i, one in enumerate(shown):
         _draw_waits(waits, one, COLOURS[i % len(COLOURS)])
     waits.set_xscale("log", base=2)
+    waits.xaxis.set_major_formatter(lambda interval, _: show_count(round(interval)))
+    waits.xaxis.set_minor_locator(NullLocator())
     waits.set(
         xlabel=f"reuse interval (touches of other {found.unit}s)", ylabel="share of the reference's touches", ylim=(0, 1.03)
     )
@@ -42,9 +45,8 @@ def figure(found: ReferenceAnalysis) -> Figure:
 
 def _draw_waits(axes: Axes, one: ReferenceWorth, colour: str) -> None:
     label = f"{one.reference}: {one.object}" + ("" if len(one.intervals) else ", never reused")
-    upto = np.arange(1, len(one.intervals) + 1) / max(1, one.touches)
-    some = np.unique(np.geomspace(1, max(1, len(upto)), 600).astype(int) - 1) if len(upto) else np.zeros(0, int)
-    axes.step(one.intervals[some], upto[some], where="post", color=colour, linewidth=1.6, label=label)
+    interval, counts = np.unique(one.intervals, return_counts=True)
+    axes.step(interval, np.cumsum(counts) / one.touches, where="post", color=colour, linewidth=1.6, label=label)
     if one.lease is not None:
         axes.plot([one.lease], [one.lease_hits], "o", color=colour, markerfacecolor="none", markersize=8)
 

@@ -32,7 +32,7 @@ def test_every_policy_meets_every_application() -> None:
     assert len(grid) == 46 * len(Setup().evictions) == size(Setup()) - 46
     assert Setup().evictions.count(BEST) == 1
     ask = grid[Application("observuvm", "MM"), "lru"]
-    assert (ask.slots, ask.prefetch, ask.observed) == (1, "region", round(100 / 16))
+    assert (ask.slots, ask.prefetch, ask.observed) == (1, "region", round(100 / 32))
 
 
 @pytest.mark.parametrize("given", [{"scale": 0}, {"scale": -1}, {"oversubscribe": "0%"}])

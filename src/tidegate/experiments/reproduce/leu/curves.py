@@ -7,7 +7,7 @@ touched are left out, since nobody misses on them. OSL and VMIN have no fixed si
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from statistics import geometric_mean
@@ -23,13 +23,14 @@ from tidegate.experiments.ledger import Finding, load_claims, percent, signed
 from tidegate.experiments.report import Exhibit
 from tidegate.experiments.reproduce.leu.setup import SHARES, Application, Setup
 from tidegate.figures import COLOURS
-from tidegate.statistics import Touches, leu_misses, osl_misses
+from tidegate.statistics import Touches, leu_curve, leu_misses, osl_misses
 
 FLAT = {"LRU": lru_misses, "ARC": arc_misses, "2Q": two_q_misses, "S3-FIFO": s3_fifo_misses, "OPT": belady_misses}
 LEU, LEU_REFERENCES, OSL, VMIN, OPT, LRU = "LEU", "LEU, references", "OSL", "VMIN", "OPT", "LRU"
 ALGORITHMS = ("LRU", "ARC", "2Q", "S3-FIFO", LEU_REFERENCES, LEU, OSL, OPT, VMIN)
 # three of each suite: tiled, sparse and graph; a loop, thrashing and a tree; graph, stencil and streams. Chosen unseen.
 PANELS = ("MM", "SPM", "BFS", "NW", "SRD", "B+T", "PageRank", "Srad", "Hotspot")
+ONE_PASS = 2000  # regions up to which one pass over LEU's stack is quicker than nine sizes
 _WORDS = (
     "the cache miss ratio curves collected from usr benchmark shows that OSL could outperform existing policies LRU, 2Q and "
     "ARC and achieve the optimal performance of OPT, shown by Li et al. (Figure 1)"
@@ -61,14 +62,23 @@ def curves_of(setup: Setup, at: Application) -> Curves:
     regions = len(np.unique(ids))
     capacities = sorted({max(1, round(share * regions)) for share in SHARES})
     misses = {name: tuple(int(count(ids, c)) for c in capacities) for name, count in FLAT.items()}
-    misses[LEU] = tuple(leu_misses(ids, c) for c in capacities)
-    misses[LEU_REFERENCES] = tuple(leu_misses(ids, c, owners) for c in capacities)
+    by_block, by_reference = _leu(ids, None, regions), _leu(ids, owners, regions)
+    misses[LEU] = tuple(map(by_block, capacities))
+    misses[LEU_REFERENCES] = tuple(map(by_reference, capacities))
     misses[OSL] = tuple(osl_misses(ids, capacities).tolist())
     misses[VMIN] = tuple(vmin_misses(ids, capacities).tolist())
     by_page = simulation.machine.near.frame == "page"
     fits = simulation.frames // (simulation.trace.geometry.pages_per_region if by_page else 1)
-    exact = {LEU: leu_misses(ids, fits), LEU_REFERENCES: leu_misses(ids, fits, owners), OPT: int(belady_misses(ids, fits))}
+    exact = {LEU: by_block(fits), LEU_REFERENCES: by_reference(fits), OPT: int(belady_misses(ids, fits))}
     return Curves(len(ids), regions, len(np.unique(owners)), tuple(capacities), misses, fits, exact)
+
+
+def _leu(ids: NDArray[Any], owners: NDArray[Any] | None, regions: int) -> Callable[[int], int]:
+    """LEU's misses by capacity: in one pass where the stack is short, size by size where it is not."""
+    if regions > ONE_PASS:
+        return lambda capacity: leu_misses(ids, capacity, owners)
+    curve = leu_curve(ids, owners)
+    return lambda capacity: int(curve.misses_at(capacity))
 
 
 def curve_findings(curves: Mapping[Application, Curves]) -> Iterator[Finding]:

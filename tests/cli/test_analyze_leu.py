@@ -1,0 +1,56 @@
+"""tidegate analyze --leu: table, JSON, CSV, picture, and one line for what cannot be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tidegate.cli import invoke
+
+LOOP = "cyclic(bytes=32MiB, passes=5)"  # sixteen regions
+
+
+def test_the_table_names_every_reference(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["analyze", "matmul(bytes=48MiB)", "--leu"]) == 0
+    out = capsys.readouterr().out
+    assert "by 3 references" in out
+    assert all(f" {name} " in out for name in ("A", "B", "C"))
+    assert "best lease" in out
+
+
+def test_json_has_distributions_and_shares(capsys: pytest.CaptureFixture[str]) -> None:
+    """A loop of sixteen regions in eight frames: every reuse is after sixteen, and LEU keeps seven of them."""
+    assert invoke(["analyze", LOOP, "--leu", "--near", "16MiB", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["touches"], found["distinct"], found["capacity"]) == (80, 16, 8)
+    (loop,) = found["references"]
+    assert loop["intervals"] == [{"at_least": 16, "reuses": 64}]
+    assert (loop["lease"], loop["lease_hits"], loop["hits"], loop["memory"]) == (16, 0.8, 1, 1)
+    assert found["hits"] >= 4 * 6
+
+
+def test_csv_and_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert invoke(["analyze", LOOP, "--leu", "--csv", "--plot", str(tmp_path / "r.png")]) == 0
+    assert capsys.readouterr().out.startswith("reference,object,touches,reused,interval_10")
+    assert (tmp_path / "r.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--leu", "--near", "1KiB"], "--near 1KiB does not hold one region"),
+        (["--leu", "--near", "1GiB"], "fit and nothing is evicted"),
+        (["--leu", "--near", "much"], "much"),
+        (["--near", "16MiB"], "--near 16MiB goes with --leu alone"),
+        (["--leu", "--shards", "1%"], "--shards samples the LRU curve"),
+        (["--leu", "--plot", "r.pdf"], "cannot write r.pdf"),
+        (["--leu", "--json", "--csv"], "both given"),
+    ],
+)
+def test_bad_input_gets_one_line(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["analyze", LOOP, *arguments]) == 2
+    error = capsys.readouterr().err.strip()
+    assert told in error
+    assert "\n" not in error
