@@ -147,11 +147,10 @@ def _hits(m: Any, i: int) -> int:
 def _touch(m: Any, calls: Any, page: int, write: int, size: int) -> int:
     """Any touch."""
     m.count[TOUCHES] += 1
-    if m.sampling[WANTED] > 0:
-        if measure(m, page, m.count[TOUCHES]):
-            if calls.placement(calls.own, SAMPLES) == FAILED:
-                return POLICY_FAILED
-            m.sampling[FILLED] = 0
+    if m.sampling[WANTED] > 0 and measure(m, page, m.count[TOUCHES]):
+        if calls.placement(calls.own, SAMPLES) == FAILED:
+            return POLICY_FAILED
+        m.sampling[FILLED] = 0
     compute(m, size)
     frame = m.where[page]
     if frame < 0:
