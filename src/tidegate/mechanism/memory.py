@@ -243,9 +243,13 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
 
 
 def play_on(rest: Touches, segment: Segment) -> Blocks:
-    """What is left, and a new segment. Nothing is copied; all is read-only, as the columns of a file are."""
-    new = Touches(segment.page.view(np.uint32), segment.write, segment.bytes, segment.reference)
-    return Blocks(read_only(segment.starts), Touches(*map(read_only, rest)), Touches(*map(read_only, new)))
+    """What is left, and a new segment, where it lies."""
+    return Blocks(read_only(segment.starts), Touches(*map(read_only, rest)), touches_of(segment))
+
+
+def touches_of(segment: Segment) -> Touches:
+    """A segment's columns, read-only as those of a file are."""
+    return Touches(*map(read_only, (segment.page.view(np.uint32), segment.write, segment.bytes, segment.reference)))
 
 
 def read_only(column: Any) -> NDArray[Any]:

@@ -1,7 +1,6 @@
 """Tiers: near (GPU), middle (host) and far (SSD) memory, for data that outgrow the host too (GMT, ASPLOS'24).
 
     state       where every page is, the books, the clock
-    pointer     the same, as compiled code sees it
     service     what a miss costs: many at once (GPU-orchestrated), or one after another (CPU-orchestrated)
     transfers   DMA, zero-copy and Hybrid-XT between near and middle
     distances   sampled pairs of virtual time and reuse distance

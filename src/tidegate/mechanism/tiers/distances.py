@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.jit import jit_inner
+from tidegate.jit import jit_bare
 from tidegate.mechanism.tiers.state import EVERY, FILLED, MARKS, NEXT, WANTED
 
 
-@jit_inner
+@jit_bare
 def measure(m: Any, page: int, now: int) -> bool:
     """Take note of a touch; True if the batch of pairs has become full."""
     s = m.sampling
@@ -35,7 +35,7 @@ def measure(m: Any, page: int, now: int) -> bool:
     return full
 
 
-@jit_inner
+@jit_bare
 def _move_together(m: Any) -> None:
     """Give each mark the number of marks up to it; those places behind are free again."""
     for page in range(len(m.place)):
@@ -54,14 +54,14 @@ def _move_together(m: Any) -> None:
             m.tree[up] += m.tree[at]
 
 
-@jit_inner
+@jit_bare
 def _add(tree: Any, at: int, change: int) -> None:
     while at < len(tree):
         tree[at] += change
         at += at & -at
 
 
-@jit_inner
+@jit_bare
 def _sum(tree: Any, at: int) -> int:
     total = 0
     while at > 0:

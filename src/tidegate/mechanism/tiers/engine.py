@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidegate.jit import jit, jit_inner
+from tidegate.jit import jit, jit_bare
 from tidegate.mechanism import events as near_events
 from tidegate.mechanism.tiers.distances import measure
 from tidegate.mechanism.tiers.events import EVENT_BITS, FAILED, KNOWN, PLACE, RETURN, SAMPLES, SPILL, TOUCH, VICTIM
-from tidegate.mechanism.tiers.pointer import tiers_at
 from tidegate.mechanism.tiers.service import (
     BYTE,
     begin_launch,
@@ -100,37 +99,36 @@ class Calls(NamedTuple):
 
 
 @jit
-def walk(table: int, calls: Any) -> int:
+def walk(m: Any, calls: Any, touches: Any, next_uses: Any) -> int:
     """Every touch of a segment; FINISHED, or why it stopped."""
-    m: Any = tiers_at(table)
     quiet = not m.rules[WANTS_TOUCH] and not m.rules[RECORDS]  # nobody has to hear of a hit, once no more pairs are wanted
-    i, touches = 0, len(m.pages)
-    while i < touches:
+    i, end = 0, len(touches.page)
+    while i < end:
         if quiet and m.sampling[WANTED] == 0:
-            i = _hits(m, i)
-            if i == touches:
+            i = _hits(m, touches, i)
+            if i == end:
                 break
-        page = m.pages[i]
-        if len(m.next_uses):
-            m.uses[page] = m.next_uses[i]
-        stopped = _touch(m, calls, page, m.writes[i], m.sizes[i])
+        page = touches.page[i]
+        if len(next_uses):
+            m.uses[page] = next_uses[i]
+        stopped = _touch(m, calls, page, touches.write[i], touches.bytes[i])
         if stopped != FINISHED:
             return stopped
         if m.rules[RECORDS]:
             m.last[page] = m.count[TOUCHES]
             m.touched[page] += 1
-            m.reference[page] = m.references[i]
+            m.reference[page] = touches.reference[i]
         i += 1
     return FINISHED
 
 
-@jit_inner
-def _hits(m: Any, i: int) -> int:
+@jit_bare
+def _hits(m: Any, touches: Any, i: int) -> int:
     """Touches of near pages that nobody has to hear of, up to the first that is not one."""
-    pages, writes, sizes, where, frames = m.pages, m.writes, m.sizes, m.where, m.frames
+    pages, writes, sizes, where, frames = touches.page, touches.write, touches.bytes, m.where, m.frames
     first, total = i, 0
     while i < len(pages):
-        frame = where[np.uint64(pages[i])]
+        frame = where[pages[i]]
         if frame < 0:
             break
         frames[np.uint64(frame)] |= DIRTY | REFERENCED if writes[i] else REFERENCED
@@ -143,7 +141,7 @@ def _hits(m: Any, i: int) -> int:
     return i
 
 
-@jit_inner
+@jit_bare
 def _touch(m: Any, calls: Any, page: int, write: int, size: int) -> int:
     """Any touch."""
     m.count[TOUCHES] += 1
@@ -172,21 +170,20 @@ def _touch(m: Any, calls: Any, page: int, write: int, size: int) -> int:
 
 
 @jit
-def launch(table: int) -> None:
+def launch(m: Any) -> None:
     """A launch begins when the one before is over."""
-    begin_launch(tiers_at(table))
+    begin_launch(m)
 
 
 @jit
-def settle(table: int) -> None:
+def settle(m: Any) -> None:
     """All misses of a launch are served."""
-    drain(tiers_at(table))
+    drain(m)
 
 
 @jit
-def finish(table: int, flush: bool) -> None:
+def finish(m: Any, flush: bool) -> None:
     """The run is over; ``flush``: and all results are in the far tier."""
-    m: Any = tiers_at(table)
     if not flush:
         return
     for frame in range(m.count[NEAR_USED]):
@@ -200,7 +197,7 @@ def finish(table: int, flush: bool) -> None:
     wait_for_writes(m)
 
 
-@jit_inner
+@jit_bare
 def _miss(m: Any, calls: Any, page: int) -> Any:
     """Bring a page near: FINISHED and its frame, or why not."""
     begin_miss(m)
@@ -231,7 +228,7 @@ def _miss(m: Any, calls: Any, page: int) -> Any:
     return FINISHED, frame
 
 
-@jit_inner
+@jit_bare
 def _evict(m: Any, calls: Any) -> Any:
     """Find a page that leaves and send it off: why not, its frame, and where bytes go, for the sake of their cost."""
     stays, before = 0, -1
@@ -267,7 +264,7 @@ def _evict(m: Any, calls: Any) -> Any:
 assert (REFERENCED, KEPT) == (1, 1 << 3)  # as _sweep_words has it
 
 
-@jit_inner
+@jit_bare
 def _sweep(m: Any, stays: Any) -> Any:
     """CLOCK's hand goes on to a page that was not used since it came by last, past those known to stay, if they may."""
     frames, at, most, near = m.frames, m.hand[HAND], m.rules[MOST_STAYS], m.rules[NEAR]
@@ -285,7 +282,7 @@ def _sweep(m: Any, stays: Any) -> Any:
     return at, stays
 
 
-@jit_inner
+@jit_bare
 def _sweep_words(words: Any, at: Any, near: int, stays: Any, most: int) -> Any:
     """The same for eight frames at a time, as long as the hand stops at none of them. One bit of every byte is looked at."""
     ones = np.uint64(0x0101010101010101)
@@ -301,12 +298,12 @@ def _sweep_words(words: Any, at: Any, near: int, stays: Any, most: int) -> Any:
     return (at if at < near else 0), stays
 
 
-@jit_inner
+@jit_bare
 def _step(m: Any) -> None:
     m.hand[HAND] = m.hand[HAND] + 1 if m.hand[HAND] + 1 < m.rules[NEAR] else 0
 
 
-@jit_inner
+@jit_bare
 def _named(m: Any, calls: Any) -> int:
     """The frame of the page that a policy names; FAILED if it raised, less if that page is not near."""
     if m.rules[CHOOSES]:
@@ -318,7 +315,7 @@ def _named(m: Any, calls: Any) -> int:
     return m.where[page] if 0 <= page < len(m.where) and m.where[page] >= 0 else FAILED - 1
 
 
-@jit_inner
+@jit_bare
 def _pass_over(m: Any, calls: Any, page: int) -> bool:
     """The candidate stays. CLOCK's hand moves on; another policy is told of it as of a page that was just asked for."""
     if m.rules[CLOCK]:
@@ -332,7 +329,7 @@ def _pass_over(m: Any, calls: Any, page: int) -> bool:
 # Ways out
 
 
-@jit_inner
+@jit_bare
 def _leave(m: Any, calls: Any, page: int, dirty: int, to: int) -> Any:
     """The page goes to the middle, if it may and there is room, else far."""
     c = m.count
@@ -352,7 +349,7 @@ def _leave(m: Any, calls: Any, page: int, dirty: int, to: int) -> Any:
     return FINISHED, FAR if dirty else STAY
 
 
-@jit_inner
+@jit_bare
 def _spill(m: Any, calls: Any) -> int:
     """A page leaves the middle for the SSD."""
     if m.rules[MAKES_ROOM] == ASKED:
@@ -374,7 +371,7 @@ def _spill(m: Any, calls: Any) -> int:
 # The middle: pages in the order in which they came. Who leaves, leaves his place empty.
 
 
-@jit_inner
+@jit_bare
 def _put(m: Any, page: int, dirty: int) -> None:
     if m.hand[TAIL] == len(m.queue):
         _close_up(m)
@@ -385,7 +382,7 @@ def _put(m: Any, page: int, dirty: int) -> None:
     m.count[MIDDLE_USED] += 1
 
 
-@jit_inner
+@jit_bare
 def _take(m: Any, page: int) -> int:
     """A page leaves the middle; is it dirty?"""
     place = IN_MIDDLE - m.where[page]
@@ -394,7 +391,7 @@ def _take(m: Any, page: int) -> int:
     return m.queue_dirty[place]
 
 
-@jit_inner
+@jit_bare
 def _close_up(m: Any) -> None:
     """No more room at the tail: the empty places, most of all, are given up."""
     kept = 0
@@ -410,7 +407,7 @@ def _close_up(m: Any) -> None:
 # Eviction policies of the project, in place of CLOCK
 
 
-@jit_inner
+@jit_bare
 def _arrived(m: Any, calls: Any, page: int) -> bool:
     """Tell the eviction policy of a page that came near."""
     if calls.eviction(calls.eviction_own, near_events.FAULT | page << EVENT_BITS) == FAILED:
@@ -418,7 +415,7 @@ def _arrived(m: Any, calls: Any, page: int) -> bool:
     return _observe(m, calls)
 
 
-@jit_inner
+@jit_bare
 def _notice(m: Any, calls: Any, page: int, frame: int) -> bool:
     """An observed page is used: its timestamp is there to be read, so that it costs nothing."""
     m.frames[frame] &= ~np.uint8(WATCHED)
@@ -428,7 +425,7 @@ def _notice(m: Any, calls: Any, page: int, frame: int) -> bool:
     return _observe(m, calls)
 
 
-@jit_inner
+@jit_bare
 def _observe(m: Any, calls: Any) -> bool:
     if m.rules[WANTS_OBSERVE]:
         page = calls.eviction(calls.eviction_own, near_events.OBSERVE)

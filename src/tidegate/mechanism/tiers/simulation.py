@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.jit import jit
 from tidegate.machine.machine import Machine
+from tidegate.mechanism.memory import touches_of
 from tidegate.mechanism.tiers import engine
 from tidegate.mechanism.tiers.events import RETURN, SPILL, TOUCH, VICTIM
-from tidegate.mechanism.tiers.pointer import point_at, table_of
 from tidegate.mechanism.tiers.relay import Twin, call_eviction, call_placement, defines, label
 from tidegate.mechanism.tiers.service import Costs, costs_of
 from tidegate.mechanism.tiers.state import (
@@ -37,6 +37,7 @@ from tidegate.mechanism.tiers.view import NearTier, SimulatedTiers
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.sees import Everything, Samples
 from tidegate.policies.tier_policy import ASKED, TierPolicy
+from tidegate.references import Reference
 from tidegate.trace.trace import Trace, check_segment
 
 NEVER = 2**31 - 1  # when a page is touched next that is not touched again
@@ -93,16 +94,15 @@ class Tiered:
         """Walk through the trace, then check the books."""
         placement, eviction = self._callers = self._attach()
         calls = engine.Calls(placement.address, placement.own, eviction.address, eviction.own)
-        uses, done, table = self._uses(), 0, table_of(self.m)
-        m = table.ctypes.data
+        uses, done, m = self._uses(), 0, Reference(self.m)
         nothing = np.zeros(0, np.int32)
         for launch in self.trace.launches():
             start, before = self.time, self.counts
             engine.launch(m)
             for s in launch.segments:
                 check_segment(s, self.trace)
-                point_at(table, s, uses[done : done + s.touches] if len(uses) else nothing)
-                self._raise(int(engine.walk(m, calls)))
+                next_uses = uses[done : done + s.touches] if len(uses) else nothing
+                self._raise(int(engine.walk(m, calls, touches_of(s), next_uses)))
                 done += s.touches
                 progress(s.touches)
             engine.settle(m)

@@ -58,7 +58,7 @@ class Tiers(NamedTuple):
     reference: Any  # by which reference
     tree: Any  # of marks at latest touches, while pairs are sampled
     place: Any  # of a page's mark in the tree, from 1; 0: none
-    pairs: Any  # the batch of (virtual time, reuse distance) being filled
+    pairs: Any  # the batch of (virtual time, reuse distance) being filled, one pair behind the other
     sampling: Any
     uses: Any  # per page, when it is touched next; empty unless the future is seen
     rules: Any  # see engine.Rules
@@ -74,7 +74,7 @@ def make_tiers(pages: int, window: int, sampling: tuple[int, int, int], future: 
     frame_words: NDArray[np.uint64] = np.zeros(near // 8 + 1, np.uint64)
     room = 4 * min(middle, pages) + 1  # three quarters of it may be places that were left
 
-    def zeros(size: int | tuple[int, int], kind: Any) -> NDArray[Any]:
+    def zeros(size: int, kind: Any) -> NDArray[Any]:
         return np.zeros(size, kind)
 
     return Tiers(
@@ -83,7 +83,7 @@ def make_tiers(pages: int, window: int, sampling: tuple[int, int, int], future: 
         zeros(room, np.int32), zeros(room, np.uint8), zeros(window, np.float64), zeros(window, np.int64),
         zeros(4, np.int64), zeros(len(COUNTS), np.int64), zeros(16, np.float64),
         zeros(watched, np.int64), zeros(recorded, np.int64), np.full(recorded, -1, np.int16),
-        zeros(marks, np.int32), zeros(pages if wanted else 0, np.int32), zeros((max(batch, 1), 2), np.int64),
+        zeros(marks, np.int32), zeros(pages if wanted else 0, np.int32), zeros(2 * max(batch, 1), np.int64),
         np.array([0, 0, 0, wanted, every], np.int64), zeros(pages if future else 0, np.int64),
         np.array(rules, np.int64), np.array(costs, np.float64),
     )  # fmt: skip

@@ -29,7 +29,7 @@ class SimulatedTiers:
 
     @property
     def pairs(self) -> NDArray[np.int64]:
-        return np.asarray(self._m.pairs[: self._m.sampling[FILLED]])
+        return np.asarray(self._m.pairs[: 2 * self._m.sampling[FILLED]]).reshape(-1, 2)
 
     def left(self, page: int) -> int:
         return int(self._m.history[2 * page])
