@@ -38,8 +38,8 @@ def leu_misses(ids: ArrayLike, capacity: int, references: ArrayLike | None = Non
 def leu_stays(touches: Touches, capacity: int) -> NDArray[np.int32]:
     """For how long its block stays after each touch: to the next touch, to its eviction or to the end.
 
-    >>> leu_stays(Touches.of([0, 1, 2, 0, 1, 2]), capacity=2).tolist()
-    [3, 1, 2, 3, 2, 1]
+    >>> leu_stays(Touches.of([0, 1, 0, 2]), capacity=2).tolist()
+    [2, 2, 2, 1]
     """
     stays = np.zeros(len(touches.ids), np.int32)
     _run(touches, capacity, stays)

@@ -14,6 +14,7 @@ from statistics import geometric_mean
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from tidegate.experiments.ledger import signed
 from tidegate.experiments.report import Exhibit
@@ -122,6 +123,10 @@ def draw_means(gaps: Gaps, suites: list[str]) -> Figure:
         tick.set_fontweight("bold" if policy.lower().startswith("leu") else "normal")
     axes.invert_yaxis()
     axes.axvline(1, color="#444444", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xticks([1, 1.2, 1.5, 2, 3, 5, 10, 20])
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.set(xlabel="pages brought in, over Belady's (geometric mean)")
     axes.legend(frameon=False, fontsize=8, loc="lower right")
     axes.spines[["top", "right"]].set_visible(False)
