@@ -35,6 +35,7 @@ class LiveMemory:
         self._engine, self._policy = engine, policy
         self.geometry, self.frames, self.observable = engine.geometry, engine.frames, engine.observe_most
         self.shared = engine.shared
+        self.plan, self.launch = None, "live"  # no compiler has seen the program, and all of it is one launch
         self.observed: Container[int] = _Observed(engine)
         self.leaving = -1  # the region whose on_eviction is running
         self.read_objects = False  # whoever plans by objects must hear of new ones
