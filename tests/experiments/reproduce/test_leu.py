@@ -11,7 +11,17 @@ from experiments.reproduce.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.experiments.ledger import Verdict
 from tidegate.experiments.reproduce.leu import Setup, reproduce, size
-from tidegate.experiments.reproduce.leu.curves import ALGORITHMS, OPT, OSL, VMIN, Curves, chosen, curve_findings, curves_of
+from tidegate.experiments.reproduce.leu.curves import (
+    ALGORITHMS,
+    OPT,
+    OSL,
+    PANELS,
+    VMIN,
+    Curves,
+    chosen,
+    curve_findings,
+    curves_of,
+)
 from tidegate.experiments.reproduce.leu.examples import REFERENCES, draw_examples, example_findings, priorities
 from tidegate.experiments.reproduce.leu.gaps import EXACT, Gaps, gap_figures, statement
 from tidegate.experiments.reproduce.leu.setup import BEST, SUITES, Application, grid_of
@@ -107,8 +117,8 @@ def test_nobody_is_below_vmin() -> None:
 
 
 def test_panels_are_those_chosen_or_the_first() -> None:
-    named = {Application("cppe", "NW"): curves(), Application("cppe", "BFS"): curves(), A: curves()}
-    assert list(chosen(named)) == [Application("cppe", "NW")]
+    named = {Application("observuvm", name): curves() for name in PANELS}
+    assert list(chosen({**named, Application("cppe", "BFS"): curves(), A: curves()})) == list(named)
     assert list(chosen({A: curves(), B: curves()})) == [A, B]
 
 

@@ -100,7 +100,7 @@ def draw_examples() -> Figure:
         axes.annotate(
             f"{name}: {block.priority}",
             (block.tesla, float(block.priority)),
-            (6, 7),
+            (8, 5 if name == "a" else -14),
             textcoords="offset points",
             color=colour,
         )
@@ -108,6 +108,6 @@ def draw_examples() -> Figure:
     axes.set(xlabel="TESLA: touches since the last one", ylabel="priority: uses per touch of staying", ylim=(-0.04, 1.18))
     axes.set_title("axayaz … at time 6: the lowest, z, would be evicted; × the interval has passed, nothing is expected")
     axes.title.set_fontsize(10)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="upper center")
     axes.spines[["top", "right"]].set_visible(False)
     return figure
