@@ -33,7 +33,8 @@ def attempt(claim: Claim, part: str, make: Callable[[], Finding]) -> Finding:
         return claim.unmeasured(str(missing), part=part)
 
 
-# What is known to make an application differ, beyond what its books say. From Table 2 and index functions, not from results.
+# What is known to make an application differ, beyond what its books say. From Table 2 and index functions;
+# MultiVectorAdd's parity was also tried.
 CAUSES = {
     "BFS": "Table 2's 87 GB of I/O over GAP-Kron's 34 GB of lists are a reuse of 62 %, its other column says 33 %; nodes of "
     "all levels share a page (8192 entries, some 256 nodes), so that every main level visits every page",
