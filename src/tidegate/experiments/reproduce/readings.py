@@ -75,6 +75,11 @@ def variant_of(application: str, system: str, reading: Reading, depends: Iterabl
     return Variant(application, system, tuple((k, v) for k, v in reading.items() if k.partition(".")[0] in on))
 
 
+def distinct(grids: Iterable[Mapping[Any, Variant]]) -> list[Variant]:
+    """All variants that differ, by application, so that each trace is made once."""
+    return sorted(dict.fromkeys(v for grid in grids for v in grid.values()), key=lambda v: v.application)
+
+
 def spell_policy(name: str, options: Mapping[str, Any]) -> str:
     """A policy with those of a reading's options that are its own.
 

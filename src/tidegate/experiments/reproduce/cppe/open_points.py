@@ -11,7 +11,7 @@ from tidegate.experiments.ledger import Finding
 from tidegate.experiments.reproduce.cppe.findings import findings_of
 from tidegate.experiments.reproduce.cppe.setup import OWN, Setup
 from tidegate.experiments.reproduce.kept import Kept
-from tidegate.experiments.reproduce.readings import Variant, choose, run_variants, variant_of, with_shares
+from tidegate.experiments.reproduce.readings import Variant, choose, distinct, run_variants, variant_of, with_shares
 from tidegate.experiments.reproduce.results import Results
 
 # Option → values, the default first.
@@ -59,9 +59,8 @@ def readings_of(setup: Setup) -> list[Grid]:
 
 
 def variants_of(setup: Setup) -> list[Variant]:
-    """All variants that differ, by application, so that each trace is made once."""
-    different = dict.fromkeys(v for grid in readings_of(setup) for v in grid.values())
-    return sorted(different, key=lambda v: v.application)
+    """All variants of all readings."""
+    return distinct(readings_of(setup))
 
 
 def robust_findings(

@@ -9,7 +9,15 @@ from functools import partial
 from tidegate.experiments.ledger import Finding
 from tidegate.experiments.reproduce.gmt.findings import findings_of
 from tidegate.experiments.reproduce.gmt.setup import PAGE, Setup
-from tidegate.experiments.reproduce.readings import Variant, choose, run_variants, spell_policy, variant_of, with_shares
+from tidegate.experiments.reproduce.readings import (
+    Variant,
+    choose,
+    distinct,
+    run_variants,
+    spell_policy,
+    variant_of,
+    with_shares,
+)
 from tidegate.experiments.reproduce.results import Results
 from tidegate.experiments.tiered import TieredAsk
 
@@ -59,9 +67,8 @@ def readings_of(setup: Setup) -> list[Grid]:
 
 
 def variants_of(setup: Setup) -> list[Variant]:
-    """All variants that differ, by application, so that each trace is made once."""
-    different = dict.fromkeys(v for grid in readings_of(setup) for v in grid.values())
-    return sorted(different, key=lambda v: v.application)
+    """All variants of all readings."""
+    return distinct(readings_of(setup))
 
 
 def robust_findings(

@@ -15,6 +15,7 @@ from tidegate.experiments.reproduce.readings import (
     Reading,
     Variant,
     choose,
+    distinct,
     run_variants,
     spell_policy,
     variant_of,
@@ -87,10 +88,8 @@ def _grid(setup: Setup, systems: list[str], reading: Reading) -> dict[tuple[str,
 
 
 def variants_of(setup: Setup) -> list[Variant]:
-    """All variants that differ, by application, so that each trace is made once."""
-    different = dict.fromkeys(v for grid in readings_of(setup) for v in grid.values())
-    order = {a: i for i, a in enumerate(setup.applications)}
-    return sorted(different, key=lambda v: order[v.application])
+    """All variants of all readings."""
+    return distinct(readings_of(setup))
 
 
 def robust_findings(
