@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tidegate.cli.interrupt import heeded
+from tidegate.cli.interrupt import AGAIN, heeded
 
 
 class Lost:
@@ -29,6 +29,25 @@ def test_one_that_is_lost_in_a_del_is_raised_again(capfd: pytest.CaptureFixture[
     with pytest.raises(KeyboardInterrupt):
         work()
     assert capfd.readouterr().err == ""
+
+
+def test_one_that_is_lost_on_the_way_out_does_not_come_twice() -> None:
+    class LostAgain:
+        def __del__(self) -> None:
+            raise ValueError  # whatever a half-done thing says when it is taken away
+
+    @heeded()
+    def work() -> None:
+        half_done = LostAgain()
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            del half_done
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    time.sleep(4 * AGAIN)  # no other arrives
+    assert not any(isinstance(t, threading.Timer) for t in threading.enumerate())
 
 
 def test_one_that_comes_out_as_another_error_is_still_one() -> None:

@@ -6,7 +6,6 @@ Python raises it in the middle of whatever runs. Inside a compiler's callback it
 
 from __future__ import annotations
 
-import _thread
 import signal
 import sys
 import threading
@@ -24,6 +23,7 @@ def heeded() -> Iterator[None]:
         yield
         return
     arrived = False
+    again: list[threading.Timer] = []
 
     def note(number: int, frame: Any) -> None:
         nonlocal arrived
@@ -32,7 +32,8 @@ def heeded() -> Iterator[None]:
 
     def unraisable(lost: Any) -> None:
         if arrived:
-            threading.Timer(AGAIN, _thread.interrupt_main).start()
+            again.append(threading.Timer(AGAIN, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)))
+            again[-1].start()
         else:
             before_hook(lost)
 
@@ -50,4 +51,8 @@ def heeded() -> Iterator[None]:
         raise
     finally:
         sys.unraisablehook = before_hook
+        signal.signal(signal.SIGINT, lambda number, frame: None)  # it was not lost after all: once is enough
+        for timer in again:
+            timer.cancel()
+            timer.join()
         signal.signal(signal.SIGINT, before_signal)
