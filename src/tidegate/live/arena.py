@@ -8,11 +8,14 @@ with tidegate.Arena(near="256MiB", eviction="tournament", prefetch="fdp+rgp") as
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import faulthandler
 import fcntl
 import itertools
 import json
+import math
+import operator
 import os
 import signal
 import socket
@@ -21,7 +24,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -39,6 +42,7 @@ from tidegate.live.setup import Setup
 from tidegate.live.space import Space
 from tidegate.mechanism.geometry import Geometry
 
+LARGEST_SPAN = 65536 * units.GiB  # half of what a process can address
 SPAN = 256 * units.GiB  # addresses an arena reserves: what all its arrays together may take
 _MESSAGE = 1 << 17
 _F_SETSIG = 10
@@ -47,12 +51,11 @@ _open_arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
 
 
 class _Lease:
-    """One object's memory. An array made from it keeps it alive; when it goes, so does the object."""
+    """One object's bytes. An array made from them keeps this alive, and this the arena; when it goes, so does the object."""
 
-    def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], writable: bool):
-        self.__array_interface__ = {
-            "version": 3, "data": (address, not writable), "shape": shape, "typestr": dtype.str, "descr": dtype.descr,
-        }  # fmt: skip
+    def __init__(self, arena: Arena, address: int, size: int, writable: bool):
+        self._arena = arena
+        self.__array_interface__ = {"version": 3, "data": (address, not writable), "shape": (size,), "typestr": "|u1"}
 
 
 class Arena:
@@ -61,7 +64,8 @@ class Arena:
     ``near``: RAM that all arrays together may take. ``store``: where the rest is kept, a file that is gone
     afterwards (in the temporary folder if not said). ``eviction``, ``prefetch``, ``placement``: policies by name,
     the same that are simulated. ``middle``: RAM for a tier of compressed pages between near memory and the store, and
-    ``tiering``, who decides what goes there. ``geometry``: PAGE/REGION. ``observed``, ``samples``: as for ``tidegate run``.
+    ``tiering``, who decides what goes there (tier-order if not said). ``geometry``: PAGE/REGION. ``observed``, ``samples``:
+    as for ``tidegate run``.
     """
 
     def __init__(
@@ -73,7 +77,7 @@ class Arena:
         prefetch: str = "none",
         placement: str = "um",
         middle: str | int = 0,
-        tiering: str = "tier-order",
+        tiering: str | None = None,
         geometry: str | Geometry = "64KiB/2MiB",
         observed: int | None = None,
         samples: int = 0,
@@ -81,18 +85,18 @@ class Arena:
         record: bool = False,
         _keep_victims: bool = False,
     ):
+        self._state, self._pid = "opening", os.getpid()
         self.geometry = Geometry.parse(geometry) if isinstance(geometry, str) else geometry
         self.near = units.size(near)
         frames = self.near // self.geometry.region
         middle_bytes = units.size(middle)
         _check(self.geometry, frames, self.near, middle_bytes)
-        self._pid = os.getpid()
+        _check_choices(observed, samples, units.size(span), self.geometry, middle_bytes, tiering)
         self._lock = threading.Lock()
         self._gone: deque[int] = deque()  # objects whose arrays are gone and that the pager has yet to hear of
-        self._ids = itertools.count()
+        self._ids, self._requests = itertools.count(), itertools.count(1)
         self._objects: dict[int, dict[str, Any]] = {}
         self._recorded: list[dict[str, Any]] = []  # all objects that ever were, if they are to be recorded
-        self._state = "opening"
         with contextlib.ExitStack() as undo:
             setup = self._prepare(units.size(span), store, record, undo)
             setup.frames, setup.keep_victims = frames, _keep_victims
@@ -100,12 +104,13 @@ class Arena:
             setup.observed, setup.samples = observed, samples
             if middle_bytes:
                 setup.middle, setup.middle_bytes = Middle.create(setup.pages, setup.page, middle_bytes), middle_bytes
-                setup.tiering = tiering
+                setup.tiering = tiering or "tier-order"
                 undo.callback(os.close, setup.middle)
             self._start(setup, undo)
             self._undo = undo.pop_all()
         self._state = "open"
         self._finalizer = weakref.finalize(self, self._undo.close)
+        self._finalizer.atexit = False  # see _close_all
         _open_arenas.add(self)
 
     def _prepare(self, span: int, store: str | os.PathLike[str] | None, record: bool, undo: contextlib.ExitStack) -> Setup:
@@ -185,14 +190,16 @@ class Arena:
         """A file as an array: ``r`` to read, ``r+`` to write back what is changed (at ``flush`` and ``close``)."""
         if mode not in ("r", "r+"):
             raise TidegateError(f"mode '{mode}' is not known; expected r or r+")
-        if offset % far.ALIGN:
-            raise TidegateError(f"an offset of {offset} bytes is not a multiple of {far.ALIGN}")
+        if offset < 0 or offset % far.ALIGN:
+            raise TidegateError(f"an offset of {offset} bytes is not a multiple of {far.ALIGN}, from 0 on")
+        if np.dtype(dtype).itemsize == 0:
+            raise TidegateError(f"elements of {np.dtype(dtype)} have no bytes; expected a type such as f8")
         descriptors = far.open_file(os.fspath(path), mode == "r+")
         try:
             there = os.fstat(descriptors[1]).st_size - offset
             kind = np.dtype(dtype)
             dims = _dims(shape) if shape is not None else (max(0, there) // kind.itemsize,)
-            wanted = int(np.prod(dims)) * kind.itemsize
+            wanted = math.prod(dims) * kind.itemsize
             if wanted > there or wanted == 0:
                 raise TidegateError(f"{path} has {max(0, there)} bytes from {offset} on; an array of {wanted} was asked for")
             backing = far.Backing(*descriptors, offset, wanted, mode == "r+", scratch=False)
@@ -206,17 +213,15 @@ class Arena:
         kind, dims = np.dtype(dtype), _dims(shape)
         if kind.hasobject:
             raise TidegateError(f"dtype {kind} holds Python objects, which cannot leave memory; expected numbers")
-        size = int(np.prod(dims)) * kind.itemsize
+        size = math.prod(dims) * kind.itemsize
         if size == 0:
             return np.empty(dims, kind)
         ident, address = self.allocate(size, name, backing, fds)
         writable = backing is None or backing.writable
-        lease = _Lease(address, dims, kind, writable)
+        lease = _Lease(self, address, size, writable)
         weakref.finalize(lease, _release, weakref.ref(self), ident).atexit = False
-        array = np.asarray(lease)
-        if not writable:
-            array.flags.writeable = False
-        return array
+        raw: NDArray[Any] = np.asarray(lease)
+        return raw.view(kind.base).reshape(dims + kind.shape)
 
     def allocate(self, size: int, name: str | None = None, backing: far.Backing | None = None,
                  fds: list[int] | None = None) -> tuple[int, int]:  # fmt: skip
@@ -230,20 +235,23 @@ class Arena:
             if backing is None:
                 far.make_space(self._store, first * geometry.region, regions * geometry.region, self._folder)
                 backing = far.Backing(-1, -1, first * geometry.region, size, writable=True, scratch=True)
-            ident = next(self._ids)
-            one = {
-                "id": ident, "name": name or f"array{ident}", "bytes": size,
-                "first_page": first * geometry.pages_per_region, "backing": far.describe(backing),
-            }  # fmt: skip
-            self._ask({"do": "add", "object": one}, fds or [])
         except BaseException:
             self._space.give_back(first, regions)
             raise
-        self._objects[ident] = one
+        ident = next(self._ids)
+        one = self._objects[ident] = {
+            "id": ident, "name": name or f"array{ident}", "bytes": size,
+            "first_page": first * geometry.pages_per_region, "backing": far.describe(backing),
+        }  # fmt: skip
+        address = self._base + first * geometry.region
+        try:
+            self._ask({"do": "add", "object": one}, fds or [])
+            userfault.set_writable(address, regions * geometry.region, backing.writable)
+        except BaseException:  # refused; or interrupted, and nobody knows whether the pager has it
+            self._gone.append(ident)
+            raise
         if self._log >= 0:
             self._recorded.append(one)
-        address = self._base + first * geometry.region
-        userfault.set_writable(address, regions * geometry.region, backing.writable)
         return ident, address
 
     def release(self, ident: int) -> None:
@@ -256,8 +264,12 @@ class Arena:
     def _tell_gone(self) -> None:
         while self._gone:
             ident = self._gone.popleft()
+            try:
+                self._ask({"do": "remove", "id": ident})
+            except BaseException:
+                self._gone.appendleft(ident)
+                raise
             one = self._objects.pop(ident)
-            self._ask({"do": "remove", "id": ident})
             self._space.give_back(one["first_page"] // self.geometry.pages_per_region, self.geometry.regions(one["bytes"]))
 
     # Verbs
@@ -330,11 +342,28 @@ class Arena:
         """Write back, end the processes. Arrays of this arena must not be used any more: that is a SIGSEGV."""
         if self._state != "open" or os.getpid() != self._pid:
             return
+        number, sent, answer = next(self._requests), False, None
+        late: BaseException | None = None
         try:
-            self._last_stats = dict(self._ask({"do": "close"})["stats"])
+            with self._lock:
+                while answer is None:
+                    try:
+                        if not sent:
+                            self._send({"do": "close", "number": number}, [])
+                            sent = True
+                        answer = self._receive(number)
+                    except KeyboardInterrupt as error:
+                        late = error  # writing back comes first
+            self._last_stats = dict(answer["stats"])
         finally:
             self._state = "closed"
             self._finalizer()
+        if late is not None:
+            raise late
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
 
     def __enter__(self) -> Arena:
         return self
@@ -355,14 +384,26 @@ class Arena:
     def _ask(self, request: dict[str, Any], fds: list[int] | None = None) -> dict[str, Any]:
         self._check_open()
         with self._lock:
+            number = next(self._requests)
+            self._send(request | {"number": number}, fds or [])
+            return self._receive(number)
+
+    def _send(self, request: dict[str, Any], fds: list[int]) -> None:
+        with contextlib.suppress(OSError):  # whoever waits for the answer will notice
+            socket.send_fds(self._control, [json.dumps(request).encode()], fds)
+
+    def _receive(self, number: int) -> dict[str, Any]:
+        """The answer to this request. Those to requests that were interrupted (Ctrl-C) come first, and are not wanted."""
+        while True:
             try:
-                socket.send_fds(self._control, [json.dumps(request).encode()], fds or [])
                 data = self._control.recv(_MESSAGE)
             except OSError:
                 data = b""
-        if not data:
-            raise TidegateError("the arena's pager is gone; what was flushed is intact, the rest is lost")
-        answer: dict[str, Any] = json.loads(data)
+            if not data:
+                raise TidegateError("the arena's pager is gone; what was flushed is intact, the rest is lost")
+            answer: dict[str, Any] = json.loads(data)
+            if answer.get("number") == number:
+                break
         if "error" in answer:
             raise TidegateError(answer["error"])
         return answer
@@ -401,17 +442,50 @@ def _check(geometry: Geometry, frames: int, near: int, middle: int) -> None:
             f"near memory of {units.show_size(near)} is less than two regions of {units.show_size(geometry.region)}; "
             "give more, or a smaller region with geometry="
         )
+    ram = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if near > ram or middle > ram:
+        raise TidegateError(
+            f"{units.show_size(max(near, middle))} of RAM were asked for; this machine has {units.show_size(ram)}; give less"
+        )
     if 0 < middle < geometry.page:
         raise TidegateError(
             f"a middle of {units.show_size(middle)} holds no page of {units.show_size(geometry.page)}; give more"
         )
 
 
+def _check_choices(
+    observed: int | None, samples: int, span: int, geometry: Geometry, middle: int, tiering: str | None
+) -> None:
+    if observed is not None and observed < 0:
+        raise TidegateError(f"observed={observed}: regions observed at a time; expected 0 or more")
+    if samples < 0:
+        raise TidegateError(f"samples={samples}: pages sampled per region; expected 1 or more, or 0 to adapt it")
+    if not 2 * geometry.region <= span <= LARGEST_SPAN:
+        raise TidegateError(
+            f"a span of {units.show_size(span)} cannot be reserved; expected between two regions "
+            f"({units.show_size(2 * geometry.region)}) and {units.show_size(LARGEST_SPAN)}"
+        )
+    if tiering is not None and not middle:
+        raise TidegateError(f"tiering={tiering} decides what goes to the middle, and there is none; give middle= too")
+
+
 def _dims(shape: int | tuple[int, ...]) -> tuple[int, ...]:
-    dims = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(n) for n in shape)
+    try:
+        dims = (operator.index(shape),) if not isinstance(shape, Iterable) else tuple(map(operator.index, shape))
+    except TypeError:
+        raise TidegateError(
+            f"{shape!r} is not a shape; expected a length such as 1000 or lengths such as (10, 100)"
+        ) from None
     if any(n < 0 for n in dims):
         raise TidegateError(f"shape {dims} has a negative length")
     return dims
+
+
+def _close_all() -> None:
+    """The program ends: what was changed in files is written back, even if nobody closed the arena."""
+    for arena in list(_open_arenas):
+        with contextlib.suppress(TidegateError):
+            arena.close()
 
 
 def _forked() -> None:
@@ -424,3 +498,4 @@ def _forked() -> None:
 
 
 os.register_at_fork(after_in_child=_forked)
+atexit.register(_close_all)

@@ -623,6 +623,11 @@ def check_policies(policies: Iterable[Policy]) -> None:
                 f"policy '{label(policy)}' sees every touch, which no live memory can show; "
                 "take one that sees faults, samples or touch bits, such as lru"
             )
+        if isinstance(policy, PlacementPolicy) and policy.needs_plan:
+            raise TidegateError(
+                f"policy '{label(policy)}' must know what each launch uses before it begins, and live memory cannot tell; "
+                "take um or host"
+            )
 
 
 def _method(policy: Policy, event: str) -> Callable[[int], Any] | None:

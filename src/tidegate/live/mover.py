@@ -216,23 +216,22 @@ class LiveMover:
         """Somebody waits for a page that has come meanwhile, or is coming, and will be woken again then."""
         self._userfault.wake(self._address(region, page), self._page)
 
-    def flush(self, held: set[int], scratch: bool) -> None:
-        """Copy dirty pages to their files; they stay near, clean."""
-        for region, present in list(self.present.items()):
-            backing, _ = self.backing[region]
-            if scratch or not backing.scratch:
-                self.settle_loading(region)
-                dirty = self._kept.dirty(region * self._ppr, self._ppr) & present
-                for first, n in self._parts(dirty):
-                    self._write_back(region, first, n, protect=region not in held)
-                    if region not in held:
-                        self._kept.set_dirty(region * self._ppr + first, n, False)
-                self.bytes_out += dirty.bit_count() * self._page
+    def flush(self, held: set[int], regions: range | None = None) -> None:
+        """Copy dirty pages of users' files (all, or those in these regions) to them; they stay near, clean."""
+        own = {r for r, (b, _) in self.backing.items() if not b.scratch and (regions is None or r in regions)}
+        for region in own & self.present.keys():
+            self.settle_loading(region)
+            dirty = self._kept.dirty(region * self._ppr, self._ppr) & self.present[region]
+            for first, n in self._parts(dirty):
+                self._write_back(region, first, n, protect=region not in held)
+                if region not in held:
+                    self._kept.set_dirty(region * self._ppr + first, n, False)
+            self.bytes_out += dirty.bit_count() * self._page
         if self._middle is not None:
             for number in [n for n in self._middle.oldest_first() if self._middle.is_newer(n)]:
-                if scratch or not self.backing[number // self._ppr][0].scratch:
+                if number // self._ppr in own:
                     self._store_from_middle(number)
-        for fd in {backing.plain for backing, _ in self.backing.values() if backing.writable}:
+        for fd in {self.backing[region][0].plain for region in own if self.backing[region][0].writable}:
             os.fsync(fd)
 
     def recover(self, region: int) -> int:

@@ -176,7 +176,7 @@ class Pager:
         except (TidegateError, OSError) as error:
             said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             reply = {"error": said}
-        self._control.send(json.dumps(reply).encode())
+        self._control.send(json.dumps(reply | {"number": request.get("number")}).encode())
 
     def _do_add(self, request: dict[str, Any], fds: list[int]) -> None:
         self._add(request["object"], (fds[0], fds[1]) if fds else None)
@@ -184,8 +184,12 @@ class Pager:
     def _do_remove(self, request: dict[str, Any], fds: list[int]) -> None:
         if request["id"] in self._objects:
             self._mover.settle()
-            gone = self._objects.pop(request["id"])
-            backing, _ = self._mover.backing[gone["first_page"] // self._ppr]
+            gone = self._objects[request["id"]]
+            first = gone["first_page"] // self._ppr
+            backing, _ = self._mover.backing[first]
+            if not backing.scratch and backing.writable:  # nobody will be able to ask for it later
+                self._mover.flush(self._held(), range(first, first + self._geometry.regions(gone["bytes"])))
+            del self._objects[request["id"]]
             self._set_objects()
             if not backing.scratch:
                 os.close(backing.direct)
@@ -211,7 +215,7 @@ class Pager:
 
     def _do_flush(self, request: dict[str, Any], fds: list[int]) -> None:
         self._mover.settle()
-        self._mover.flush(self._held(), scratch=False)
+        self._mover.flush(self._held())
 
     def _do_settle(self, request: dict[str, Any], fds: list[int]) -> None:
         while self._engine.queue:
@@ -226,7 +230,7 @@ class Pager:
 
     def _do_close(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._mover.settle()
-        self._mover.flush(self._held(), scratch=False)
+        self._mover.flush(self._held())
         if self._engine.started:
             self._engine.finished()
         self._open = False

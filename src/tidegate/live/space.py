@@ -23,6 +23,7 @@ class Space:
 
     def take(self, regions: int) -> int:
         """The first of so many regions in a row."""
+        assert regions > 0, regions
         for i, (first, size) in enumerate(self._free):
             if size >= regions:
                 self._free[i : i + 1] = [(first + regions, size - regions)] if size > regions else []

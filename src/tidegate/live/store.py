@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +83,9 @@ def open_file(path: str, writable: bool) -> tuple[int, int]:
         plain = os.open(path, flags | os.O_CLOEXEC)
     except OSError as error:
         raise TidegateError(f"{path} cannot be opened: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(plain).st_mode):
+        os.close(plain)
+        raise TidegateError(f"{path} is not a regular file; expected one with an array in it")
     return reopen_direct(path, plain, flags), plain
 
 

@@ -183,3 +183,5 @@ class PrefetchPolicy(Policy):
 
 class PlacementPolicy(Policy):
     """Decides where data live, usually once per launch, through ``self.memory.advise``, ``prefetch`` and ``evict``."""
+
+    needs_plan: ClassVar[bool] = False  # must ``memory.plan`` say what each launch will use?

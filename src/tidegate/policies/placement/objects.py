@@ -21,14 +21,12 @@ from tidegate.trace.trace import Object
 class Planned(PlacementPolicy):
     """Base of the policies that must know what each launch uses: from a compiler, or else from the trace itself."""
 
+    needs_plan = True
     plan: Plan
     objects: dict[str, Object]
 
     def start(self) -> None:
-        if self.memory.plan is None:
-            raise PolicyError(
-                f"{self.name} must know what each launch uses before it begins, and live memory cannot tell; take um or host"
-            )
+        assert self.memory.plan is not None, "a mechanism without plans does not take such policies"
         self.plan, self.objects = self.memory.plan, {o.name: o for o in self.memory.objects}
         unknown = {u.object for launch in self.plan.launches for u in launch.uses} - self.objects.keys()
         if unknown:

@@ -1,0 +1,160 @@
+"""What was changed in a file reaches it, however the array or the arena goes; and calls survive a Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tidegate
+from tidegate.errors import TidegateError
+
+NUMBERS = 1_000_000
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    np.zeros(NUMBERS).tofile(tmp_path / "numbers.bin")
+    return tmp_path / "numbers.bin"
+
+
+def all_are(file: Path, value: float) -> bool:
+    return bool((np.fromfile(file) == value).all())
+
+
+def fill(arena: tidegate.Arena, file: Path, value: float) -> None:
+    arena.open(file, "f8", mode="r+")[:] = value
+
+
+def test_when_the_array_goes_first(file: Path) -> None:
+    with tidegate.Arena("64MiB") as arena:
+        fill(arena, file, 7)
+        arena.stats()  # by now it was told to go
+        assert all_are(file, 7)
+
+
+def test_from_the_middle_tier_too(file: Path) -> None:
+    with tidegate.Arena("4MiB", middle="64MiB") as arena:
+        fill(arena, file, 7)
+        arena.stats()
+        assert all_are(file, 7)
+
+
+def test_when_nobody_closes_the_arena(file: Path) -> None:
+    script = f"import tidegate\na = tidegate.Arena('8MiB')\nx = a.open({str(file)!r}, 'f8', mode='r+')\nx[:] = 3\n"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    assert all_are(file, 3)
+
+
+def test_an_array_keeps_its_arena() -> None:
+    def make() -> Any:
+        array = tidegate.Arena("8MiB").empty(NUMBERS)
+        array[:] = 3
+        return array
+
+    assert make().sum() == 3 * NUMBERS
+
+
+@pytest.fixture
+def interrupting() -> Iterator[Any]:
+    """Calls that are interrupted after so many seconds."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_ctrl_c_in_any_call(interrupting: Any) -> None:
+    arrived = 0
+    with tidegate.Arena("16MiB") as arena:
+        for seconds in np.linspace(0.0001, 0.002, 30):
+            try:
+                interrupting(seconds)
+                array = arena.empty(300_000)
+                interrupting(0)
+                array[:] = 1
+            except KeyboardInterrupt:
+                arrived += 1
+            interrupting(0)
+        array = arena.empty(NUMBERS)
+        array[:] = 2
+        assert array.sum() == 2 * NUMBERS
+        assert arena.stats()["faults"] > 0
+    assert arrived > 0
+
+
+def test_ctrl_c_while_closing_comes_after_the_last_byte(file: Path, interrupting: Any) -> None:
+    arena = tidegate.Arena("64MiB")
+    array = arena.open(file, "f8", mode="r+")
+    array[:] = 5
+    interrupting(0.001)
+    with pytest.raises(KeyboardInterrupt):
+        arena.close()
+    assert all_are(file, 5)
+
+
+@pytest.mark.parametrize(
+    "kind", [np.dtype([("a", "i1"), ("b", "f8")], align=True), np.dtype((np.int32, (3,))), np.dtype(">i2")]
+)
+def test_types_are_those_of_numpy(kind: np.dtype[Any]) -> None:
+    with tidegate.Arena("8MiB") as arena:
+        ours, plain = arena.zeros((4, 2), kind), np.zeros((4, 2), kind)
+        assert (ours.dtype, ours.shape) == (plain.dtype, plain.shape)
+        assert (ours == plain).all()
+        del ours
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ((2**32, 2**31), "no room"),
+        ((2**40, 2**40), "no room"),
+        (3.7, "not a shape"),
+        ("abc", "not a shape"),
+        (-1, "negative"),
+    ],
+)
+def test_wrong_shapes_do_no_harm(shape: Any, said: str) -> None:
+    with tidegate.Arena("8MiB") as arena:
+        with pytest.raises(TidegateError, match=said):
+            arena.empty(shape)
+        assert arena.empty(NUMBERS).sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"placement": "explicit"}, "must know what each launch uses"),
+        ({"placement": "rdm"}, "must know what each launch uses"),
+        ({"middle": "999TiB"}, "this machine has"),
+        ({"observed": -1}, "expected 0 or more"),
+        ({"samples": -1}, "expected 1 or more"),
+        ({"tiering": "tier-reuse"}, "give middle"),
+        ({"span": 0}, "cannot be reserved"),
+        ({"span": "900TiB"}, "cannot be reserved"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(TidegateError, match=said):
+        tidegate.Arena("8MiB", **options)
+
+
+@pytest.mark.parametrize(("offset", "dtype", "said"), [(-4096, "f8", "multiple of"), (0, "S0", "no bytes")])
+def test_wrong_ways_to_open(file: Path, offset: int, dtype: str, said: str) -> None:
+    with tidegate.Arena("8MiB") as arena, pytest.raises(TidegateError, match=said):
+        arena.open(file, dtype, offset=offset)
+
+
+def test_a_folder_is_not_opened(tmp_path: Path) -> None:
+    with tidegate.Arena("8MiB") as arena, pytest.raises(TidegateError, match="not a regular file"):
+        arena.open(tmp_path, "f8")
