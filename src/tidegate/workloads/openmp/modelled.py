@@ -62,8 +62,9 @@ def sizes_of(model: ProgramModel, variables: Mapping[str, int]) -> dict[str, int
 def order_of(model: ProgramModel, most: int = MOST) -> tuple[list[int], bool]:
     """Launches, by number, in an order with the control flow's probabilities, and whether it was cut short.
 
-    Each launch hands its ways on credit in proportion to their probability, and the way with most credit is taken: no
-    draws, and after n launches every way was taken as often as is likely, to within one.
+    No draws: each time a launch is over, every way on from it gets credit, as much as it is likely, and a way is due when it
+    has credit for a whole turn. Of those that are due the least likely is taken, or else the likeliest way of all. So a loop
+    of n rounds goes round n times before it is left, and every launch comes as often as the model says, to within one.
     """
     if not model.launches:
         said = "; ".join(map(str, model.notes))
@@ -77,7 +78,8 @@ def order_of(model: ProgramModel, most: int = MOST) -> tuple[list[int], bool]:
     while at < len(ways) and len(order) < most:
         order.append(at)
         credit[at] += ways[at]
-        following = int(np.argmax(credit[at]))
+        due = np.flatnonzero(credit[at] >= 1 - 1e-9)
+        following = int(due[np.argmin(ways[at, due])] if len(due) else np.argmax(ways[at]))
         credit[at, following] -= 1
         at = following
     return order, at < len(ways)
