@@ -43,8 +43,11 @@ if TYPE_CHECKING:
     from tidegate.policies.registries import placement as placement
     from tidegate.policies.registries import prefetch as prefetch
     from tidegate.policies.registries import tiering as tiering
+    from tidegate.policies.tier_policy import ASKED as ASKED
     from tidegate.policies.tier_policy import FAR as FAR
     from tidegate.policies.tier_policy import MIDDLE as MIDDLE
+    from tidegate.policies.tier_policy import NOBODY as NOBODY
+    from tidegate.policies.tier_policy import OLDEST as OLDEST
     from tidegate.policies.tier_policy import STAY as STAY
     from tidegate.policies.tier_policy import TierPolicy as TierPolicy
     from tidegate.trace import Launch as Launch
@@ -68,7 +71,7 @@ _HOME = {
         "EvictionPolicy", "Everything", "Faults", "PlacementPolicy", "PrefetchPolicy", "Samples", "TouchBits", "first",
     ),
     "tidegate.policies.registries": ("eviction", "placement", "prefetch", "tiering"),
-    "tidegate.policies.tier_policy": ("FAR", "MIDDLE", "STAY", "TierPolicy"),
+    "tidegate.policies.tier_policy": ("ASKED", "FAR", "MIDDLE", "NOBODY", "OLDEST", "STAY", "TierPolicy"),
     "tidegate.trace": ("Launch", "Provenance", "Trace", "TraceFile", "blocks_of", "save_trace"),
     "tidegate.workloads": ("Workload", "workload"),
 }  # fmt: skip

@@ -57,7 +57,7 @@ def plan(
     from tidegate.workloads.openmp.modelled import Modelled
 
     _check_out(out)
-    given = dict(_value(text) for text in values or [])
+    given = _values(values or [])
     policy, on = make_policy(placement), load_machine(machine)
     room = units.size(near) if near is not None else on.near.bytes
     frames = _frames(room, on.geometry.region)
@@ -101,6 +101,17 @@ def _frames(room: int, region: int) -> int:
             f"near memory of {units.show_size(room)} cannot hold one region of {units.show_size(region)}; give it more"
         )
     return room // region
+
+
+def _values(texts: list[str]) -> dict[str, int]:
+    from tidegate.errors import TidegateError
+
+    found: dict[str, int] = {}
+    for name, value in map(_value, texts):
+        if name in found:
+            raise TidegateError(f"--set {name}: given twice, {found[name]} and {value}; give it once")
+        found[name] = value
+    return found
 
 
 def _value(text: str) -> tuple[str, int]:

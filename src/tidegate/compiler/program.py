@@ -57,7 +57,11 @@ def _linked(given: Sequence[str | bytes], name: str) -> Module:
         raise TidegateError(f"'{name}' has no host IR; give at least one .ll or .bc file")
     first, *others = [parse(each, name) for each in given]
     for other in others:
-        first.link_in(other)
+        try:
+            first.link_in(other)
+        except RuntimeError as error:
+            said = str(error).strip()
+            raise TidegateError(f"'{name}' cannot be linked: {said}; give each file of one program once") from None
     return first
 
 

@@ -66,10 +66,10 @@ class Place:
         start, period = self.settled()
         when: dict[tuple[Action, ...], list[str]] = {}
         for n in range(start):
-            when.setdefault(self.visits[n], []).append(f"visit == {n + 1}")
+            when.setdefault(self.visits[n], []).append(f"tidegate_visit == {n + 1}")
         for n in range(period):
-            turn = "" if period == 1 else f" && (visit - {start + 1}) % {period} == {n}"
-            when.setdefault(self.visits[start + n], []).append(f"(visit > {start}{turn})")
+            turn = "" if period == 1 else f" && (tidegate_visit - {start + 1}) % {period} == {n}"
+            when.setdefault(self.visits[start + n], []).append(f"(tidegate_visit > {start}{turn})")
         return [(" || ".join(conditions), actions) for actions, conditions in when.items() if actions]
 
 
@@ -90,12 +90,12 @@ class Schedule:
 Write = Callable[[Action], str]
 
 _CUDA = {
-    "prefetch": "TIDEGATE_PREFETCH({p}, {n}, device)",
+    "prefetch": "TIDEGATE_PREFETCH({p}, {n}, tidegate_device)",
     "evict": "TIDEGATE_PREFETCH({p}, {n}, cudaCpuDeviceId)",
     "far": "TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseSetPreferredLocation, cudaCpuDeviceId);\n"
-    "    TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseSetAccessedBy, device)",
+    "    TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseSetAccessedBy, tidegate_device)",
     "anywhere": "TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseUnsetPreferredLocation, cudaCpuDeviceId);\n"
-    "    TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseUnsetAccessedBy, device)",
+    "    TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseUnsetAccessedBy, tidegate_device)",
 }
 # With unified shared memory a map moves nothing, unless it says close: then the object has a copy in the device's memory.
 _OPENMP = {
@@ -138,7 +138,7 @@ def emit_cuda(schedule: Schedule) -> str:
         place = f"(char *){a.object}" + (f" + {a.first}u" if a.first else "")
         return _CUDA[a.verb].format(p=place, n=f"{a.end - a.first}u") + ";"
 
-    return "\n".join(_lines(schedule, _CUDA_HEAD, ["int device"], "void", write))
+    return "\n".join(_lines(schedule, _CUDA_HEAD, ["int tidegate_device"], "void", write))
 
 
 def emit_openmp(schedule: Schedule) -> str:
@@ -167,8 +167,8 @@ def _function(place: Place, first: list[str], kind: str, write: Write) -> Iterat
     yield f"static inline void tidegate_before_{place.identifier}({parameters}) {{"
     cases = place.cases()
     if cases:
-        yield "  static unsigned long visit = 0;"
-        yield "  visit++;"
+        yield "  static unsigned long tidegate_visit = 0;"
+        yield "  tidegate_visit++;"
     for n, (condition, actions) in enumerate(cases):
         yield ("  } else " if n else "  ") + f"if ({condition}) {{"
         yield from (f"    {write(action)}" for action in actions)

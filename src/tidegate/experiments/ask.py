@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -199,8 +199,18 @@ def run(workload: str | Workload | Trace | Path, *, cache: bool = True, **asked:
     if "tiering" in asked:
         from tidegate.experiments.tiered import TieredAsk  # which needs what is above
 
-        return TieredAsk(workload, **asked).answer(cache)
-    return Ask(workload, **asked).answer(cache)
+        return make_ask(TieredAsk, workload, asked).answer(cache)
+    return make_ask(Ask, workload, asked).answer(cache)
+
+
+def make_ask(kind: type[Any], workload: Any, asked: dict[str, Any]) -> Any:
+    """An ask of this kind, if it has all these keywords."""
+    known = [f.name for f in fields(kind) if f.name != "workload"]
+    for keyword in asked:
+        if keyword not in known:
+            where = " with tiering" if "tiering" in known else ""
+            raise TidegateError(f"a run{where} has no keyword '{keyword}'; it has {', '.join(known)}")
+    return kind(workload, **asked)
 
 
 def _policy(registry: Registry[Any], given: Any) -> Any:

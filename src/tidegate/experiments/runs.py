@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from tidegate.errors import TidegateError
 from tidegate.mechanism.memory import TIMELINE_COLUMNS
 from tidegate.mechanism.simulation import Simulation
 
@@ -65,6 +66,8 @@ class Run:
     @cached_property
     def timeline(self) -> pl.DataFrame:
         """Counters over time, a row per driver's turn (or per few, when there are many turns). ``time`` is in ns."""
+        if "timeline" not in self.tables:
+            raise TidegateError("a run over three tiers keeps no timeline; run.launches has each launch")
         return pl.DataFrame(self.tables["timeline"])
 
     @cached_property

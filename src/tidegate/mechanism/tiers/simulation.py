@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from tidegate.mechanism.tiers.state import (
 from tidegate.mechanism.tiers.view import NearTier, SimulatedTiers
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.sees import Everything, Samples
-from tidegate.policies.tier_policy import ASKED, TierPolicy
+from tidegate.policies.tier_policy import ASKED, NOBODY, OLDEST, TierPolicy
 from tidegate.references import Reference
 from tidegate.trace.trace import Trace, check_segment
 
@@ -65,6 +66,7 @@ class Tiered:
             raise TidegateError(f"{most_stays} candidates cannot stay; expected at least 0")
         if eviction is not None and defines(placement, VICTIM):
             raise TidegateError(f"{label(placement)} chooses victims itself; leave the eviction policy out")
+        _check_placement(placement, near)
         if placement.makes_room == ASKED and not defines(placement, SPILL):
             raise PolicyError(f"{label(placement)} has makes_room = ASKED, but no method spill that could be asked")
         self.trace, self.machine, self.near = trace, machine, near
@@ -220,6 +222,24 @@ def _guard(policy: TierPolicy | EvictionPolicy, call: str, method: Callable[[], 
     except Exception as error:
         told = str(error) or type(error).__name__
         raise PolicyError(f"policy '{label(policy)}' raised in {call}(): {told}") from error
+
+
+def _check_placement(placement: TierPolicy, near: int) -> None:
+    """What a placement says of itself, before anything depends on it."""
+    if type(placement).place is TierPolicy.place:
+        raise PolicyError(f"{label(placement)} has no method place(page); it must answer STAY, MIDDLE or FAR")
+    if placement.makes_room not in (NOBODY, OLDEST, ASKED):
+        raise PolicyError(f"{label(placement)} has makes_room = {placement.makes_room!r}; expected NOBODY, OLDEST or ASKED")
+    try:
+        batch, total, every = (index(n) for n in placement.sampling(near))
+        fine = batch >= 0 and total >= 0 and every >= 1
+    except Exception as error:
+        raise PolicyError(f"{label(placement)}: sampling({near}) failed: {error}; expected three numbers") from error
+    if not fine:
+        raise PolicyError(
+            f"{label(placement)}: sampling({near}) answered {(batch, total, every)}; expected pairs in a batch and in all, "
+            "0 or more, and one page in 1 or more"
+        )
 
 
 @jit

@@ -27,7 +27,7 @@ class BFS(Offloaded):
     program = "bfs"
     bytes = Option(units.size("512MiB"), "size of the six arrays together", parse=units.size, least=1)
     degree = Option(6, "neighbours of a vertex on average (the program's own default)", least=2)
-    connected = Option(1.0, "share of the vertices, from the first, that the search can reach", least=0.0)
+    connected = Option(1.0, "share of the vertices, from the first, that the search can reach", least=0.0, most=1.0)
     seed = Option(1, "of the draws", least=0)
 
     def variables(self) -> dict[str, int]:
