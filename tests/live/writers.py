@@ -26,7 +26,7 @@ WORDS = PAGE // 8
 PAGES = 512
 
 
-def main(eviction: str, prefetch: str, seconds: float, kills: float, middle: str = "0", tiering: str = "tier-order") -> None:
+def main(eviction: str, prefetch: str, seconds: float, kills: float, middle: str = "0", tiering: str | None = None) -> None:
     with Arena(
         "2MiB", eviction=eviction, prefetch=prefetch, geometry="16KiB/128KiB", span="1GiB", middle=middle, tiering=tiering
     ) as arena:
