@@ -25,7 +25,8 @@ Store = Annotated[str | None, typer.Option("--store", help="A file for what is f
 MinArray = Annotated[str, typer.Option("--min-array", help="Arrays of at least this size are live memory.")]
 Middle = Annotated[str | None, typer.Option("--middle", help="RAM for compressed pages between near memory and the store.")]
 Tiering = Annotated[
-    str | None, typer.Option("--tiering", help="With --middle: where pages go that leave near memory; tier-order by default.")
+    str | None,
+    typer.Option("--tiering", help="With --middle: where pages go that leave near memory; tier-order by default."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No summary on stderr.")]
 _OWN = {"allow_interspersed_args": False}  # what stands behind the script is the script's
@@ -44,7 +45,7 @@ def before_script(words: list[str]) -> int:
         return len(words)
     at = verb[1] + 1
     while at < len(words) and words[at].startswith("-") and words[at] != "--":
-        attached = "=" in words[at] or not words[at].startswith("--") and len(words[at]) > 2  # --near=1GiB, -omy.parquet
+        attached = "=" in words[at] or (not words[at].startswith("--") and len(words[at]) > 2)  # --near=1GiB, -omy.parquet
         at += 1 if attached or words[at] in _WITHOUT_VALUE else 2
     return min(at, len(words))
 

@@ -162,7 +162,7 @@ def _summary(s: dict[str, Any]) -> str:
     size = units.show_size
     policies = " + ".join(s[kind] for kind in ("eviction", "prefetch", "tiering") if kind in s)
     return (
-        f"tidegate: {s['arrays']:,} array{'' if s['arrays'] == 1 else 's'} in {size(s['near_limit'])} of near memory, {policies}: "
+        f"tidegate: {units.counted(s['arrays'], 'array')} in {size(s['near_limit'])} of near memory, {policies}: "
         f"{s['faults']:,} faults, {s['evictions']:,} evictions, {size(s['bytes_in'])} in, {size(s['bytes_out'])} out, "
         f"{s['seconds']:.1f} s"
     )
