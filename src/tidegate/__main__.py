@@ -1,6 +1,16 @@
-"""``python -m tidegate``."""
+"""``python -m tidegate``, and the ``tidegate`` command."""
 
-from tidegate.cli import main
+from __future__ import annotations
+
+from tidegate.starting import starting
+
+
+def main() -> None:
+    """Import the command line and run it."""
+    with starting():
+        from tidegate import cli
+    cli.main()
+
 
 if __name__ == "__main__":
     main()

@@ -109,6 +109,15 @@ def show_duration(ns: float) -> str:
     return _significant(ns / S, "s")
 
 
+def counted(n: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "array"), counted(2000, "array")
+    ('1 array', '2,000 arrays')
+    """
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
 def show_count(n: float) -> str:
     """
     >>> show_count(950), show_count(20_000_000)

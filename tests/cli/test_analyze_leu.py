@@ -20,6 +20,31 @@ def test_the_table_names_every_reference(capsys: pytest.CaptureFixture[str]) -> 
     assert "best lease" in out
 
 
+def test_one_reference_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["analyze", LOOP, "--leu"]) == 0
+    assert "by 1 reference. LEU" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("workload", [LOOP, "matmul(bytes=48MiB)"])
+def test_legends_cover_nothing_and_steps_begin_at_nothing(workload: str) -> None:
+    from tidegate.cli.references import look
+    from tidegate.experiments import Ask
+    from tidegate.statistics.plot import figure
+
+    fig = figure(look(Ask(workload).trace(), "region", None, lambda touches: None))
+    fig.draw_without_rendering()
+    for axes in fig.axes:
+        legend = axes.get_legend()
+        assert legend is not None
+        box = legend.get_window_extent()
+        assert box.y1 <= axes.xaxis.get_tightbbox().y0 + 1  # below the axis's words
+        assert fig.bbox.x0 <= box.x0 <= box.x1 <= fig.bbox.x1
+        assert fig.bbox.y0 <= box.y0
+    curves = [line for line in fig.axes[0].lines if line.get_marker() == "None"]
+    assert curves
+    assert all(line.get_ydata()[0] == 0 and line.get_xdata()[0] == line.get_xdata()[1] for line in curves)
+
+
 def test_json_has_distributions_and_shares(capsys: pytest.CaptureFixture[str]) -> None:
     """A loop of sixteen regions in eight frames: every reuse is after sixteen, and LEU keeps seven of them."""
     assert invoke(["analyze", LOOP, "--leu", "--near", "16MiB", "--json"]) == 0

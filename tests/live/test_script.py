@@ -87,7 +87,9 @@ def test_an_error_of_the_script_is_its_own(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["nowhere.py"], "there is no script nowhere.py"),
-        (["--near", "1KiB", __file__], "less than two regions"),
+        ([str(Path(__file__).parent)], "is a folder; give a script"),
+        (["--near", "1KiB", __file__], "a smaller region with --geometry\n"),
+        (["--tiering", "tier-reuse", __file__], "--tiering was given without --middle"),
         (["--eviction", "belady", __file__], "sees every touch"),
     ],
 )
@@ -96,6 +98,58 @@ def test_what_cannot_be_run_is_said_in_one_line(arguments: list[str], said: str)
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", ["def f(:\n", "import sys\nsys.nothing\n", "import broken\n"])
+def test_what_python_says_of_a_broken_script_is_said(text: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("1 +\n")
+    path = tmp_path / "script.py"
+    path.write_text(text)
+    alone = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
+    done = live("run", "--quiet", str(path))
+    assert "Error" in alone.stderr
+    assert (done.stderr, done.returncode) == (alone.stderr, alone.returncode)
+
+
+def test_what_follows_the_script_is_its_own(tmp_path: Path) -> None:
+    path = script(tmp_path, "print(sys.argv, sys.path[0], __file__, __spec__, sorted(globals()))\n")
+    words = [path, "--debug", "--json", "x", "--debug"]
+    alone = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60)
+    done = live("run", "--debug", "--quiet", "--near=4MiB", *words)
+    assert (done.stdout, done.stderr) == (alone.stdout, "")
+    assert alone.stdout.count("--debug") == 2
+
+
+def test_threads_that_outlive_the_last_line_find_the_scripts_names(tmp_path: Path) -> None:
+    path = script(tmp_path, """
+import pickle, time
+class Mine: pass
+def late():
+    time.sleep(0.3)
+    print(type(pickle.loads(pickle.dumps(Mine()))).__name__, sys.modules["__main__"].Mine is Mine)
+threading.Thread(target=late).start()
+""")  # fmt: skip
+    done = live("run", "--quiet", *SMALL, path)
+    assert (done.stdout, done.stderr) == ("Mine True\n", "")
+
+
+def test_three_tiers(tmp_path: Path) -> None:
+    path = script(tmp_path, "a = np.arange(1 << 18)\nprint(a.sum())\n")
+    done = live("run", *SMALL, "--middle", "1MiB", "--tiering", "tier-reuse", path)
+    assert done.stdout == f"{(1 << 18) * ((1 << 18) - 1) // 2}\n"
+    assert done.stderr.startswith("tidegate: 1 array in 1.00 MiB of near memory, lrm + none + tier-reuse: ")
+
+
+@pytest.mark.parametrize("seconds", [0.15, 0.5, 0.8])
+def test_ctrl_c_while_it_starts_is_one_line(seconds: float, tmp_path: Path) -> None:
+    """Wherever it lands: in the command line's imports, or in those of the process that is to run the script."""
+    command = [sys.executable, "-m", "tidegate", "live", "run", script(tmp_path, "import time\ntime.sleep(0 * 50)\n")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert (process.returncode, len(said.splitlines())) == (130, 1), said
+    assert said.startswith("tidegate: stopped")
 
 
 def test_ctrl_c_ends_the_script_as_ever(tmp_path: Path) -> None:
@@ -131,6 +185,44 @@ b[:: 16 << 10] = 1
     run = run_of(trace, machine(), 8, eviction="lrm")
     assert run.counts["faults"] == run.counts["touches"] == 2 * 64 + 2 * 256
     assert f"{run.counts['faults']} faults" in done.stderr.replace(",", "")
+
+
+def test_a_script_without_large_arrays_leaves_no_trace(tmp_path: Path) -> None:
+    target = tmp_path / "none.parquet"
+    done = live("record", "-o", str(target), *SMALL, script(tmp_path, "print('done')\n"))
+    assert (done.returncode, done.stdout) == (2, "done\n")
+    assert done.stderr.splitlines()[1:] == ["tidegate: nothing was recorded: no large array was used"]
+    assert not target.exists()
+
+
+def test_a_trace_that_cannot_be_saved_after_all_is_an_error_but_the_scripts_own_comes_first(tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    path = script(tmp_path, "import os\na = np.ones(1 << 18)\nos.rmdir(sys.argv[1])\nsys.exit(int(sys.argv[2]))\n")
+    for own, expected in ((0, 2), (7, 7)):
+        folder.mkdir()
+        done = live("record", "--quiet", "-o", str(folder / "my.parquet"), *SMALL, path, str(folder), str(own))
+        assert done.returncode == expected
+        assert "cannot write" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [("", "ends in .parquet"), ("x.txt", "ends in .parquet"), (".", "is a folder"), ("/proc/x.parquet", "in /proc"),
+     ("nowhere/x.parquet", "there is no folder")],
+)  # fmt: skip
+def test_where_no_trace_can_be_written_is_said_before_the_script_runs(target: str, said: str, tmp_path: Path) -> None:
+    done = live("record", "-o", target, script(tmp_path, "print('it ran')\n"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("seconds", ["-3", "nan", "inf"])
+def test_top_waits_for_no_impossible_time(seconds: str) -> None:
+    done = live("top", "--seconds", seconds)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f"--seconds {seconds} cannot be waited for" in done.stderr
 
 
 def test_top_shows_rates(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typer.exceptions import TyperException
 
 from tidegate.cli import analyze, compare, compile, listing, live, plan, reproduce, run, trace
 from tidegate.cli.interrupt import heeded
+from tidegate.starting import INTERRUPTED
 
 app = typer.Typer(
     name="tidegate",
@@ -29,7 +30,6 @@ app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(live.app, name="live")
 
 _debug = False
-_INTERRUPTED = 130
 
 
 def _version(wanted: bool) -> None:
@@ -60,13 +60,14 @@ def invoke(arguments: list[str]) -> int:
     from tidegate.errors import TidegateError
 
     global _debug
-    _debug = "--debug" in arguments
-    arguments = [a for a in arguments if a != "--debug"]
+    ours = live.before_script(arguments)
+    _debug = "--debug" in arguments[:ours]
+    arguments = [a for a in arguments[:ours] if a != "--debug"] + arguments[ours:]
     try:
         with heeded():
             code = app(args=arguments or ["--help"], prog_name="tidegate", standalone_mode=False)
         sys.stdout.flush()
-        if code == _INTERRUPTED:  # Typer has dealt with Ctrl-C, without a word
+        if code == INTERRUPTED:  # Typer has dealt with Ctrl-C, without a word
             raise KeyboardInterrupt
         return int(code or 0)
     except TyperException as error:
@@ -75,7 +76,7 @@ def invoke(arguments: list[str]) -> int:
         return _fail(str(error), error)
     except (KeyboardInterrupt, typer.Abort):
         print("tidegate: stopped; nothing was written", file=sys.stderr)
-        return _INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
         return 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import tempfile
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,8 +23,31 @@ EvictionName = Annotated[str, typer.Option("--eviction", help="An eviction polic
 PrefetchName = Annotated[str, typer.Option("--prefetch", help="A prefetch policy.")]
 Store = Annotated[str | None, typer.Option("--store", help="A file for what is far; it is gone afterwards.")]
 MinArray = Annotated[str, typer.Option("--min-array", help="Arrays of at least this size are live memory.")]
+Middle = Annotated[str | None, typer.Option("--middle", help="RAM for compressed pages between near memory and the store.")]
+Tiering = Annotated[
+    str | None,
+    typer.Option("--tiering", help="With --middle: where pages go that leave near memory; tier-order by default."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No summary on stderr.")]
 _OWN = {"allow_interspersed_args": False}  # what stands behind the script is the script's
+_VERBS_WITH_SCRIPT = (["live", "run"], ["live", "record"])
+_WITHOUT_VALUE = {"--quiet", "--debug", "--help", "-h"}
+
+
+def before_script(words: list[str]) -> int:
+    """How many words of a command are ours: under `live run` and `live record` those before the script, else all.
+
+    >>> before_script(["--debug", "live", "run", "--near", "1GiB", "--quiet", "a.py", "--debug"])
+    6
+    """
+    verb = [i for i, word in enumerate(words) if word != "--debug"][:2]
+    if [words[i] for i in verb] not in _VERBS_WITH_SCRIPT:
+        return len(words)
+    at = verb[1] + 1
+    while at < len(words) and words[at].startswith("-") and words[at] != "--":
+        attached = "=" in words[at] or (not words[at].startswith("--") and len(words[at]) > 2)  # --near=1GiB, -omy.parquet
+        at += 1 if attached or words[at] in _WITHOUT_VALUE else 2
+    return min(at, len(words))
 
 
 @app.callback()
@@ -40,6 +65,8 @@ def run(
     placement: asked.Placement = None,
     geometry: asked.GeometryText = None,
     store: Store = None,
+    middle: Middle = None,
+    tiering: Tiering = None,
     min_array: MinArray = "1MiB",
     quiet: Quiet = False,
 ) -> None:
@@ -47,7 +74,8 @@ def run(
 
     tidegate live run --near 256MiB --eviction tournament --prefetch tree script.py arguments
     """
-    _become(script, arguments, _arena(near, eviction, prefetch, placement, geometry, store), min_array, quiet=quiet)
+    arena = _arena(near, eviction, prefetch, placement, geometry, store, middle, tiering)
+    _become(script, arguments, arena, min_array, quiet=quiet)
 
 
 @app.command("record", context_settings=_OWN)
@@ -61,6 +89,8 @@ def record(
     placement: asked.Placement = None,
     geometry: asked.GeometryText = None,
     store: Store = None,
+    middle: Middle = None,
+    tiering: Tiering = None,
     min_array: MinArray = "1MiB",
     quiet: Quiet = False,
 ) -> None:
@@ -68,18 +98,36 @@ def record(
 
     tidegate live record -o my.trace.parquet --near 64MiB script.py arguments
     """
+    arena = _arena(near, eviction, prefetch, placement, geometry, store, middle, tiering)
+    _become(script, arguments, arena, min_array, quiet=quiet, record=str(_target(output_file)))
+
+
+def _target(output_file: str) -> Path:
+    """Where the trace goes. What cannot be written is said before the script has run for an hour."""
     target = Path(output_file).absolute()
+    if output_file and target.is_dir():
+        raise TidegateError(f"{output_file} cannot be written: it is a folder; give a file such as my.trace.parquet")
+    if target.suffix != ".parquet":
+        raise TidegateError(f"a trace cannot be written to '{output_file}'; give a file whose name ends in .parquet")
     if not target.parent.is_dir():
         raise TidegateError(f"{output_file} cannot be written: there is no folder {target.parent}")
-    arena = _arena(near, eviction, prefetch, placement, geometry, store)
-    _become(script, arguments, arena, min_array, quiet=quiet, record=str(target))
+    try:
+        tempfile.TemporaryFile(dir=target.parent).close()
+    except OSError as error:
+        raise TidegateError(
+            f"{output_file} cannot be written: {error.strerror or error} in {target.parent}; give another folder"
+        ) from error
+    return target
 
 
 def _arena(
-    near: str, eviction: str, prefetch: str, placement: str | None, geometry: str | None, store: str | None
-) -> dict[str, Any]:
+    near: str, eviction: str, prefetch: str, placement: str | None, geometry: str | None, store: str | None,
+    middle: str | None, tiering: str | None,
+) -> dict[str, Any]:  # fmt: skip
+    if tiering is not None and middle is None:
+        raise TidegateError("--tiering was given without --middle; add e.g. --middle 256MiB")
     asked_for = {"near": near, "eviction": eviction, "prefetch": prefetch, "placement": placement, "geometry": geometry,
-                 "store": store}  # fmt: skip
+                 "store": store, "middle": middle, "tiering": tiering}  # fmt: skip
     return {name: value for name, value in asked_for.items() if value is not None}
 
 
@@ -88,10 +136,14 @@ def _become(script: str, arguments: list[str] | None, arena: dict[str, Any], min
     """Turn this process into the script's, so that its exit code and its signals are its own."""
     from tidegate import units
     from tidegate.live.script import Orders
+    from tidegate.starting import held_until_started
 
+    if Path(script).is_dir():
+        raise TidegateError(f"{script} is a folder; give a script, such as {Path(script) / 'main.py'}")
     if not Path(script).is_file():
         raise TidegateError(f"there is no script {script}")
     command = Orders(arena, units.size(min_array), record, quiet).command(script, arguments or [])
+    held_until_started()
     os.execv(command[0], command)
 
 
@@ -106,6 +158,8 @@ def top(
     """
     from tidegate.live.running import rates, running_arenas
 
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise TidegateError(f"--seconds {seconds:g} cannot be waited for; give 0 or more, e.g. --seconds 1")
     before = running_arenas()
     if before:
         time.sleep(seconds)

@@ -64,11 +64,11 @@ def _buckets(r: ReferenceWorth) -> list[dict[str, int]]:
 
 
 def show(found: ReferenceAnalysis) -> None:
-    from tidegate.units import show_count, show_size
+    from tidegate.units import counted, show_count, show_size
 
     print(
         f"{found.name}: {show_count(found.touches)} touches of {show_count(found.distinct)} {found.unit}s by "
-        f"{len(found.references)} references. LEU with {show_size(found.capacity * found.unit_bytes)}: "
+        f"{counted(len(found.references), 'reference')}. LEU with {show_size(found.capacity * found.unit_bytes)}: "
         f"{found.hits / found.touches:.1%} hits"
     )
     print(f"intervals and leases in touches of other {found.unit}s; shares of memory and hits are what LEU gives and gets")

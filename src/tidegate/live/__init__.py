@@ -7,4 +7,17 @@ Arena (your program) ──control──▶ supervisor ──forks──▶ page
 
 from __future__ import annotations
 
-from tidegate.live.arena import Arena as Arena
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidegate.live.arena import Arena as Arena
+
+
+def __getattr__(name: str) -> Any:
+    """The arena is imported when it is first used: what only starts a script need not wait for it."""
+    if name != "Arena":
+        raise AttributeError(f"module 'tidegate.live' has no attribute '{name}'")
+    from tidegate.live.arena import Arena
+
+    globals()[name] = Arena
+    return Arena

@@ -18,9 +18,14 @@ from tidegate.live.arena import Arena
 from tidegate.trace.build import blocks_of
 from tidegate.trace.trace import Launch, Provenance, Trace, lay_out
 
+LAST_REFERENCE = np.iinfo(np.int16).max  # objects beyond it share this number
+
 
 class RecordedTrace(Trace):
-    """One launch of one block: what was used and near all along is not in it, because nobody saw it."""
+    """One launch of one block: what was used and near all along is not in it, because nobody saw it.
+
+    Nobody saw which line of the program a use belongs to either; every object is a reference of its own.
+    """
 
     name = "live"
     provenance = Provenance.RECORDED
@@ -34,19 +39,21 @@ class RecordedTrace(Trace):
             raise TidegateError("nothing was recorded: no large array was used")
         self.objects = lay_out(_names([o for o in given if o["id"] in set(seen.tolist())]), self.geometry)
         first = np.array([o.first_page for o in self.objects], np.int64)
-        self._pages = first[np.searchsorted(seen, owner)] + within
+        number = np.searchsorted(seen, owner)
+        self._pages = first[number] + within
+        self._references = np.minimum(number, LAST_REFERENCE)
         self._writes = log[log >= 0] & 1
 
     def __len__(self) -> int:
         return len(self._pages)
 
     def launches(self) -> Iterator[Launch]:
-        segment = blocks_of(len(self), self._pages, bytes=self.geometry.page, write=self._writes)
+        segment = blocks_of(len(self), self._pages, bytes=self.geometry.page, write=self._writes, reference=self._references)
         yield Launch("live", iter([segment]))
 
     def identity(self) -> dict[str, Any]:
         events = (2 * self._pages + self._writes).tobytes()
-        return {"live": hashlib.sha256(events).hexdigest(), "objects": str(self.objects)}
+        return {"live": hashlib.sha256(events).hexdigest(), "objects": str(self.objects), "references": "objects"}
 
 
 def _owners(objects: dict[int, dict[str, Any]], log: NDArray[np.int32], page: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -56,6 +63,8 @@ def _owners(objects: dict[int, dict[str, Any]], log: NDArray[np.int32], page: in
     owner_of, first_of = np.full(end, -1), np.zeros(end, np.int64)
     owners, within = [], []
     marks = np.flatnonzero(log < 0)
+    if not len(marks):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     for begin, until in zip(marks.tolist(), [*marks[1:].tolist(), len(log)], strict=True):
         ident = -1 - int(log[begin])
         if ident in objects:
@@ -64,8 +73,7 @@ def _owners(objects: dict[int, dict[str, Any]], log: NDArray[np.int32], page: in
         events = log[begin + 1 : until] >> 1
         owners.append(owner_of[events])
         within.append(events - first_of[events])
-    nothing = [np.empty(0, np.int64)]
-    return np.concatenate(owners or nothing), np.concatenate(within or nothing)
+    return np.concatenate(owners), np.concatenate(within)
 
 
 def _names(objects: list[dict[str, Any]]) -> dict[str, int]:

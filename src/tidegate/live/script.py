@@ -1,28 +1,36 @@
 """Running a script that knows nothing of arenas: ``python -m tidegate.live.script ORDERS script.py arguments...``.
 
 The script is this process's ``__main__``: its output, its exit code and its signals are its own. Its large arrays come from
-an arena (``allocator.py``). At the very end a summary goes to stderr, and what was recorded to a file.
+an arena (``allocator.py``). At the very end a summary goes to stderr, and what was recorded to a file. Heavy imports wait
+until Ctrl-C has somewhere to go.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import io
 import json
+import logging
 import os
+import pkgutil
 import runpy
 import sys
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from types import CodeType, ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.live.allocator import ArenaAllocator
-from tidegate.live.arena import Arena
-from tidegate.live.recorded import RecordedTrace
+from tidegate.starting import INTERRUPTED, starting
+
+if TYPE_CHECKING:
+    from tidegate.live.allocator import ArenaAllocator
+    from tidegate.live.arena import Arena
 
 
 @dataclass
@@ -41,21 +49,66 @@ class Orders:
 
 def main() -> int:
     orders, script = Orders(**json.loads(sys.argv[1])), sys.argv[2]
+    with starting():
+        from tidegate.live.allocator import ArenaAllocator
+        from tidegate.live.arena import Arena
     try:
         arena = Arena(record=orders.record is not None, **orders.arena)
+        allocator = ArenaAllocator(arena, orders.min_array)
     except TidegateError as error:
-        print(f"tidegate: {error}", file=sys.stderr)
+        print(f"tidegate: {str(error).replace('geometry=', '--geometry')}", file=sys.stderr)
         return 2
-    allocator = ArenaAllocator(arena, orders.min_array)
+    except KeyboardInterrupt:
+        print("tidegate: stopped", file=sys.stderr)
+        return INTERRUPTED
     _follow_threads(allocator)
+    run = _Script(script)
     owner = os.getpid()
     # registered before the script's own, so called after them; a forked child has nothing to say
-    atexit.register(lambda: _end(arena, allocator, orders) if os.getpid() == owner else None)
+    atexit.register(lambda: _end(arena, allocator, orders, run) if os.getpid() == owner else None)
     sys.argv = sys.argv[2:]
-    sys.path[0] = str(Path(script).resolve().parent)
-    sys.excepthook = _without_us(script, sys.excepthook)
-    runpy.run_path(script, run_name="__main__")
+    sys.excepthook = _without_us(run.path, sys.excepthook)
+    run()
     return 0
+
+
+class _Script:
+    """The script, as Python itself would run it. ``well``: did it end without an error and with exit code 0?"""
+
+    def __init__(self, path: str):
+        self.path = os.path.abspath(path)
+        self.well = True
+
+    def __call__(self) -> None:
+        try:
+            sys.path[0] = str(Path(self.path).resolve().parent)
+            if pkgutil.get_importer(self.path) is None:
+                exec(self._code(), self._module().__dict__)
+            else:  # an archive, with a __main__.py inside
+                runpy.run_path(self.path, run_name="__main__")
+        except SystemExit as end:
+            self.well = end.code in (None, 0)
+            raise
+        except BaseException:
+            self.well = False
+            raise
+
+    def _module(self) -> ModuleType:
+        """It stays ``__main__``: threads that outlive the script's last line look for its names there."""
+        module = ModuleType("__main__")
+        loader = SourceFileLoader("__main__", self.path)
+        vars(module).update(__file__=self.path, __cached__=None, __loader__=loader, __package__=None, __annotations__={},
+                            __builtins__=sys.modules["builtins"])  # fmt: skip
+        sys.modules["__main__"] = module
+        return module
+
+    def _code(self) -> CodeType:
+        with io.open_code(self.path) as file:
+            compiled = pkgutil.read_code(file)  # type: ignore[attr-defined]
+        if compiled is not None:
+            return compiled  # type: ignore[no-any-return]
+        with io.open_code(self.path) as file:
+            return compile(file.read(), self.path, "exec", dont_inherit=True)
 
 
 def _follow_threads(allocator: ArenaAllocator) -> None:
@@ -69,20 +122,34 @@ def _follow_threads(allocator: ArenaAllocator) -> None:
     threading.Thread._bootstrap_inner = begin_with_ours  # type: ignore[attr-defined]
 
 
-def _end(arena: Arena, allocator: ArenaAllocator, orders: Orders) -> None:
+def _end(arena: Arena, allocator: ArenaAllocator, orders: Orders, script: _Script) -> None:
     """The arena itself is not closed: what the script still holds may be used until the process is gone."""
     allocator.stop()
+    saved = orders.record is None
     try:
         if not orders.quiet:
             print(_summary(arena.stats()), file=sys.stderr, flush=True)
         if orders.record is not None:
             _save(arena, orders.record)
+            saved = True
     except TidegateError as error:
         print(f"tidegate: {error}", file=sys.stderr, flush=True)
-    arena.leave_open()
+    finally:
+        arena.leave_open()
+        if script.well and not saved:
+            _exit_after_all(2)
+
+
+def _exit_after_all(code: int) -> None:
+    """From atexit there is no other way to another exit code."""
+    logging.shutdown()  # registered before us, so it would have come after us
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+    os._exit(code)
 
 
 def _save(arena: Arena, path: str) -> None:
+    from tidegate.live.recorded import RecordedTrace
     from tidegate.trace import save_trace
 
     trace = RecordedTrace(arena)
@@ -93,21 +160,22 @@ def _save(arena: Arena, path: str) -> None:
 
 def _summary(s: dict[str, Any]) -> str:
     size = units.show_size
+    policies = " + ".join(s[kind] for kind in ("eviction", "prefetch", "tiering") if kind in s)
     return (
-        f"tidegate: {s['arrays']:,} arrays in {size(s['near_limit'])} of near memory, {s['eviction']} + {s['prefetch']}: "
+        f"tidegate: {units.counted(s['arrays'], 'array')} in {size(s['near_limit'])} of near memory, {policies}: "
         f"{s['faults']:,} faults, {s['evictions']:,} evictions, {size(s['bytes_in'])} in, {size(s['bytes_out'])} out, "
         f"{s['seconds']:.1f} s"
     )
 
 
 def _without_us(script: str, hook: Callable[..., Any]) -> Callable[..., Any]:
-    """A traceback that begins where the script does."""
+    """A traceback that begins where the script does; if it did not begin, there is none."""
 
     def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         at = trace
-        while at is not None and at.tb_frame.f_code.co_filename != script:
+        while at is not None and not at.tb_frame.f_code.co_filename.startswith(script):
             at = at.tb_next
-        hook(kind, error.with_traceback(at or trace), at or trace)
+        hook(kind, error.with_traceback(at), at)
 
     return show
 

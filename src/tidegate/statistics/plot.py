@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
+from matplotlib.transforms import ScaledTranslation
 
 from tidegate.figures import COLOURS
 from tidegate.units import show_count, show_size
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
     from tidegate.statistics.references import ReferenceAnalysis, ReferenceWorth
 
 MOST = 8  # references that are drawn, those with the most hits
+_BELOW = 0.45  # inches for an axis's numbers and words
 
 
 def figure(found: ReferenceAnalysis) -> Figure:
     """Left: the share of reuses within an interval. Right: shares of touches, memory and hits."""
     shown = found.references[:MOST]
-    fig = Figure(figsize=(12, 0.42 * len(shown) + 3.0), layout="constrained")
+    fig = Figure(figsize=(12, 0.5 * len(shown) + 3.5), layout="constrained")
     waits, shares = fig.subplots(1, 2)
     for i, one in enumerate(shown):
         _draw_waits(waits, one, COLOURS[i % len(COLOURS)])
@@ -32,8 +34,9 @@ def figure(found: ReferenceAnalysis) -> Figure:
         xlabel=f"reuse interval (touches of other {found.unit}s)", ylabel="share of the reference's touches", ylim=(0, 1.03)
     )
     waits.set_title("How long data wait for the next use; ○ best lease", fontsize=10)
-    waits.legend(frameon=False, fontsize=8, loc="upper left")
+    _legend_below(fig, waits, 2)
     _draw_shares(shares, shown)
+    _legend_below(fig, shares, 3)
     for axes in (waits, shares):
         axes.spines[["top", "right"]].set_visible(False)
     left_out = len(found.references) - len(shown)
@@ -46,7 +49,10 @@ def figure(found: ReferenceAnalysis) -> Figure:
 def _draw_waits(axes: Axes, one: ReferenceWorth, colour: str) -> None:
     label = f"{one.reference}: {one.object}" + ("" if len(one.intervals) else ", never reused")
     interval, counts = np.unique(one.intervals, return_counts=True)
-    axes.step(interval, np.cumsum(counts) / one.touches, where="post", color=colour, linewidth=1.6, label=label)
+    share = np.cumsum(counts) / one.touches
+    # the step begins at nothing, or a reference with one interval would be a point that nobody sees
+    axes.step(np.append(interval[:1], interval), np.append(np.zeros(len(interval[:1])), share), where="post", color=colour,
+              linewidth=1.6, label=label)  # fmt: skip
     if one.lease is not None:
         axes.plot([one.lease], [one.lease_hits], "o", color=colour, markerfacecolor="none", markersize=8)
 
@@ -66,4 +72,9 @@ def _draw_shares(axes: Axes, shown: tuple[ReferenceWorth, ...]) -> None:
     axes.set(xlabel="share")
     axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.set_title("What it takes and what it brings", fontsize=10)
-    axes.legend(frameon=False, fontsize=8)
+
+
+def _legend_below(fig: Figure, axes: Axes, columns: int) -> None:
+    """Below the axis's own words, where it covers neither curve nor bar."""
+    below = axes.transAxes + ScaledTranslation(0, -_BELOW, fig.dpi_scale_trans)
+    axes.legend(frameon=False, fontsize=8, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=below)
