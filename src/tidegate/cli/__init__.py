@@ -76,6 +76,7 @@ def invoke(arguments: list[str]) -> int:
         return _fail(str(error), error)
     except (KeyboardInterrupt, typer.Abort):
         print("tidegate: stopped; nothing was written", file=sys.stderr)
+        exec("")  # CPython remembers a Ctrl-C that came inside an exec of text and would end by SIGINT; now it forgets
         return INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
