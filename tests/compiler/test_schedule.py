@@ -18,7 +18,7 @@ def place(*asked: str) -> Place:
 def told(of: Place, visit: int) -> tuple[Action, ...]:
     """What the conditions come to; Python reads C's once && and || are spelt out."""
     plain = [(condition.replace("&&", "and").replace("||", "or"), actions) for condition, actions in of.cases()]
-    true = [actions for condition, actions in plain if eval(condition, {"visit": visit})]
+    true = [actions for condition, actions in plain if eval(condition, {"tidegate_visit": visit})]
     assert len(true) <= 1
     return true[0] if true else ()
 

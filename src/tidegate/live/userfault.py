@@ -157,8 +157,7 @@ class Userfault:
     def poison(self, address: int, size: int) -> None:
         """Any use of this missing memory is a SIGBUS: better than a byte that was never written."""
         asked = _Four(address, size, 0, 0)
-        if _libc.ioctl(self.fd, _POISON, ctypes.byref(asked)) == -1 and ctypes.get_errno() != errno.EEXIST:
-            check(-1, "poison a page")  # unless it was poisoned before
+        check(_libc.ioctl(self.fd, _POISON, ctypes.byref(asked)), "poison a page")
 
     def _set_protection(self, address: int, size: int, mode: int) -> None:
         asked = _Three(address, size, mode)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.compiler.model import ProgramModel
 from tidegate.compiler.plan import Plan, launch_names, make_plan
@@ -13,6 +14,7 @@ from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.openmp.offloaded import Stream, region
 from tidegate.workloads.program import Space, Workload
 
+_WHOLE = 1 - 1e-9  # credit for one turn, but for rounding
 MOST = 200  # launches; a program that makes more has long repeated itself
 
 
@@ -62,9 +64,10 @@ def sizes_of(model: ProgramModel, variables: Mapping[str, int]) -> dict[str, int
 def order_of(model: ProgramModel, most: int = MOST) -> tuple[list[int], bool]:
     """Launches, by number, in an order with the control flow's probabilities, and whether it was cut short.
 
-    No draws: each time a launch is over, every way on from it gets credit, as much as it is likely, and a way is due when it
-    has credit for a whole turn. Of those that are due the least likely is taken, or else the likeliest way of all. So a loop
-    of n rounds goes round n times before it is left, and every launch comes as often as the model says, to within one.
+    No draws: each time a launch is over, every way on from it gets credit, as much as it is likely. The likeliest way is
+    taken until the others together have credit for a whole turn; then it is the least likely of those with that much of
+    their own, or else the likeliest of the others. So a loop of n rounds goes round n times before it is left, within
+    another loop too, and every launch comes as often as the model says, to within one.
     """
     if not model.launches:
         said = "; ".join(map(str, model.notes))
@@ -78,8 +81,17 @@ def order_of(model: ProgramModel, most: int = MOST) -> tuple[list[int], bool]:
     while at < len(ways) and len(order) < most:
         order.append(at)
         credit[at] += ways[at]
-        due = np.flatnonzero(credit[at] >= 1 - 1e-9)
-        following = int(due[np.argmin(ways[at, due])] if len(due) else np.argmax(ways[at]))
+        following = _next(ways[at], credit[at])
         credit[at, following] -= 1
         at = following
     return order, at < len(ways)
+
+
+def _next(ways: NDArray[np.float64], credit: NDArray[np.float64]) -> int:
+    """The way that is taken, by how likely each is and the credit it has."""
+    likeliest = int(np.argmax(ways))
+    others = [way for way in range(len(ways)) if way != likeliest and ways[way] > 0]
+    if sum(credit[way] for way in others) < _WHOLE:
+        return likeliest
+    due = [way for way in others if credit[way] >= _WHOLE]
+    return min(due, key=lambda way: ways[way]) if due else max(others, key=lambda way: ways[way])
