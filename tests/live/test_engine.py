@@ -6,7 +6,8 @@ import pytest
 
 from live.sequences import GEOMETRY, Seen, live_policies, sequences, simulate
 from tidegate.errors import TidegateError
-from tidegate.live.engine import Engine, bits, runs
+from tidegate.live.bits import bits, runs
+from tidegate.live.engine import Engine
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.policies.sees import TouchBits

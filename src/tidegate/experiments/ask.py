@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -59,16 +58,12 @@ class Ask:
     def answer(self, cache: bool = True, progress: Callable[[int], None] = lambda touches: None) -> Run:
         """Run it, or fetch it from the store."""
         simulation = self.prepare()
-        inputs = json.loads(json.dumps(self._inputs(simulation), default=str))
-        key = store.key_of(inputs)
-        repeatable = "unrepeatable" not in str(inputs)
-        if cache and repeatable and (kept := store.load(key)) is not None:
-            return kept
-        simulation.run(progress)
-        done = describe_run(simulation, key, inputs, _facts(simulation), _notes(simulation))
-        if cache and repeatable:
-            store.keep(done)
-        return done
+
+        def make(key: str, inputs: dict[str, Any]) -> Run:
+            simulation.run(progress)
+            return describe_run(simulation, key, inputs, _facts(simulation), _notes(simulation))
+
+        return store.answer(self._inputs(simulation), cache, make)
 
     def prepare(self) -> Simulation:
         """Look everything up and set the simulation up, without running it."""

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,19 @@ def keep(run: Run) -> None:
             except BaseException:
                 os.unlink(file.name)
                 raise
+
+
+def answer(inputs: dict[str, Any], cache: bool, make: Callable[[str, dict[str, Any]], Run]) -> Run:
+    """The run made from these inputs: the one that is kept, or made now (from its key and inputs) and kept from now on."""
+    inputs = json.loads(json.dumps(inputs, default=str))
+    key = key_of(inputs)
+    cache = cache and "unrepeatable" not in str(inputs)
+    if cache and (kept := load(key)) is not None:
+        return kept
+    made = make(key, inputs)
+    if cache:
+        keep(made)
+    return made
 
 
 def _path(key: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -66,16 +65,12 @@ class TieredAsk:
     def answer(self, cache: bool = True, progress: Callable[[int], None] = lambda touches: None) -> Run:
         """Run it, or fetch it from the store."""
         simulation = self.prepare()
-        inputs = json.loads(json.dumps(self._inputs(simulation), default=str))
-        key = store.key_of(inputs)
-        repeatable = "unrepeatable" not in str(inputs)
-        if cache and repeatable and (kept := store.load(key)) is not None:
-            return kept
-        simulation.run(progress)
-        done = _describe(simulation, key, inputs, self.traits)
-        if cache and repeatable:
-            store.keep(done)
-        return done
+
+        def make(key: str, inputs: dict[str, Any]) -> Run:
+            simulation.run(progress)
+            return _describe(simulation, key, inputs, self.traits)
+
+        return store.answer(self._inputs(simulation), cache, make)
 
     def prepare(self) -> Tiered:
         """Look everything up and set the tiers up, without running anything."""

@@ -12,11 +12,12 @@ have the same faults and the same victims (tests/live/test_equal.py). A region's
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tidegate.errors import PolicyError, TidegateError
+from tidegate.live.bits import bits, span
 from tidegate.live.tiers import MOST_STAYS, LiveTiers
 from tidegate.live.view import LiveMemory
 from tidegate.mechanism.events import NO_TREE
@@ -655,36 +656,6 @@ def _blame(policy: Policy, method: str, argument: tuple[int, ...], error: Except
 def label(policy: Policy) -> str:
     """The policy's name."""
     return policy.name or type(policy).__name__
-
-
-def bits(mask: int) -> Iterator[int]:
-    """The numbers of the bits that are set, from the lowest.
-
-    >>> list(bits(0b1101))
-    [0, 2, 3]
-    """
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
-
-
-def runs(mask: int) -> Iterator[tuple[int, int]]:
-    """Runs of set bits as (first, how many).
-
-    >>> list(runs(0b1100110))
-    [(1, 2), (5, 2)]
-    """
-    while mask:
-        first = (mask & -mask).bit_length() - 1
-        length = (~(mask >> first) & (mask >> first) + 1).bit_length() - 1
-        yield first, length
-        mask &= ~span(first, first + length)
-
-
-def span(low: int, high: int) -> int:
-    """Bits ``low`` to ``high - 1``."""
-    return (1 << high) - (1 << low) if high > low else 0
 
 
 def want_subtrees(region: Region, faulted: int, threshold: int, leaves: int) -> int:

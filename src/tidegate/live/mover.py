@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from tidegate.live.ahead import ReadAhead
-from tidegate.live.engine import bits, runs, span
+from tidegate.live.bits import bits, runs, span
 from tidegate.live.kept import Kept
 from tidegate.live.middle import UNIT, Middle
 from tidegate.live.store import Backing

@@ -18,7 +18,8 @@ import time
 from typing import Any
 
 from tidegate.errors import TidegateError
-from tidegate.live.engine import Engine, bits
+from tidegate.live.bits import bits
+from tidegate.live.engine import Engine
 from tidegate.live.kept import Kept
 from tidegate.live.middle import UNIT, Middle
 from tidegate.live.mover import LiveMover
