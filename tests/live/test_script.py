@@ -140,7 +140,7 @@ def test_three_tiers(tmp_path: Path) -> None:
     assert done.stderr.startswith("tidegate: 1 array in 1.00 MiB of near memory, lrm + none + tier-reuse: ")
 
 
-@pytest.mark.parametrize("seconds", [0.2, 0.6])
+@pytest.mark.parametrize("seconds", [0.2, 0.4, 0.6, 0.7, 0.8, 0.9])
 def test_ctrl_c_while_it_starts_is_one_line(seconds: float, tmp_path: Path) -> None:
     """Wherever it lands: in the command line's imports, or in those of the process that is to run the script."""
     command = [sys.executable, "-m", "tidegate", "live", "run", script(tmp_path, "")]

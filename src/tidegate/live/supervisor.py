@@ -201,11 +201,16 @@ def main() -> int:
         supervisor = Supervisor(setup, program)
     except Exception as error:
         said = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {error}"
-        program.send(json.dumps({"error": said}).encode())
+        _tell(program, {"error": said})
         return 2
     gc.freeze()  # what was imported is shared with every pager, and stays shared
-    program.send(b"{}")
+    _tell(program, {})
     return supervisor.run()
+
+
+def _tell(program: socket.socket, answer: dict[str, str]) -> None:
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # ended while we began: `run` notices
+        program.send(json.dumps(answer).encode())
 
 
 if __name__ == "__main__":
