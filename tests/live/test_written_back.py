@@ -52,6 +52,23 @@ def test_when_nobody_closes_the_arena(file: Path) -> None:
     assert all_are(file, 3)
 
 
+def test_the_supervisor_that_ends_first_ends_nobody_at_exit(file: Path) -> None:
+    script = f"""
+import atexit, gc, sys, time
+@atexit.register  # before tidegate is imported: it runs when the arena has been closed
+def late():
+    sys.modules["__main__"].__dict__.update(arena=None, array=None)
+    gc.collect()
+    time.sleep(1)  # time enough for the supervisor to be gone
+import tidegate
+arena = tidegate.Arena("8MiB")
+array = arena.open({str(file)!r}, "f8", mode="r+")
+array[:] = 3
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    assert all_are(file, 3)
+
+
 def test_an_array_keeps_its_arena() -> None:
     def make() -> Any:
         array = tidegate.Arena("8MiB").empty(NUMBERS)

@@ -357,7 +357,8 @@ class Arena:
             self._last_stats = dict(answer["stats"])
         finally:
             self._state = "closed"
-            self._finalizer()
+            self._finalizer.detach()  # not called: when the interpreter ends, weakref.finalize does nothing more
+            self._undo.close()
         if late is not None:
             raise late
 
