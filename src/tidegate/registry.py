@@ -94,6 +94,7 @@ class Registry(Generic[T]):
                 ) from error
 
     def _from_file(self, name: str) -> type[T]:
+        self._load_all()  # first, or a copy of one that comes with the package would take its name
         file, _, wanted = name.rpartition(":") if ".py:" in name else (name, "", "")
         module = _load_file(Path(file))
         base = self._base()

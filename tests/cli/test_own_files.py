@@ -233,16 +233,7 @@ def test_a_class_may_be_given_in_place_of_an_object():
     assert evictions(Kept) == 12
 
 
-@pytest.mark.parametrize(
-    "racers",
-    [
-        "fifo,copy.py:FIFO",
-        pytest.param(
-            "copy.py:FIFO,fifo",
-            marks=pytest.mark.xfail(strict=True, reason="E3: loaded before the shipped ones, the copy takes the name"),
-        ),
-    ],
-)
+@pytest.mark.parametrize("racers", ["fifo,copy.py:FIFO", "copy.py:FIFO,fifo"])
 def test_a_copy_of_a_shipped_policy_races_the_original(process, small, tmp_path, racers):
     import tidegate.policies.eviction.fifo as shipped
 

@@ -45,7 +45,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def wait_until_gone(pids: list[int], seconds: float = 10) -> None:
+def wait_until_gone(pids: list[int], seconds: float = 30) -> None:
     end = time.monotonic() + seconds
     while any(map(is_running, pids)):
         assert time.monotonic() < end, f"of processes {pids} some live on"

@@ -62,16 +62,7 @@ def analyze(
 
 def _answer(found: Any, words: Any, as_json: bool, as_csv: bool, plot: Path | None) -> None:
     """Show what was found; ``words`` is the module that knows how: its ``data``, ``rows`` and ``show``."""
-    if as_json:
-        output.print_json(words.data(found))
-    elif as_csv:
-        output.print_csv(words.rows(found))
-    else:
-        words.show(found)
-    if plot is not None:
-        found.plot(plot)
-        if not (as_json or as_csv):
-            print(f"plotted to {plot}")
+    output.tell(found, words.data(found), words.rows(found), words.show, as_json, as_csv, plot)
 
 
 def rows(found: Analysis) -> list[dict[str, float]]:

@@ -23,7 +23,8 @@ MachineOrDefault = Annotated[
 ]
 MachineName = Annotated[str, typer.Option("--machine", help="A preset or your own TOML file.")]
 SystemName = Annotated[
-    str, typer.Option("--system", help="A published bundle of policies; the options below replace its parts.")
+    str | None,
+    typer.Option("--system", help="A published bundle of policies, uvm by default; the options below replace its parts."),
 ]
 Eviction = Annotated[
     str | None,

@@ -116,16 +116,8 @@ def _race_tiers(
 
 
 def _tell(found: Any, show: Callable[[Any], None], as_json: bool, as_csv: bool, plot: Path | None) -> None:
-    if as_json:
-        output.print_json(found.table.to_dicts())
-    elif as_csv:
-        output.print_csv(found.table.to_dicts())
-    else:
-        show(found)
-    if plot is not None:
-        found.plot(plot)
-        if not (as_json or as_csv):
-            print(f"plotted to {plot}")
+    rows = found.table.to_dicts()
+    output.tell(found, rows, rows, show, as_json, as_csv, plot)
 
 
 def _show(found: Comparison) -> None:

@@ -15,6 +15,10 @@ class Kind(StrEnum):
 
     WORKLOADS = "workloads"
     POLICIES = "policies"
+    EVICTION = "eviction"
+    PREFETCH = "prefetch"
+    PLACEMENT = "placement"
+    TIERING = "tiering"
     SYSTEMS = "systems"
     MACHINES = "machines"
 
@@ -24,14 +28,14 @@ def list_names(
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,
 ) -> None:
-    """List workloads, policies, systems or machines, with their options.
+    """List workloads, policies (or one kind of them), systems or machines, with their options.
 
     tidegate list policies
+    tidegate list tiering
     """
     output.check_asked(as_json, as_csv, None)
-    rows = {
-        Kind.WORKLOADS: _workloads, Kind.POLICIES: _policies, Kind.SYSTEMS: _systems, Kind.MACHINES: _machines,
-    }[kind]()  # fmt: skip
+    of = {Kind.WORKLOADS: _workloads, Kind.SYSTEMS: _systems, Kind.MACHINES: _machines}
+    rows = of[kind]() if kind in of else [r for r in _policies() if kind in (Kind.POLICIES, r["kind"])]
     if as_json:
         output.print_json(rows)
     elif as_csv:

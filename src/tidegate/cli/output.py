@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +25,23 @@ def check_asked(as_json: bool, as_csv: bool, plot: Path | None) -> None:
         from tidegate.figures import check_output
 
         check_output(plot)
+
+
+def tell(
+    found: Any, data: Any, rows: Sequence[dict[str, Any]], show: Callable[[Any], None], as_json: bool, as_csv: bool,
+    plot: Path | None,
+) -> None:  # fmt: skip
+    """What was found, in the way that was asked for: ``data`` as JSON, ``rows`` as CSV, or ``show`` for people."""
+    if plot is not None:
+        found.plot(plot)  # before anything is printed: whoever reads that may go away
+    if as_json:
+        print_json(data)
+    elif as_csv:
+        print_csv(rows)
+    else:
+        show(found)
+        if plot is not None:
+            print(f"plotted to {plot}")
 
 
 def print_json(data: Any) -> None:

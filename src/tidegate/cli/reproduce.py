@@ -220,15 +220,14 @@ def _reproduce(setups: dict[str, Any], workers: int | None, no_cache: bool, as_j
             papers[name].reproduce(setup, workers=workers, cache=not no_cache, progress=bar.advance)
             for name, setup in setups.items()
         ]
+    written = [] if out is None else write_report(done, out)  # before anything is printed: whoever reads that may go away
     if as_json:
         output.print_json([r.to_json() for r in done])
-    else:
-        for reproduction in done:
-            _show(reproduction)
-    if out is not None:
-        written = write_report(done, out)
-        if not as_json:
-            print(f"written to {written[0]}" + (f" and {len(written) - 1} files beside it" if len(written) > 1 else ""))
+        return
+    for reproduction in done:
+        _show(reproduction)
+    if written:
+        print(f"written to {written[0]}" + (f" and {len(written) - 1} files beside it" if len(written) > 1 else ""))
 
 
 def _show(r: Reproduction) -> None:

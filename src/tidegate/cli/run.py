@@ -18,7 +18,7 @@ def run(
     near: asked.Near = None,
     oversubscribe: asked.Oversubscribe = None,
     machine: asked.MachineOrDefault = None,
-    system: asked.SystemName = "uvm",
+    system: asked.SystemName = None,
     eviction: asked.Eviction = None,
     prefetch: asked.Prefetch = None,
     placement: asked.Placement = None,
@@ -47,7 +47,7 @@ def run(
     ask: Ask | TieredAsk
     if tiering is not None:
         tiers.check(
-            system=system != "uvm", prefetch=prefetch, placement=placement, geometry=geometry, dirty_only=dirty_only,
+            system=system, prefetch=prefetch, placement=placement, geometry=geometry, dirty_only=dirty_only,
             pipelined=pipelined is not None, observed=observed, samples=samples,
         )  # fmt: skip
         ask = TieredAsk(
@@ -58,23 +58,16 @@ def run(
         tiers.refuse(middle=middle, no_flush=no_flush)
         ask = Ask(
             workload, bytes=bytes, scale=scale, near=near, oversubscribe=oversubscribe, machine=machine or asked.MACHINE,
-            system=system, eviction=eviction, prefetch=prefetch, placement=placement, geometry=geometry, slots=slots,
-            dirty_only=dirty_only, pipelined=pipelined, observed=observed, samples=samples,
+            system=system or "uvm", eviction=eviction, prefetch=prefetch, placement=placement, geometry=geometry,
+            slots=slots, dirty_only=dirty_only, pipelined=pipelined, observed=observed, samples=samples,
         )  # fmt: skip
     with Bar(f"run {workload}") as bar:
         done = ask.answer(cache=not no_cache, progress=bar.advance)
-    if as_json:
-        output.print_json({"summary": done.summary, "launches": done.tables["launches"], "objects": done.tables["objects"],
-                           "notes": done.notes, "key": done.key})  # fmt: skip
-    elif as_csv:
-        output.print_csv([done.summary])
-    elif tiering is not None:
-        tiers.show_run(done)
-    else:
-        _show(done)
-    if plot is not None:
-        done.plot(plot)
-        _say(f"plotted to {plot}", quiet=as_json or as_csv)
+    data = {
+        "summary": done.summary, "launches": done.tables["launches"], "objects": done.tables["objects"],
+        "notes": done.notes, "key": done.key,
+    }  # fmt: skip
+    output.tell(done, data, [done.summary], _show if tiering is None else tiers.show_run, as_json, as_csv, plot)
 
 
 def _show(done: Run) -> None:
@@ -103,9 +96,4 @@ def _show(done: Run) -> None:
         counted.append(("observations", f"{c['observations']:,}", f"{c['notifications']:,} noticed, {out} of samples"))
     output.print_table(["count", "", ""], counted)
     for note in done.notes:
-        _say(f"note: {note}")
-
-
-def _say(line: str, quiet: bool = False) -> None:
-    if not quiet:
-        print(line)
+        print(f"note: {note}")

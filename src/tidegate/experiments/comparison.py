@@ -15,6 +15,7 @@ from tidegate.errors import TidegateError
 from tidegate.experiments.ask import OVERSUBSCRIBE, Ask, spell
 from tidegate.experiments.grid import run_grid
 from tidegate.experiments.runs import PARTS, Run
+from tidegate.options import parse_spec
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -137,7 +138,7 @@ def asks_of(
         # Belady evicts for the first system, whose prefetcher and placement it keeps
         racers = [{"system": s} for s in systems] + ([{"system": systems[0], "eviction": BOUND}] if bound else [])
     else:
-        names = [*evictions, *([BOUND] if bound and BOUND not in evictions else [])]
+        names = [*evictions, *([BOUND] if bound and not any(map(_is_bound, evictions)) else [])]
         racers = [{"eviction": e, "prefetch": p} for e in names for p in prefetches]
     if not racers:
         raise TidegateError("no policy was given; name at least one, such as lrm")
@@ -152,3 +153,7 @@ def asks_of(
     if len(named) < len(asks):
         raise TidegateError("two of the sizes or policies given are the same; give each once")
     return asks
+
+
+def _is_bound(policy: Any) -> bool:
+    return parse_spec(policy)[0].lower() == BOUND if isinstance(policy, str) else getattr(policy, "name", "") == BOUND

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import multiprocessing
 import os
 import signal
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tidegate.experiments.ask import Ask
 from tidegate.experiments.runs import Run
@@ -49,11 +50,15 @@ def spread(
     executor: Executor | None = None,
     progress: Callable[[T], None] = lambda part: None,
 ) -> list[R]:
-    """Do ``work`` on every part, on several processes, and answer in the order of the parts."""
+    """Do ``work`` on every part, on several processes, and answer in the order of the parts.
+
+    A part with a policy or workload whose class the script itself (or a notebook) defines keeps all of them here: workers
+    do not import the script.
+    """
     if executor is not None:
         return _on(executor, work, parts, progress)
     workers = workers or os.cpu_count() or 1
-    if workers == 1:
+    if workers == 1 or any(map(_of_the_script, parts)):
         answers = []
         for part in parts:
             answers.append(work(part))
@@ -96,6 +101,11 @@ def _hidden_main() -> Iterator[None]:
         yield
     finally:
         vars(main).update(hidden)
+
+
+def _of_the_script(part: Any) -> bool:
+    held = vars(part).values() if dataclasses.is_dataclass(part) else ()
+    return any((v if isinstance(v, type) else type(v)).__module__ == "__main__" for v in held)
 
 
 def _leave_ctrl_c_to_the_parent() -> None:

@@ -35,8 +35,8 @@ def plot_run(run: Run) -> Figure:
     figure.legend(*parts.get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False, fontsize=8)
     f = run.facts
     figure.suptitle(
-        f"{f['workload']} · {f['eviction']} + {f['prefetch']} · {units.show_size(f['footprint_bytes'])} in "
-        f"{units.show_size(f['near_bytes'])} · {f['machine']}",
+        f"{f['workload']} · {f['eviction']} + {f['prefetch']} + {f['placement']} · "
+        f"{units.show_size(f['footprint_bytes'])} in {units.show_size(f['near_bytes'])} · {f['machine']}",
         fontsize=10,
     )
     return figure

@@ -174,6 +174,8 @@ def _notes(s: Tiered) -> Iterator[str]:
     for policy in (s.placement, s.eviction):
         if policy is not None and getattr(policy.sees, "future", False):
             yield f"{spell(policy)} sees the future, which no machine shows: a line to measure against"
+    if not s.placement.keeps_middle:
+        yield f"{spell(s.placement)} has no middle; what leaves near memory goes far"
     if not s.flush:
         yield "what was dirty at the end was not written"
 

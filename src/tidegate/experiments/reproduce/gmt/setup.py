@@ -112,7 +112,7 @@ class Setup:
         """In words, for the report."""
         near = "Tier-1 as in Table 2's decoding" if self.near is None else f"Tier-1 {self.near}"
         return (
-            f"{len(self.applications)} applications at {self.scale:g} of the suite's sizes (1/64 of the paper's), {near}, "
+            f"{len(self.applications)} applications at 1/{64 / self.scale:g} of the paper's sizes, {near}, "
             f"Tier-2 {self.ratio:g} times Tier-1, {' and '.join(self.sizes)}, under {len(self.systems)} systems "
             f"on {MACHINE}."
         )
