@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -51,9 +52,9 @@ class Setup:
     def __post_init__(self) -> None:
         if self.scale <= 0:
             raise TidegateError(f"a scale of {self.scale:g} is none; expected something like 1/8")
-        if self.factor is not None and self.factor <= 0:
+        if self.factor is not None and not 0 < self.factor < math.inf:
             raise TidegateError(f"a factor of {self.factor:g} is none; expected the footprint over both tiers, such as 2")
-        if self.ratio <= 0:
+        if not 0 < self.ratio < math.inf:
             raise TidegateError(f"a ratio of {self.ratio:g} leaves no Tier-2; expected Tier-2 over Tier-1, such as 4")
         if self.near is not None and units.size(self.near) < PAGE:
             raise TidegateError(f"near memory of {self.near} cannot hold one page of 64 KiB; give it more")

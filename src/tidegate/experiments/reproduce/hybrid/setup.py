@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from tidegate.errors import TidegateError
@@ -58,18 +59,18 @@ class Setup:
     def __post_init__(self) -> None:
         if self.scale <= 0:
             raise TidegateError(f"a scale of {self.scale:g} is none; expected something like 1/8")
-        if self.threshold < 0:
+        if not 0 <= self.threshold < math.inf:
             raise TidegateError(f"a density of {self.threshold:g} is none; expected something like 0.5")
         if wrong := [a for a in self.applications if a not in APPLICATIONS]:
             raise TidegateError(f"no application {wrong[0]}; expected some of {', '.join(APPLICATIONS)}")
         if self.loops not in LOOPS:
             raise TidegateError(f"no loops '{self.loops}'; expected one of {', '.join(LOOPS)}")
-        if self.unmap is not None and self.unmap < 0:
+        if self.unmap is not None and not 0 <= self.unmap < math.inf:
             raise TidegateError(f"unmapping cannot take {self.unmap:g} µs per KiB; expected something like 0.15")
         if not self.applications or not (self.fitting or self.larger):
             raise TidegateError("nothing is to be run; give at least one application and one size")
         for size, fits in [(s, True) for s in self.fitting] + [(s, False) for s in self.larger]:
-            if not size > 0 or (size < NEAR) != fits:
+            if not 0 < size < math.inf or (size < NEAR) != fits:
                 raise TidegateError(f"{size:g} GB {'does not fit' if fits else 'is no more than'} {NEAR} GB of near memory")
 
     @classmethod
