@@ -30,6 +30,7 @@ REQUESTS = 16  # address: rows of four words, see events.py
 REQUEST_N = 17  # address: how many of them wait (one int64)
 OVERFULL = 18  # 1: the twin asked for more than there are rows
 PARTS = 19  # address: for each policy this one is made of, its function, its ``own`` and a bit for each event it wants
+PARTS_N = 20  # how many
 OWN = 24  # the policy's own words begin here
 
 
@@ -48,7 +49,7 @@ def make_header(
     own[REGION_PAGES] = memory.region_pages.ctypes.data
     own[REQUESTS] = memory.requests.ctypes.data
     own[REQUEST_N] = memory.books["request_n"].ctypes.data
-    own[PARTS] = parts.ctypes.data
+    own[PARTS], own[PARTS_N] = parts.ctypes.data, len(parts)
     if memory.last_touch.size:
         own[LAST_TOUCH] = memory.last_touch.ctypes.data
         own[REGION_TOUCHES] = memory.region_touches.ctypes.data

@@ -36,6 +36,7 @@ from tidegate.mechanism.header import (
     PAGE_STATE,
     PAGES_PER_REGION,
     PARTS,
+    PARTS_N,
     PINNED,
     REGION_PAGES,
     REGIONS,
@@ -224,6 +225,12 @@ def _call(context: Any, function: Any, own: Any = None, event: Any = None) -> An
         return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
 
     return signature, codegen
+
+
+@jit_inner
+def part_count(own: int) -> int:
+    """How many policies this one is made of."""
+    return words_at(own, OWN)[PARTS_N]
 
 
 @jit_inner

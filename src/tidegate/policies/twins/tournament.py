@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from tidegate.jit import jit_inner, jit_policy
 from tidegate.mechanism.events import EVENT_BITS, EVICTION, FAULT, NOTIFICATION, OBSERVE, VICTIM
 from tidegate.mechanism.header import OWN
-from tidegate.policies.compiled import Twin, column, fractions, own_words, relay_to, scalars, words_at
+from tidegate.policies.compiled import Twin, column, fractions, own_words, part_count, relay_to, scalars, words_at
 
 # Scalars, then rows of one word per contestant, then columns of one word per region. Contestants go by their numbers.
-COUNT, PATIENCE, MARGIN, AFRESH, OBSERVABLE, BLAMES, TURN, WATCH, ACTIVE_N, RETIRED_N = range(10)  # MARGIN is a fraction
-_SCALARS = 10
+PATIENCE, MARGIN, AFRESH, OBSERVABLE, BLAMES, TURN, WATCH, ACTIVE_N, RETIRED_N = range(9)  # MARGIN is a fraction
+_SCALARS = 9
 ACTIVE, BLAME, WATCHES, RETIRED = range(4)
 _ROWS = 4
 _CAUSE, _WATCHED = 0, 1  # who had a region evicted that is not back yet; who asked for an observed one; 0 or one higher
@@ -22,18 +22,18 @@ _CAUSE, _WATCHED = 0, 1  # who had a region evicted that is not back yet; who as
 
 @jit_inner
 def _row(own: int, which: int) -> Any:
-    count = scalars(own, _SCALARS)[COUNT]
+    count = part_count(own)
     return words_at(own + 8 * (OWN + _SCALARS + which * count), count)
 
 
 @jit_inner
 def _column(own: int, which: int) -> Any:
-    return column(own, _SCALARS + _ROWS * scalars(own, _SCALARS)[COUNT], which)
+    return column(own, _SCALARS + _ROWS * part_count(own), which)
 
 
 @jit_inner
 def _tell_all(own: int, kind: int, region: int) -> None:
-    for contestant in range(scalars(own, _SCALARS)[COUNT]):
+    for contestant in range(part_count(own)):
         relay_to(own, contestant, kind | region << EVENT_BITS)
 
 
@@ -128,12 +128,12 @@ def _tournament(own: int, event: int) -> int:
 
 def _prepare(policy: Any, regions: int, pages: int) -> NDArray[np.int64]:
     count = len(policy.contestants)
-    first = [count, policy.patience, policy.margin, policy.afresh, policy.memory.observable, 0, 0, 0, count, 0]
+    first = [policy.patience, policy.margin, policy.afresh, policy.memory.observable, 0, 0, 0, count, 0]
     return own_words(regions, [*first, *range(count), *[0] * (_ROWS - 1) * count], columns=2)
 
 
 def _results(policy: Any, words: NDArray[np.int64]) -> None:
-    rows = words[_SCALARS : _SCALARS + _ROWS * words[COUNT]].reshape(_ROWS, -1)
+    rows = words[_SCALARS : _SCALARS + _ROWS * len(policy.contestants)].reshape(_ROWS, -1)
     active, retired = rows[ACTIVE, : words[ACTIVE_N]], rows[RETIRED, : words[RETIRED_N]]
     policy.judged([policy.contestants[i] for i in active], [policy.contestants[i] for i in retired])
 
