@@ -34,7 +34,8 @@ class Tournament(EvictionPolicy):
 
     def __init__(self, **options: Any):
         super().__init__(**options)
-        self.contestants = self.parts = [eviction.make(spec) for spec in self.policies.split("+")]
+        self.contestants = [eviction.make(spec) for spec in self.policies.split("+")]
+        self.parts = self.contestants
         if len(self.contestants) < 2:
             raise TidegateError(f"tournament(policies={self.policies}) has one contestant; join two or more with +")
         if any(isinstance(p.sees, Everything) for p in self.contestants):

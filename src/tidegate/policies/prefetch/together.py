@@ -22,7 +22,8 @@ class Together(PrefetchPolicy):
 
     def __init__(self, members: list[PrefetchPolicy]):
         super().__init__()
-        self.members = self.parts = members
+        self.members = members
+        self.parts = members
         self.name = "+".join(m.name for m in members)
         # the level that shows most, so that every member sees what it declares
         self.sees = max(
