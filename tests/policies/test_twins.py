@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import PolicyError
-from tidegate.experiments import Ask
+from tidegate.experiments.reproduce.observuvm.setup import SYSTEMS, Setup, grid_of
 from tidegate.policies import PlacementPolicy, PrefetchPolicy
 from tidegate.policies.compiled import has_twin
 from tidegate.policies.eviction.lrm import LRM
@@ -150,9 +152,9 @@ def test_prefetchers_twins_decide_like_their_classes_in_long_runs(policy, ahead)
     twin, python = both(trace, machine(4, batch_faults=8), 30, policy, ahead, observed=12)
     assert twin == python
     books = dict(zip(np.dtype(simulation_of(trace, machine(), 30).books.dtype).names, twin[2]["books"][0], strict=True))
-    assert books["evictions"] > 200
-    assert books["notifications"] > 50
-    assert books["pages_prefetched"] > 300
+    assert books["evictions"] > 100
+    assert books["notifications"] > 20
+    assert books["pages_prefetched"] > 100
 
 
 @pytest.mark.parametrize("policy", TWINS)
@@ -171,19 +173,14 @@ def test_a_twin_holds_with_one_region_and_one_frame(policy):
         assert twin == python
 
 
-@pytest.mark.parametrize("workload", ["gmv", "2dc", "blk", "hel"])
-@pytest.mark.parametrize("system", ["acbm", "ea", "lru", "lfu", "cp", "tm", "tm+", "tm++"])
-def test_applications_come_out_the_same(workload, system):
+@pytest.mark.parametrize("application", ["GMV", "2DC", "BLK", "HEL", "SRK"])
+@pytest.mark.parametrize("system", [s for s in SYSTEMS if s != "uvm"])
+def test_applications_come_out_the_same(application, system):
     """The whole answer: every count, every part of time, the timeline, what the policies report."""
-    spec = f"{workload}(scale=1/64)"
-    twin, python = (
-        Ask(spec, "rtx3090-pcie4", system, oversubscribe="50%", observed=4, compiled=compiled).answer(cache=False)
-        for compiled in (True, False)
-    )
+    ask = grid_of(Setup(scale=1 / 64))[application, system]
+    twin, python = (replace(ask, compiled=compiled).answer(cache=False) for compiled in (True, False))
     assert twin.counts["evictions"] > 20
-    assert (twin.counts, twin.parts, twin.busy, twin.tables, twin.facts) == (
-        python.counts, python.parts, python.busy, python.tables, python.facts
-    )  # fmt: skip
+    assert twin.to_json() == python.to_json()
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -192,9 +189,8 @@ def test_asking_for_too_much_ends_the_run_with_one_clear_line(compiled, ahead):
     trace = one_block(reads([0, 1, 2]), [70_000], FLAT)
     simulation = simulation_of(trace, machine(), 10, prefetch=make_prefetch(ahead), compiled=compiled)
     name = simulation.prefetch.name
-    with pytest.raises(
-        PolicyError, match=rf"^policy '{name}' raised in on_fault\(1\): {name} asked for more than 65536 things"
-    ):
+    line = f"policy '{name}' raised in on_fault(1): {name} asked for more than 65536 things"
+    with pytest.raises(PolicyError, match=re.escape(line)):
         simulation.run()
 
 
