@@ -28,6 +28,17 @@ def machines(draw: Any) -> Machine:
 
 
 @st.composite
+def observing(draw: Any) -> Machine:
+    """The same with few counters, and observation at a price."""
+    on = draw(machines())
+    driver = dataclasses.replace(
+        on.driver, counters=draw(st.integers(1, 8)), sample=draw(st.sampled_from((0.0, 8192.0))),
+        notification=draw(st.sampled_from((0.0, 16384.0))),
+    )  # fmt: skip
+    return dataclasses.replace(on, driver=driver)
+
+
+@st.composite
 def presets(draw: Any) -> Machine:
     """The machines that come with Tidegate, with few slots and small batches."""
     real = load_machine(draw(st.sampled_from(preset_names()))).with_slots(draw(st.integers(1, 8)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -15,23 +14,13 @@ from mechanism.reference import Reference
 from tidegate.machine.machine import Machine
 from tidegate.mechanism.pages import COMING, NEAR
 from traces import Given, simulation_of
-from worlds import machines, traces
+from worlds import observing, traces
 
 COUNTS = (
     "touches", "stalls", "faults", "batches", "evictions", "decisions", "pages_in", "pages_prefetched", "pages_evicted",
     "pages_unused", "remote_touches", "remote_bytes", "observations", "notifications", "pages_sampled", "pages_home",
 )  # fmt: skip
 TIMES = ("running", "fault_handling", "transfer_in", "transfer_out", "policy_overhead", "link_in_time", "link_out_time")
-
-
-@st.composite
-def observing(draw: Any) -> Machine:
-    on = draw(machines())
-    driver = dataclasses.replace(
-        on.driver, counters=draw(st.integers(1, 8)), sample=draw(st.sampled_from((0.0, 8192.0))),
-        notification=draw(st.sampled_from((0.0, 16384.0))),
-    )  # fmt: skip
-    return dataclasses.replace(on, driver=driver)
 
 
 @settings(deadline=None, max_examples=400, derandomize=True)

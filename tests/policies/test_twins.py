@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,17 +11,37 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.policies import PlacementPolicy
+from tidegate.errors import PolicyError
+from tidegate.experiments.reproduce.observuvm.setup import SYSTEMS, Setup, grid_of
+from tidegate.policies import PlacementPolicy, PrefetchPolicy
+from tidegate.policies.compiled import has_twin
 from tidegate.policies.eviction.lrm import LRM
+from tidegate.policies.eviction.tournament import Tournament
+from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
 from traces import FLAT, PAGES, Given, Kernel, flat, machine, one_block, reads, simulation_of
-from worlds import machines, traces
+from worlds import machines, observing, traces
 
 TWINS = [name for name in eviction.names() if eviction.find(name).compiled is not None]
+OPTIONS = [
+    "lfu(bins=2)", "lfu(bins=3, remember=False)", "lfu(fault_counts=False)",
+    "cp(start_share=0, floor=0, observe_share=1)", "cp(start_share=0.5, floor=0.3, step=2)",
+    "tournament(patience=1, margin=1)", "tournament(policies=lru+lfu+cp, patience=3, margin=1, afresh=True)",
+    "tournament(policies=lrm+mru+lru, patience=2)", "tournament(policies=fifo+mru, patience=1, margin=1.5)",
+    "tournament(policies=lfu(bins=2)+cp(start_share=0.25)+lru, patience=2)",
+    "tournament(policies=tournament+fifo, patience=2)", "tournament(policies=lrm+clock+lru-ideal, patience=2)",
+]  # fmt: skip
+PREFETCHERS = [
+    "none", "tree", "fdp(every=1, enough=1)", "fdp(every=2, enough=2, share=0.5, bold=20)", "rgp(streak=1, ahead=1)",
+    "rgp(streak=2, ahead=3)", "fdp(every=1)+rgp(streak=1)", "rgp(streak=1)+early-adaptor(window=3)",
+    "early-adaptor(window=2, again=0)", "early-adaptor(window=5)", "tree+rgp(streak=1)",
+]  # fmt: skip
 
 
-class Meddler(PlacementPolicy):
+class Meddling:
     """Writes down who leaves; at each launch it sends one region away and fetches another, so that lists have holes."""
+
+    memory: Any
 
     def start(self) -> None:
         self.evicted: list[int] = []
@@ -33,22 +55,34 @@ class Meddler(PlacementPolicy):
         self.evicted.append(region)
 
 
-def both(trace: Any, on: Any, frames: int, policy: str, ahead: str = "none") -> list[Any]:
-    """The run with the twin and the run with the class: everything they left behind."""
+class Meddler(Meddling, PlacementPolicy):
+    """Where data live is decided by somebody who meddles."""
+
+
+class MeddlingPrefetcher(Meddling, PrefetchPolicy):
+    """So is what comes near early."""
+
+
+def both(trace: Any, on: Any, frames: int, policy: str, ahead: str = "none", where: str = "", **how: Any) -> list[Any]:
+    """The run with the twin and the run with the class: everything they left behind. Who leaves comes first."""
     found = []
     for compiled in (True, False):
+        meddler = MeddlingPrefetcher() if where else Meddler()
         simulation = simulation_of(
-            trace, on, frames, eviction=policy, prefetch=ahead, placement=Meddler(), compiled=compiled
-        )
+            trace, on, frames, eviction=policy, prefetch=meddler if where else make_prefetch(ahead),
+            placement=where or meddler, compiled=compiled, **how,
+        )  # fmt: skip
         simulation.run()
-        found.append((simulation.placement.evicted, simulation.books.tolist(), simulation.memory.page_state.tolist()))
+        reports = [p.report() for p in (simulation.eviction, simulation.prefetch, simulation.placement)]
+        memory = {n: a.tolist() for n, a in simulation.memory._asdict().items() if n not in ("own", "requests")}
+        found.append((meddler.evicted, reports, memory))
     return found
 
 
 def test_the_usual_policies_have_twins():
-    assert {"lrm", "fifo", "mru", "clock", "lru-ideal", "belady"} <= set(TWINS)
-    assert not [name for name in prefetch.names() if prefetch.find(name).compiled]
-    assert not [name for name in placement.names() if placement.find(name).compiled]
+    assert {"lrm", "fifo", "mru", "clock", "lru-ideal", "belady", "lru", "lfu", "cp", "tournament"} <= set(TWINS)
+    assert all(has_twin(make_prefetch(spec)) for spec in ("fdp", "rgp", "fdp+rgp", "early-adaptor"))
+    assert has_twin(placement.make("acbm"))
 
 
 @pytest.mark.parametrize("policy", TWINS)
@@ -59,7 +93,37 @@ def test_a_twin_decides_like_its_class(policy, trace, on, frames, ahead):
     assert twin == python
 
 
-@pytest.mark.parametrize("policy", TWINS)
+OBSERVING = given(traces(), observing(), st.integers(1, 9), st.integers(1, 5), st.sampled_from((0, 0, 1, 3)), st.data())
+
+
+@pytest.mark.parametrize("policy", ["lru", "lfu", "cp", "tournament", *OPTIONS])
+@settings(deadline=None, max_examples=50, derandomize=True)
+@OBSERVING
+def test_a_twin_that_observes_decides_like_its_class(policy, trace, on, frames, observed, samples, data):
+    ahead = data.draw(st.sampled_from(PREFETCHERS))
+    twin, python = both(trace, on, frames, policy, ahead, observed=observed, samples=samples)
+    assert twin == python
+
+
+@pytest.mark.parametrize("ahead", PREFETCHERS)
+@settings(deadline=None, max_examples=50, derandomize=True)
+@OBSERVING
+def test_a_prefetchers_twin_decides_like_its_class(ahead, trace, on, frames, observed, samples, data):
+    policy = data.draw(st.sampled_from(["lrm", "lru", "tournament(patience=2)"]))
+    twin, python = both(trace, on, frames, policy, ahead, observed=observed, samples=samples)
+    assert twin == python
+
+
+@pytest.mark.parametrize("where", ["acbm", "acbm(threshold=1)", "acbm(threshold=3)"])
+@settings(deadline=None, max_examples=50, derandomize=True)
+@OBSERVING
+def test_a_placements_twin_decides_like_its_class(where, trace, on, frames, observed, samples, data):
+    policy = data.draw(st.sampled_from(["lrm", "lru"]))
+    twin, python = both(trace, on, frames, policy, where=where, observed=observed, samples=samples)
+    assert twin == python
+
+
+@pytest.mark.parametrize("policy", [*TWINS, *OPTIONS])
 @pytest.mark.parametrize(("slots", "frames"), [(1, 37), (8, 37), (64, 5)])
 def test_a_twin_decides_like_its_class_in_long_runs(policy, slots, frames):
     """Long enough for every list to turn over many times."""
@@ -69,6 +133,28 @@ def test_a_twin_decides_like_its_class_in_long_runs(policy, slots, frames):
     twin, python = both(trace, machine(slots), frames, policy, "tree")
     assert len(twin[0]) > 400
     assert twin == python
+
+
+@pytest.mark.parametrize("policy", ["lru", "lfu", "cp", "tournament", "tournament(patience=9, margin=1)"])
+@pytest.mark.parametrize("ahead", ["fdp(every=2)", "rgp", "fdp(every=2)+rgp"])
+def test_prefetchers_twins_decide_like_their_classes_in_long_runs(policy, ahead):
+    """Streams through two objects, again and again, and a third that is used all over: regions observed, verdicts given."""
+    rng = np.random.default_rng(5)
+    blocks = []
+    for sweep in range(6):
+        for at in range(0, 40 * PAGES, 4):
+            blocks.append(
+                reads([at, *range(40 * PAGES + at, 40 * PAGES + at + 1 + sweep), 80 * PAGES + rng.integers(9 * PAGES)])
+            )
+    trace = Given(
+        [Kernel(blocks[: len(blocks) // 2]), Kernel(blocks[len(blocks) // 2 :])], [40 * PAGES, 40 * PAGES, 9 * PAGES]
+    )
+    twin, python = both(trace, machine(4, batch_faults=8), 30, policy, ahead, observed=12)
+    assert twin == python
+    books = dict(zip(np.dtype(simulation_of(trace, machine(), 30).books.dtype).names, twin[2]["books"][0], strict=True))
+    assert books["evictions"] > 100
+    assert books["notifications"] > 20
+    assert books["pages_prefetched"] > 100
 
 
 @pytest.mark.parametrize("policy", TWINS)
@@ -85,6 +171,47 @@ def test_a_twin_holds_with_one_region_and_one_frame(policy):
     for trace in (flat([0, 0, 0]), flat([0, 1] * 20), one_block(reads([2] * 3), [3], FLAT)):
         twin, python = both(trace, machine(), 1, policy)
         assert twin == python
+
+
+@pytest.mark.parametrize("application", ["GMV", "2DC", "BLK", "HEL", "SRK"])
+@pytest.mark.parametrize("system", [s for s in SYSTEMS if s != "uvm"])
+def test_applications_come_out_the_same(application, system):
+    """The whole answer: every count, every part of time, the timeline, what the policies report."""
+    ask = grid_of(Setup(scale=1 / 64))[application, system]
+    twin, python = (replace(ask, compiled=compiled).answer(cache=False) for compiled in (True, False))
+    assert twin.counts["evictions"] > 20
+    assert twin.to_json() == python.to_json()
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("ahead", ["rgp(streak=1, ahead=70000)", "fdp+rgp(streak=1, ahead=70000)"])
+def test_asking_for_too_much_ends_the_run_with_one_clear_line(compiled, ahead):
+    trace = one_block(reads([0, 1, 2]), [70_000], FLAT)
+    simulation = simulation_of(trace, machine(), 10, prefetch=make_prefetch(ahead), compiled=compiled)
+    name = simulation.prefetch.name
+    line = f"policy '{name}' raised in on_fault(1): {name} asked for more than 65536 things"
+    with pytest.raises(PolicyError, match=re.escape(line)):
+        simulation.run()
+
+
+class Blind(LRM):
+    """A user's own policy, without a twin."""
+
+    compiled = None
+
+
+class OwnTournament(Tournament):
+    """A class made from one with a twin."""
+
+
+def test_a_policy_made_of_policies_has_a_twin_if_all_have_and_see_the_same():
+    assert has_twin(eviction.make("tournament(policies=lrm+lru+cp)"))
+    assert has_twin(eviction.make("tournament(policies=tournament+mru)"))
+    assert not has_twin(eviction.make("tournament(policies=lru+random)"))
+    assert not has_twin(eviction.make("tournament(policies=lru+lru-ideal)"))
+    assert not has_twin(eviction.make("tournament(policies=lru-ideal+belady)"))
+    assert not has_twin(OwnTournament())
+    assert not has_twin(make_prefetch("fdp+tree"))
 
 
 class NeverTheHead(LRM):

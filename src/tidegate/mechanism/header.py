@@ -23,10 +23,20 @@ FUTURE_FIRST = 9  # address: per region (int64); 0 unless it sees the future
 FUTURE_WHEN = 10  # address: per touch (int32); likewise
 FUTURE_SIZE = 11
 LAST_REFERENCE = 12  # address: per page (int16); 0 unless the policy sees everything
-OWN = 16  # the policy's own words begin here
+OBSERVED = 13  # address: pages sampled now, per region (int32)
+PAGE_STATE = 14  # address: per page (uint8)
+REGION_PAGES = 15  # address: pages that belong to an object, per region (int32)
+REQUESTS = 16  # address: rows of four words, see events.py
+REQUEST_N = 17  # address: how many of them wait (one int64)
+OVERFULL = 18  # 1: the twin asked for more than there are rows
+PARTS = 19  # address: for each policy this one is made of, its function, its ``own`` and a bit for each event it wants
+PARTS_N = 20  # how many
+OWN = 24  # the policy's own words begin here
 
 
-def make_header(memory: Any, regions: int, pages_per_region: int, frames: int, future: Any, words: Any) -> NDArray[np.int64]:
+def make_header(
+    memory: Any, regions: int, pages_per_region: int, frames: int, future: Any, parts: Any, words: Any
+) -> NDArray[np.int64]:
     """The header filled in, with the policy's own ``words`` behind it."""
     own = np.append(np.zeros(OWN, np.int64), words)
     own[REGIONS], own[PAGES_PER_REGION], own[FRAMES] = regions, pages_per_region, frames
@@ -34,6 +44,12 @@ def make_header(memory: Any, regions: int, pages_per_region: int, frames: int, f
     own[TOUCHES] = memory.books["touches"].ctypes.data
     own[RESIDENT] = memory.resident.ctypes.data
     own[PINNED] = memory.pinned.ctypes.data
+    own[OBSERVED] = memory.observed.ctypes.data
+    own[PAGE_STATE] = memory.page_state.ctypes.data
+    own[REGION_PAGES] = memory.region_pages.ctypes.data
+    own[REQUESTS] = memory.requests.ctypes.data
+    own[REQUEST_N] = memory.books["request_n"].ctypes.data
+    own[PARTS], own[PARTS_N] = parts.ctypes.data, len(parts)
     if memory.last_touch.size:
         own[LAST_TOUCH] = memory.last_touch.ctypes.data
         own[REGION_TOUCHES] = memory.region_touches.ctypes.data

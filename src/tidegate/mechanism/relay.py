@@ -18,10 +18,12 @@ import numpy as np
 from numba import int64, types
 from numpy.typing import NDArray
 
+from tidegate.errors import PolicyError
 from tidegate.mechanism.events import EVENT_BITS, EVENT_NAMES, EVICTION, FAILED, FAULT, OBSERVE, PREFETCH, VICTIM
 from tidegate.mechanism.future import Future
-from tidegate.mechanism.header import OWN, make_header
+from tidegate.mechanism.header import OVERFULL, OWN, make_header
 from tidegate.mechanism.memory import Memory
+from tidegate.mechanism.view import too_many_requests
 from tidegate.policies.policy import EvictionPolicy, Policy
 from tidegate.policies.sees import TouchBits
 
@@ -83,19 +85,38 @@ class Caller:
 
 
 class CompiledCaller:
-    """Calls a policy's compiled twin: nothing stands in between."""
+    """Calls a policy's compiled twin: nothing stands in between. Policies it is made of have callers of their own."""
 
     def __init__(self, policy: Policy, memory: Memory, frames: int, future: Future | None):
         regions, pages = len(memory.resident), len(memory.page_state)
+        self._policy = policy
+        self._parts = [CompiledCaller(part, memory, frames, future) for part in policy.parts]
+        self._table = np.array([part.row for part in self._parts], np.int64)
         words = policy.compiled.prepare(policy, regions, pages // regions)
-        self._data = make_header(memory, regions, pages // regions, frames, future, words)
+        self._data = make_header(memory, regions, pages // regions, frames, future, self._table, words)
         self.wants = _wants(policy)
         self.own = self._data.ctypes.data
         self.address = Address(policy.compiled.function.address, policy.compiled.function)
 
-    def finished(self, policy: Policy) -> None:
-        """Hand the policy what its twin has to report."""
-        policy.compiled.results(policy, self._data[OWN:])
+    @property
+    def row(self) -> tuple[int, int, int]:
+        """How the twin of a policy that this one is part of calls it: see header.py."""
+        return self.address.__wrapper_address__(), self.own, sum(1 << int(e) for e in np.flatnonzero(self.wants))
+
+    @property
+    def failure(self) -> PolicyError | None:
+        """What would have been raised, had it been the Python class."""
+        return too_many_requests(self._policy) if self._overfull else None
+
+    @property
+    def _overfull(self) -> bool:
+        return bool(self._data[OVERFULL]) or any(part._overfull for part in self._parts)
+
+    def finished(self) -> None:
+        """Hand the policy, and those it is made of, what their twins have to report."""
+        for part in self._parts:
+            part.finished()
+        self._policy.compiled.results(self._policy, self._data[OWN:])
 
 
 def _showing_touch_bits(policy: Policy) -> Callable[[int], None]:

@@ -24,7 +24,8 @@ from tidegate.mechanism.observe import LEFT_FAR
 from tidegate.mechanism.pages import COMING, NEAR
 from tidegate.mechanism.relay import Caller, CompiledCaller, Relay
 from tidegate.mechanism.requests import carry_out
-from tidegate.mechanism.view import SimulatedMemory
+from tidegate.mechanism.view import SimulatedMemory, label
+from tidegate.policies.compiled import has_twin
 from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
 from tidegate.policies.sees import Everything, Samples, Sees
 from tidegate.references import Reference
@@ -68,7 +69,7 @@ class Simulation:
         self._policies: tuple[Policy, ...] = (self.eviction, self.prefetch, self.placement)
         for policy in self._policies:
             if not isinstance(policy.sees, Sees):
-                raise PolicyError(f"policy '{_label(policy)}' has sees = {policy.sees!r}; expected a level such as Faults()")
+                raise PolicyError(f"policy '{label(policy)}' has sees = {policy.sees!r}; expected a level such as Faults()")
         tracking = any(isinstance(p.sees, Everything) for p in self._policies)
         decision = 0.0 if self.eviction.in_driver else self.machine.driver.decision
         most = max((p.sees.regions for p in self._policies if isinstance(p.sees, Samples)), default=0)
@@ -88,8 +89,8 @@ class Simulation:
         shared: dict[str, Any] = {}
         for policy in self._policies:
             policy.attach(SimulatedMemory(policy, self.trace, self.memory, self._k, future, shared))
-            self._callers.append(self._caller(policy, future))
             self._guard(policy, "start", policy.start)
+            self._callers.append(self._caller(policy, future))  # a twin begins with what ``start`` has set
         for which, caller in enumerate(self._callers):
             self.memory.wants[which], self.memory.own[which] = caller.wants, caller.own
         self._relay = Relay(*(c.address for c in self._callers))
@@ -102,11 +103,10 @@ class Simulation:
             if isinstance(caller, Caller):
                 self._guard(policy, "finished", policy.finished)
             else:
-                caller.finished(policy)
+                caller.finished()
 
     def _caller(self, policy: Policy, future: Future | None) -> Caller | CompiledCaller:
-        # a class made from a shipped one decides for itself: its base's twin is not its own
-        if self.compiled and vars(type(policy)).get("compiled") is not None:
+        if self.compiled and has_twin(policy):
             return CompiledCaller(policy, self.memory, self._k.room, future)
         return Caller(policy, self.books)
 
@@ -150,7 +150,7 @@ class Simulation:
             raise TidegateError(f"trace {self.trace.name} touches page {culprit}, which belongs to no object")
         if code == NOT_RESIDENT:
             raise PolicyError(
-                f"policy '{_label(self.eviction)}' named region {culprit} in {EVENT_NAMES[event]}(), which is not resident; "
+                f"policy '{label(self.eviction)}' named region {culprit} in {EVENT_NAMES[event]}(), which is not resident; "
                 f"it must answer one of the {np.count_nonzero(self.memory.resident)} regions in self.resident"
             )
         assert code == RAISED, code
@@ -160,13 +160,13 @@ class Simulation:
                 raise failure
             if failure is not None:
                 where = f"{EVENT_NAMES[event]}()" if event in (VICTIM, OBSERVE) else f"{EVENT_NAMES[event]}({culprit})"
-                raise PolicyError(f"policy '{_label(policy)}' raised in {where}: {_say(failure)}") from failure
+                raise PolicyError(f"policy '{label(policy)}' raised in {where}: {_say(failure)}") from failure
 
     def _guard(self, policy: Policy, call: str, method: Callable[[], None]) -> None:
         try:
             method()
         except Exception as error:
-            raise PolicyError(f"policy '{_label(policy)}' raised in {call}(): {_say(error)}") from error
+            raise PolicyError(f"policy '{label(policy)}' raised in {call}(): {_say(error)}") from error
         carry_out(self._m, self._k)  # what it asked for in start
 
 
@@ -213,10 +213,6 @@ def _with_last(segments: Iterable[Segment]) -> Iterator[tuple[Segment, bool]]:
         held = segment
     if held is not None:
         yield held, True
-
-
-def _label(policy: Policy) -> str:
-    return policy.name or type(policy).__name__
 
 
 def _say(error: BaseException) -> str:

@@ -166,7 +166,7 @@ class SimulatedMemory:
 
     @property
     def _name(self) -> str:
-        return self._policy.name or type(self._policy).__name__
+        return label(self._policy)
 
     def _state(self, region: int) -> NDArray[np.uint8]:
         base = region * self._ppr
@@ -182,7 +182,7 @@ class SimulatedMemory:
     def _ask(self, *row: int) -> None:
         n = int(self._request_n[0])
         if n == REQUEST_ROWS:
-            raise PolicyError(f"{self._name} asked for more than {REQUEST_ROWS} things in one call; ask for ranges instead")
+            raise too_many_requests(self._policy)
         self._m.requests[n, : len(row)] = row
         self._request_n[0] = n + 1
 
@@ -194,3 +194,13 @@ class SimulatedMemory:
         return PolicyError(
             f"{self._name} reads memory.{what} but declares sees = {self._policy.sees}; it needs sees = {needed}"
         )
+
+
+def too_many_requests(policy: Policy) -> PolicyError:
+    """What becomes of a policy that asks for more than there are rows for."""
+    return PolicyError(f"{label(policy)} asked for more than {REQUEST_ROWS} things in one call; ask for ranges instead")
+
+
+def label(policy: Policy) -> str:
+    """What a policy is called in messages."""
+    return policy.name or type(policy).__name__

@@ -10,7 +10,7 @@ A method that a class does not define costs nothing: the mechanism never makes t
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from numpy.typing import NDArray
@@ -111,6 +111,7 @@ class Policy(Configurable):
     sees: Sees = Faults()
     in_driver: bool = True  # False: it runs in user space, and each decision costs the machine's ``decision`` time
     compiled: ClassVar[Any] = None  # a compiled twin that decides the same, faster; see policies/compiled.py
+    parts: Sequence[Policy] = ()  # the policies it is made of, if it asks or tells others
     memory: MemoryView
 
     def attach(self, memory: MemoryView) -> None:

@@ -9,6 +9,7 @@ from tidegate.policies.order import Order, first
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
 from tidegate.policies.sees import Samples
+from tidegate.policies.twins.cp import CP_TWIN
 
 
 @eviction("cp")
@@ -28,6 +29,7 @@ class CyclicProtection(EvictionPolicy):
 
     sees = Samples(regions=100)
     in_driver = False
+    compiled = CP_TWIN
     start_share = Option(1.0, "share of the frames that is unprotected at first", least=0, most=1)
     floor = Option(0.01, "least share of the frames that is unprotected", least=0, most=1)
     observe_share = Option(0.5, "share of the unprotected area, from the split, that may be observed", least=0, most=1)
@@ -36,8 +38,12 @@ class CyclicProtection(EvictionPolicy):
     def start(self) -> None:
         self._protected, self._open = Order(), Order()
         self._mine: set[int] = set()  # regions observed at this policy's word: only they move the split
-        self._least = max(1, round(self.floor * self.memory.frames))
-        self._size = max(self._least, round(self.start_share * self.memory.frames))  # of the unprotected area
+        self._least, self._size = self.bounds()
+
+    def bounds(self) -> tuple[int, int]:
+        """The least size of the unprotected area, and its size at first."""
+        least = max(1, round(self.floor * self.memory.frames))
+        return least, max(least, round(self.start_share * self.memory.frames))
 
     def on_fault(self, region: int) -> None:
         if region not in self._protected and region not in self._open:

@@ -7,6 +7,7 @@ from tidegate.policies.order import Order, first
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
 from tidegate.policies.sees import Samples
+from tidegate.policies.twins.lfu import LFU_TWIN
 
 
 @eviction("lfu")
@@ -23,6 +24,7 @@ class LFU(EvictionPolicy):
 
     sees = Samples(regions=100)
     in_driver = False
+    compiled = LFU_TWIN
     bins = Option(64, "bins of the histogram; the last takes everything above", least=2)
     remember = Option(True, "keep a region's count when it is evicted (a reading the paper leaves open)")
     fault_counts = Option(True, "a further fault counts as a use, not only notifications")
@@ -71,6 +73,6 @@ class LFU(EvictionPolicy):
         self._lowest = min(self._lowest, place)
 
     def _first_bin(self) -> Order:
-        while not self._bins[self._lowest]:
+        while not self._bins[self._lowest] and self._lowest < self.bins - 1:
             self._lowest += 1
         return self._bins[self._lowest]

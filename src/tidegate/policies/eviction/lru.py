@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from tidegate.jit import jit_policy
+from tidegate.mechanism.events import EVENT_BITS, EVICTION, OBSERVE, VICTIM
+from tidegate.policies.compiled import Twin, append, first_unobserved, head, links, list_words, remove
 from tidegate.policies.order import first
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
 from tidegate.policies.sees import Samples
+
+
+@jit_policy
+def _lru(own: int, event: int) -> int:
+    order = links(own)
+    if event == VICTIM:
+        return head(order)
+    if event == OBSERVE:
+        return first_unobserved(own, order, order.size)
+    region = event >> EVENT_BITS
+    remove(order, region)
+    if event & 255 != EVICTION:
+        append(order, region)
+    return 0
 
 
 @eviction("lru")
@@ -17,6 +34,7 @@ class LRU(EvictionPolicy):
 
     sees = Samples(regions=100)
     in_driver = False
+    compiled = Twin(_lru, list_words)
 
     def on_fault(self, region: int) -> None:
         self.order.move_to_tail(region)

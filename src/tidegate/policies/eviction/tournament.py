@@ -9,6 +9,7 @@ from tidegate.options import Option
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
 from tidegate.policies.sees import Everything, Faults, Samples, Sees, TouchBits
+from tidegate.policies.twins.tournament import TOURNAMENT_TWIN
 
 
 @eviction("tournament")
@@ -25,6 +26,7 @@ class Tournament(EvictionPolicy):
 
     sees: Sees = Samples(regions=100)
     in_driver = False
+    compiled = TOURNAMENT_TWIN
     policies = Option("lru+lfu+cp", "the contestants, joined by +; a user's own is file.py:Class")
     patience = Option(100, "blames before a judgement (T)", least=1)
     margin = Option(1.2, "times the average blame at which a policy retires", least=1)
@@ -33,6 +35,7 @@ class Tournament(EvictionPolicy):
     def __init__(self, **options: Any):
         super().__init__(**options)
         self.contestants = [eviction.make(spec) for spec in self.policies.split("+")]
+        self.parts = self.contestants
         if len(self.contestants) < 2:
             raise TidegateError(f"tournament(policies={self.policies}) has one contestant; join two or more with +")
         if any(isinstance(p.sees, Everything) for p in self.contestants):
@@ -108,6 +111,11 @@ class Tournament(EvictionPolicy):
     def report(self) -> dict[str, object]:
         return {"left": [p.name for p in self._active], "retired": self.retired}
 
+    def judged(self, left: list[EvictionPolicy], losers: list[EvictionPolicy]) -> None:
+        """These go on, and those retire."""
+        self._active = left
+        self.retired += [p.name for p in losers]
+
     def _unwatch(self, region: int) -> None:
         if region in self._watched:
             self._watches[self._watched.pop(region)] -= 1
@@ -118,8 +126,7 @@ class Tournament(EvictionPolicy):
         most = self.margin / len(self._active) * self._blames
         losers = [p for p in suspects if self._blame[id(p)] > most and p in self._active]
         if losers:
-            self._active = [p for p in self._active if p not in losers]
-            self.retired += [p.name for p in losers]
+            self.judged([p for p in self._active if p not in losers], losers)
             self._turn = self._watch = 0
             if self.afresh:
                 self._blame, self._blames = {id(p): 0 for p in self.contestants}, 0

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from tidegate.jit import jit_policy
+from tidegate.mechanism.events import ASK_ADVISE, ASK_PREFETCH, EVENT_BITS, EVICTION
+from tidegate.mechanism.header import OWN, PAGES_PER_REGION
 from tidegate.options import Option
+from tidegate.policies.compiled import Twin, ask, words_at
 from tidegate.policies.policy import PlacementPolicy
 from tidegate.policies.registries import placement
 from tidegate.policies.sees import Samples
+
+
+@jit_policy
+def _acbm(own: int, event: int) -> int:
+    pages = words_at(own, OWN)[PAGES_PER_REGION]
+    first, leaves = (event >> EVENT_BITS) * pages, event & 255 == EVICTION
+    ask(own, ASK_ADVISE, first, pages, 1 if leaves else 0)
+    if not leaves:
+        ask(own, ASK_PREFETCH, first, pages)
+    return 0
 
 
 @placement("acbm")
@@ -17,6 +31,7 @@ class ACBM(PlacementPolicy):
     """
 
     sees = Samples()
+    compiled = Twin(_acbm)
     threshold = Option(256, "accesses over the link before a region migrates", least=1, most=65535)
 
     def start(self) -> None:

@@ -6,6 +6,7 @@ from tidegate.options import Option
 from tidegate.policies.policy import PrefetchPolicy
 from tidegate.policies.registries import prefetch
 from tidegate.policies.sees import Samples
+from tidegate.policies.twins.fdp import FDP_TWIN
 
 
 @prefetch("fdp")
@@ -19,6 +20,7 @@ class FDP(PrefetchPolicy):
 
     sees = Samples(regions=100)
     in_driver = False
+    compiled = FDP_TWIN
     every = Option(16, "one prefetched region in so many is watched; the paper says a few", least=1)
     enough = Option(16, "verdicts before the threshold is chosen (T)", least=1)
     share = Option(0.8, "of useful verdicts, above which it is bold", least=0, most=1)
@@ -28,7 +30,7 @@ class FDP(PrefetchPolicy):
     def start(self) -> None:
         self.threshold = self.shy
         self._watching: set[int] = set()
-        self._useful = self._verdicts = self._prefetches = 0
+        self.useful = self.verdicts = self._prefetches = 0
         self.memory.set_prefetch_threshold(self.shy)
 
     def on_prefetch(self, region: int) -> None:
@@ -48,12 +50,12 @@ class FDP(PrefetchPolicy):
             self._verdict(region, useful=False)
 
     def report(self) -> dict[str, object]:
-        return {"threshold": self.threshold, "verdicts": self._verdicts, "useful": self._useful}
+        return {"threshold": self.threshold, "verdicts": self.verdicts, "useful": self.useful}
 
     def _verdict(self, region: int, useful: bool) -> None:
         self._watching.discard(region)
-        self._useful += useful
-        self._verdicts += 1
-        if self._verdicts > self.enough:
-            self.threshold = self.bold if self._useful / self._verdicts > self.share else self.shy
+        self.useful += useful
+        self.verdicts += 1
+        if self.verdicts > self.enough:
+            self.threshold = self.bold if self.useful / self.verdicts > self.share else self.shy
             self.memory.set_prefetch_threshold(self.threshold)

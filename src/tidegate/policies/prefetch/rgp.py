@@ -8,6 +8,7 @@ from tidegate.options import Option
 from tidegate.policies.policy import PrefetchPolicy
 from tidegate.policies.registries import prefetch
 from tidegate.policies.sees import Samples
+from tidegate.policies.twins.rgp import RGP_TWIN
 
 
 @prefetch("rgp")
@@ -22,19 +23,24 @@ class RGP(PrefetchPolicy):
 
     sees = Samples(regions=100)
     in_driver = False
+    compiled = RGP_TWIN
     ahead = Option(2, "regions prefetched when a stream is found", least=1)
     streak = Option(3, "faulting regions that must follow one another", least=1)
 
     def start(self) -> None:
-        ppr = self.memory.geometry.pages_per_region
-        self._first = [o.first_page // ppr for o in self.memory.objects]
-        self._end = [-(-(o.first_page + o.pages) // ppr) for o in self.memory.objects]
+        self._first, self._end = self.bounds()
         count = len(self._first)
         self._last = [-2] * count  # the region each object faulted in last
         self._run = [0] * count
         self._next = [0] * count  # the next region to prefetch
         self._triggers: set[int] = set()
         self._asked: set[int] = set()  # regions asked for and not evicted since
+
+    def bounds(self) -> tuple[list[int], list[int]]:
+        """The first region of each object, and the one behind its last."""
+        ppr = self.memory.geometry.pages_per_region
+        first = [o.first_page // ppr for o in self.memory.objects]
+        return first, [-(-(o.first_page + o.pages) // ppr) for o in self.memory.objects]
 
     def on_fault(self, region: int) -> None:
         here = bisect_right(self._first, region) - 1

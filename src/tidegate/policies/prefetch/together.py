@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from tidegate.jit import jit_policy
+from tidegate.policies.compiled import Twin, part_count, relay_to
 from tidegate.policies.policy import PrefetchPolicy
 from tidegate.policies.registries import prefetch
+
+
+@jit_policy
+def _together(own: int, event: int) -> int:
+    for member in range(part_count(own)):
+        relay_to(own, member, event)
+    return 0
 
 
 class Together(PrefetchPolicy):
     """Relays everything to each of its members, in order; each asks for what it likes."""
 
+    compiled = Twin(_together)
+
     def __init__(self, members: list[PrefetchPolicy]):
         super().__init__()
         self.members = members
+        self.parts = members
         self.name = "+".join(m.name for m in members)
         # the level that shows most, so that every member sees what it declares
         self.sees = max(

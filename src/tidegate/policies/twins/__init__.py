@@ -1,0 +1,1 @@
+"""Compiled twins that are too long to stand beside their classes; see policies/compiled.py."""
