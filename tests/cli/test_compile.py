@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from offloaded import EXAMPLES, clang_19
+from tidegate.cli.compile import whole_percentages
 from tidegate.compiler.saved import from_data, load
 
 
@@ -13,7 +17,7 @@ def test_tables_and_graph(works):
     clang_19()
     out = works("compile", str(EXAMPLES / "cfd.c"), "--save", "cfd.json").out
     assert re.search(r"variables .* 20\*side\*side +1100", out)
-    assert re.search(r"compute_flux:\d+ → time_step:\d+ 100%", out)
+    assert re.search(r"compute_flux:\d+ → time_step:\d+ 100 %", out)
     assert "saved to cfd.json" in out
 
 
@@ -27,6 +31,13 @@ def test_options_reach_clang(works):
     clang_19()
     answer = works("compile", str(EXAMPLES / "cfd.c"), "--clang=-DITERATIONS=7", "--json")
     assert {round(launch["frequency"]) for launch in answer.json["launches"]} == {1, 7, 21}
+
+
+@given(st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=9))
+def test_percentages_add_up(shares: list[float]) -> None:
+    whole = whole_percentages(shares)
+    assert sum(whole) == 100
+    assert all(abs(percent - 100 * share / sum(shares)) < 1 for percent, share in zip(whole, shares, strict=True))
 
 
 def test_bad_input(refused):

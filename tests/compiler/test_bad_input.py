@@ -139,7 +139,7 @@ int main(int c, char **v) {{
   return w[0];
 }}""")
     model = model_of_source(source)
-    assert {o.name: str(o.bytes) for o in model.heap()} == {"u": "8*n", "w": "8*n"}
+    assert {o.name: str(o.bytes) for o in model.placeable()} == {"u": "8*n", "w": "8*n"}
     (launch,) = model.launches
     assert launch.trip_count is not None
     assert launch.trip_count.at({"n": 1000}) == 998
@@ -250,7 +250,7 @@ int main(int c, char **v) {{
   for (int i = 0; i < 9; i++) d[i] = aligned[i] + shared[i];
   return 0;
 }}""")
-    sizes = {o.allocator: str(o.bytes) for o in model.heap()}
+    sizes = {o.allocator: str(o.bytes) for o in model.placeable()}
     assert sizes == {"omp_target_alloc": "8*c", "posix_memalign": "4096", "calloc": "4*c"}
     assert len(model.table()["main:11"]) == 3
 

@@ -1,4 +1,4 @@
-"""A model from the files a person has: sources for clang, or IR that is already there."""
+"""A model from the files a person has: sources for clang, IR that is already there, or a model that was saved."""
 
 from __future__ import annotations
 
@@ -10,14 +10,21 @@ from tidegate.compiler.inline import KERNEL
 from tidegate.compiler.ir import parse
 from tidegate.compiler.model import ProgramModel
 from tidegate.compiler.program import model_of_ir
+from tidegate.compiler.saved import load
 from tidegate.errors import TidegateError
 
 SOURCES = (".c", ".cc", ".cpp", ".cxx", ".C")
 IR = (".ll", ".bc")
+MODEL = ".json"
 
 
 def model_of_files(paths: Sequence[Path], options: Sequence[str] = ()) -> ProgramModel:
-    """The model of a program given as sources or IR, in any mixture and order; `options` go to clang."""
+    """The model of a program given as sources or IR, in any mixture and order, or as one saved model.
+
+    `options` go to clang.
+    """
+    if any(path.suffix == MODEL for path in paths):
+        return _saved(paths, options)
     host: list[str | bytes] = []
     device: list[str | bytes] = []
     for path in paths:
@@ -29,8 +36,20 @@ def model_of_files(paths: Sequence[Path], options: Sequence[str] = ()) -> Progra
             text = _read(path)
             (device if _is_device(text) else host).append(text)
         else:
-            raise TidegateError(f"'{path}' is neither source nor IR; give files that end in {', '.join((*SOURCES, *IR))}")
+            known = ", ".join((*SOURCES, *IR))
+            raise TidegateError(
+                f"'{path}' is neither source nor IR; give files that end in {known}, or a saved model ({MODEL})"
+            )
     return model_of_ir(host, device, ", ".join(path.name for path in paths))
+
+
+def _saved(paths: Sequence[Path], options: Sequence[str]) -> ProgramModel:
+    if len(paths) > 1:
+        given = ", ".join(map(str, paths))
+        raise TidegateError(f"{given}: a saved model ({MODEL}) is of a whole program; give it alone")
+    if options:
+        raise TidegateError(f"'{paths[0]}' is a saved model, and clang has nothing to do; leave --clang out or give sources")
+    return load(paths[0])
 
 
 def _read(path: Path) -> str:

@@ -66,16 +66,16 @@ class Plan:
 
 
 def make_plan(model: ProgramModel, variables: Mapping[str, int], by_region: bool = False) -> Plan:
-    """The plan of a program whose variables have these values. Objects that are not on the heap cannot be placed.
+    """The plan of a program whose variables have these values.
 
     ``by_region`` takes the paper's distances, from region to region, instead of those from launch to launch.
     """
-    heap = {o.name for o in model.heap()}
+    placeable = {o.name for o in model.placeable()}
     launches = tuple(
-        PlannedLaunch(name, _uses(model, launch, heap, variables, by_region))
+        PlannedLaunch(name, _uses(model, launch, placeable, variables, by_region))
         for name, launch in zip(launch_names(model), model.launches, strict=True)
     )
-    return Plan(launches, {name: model.global_locality(name) for name in sorted(heap)})
+    return Plan(launches, {name: model.global_locality(name) for name in sorted(placeable)})
 
 
 def launch_names(model: ProgramModel) -> list[str]:
@@ -92,7 +92,7 @@ def launch_names(model: ProgramModel) -> list[str]:
 
 
 def _uses(
-    model: ProgramModel, launch: Launch, heap: set[str], variables: Mapping[str, int], by_region: bool
+    model: ProgramModel, launch: Launch, placeable: set[str], variables: Mapping[str, int], by_region: bool
 ) -> tuple[PlannedUse, ...]:
     maps: Counter[str] = Counter()
     for argument in launch.arguments:
@@ -104,5 +104,5 @@ def _uses(
             model.access_density(launch, use, variables),
             bool(maps[use.object] & _TO), bool(maps[use.object] & _FROM),
         )
-        for use in launch.uses if use.object in heap
+        for use in launch.uses if use.object in placeable
     )  # fmt: skip

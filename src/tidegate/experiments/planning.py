@@ -93,13 +93,14 @@ def rehearse(program: Modelled, policy: PlacementPolicy, geometry: Geometry, fra
         policy.on_launch(number)
         visits[names[at]].append(tuple(memory.asked))
         near[names[at]].append(_held(memory, program, names[at]))
-    regions = {name: launch.region for name, launch in zip(names, program.model.launches, strict=True)}
+    regions = {name: program.model.where(launch) for name, launch in zip(names, program.model.launches, strict=True)}
     places = tuple(
         Place(name, regions[name], tuple(u.object for u in program.plan().by_name[name].uses), tuple(visits[name]),
-              near[name][-1]) for name in names if name in visits
+              near[name][-1]) for name in visits  # in the order of their first launches
     )  # fmt: skip
     given = tuple(sorted(program.values.items()))
-    return Schedule(program.model.source, given, places, len(program.order), program.cut)
+    notes = tuple(map(str, program.model.notes))
+    return Schedule(program.model.source, given, places, len(program.order), program.cut, notes)
 
 
 def _held(memory: Rehearsal, program: Modelled, name: str) -> dict[str, int]:
