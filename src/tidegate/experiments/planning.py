@@ -119,7 +119,7 @@ def predict(
     """Each policy's run, or why there is none."""
     runs: dict[str, Run | str] = {}
     for name in policies:
-        ask = Ask(program, machine, "uvm", placement=name, near=near, dirty_only=name.startswith("explicit"))
+        ask = Ask(program, machine, "uvm", placement=name, near=near)
         try:
             runs[name] = ask.answer(cache=False, progress=progress)
         except TidegateError as error:
