@@ -86,8 +86,10 @@ def _better(runs: dict[str, Run | str], chosen: str) -> list[str]:
     from tidegate.experiments.ledger import TIE_WITHIN
 
     times = {name: run.time for name, run in runs.items() if not isinstance(run, str)}
+    if chosen not in times:
+        return []
     best = min(times, key=lambda name: times[name])
-    if chosen not in times or times[best] >= times[chosen] * (1 - TIE_WITHIN):
+    if times[best] >= times[chosen] * (1 - TIE_WITHIN):
         return []
     return [f"{best} is predicted to be faster, {units.show_duration(times[best])}; plan with it by --placement {best}"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tidegate.compiler.clang import compile_ir
+from tidegate.compiler.clang import check_file, compile_ir
 from tidegate.compiler.inline import KERNEL
 from tidegate.compiler.ir import parse
 from tidegate.compiler.model import ProgramModel
@@ -53,8 +53,7 @@ def _saved(paths: Sequence[Path], options: Sequence[str]) -> ProgramModel:
 
 
 def _read(path: Path) -> str:
-    if not path.is_file():
-        raise TidegateError(f"no file '{path}'; give an .ll or .bc file")
+    check_file(path, "an .ll or .bc file")
     return str(parse(path.read_bytes(), str(path)))
 
 

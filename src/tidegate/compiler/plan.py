@@ -80,15 +80,20 @@ def make_plan(model: ProgramModel, variables: Mapping[str, int], by_region: bool
 
 def launch_names(model: ProgramModel) -> list[str]:
     """A name for every place that launches a region: its function, with the line or a number where that is not enough."""
-    functions = Counter(region.name.partition(":")[0] for region in model.regions)
+    functions = Counter(_function(region.name) for region in model.regions)
     places: Counter[str] = Counter()
     names = []
     for launch in model.launches:
-        function = launch.region.partition(":")[0]
+        function = _function(launch.region)
         name = function if functions[function] == 1 else launch.region
         places[name] += 1
         names.append(name if places[name] == 1 else f"{name}/{places[name]}")
     return names
+
+
+def _function(region: str) -> str:
+    """A region's function, which in C++ may have colons of its own."""
+    return region.rpartition(":")[0] or region
 
 
 def _uses(

@@ -37,9 +37,12 @@ def model_of_source(source: str | Path, options: Sequence[str] = ()) -> ProgramM
 
 def model_of_ir(host: Sequence[str | bytes], device: Sequence[str | bytes] = (), name: str = "the program") -> ProgramModel:
     """The model of a program's IR, host and device, a module for each translation unit, as text or bitcode."""
+    if not host:
+        only = "is the device's IR only" if device else "has no IR"
+        raise TidegateError(f"'{name}' {only}; give the host's too, which holds main (clang --offload-host-only)")
     module = _linked(host, name)
     if "main" not in {f.name for f in module.functions if not f.is_declaration}:
-        raise TidegateError(f"'{name}' has no main; give the host IR of the whole program, one file per translation unit")
+        raise TidegateError(f"'{name}' has no main; give all files of a program, as sources or as IR")
     module, notes = run_at_once(module, name)
     notes += inline_into_main(module)
     body = Body(module.get_function("main"))
@@ -58,8 +61,6 @@ def model_of_ir(host: Sequence[str | bytes], device: Sequence[str | bytes] = (),
 
 
 def _linked(given: Sequence[str | bytes], name: str) -> Module:
-    if not given:
-        raise TidegateError(f"'{name}' has no host IR; give at least one .ll or .bc file")
     first, *others = [parse(each, name) for each in given]
     for other in others:
         try:
