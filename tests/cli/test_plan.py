@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,12 @@ def test_each_function_says_which_launch_it_is_for(awkward: ProgramModel) -> Non
     for text in (emit_cuda(planned(awkward)), emit_openmp(planned(awkward))):
         before = re.findall(r"/\* Before every launch of (.*)\. \*/", text)
         assert sorted(before) == ["step:5 from main:17", "step:5 from main:19", "step_2:9"]
+
+
+def test_places_differ_without_debug_information(awkward: ProgramModel) -> None:
+    model = replace(awkward, launches=tuple(replace(launch, calls=()) for launch in awkward.launches))
+    told = sorted(model.where(launch) for launch in model.launches)
+    assert told == ["step:5, place 1 of 2", "step:5, place 2 of 2", "step_2:9"]
 
 
 def test_a_global_array_has_the_size_of_its_type(awkward: ProgramModel) -> None:
