@@ -126,6 +126,13 @@ def test_a_global_array_has_the_size_of_its_type(awkward: ProgramModel) -> None:
     assert "new: is a global array; it is placed as if it were managed memory" in "".join(map(str, awkward.notes))
 
 
+def test_what_is_assumed_is_large_whatever_the_globals_are(awkward: ProgramModel) -> None:
+    """near memory of 8 MiB is smaller than the global array alone; n has to size 1.5 times 8 MiB all the same."""
+    values, notes = settle(awkward, {}, 2**23)
+    assert 4 * 4 * values["n"] == pytest.approx(1.5 * 2**23, rel=1e-5)
+    assert "was assumed" in notes[0]
+
+
 def test_code_of_every_example_is_cuda(awkward: ProgramModel, tmp_path: Path) -> None:
     """All in one file, each in a namespace of its own, because nvcc takes seconds to begin."""
     nvcc = shutil.which("nvcc")

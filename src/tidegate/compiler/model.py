@@ -154,4 +154,4 @@ class ProgramModel:
     def variables(self) -> tuple[str, ...]:
         """The variables that sizes and trip counts are formulas of."""
         formulas = [*(o.bytes for o in self.objects), *(launch.trip_count for launch in self.launches)]
-        return tuple(sorted({v for f in formulas if f is not None for term, _ in f.terms for v in term}))
+        return tuple(sorted({v for f in formulas if f is not None for v in f.variables()}))

@@ -128,7 +128,7 @@ def predict(
 
 
 def settle(model: ProgramModel, given: Mapping[str, int], near: int) -> tuple[dict[str, int], list[str]]:
-    """Values for all of a program's variables: as given, and for the others one that makes it larger than near."""
+    """Values for all of a program's variables: as given, and for the others one that makes what they size too large."""
     wanted = model.variables()
     unknown = sorted(given.keys() - set(wanted))
     if unknown:
@@ -150,7 +150,10 @@ def settle(model: ProgramModel, given: Mapping[str, int], near: int) -> tuple[di
 
 
 def _footprint(model: ProgramModel, given: Mapping[str, int], missing: list[str], value: int) -> int:
-    return sum(sizes_of(model, {**given, **dict.fromkeys(missing, value)}).values())
+    """Bytes of the objects that the missing variables size; of all, if they size none."""
+    sizes = sizes_of(model, {**given, **dict.fromkeys(missing, value)})
+    grow = [o.name for o in model.placeable() if o.bytes is not None and set(missing) & o.bytes.variables()]
+    return sum(sizes[name] for name in grow or sizes)
 
 
 def make_policy(spec: str) -> PlacementPolicy:
