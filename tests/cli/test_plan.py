@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from offloaded import EXAMPLES, NAMES, clang_19
 from tidegate.cli import invoke
-from tidegate.compiler.schedule import emit_cuda, emit_openmp
+from tidegate.compiler import ProgramModel, model_of_source
+from tidegate.compiler.schedule import Schedule, emit_cuda, emit_openmp
+from tidegate.compiler.sizes import Formula
 from tidegate.experiments.planning import make_policy, rehearse, settle
 from tidegate.mechanism.geometry import Geometry
 from tidegate.workloads.openmp.modelled import Modelled
@@ -50,12 +54,96 @@ def test_code_asks_at_the_right_launches(form: str, call: str, tmp_path: Path) -
     assert invoke(["plan", CFD, "--near", "64MiB", "--set", "side=900", "--emit", form, "--out", str(header)]) == 0
     first, *_ = header.read_text().split("tidegate_before_copy")
     assert call in first  # variables come before the launch that uses them first
-    source = tmp_path / ("main.cu" if form == "cuda" else "main.c")
-    source.write_text('#include "plan.h"\nint main(void) { return 0; }\n')
-    compiler = [shutil.which("nvcc"), "-c"] if form == "cuda" else [clang_19(), "-fopenmp", "-fsyntax-only"]
-    if compiler[0] is None:
+
+
+# Names that C++ has taken, that are none, and that become the same; a global array; a region reached by two calls.
+AWKWARD = """#include <stdlib.h>
+float new[4000000];
+struct both { float *x, *y; };
+static void step(float *a, float *b, int n) {
+#pragma omp target teams distribute parallel for map(tofrom : a[0 : n], b[0 : n], new)
+  for (int i = 0; i < n; i++) a[i] += b[i] * new[i];
+}
+static void step_2(struct both s, int n) {
+#pragma omp target teams distribute parallel for map(tofrom : s.x[0 : n], s.y[0 : n])
+  for (int i = 0; i < n; i++) s.x[i] += s.y[i];
+}
+int main(int c, char **v) {
+  int n = atoi(v[1]);
+  float *class = malloc(4 * n), *cudaFree = malloc(4 * n);
+  struct both s = {malloc(4 * n), calloc(n, 4)};
+  for (int t = 0; t < 10; t++)
+    step(class, cudaFree, n);
+  step_2(s, n);
+  step(cudaFree, class, n);
+  return class[0] + s.x[0];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def awkward(tmp_path_factory: pytest.TempPathFactory) -> ProgramModel:
+    clang_19()
+    source = tmp_path_factory.mktemp("awkward") / "awkward.c"
+    source.write_text(AWKWARD)
+    return model_of_source(source)
+
+
+def planned(model: ProgramModel) -> Schedule:
+    near = 64 * 2**20
+    return rehearse(Modelled(model, settle(model, {}, near)[0]), make_policy("rdm"), Geometry(), near // 2**21)
+
+
+def test_names_are_made_valid_and_differ(awkward: ProgramModel) -> None:
+    """The functions step (of two places) and step_2 must not become the same function."""
+    schedule = planned(awkward)
+    functions = [schedule.functions()[place.name] for place in schedule.places]
+    assert len(set(functions)) == len(functions) == 3
+    called = schedule.parameters()
+    assert called["class"] == "class_"
+    assert called["new"] == "new_"
+    assert called["cudaFree"] == "o_cudaFree"
+    assert "class is called class_ here" in emit_cuda(schedule)
+    assert all(re.fullmatch(r"[A-Za-z]\w*", spelt, re.ASCII) for spelt in called.values())
+    assert {name.partition(":")[0] for name in called} >= {"malloc", "calloc"}
+
+
+def test_each_function_says_which_launch_it_is_for(awkward: ProgramModel) -> None:
+    for text in (emit_cuda(planned(awkward)), emit_openmp(planned(awkward))):
+        before = re.findall(r"/\* Before every launch of (.*)\. \*/", text)
+        assert sorted(before) == ["step:5 from main:17", "step:5 from main:19", "step_2:9"]
+
+
+def test_places_differ_without_debug_information(awkward: ProgramModel) -> None:
+    model = replace(awkward, launches=tuple(replace(launch, calls=()) for launch in awkward.launches))
+    told = sorted(model.where(launch) for launch in model.launches)
+    assert told == ["step:5, place 1 of 2", "step:5, place 2 of 2", "step_2:9"]
+
+
+def test_a_global_array_has_the_size_of_its_type(awkward: ProgramModel) -> None:
+    assert awkward.object("new").bytes == Formula.number(16_000_000)
+    assert planned(awkward).places[0].objects.count("new") == 1
+    assert "new: is a global array; it is placed as if it were managed memory" in "".join(map(str, awkward.notes))
+
+
+def test_what_is_assumed_is_large_whatever_the_globals_are(awkward: ProgramModel) -> None:
+    """near memory of 8 MiB is smaller than the global array alone; n has to size 1.5 times 8 MiB all the same."""
+    values, notes = settle(awkward, {}, 2**23)
+    assert 4 * 4 * values["n"] == pytest.approx(1.5 * 2**23, rel=1e-5)
+    assert "was assumed" in notes[0]
+
+
+def test_code_of_every_example_is_cuda(awkward: ProgramModel, tmp_path: Path) -> None:
+    """All in one file, each in a namespace of its own, because nvcc takes seconds to begin."""
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
         pytest.skip("nvcc is not installed")
-    done = subprocess.run([*compiler, source.name], cwd=tmp_path, capture_output=True, text=True, check=False)  # type: ignore[list-item]
+    models = {"awkward": awkward, **{name: model_named(name) for name in NAMES}}
+    for name, model in models.items():
+        (tmp_path / f"{name}.h").write_text(emit_cuda(planned(model)))
+    parts = [f'namespace {name} {{\n#include "{name}.h"\n}}\n' for name in models]
+    (tmp_path / "all.cu").write_text("".join(["#include <cuda_runtime.h>\n", *parts, "int main() { return 0; }\n"]))
+    done = subprocess.run([nvcc, "-c", "all.cu"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
 
 
@@ -86,12 +174,12 @@ def test_the_emitted_code_asks_at_each_launch_what_the_policy_asked(policy: str,
     schedule = rehearse(Modelled(model, {"side": 900}, most=rehearsed), make_policy(policy), Geometry(), 24)
     (tmp_path / "cuda_runtime.h").write_text(STUB)
     (tmp_path / "plan.h").write_text(emit_cuda(schedule))
-    at = {o.name: 10**9 * n for n, o in enumerate(model.heap())}  # addresses that nobody looks at
+    at = {o.name: 10**9 * n for n, o in enumerate(model.placeable())}  # addresses that nobody looks at
     place = {p.name: p for p in whole.places}
     names = [launch.name for launch in program.plan().launches]
     order = [place[names[n]] for n in program.order]
     calls = [
-        f'puts("launch"); tidegate_before_{p.identifier}({", ".join(["0", *(f"base + {at[o]}" for o in p.used)])});'
+        f'puts("launch"); {schedule.functions()[p.name]}({", ".join(["0", *(f"base + {at[o]}" for o in p.used)])});'
         for p in order
     ]
     source = tmp_path / "main.c"
@@ -108,14 +196,14 @@ def test_the_emitted_code_asks_at_each_launch_what_the_policy_asked(policy: str,
     assert ("were rehearsed" in emit_cuda(schedule)) == (rehearsed == 49)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "awkward"])
 @pytest.mark.parametrize("form", ["cuda", "openmp"])
-def test_code_of_every_example_compiles(name: str, form: str, tmp_path: Path) -> None:
-    model, near = model_named(name), 64 * 2**20
-    schedule = rehearse(Modelled(model, settle(model, {}, near)[0]), make_policy("rdm"), Geometry(), near // 2**21)
+def test_code_of_every_example_compiles(name: str, form: str, awkward: ProgramModel, tmp_path: Path) -> None:
+    """As C, without a warning; CUDA's against functions that print."""
+    schedule = planned(awkward if name == "awkward" else model_named(name))
     (tmp_path / "plan.h").write_text((emit_cuda if form == "cuda" else emit_openmp)(schedule))
     if form == "cuda":
-        (tmp_path / "cuda_runtime.h").write_text(STUB)  # nvcc itself takes seconds, and compiles cfd's above
+        (tmp_path / "cuda_runtime.h").write_text(STUB)
     (tmp_path / "main.c").write_text('#include "plan.h"\nint main(void) { return 0; }\n')
     options = [clang_19(), "-Wall", "-Werror", "-Wno-unused-function", "-I", ".", "-fsyntax-only"]
     more = [] if form == "cuda" else ["-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"]
@@ -138,6 +226,35 @@ def test_bad_input_is_one_line(arguments: list[str], said: str, capsys: pytest.C
     assert said in told
     assert len(told.splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_saved_model_is_planned_as_its_source_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clang_19()
+    saved = str(tmp_path / "m.json")
+    assert invoke(["compile", CFD, "--save", saved]) == 0
+    capsys.readouterr()
+    plans = []
+    for given in (CFD, saved):
+        assert invoke(["plan", given, "--near", "64MiB", "--set", "side=900", "--emit", "cuda"]) == 0
+        plans.append(capsys.readouterr().out)
+    assert plans[0] == plans[1]
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["m.json"], "'m.json' is not a program model; give a file that tidegate compile --save wrote"),
+    (["none.json"], "cannot read none.json: No such file or directory"),
+    (["m.json", CFD], "a saved model (.json) is of a whole program; give it alone"),
+    (["m.json", "--clang=-O2"], "'m.json' is a saved model, and clang has nothing to do"),
+])  # fmt: skip
+def test_what_is_no_saved_model(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.json").write_text('{"a": 1}')
+    assert invoke(["plan", *arguments]) == 2
+    told = capsys.readouterr().err.strip()
+    assert said in told
+    assert len(told.splitlines()) == 1
 
 
 def test_the_region_graph_is_drawn(tmp_path: Path) -> None:

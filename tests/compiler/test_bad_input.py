@@ -10,7 +10,10 @@ import pytest
 from offloaded import EXAMPLES, clang_19
 from tidegate.compiler import ProgramModel, clang, model_of_ir, model_of_source
 from tidegate.compiler.ir import parse
+from tidegate.compiler.plan import launch_names
 from tidegate.errors import TidegateError
+from tidegate.experiments.planning import predict, settle
+from tidegate.machine.machine import load_machine
 from tidegate.workloads.openmp.modelled import Modelled
 
 LOOP = "#pragma omp target teams distribute parallel for"
@@ -41,12 +44,19 @@ def test_what_is_not_ir(given: str | bytes) -> None:
 
 
 def test_nothing_given() -> None:
-    with pytest.raises(TidegateError, match="no host IR; give at least one"):
+    with pytest.raises(TidegateError, match="'the program' has no IR; give the host's too"):
         model_of_ir([])
 
 
+def test_the_devices_part_alone() -> None:
+    clang_19()
+    _, device = clang.compile_ir(EXAMPLES / "nn.c")
+    with pytest.raises(TidegateError, match=r"'nn\.ll' is the device's IR only; give the host's too, which holds main"):
+        model_of_ir([], [device], "nn.ll")
+
+
 def test_no_main() -> None:
-    with pytest.raises(TidegateError, match="has no main; give the host IR of the whole program"):
+    with pytest.raises(TidegateError, match="has no main; give all files of a program"):
         model_of_ir(["define i32 @other() {\n ret i32 0\n}"])
 
 
@@ -56,7 +66,7 @@ def test_no_regions() -> None:
 
 
 def test_no_such_source() -> None:
-    with pytest.raises(TidegateError, match=r"no file 'nowhere\.c'; give a C or C\+\+ source file"):
+    with pytest.raises(TidegateError, match=r"no file: 'nowhere\.c'; give a C or C\+\+ source file"):
         model_of_source("nowhere.c")
 
 
@@ -139,7 +149,7 @@ int main(int c, char **v) {{
   return w[0];
 }}""")
     model = model_of_source(source)
-    assert {o.name: str(o.bytes) for o in model.heap()} == {"u": "8*n", "w": "8*n"}
+    assert {o.name: str(o.bytes) for o in model.placeable()} == {"u": "8*n", "w": "8*n"}
     (launch,) = model.launches
     assert launch.trip_count is not None
     assert launch.trip_count.at({"n": 1000}) == 998
@@ -178,6 +188,52 @@ int main(int c, char **v) {{
 }}""")
     assert "row: is allocated in a loop; all that are made there are taken as one object" in _notes(model)
     assert model.table() == {"main:9": ("row",)}
+
+
+def test_rows_that_a_region_finds_by_itself(written: Callable[[str], ProgramModel]) -> None:
+    model = written(f"""
+int main(int c, char **v) {{
+  float **m = malloc(c * sizeof(float *));
+  for (int i = 0; i < c; i++)
+    m[i] = malloc(4 * c);
+{LOOP} map(tofrom : m[0 : c])
+  for (int i = 0; i < c; i++)
+    for (int j = 0; j < c; j++) m[i][j] = i;
+  return m[0][0];
+}}""")
+    assert "main:7: follows pointers that it reads from m; what they point to is left out" in _notes(model)
+    assert model.table() == {"main:7": ("m",)}
+
+
+def test_swapped_buffers(written: Callable[[str], ProgramModel]) -> None:
+    model = written(f"""
+int main(int c, char **v) {{
+  float *a = malloc(4 * c), *b = malloc(4 * c);
+  for (int t = 0; t < 10; t++) {{
+{LOOP} map(tofrom : a[0 : c], b[0 : c])
+    for (int i = 1; i < c - 1; i++) a[i] = b[i - 1] + b[i + 1];
+    float *x = a; a = b; b = x;
+  }}
+  return a[0];
+}}""")
+    assert "may be a or b; each is taken as used" in _notes(model)
+    (launch,) = model.launches
+    assert [use.locality for use in launch.uses] == [pytest.approx(1.5)] * 2  # three accesses, shared
+
+
+def test_a_global_that_is_no_argument(written: Callable[[str], ProgramModel]) -> None:
+    model = written(f"""
+#pragma omp declare target
+float table[4000];
+#pragma omp end declare target
+int main(int c, char **v) {{
+  float *b = malloc(4 * c);
+{LOOP} map(tofrom : b[0 : c])
+  for (int i = 0; i < c; i++) b[i] += table[i % 4000];
+  return b[0];
+}}""")
+    assert "main:8: uses the global table by its name (declare target), not as an argument; it is left out" in _notes(model)
+    assert model.table() == {"main:8": ("b",)}
 
 
 def test_pointers_in_a_structure(written: Callable[[str], ProgramModel]) -> None:
@@ -250,7 +306,7 @@ int main(int c, char **v) {{
   for (int i = 0; i < 9; i++) d[i] = aligned[i] + shared[i];
   return 0;
 }}""")
-    sizes = {o.allocator: str(o.bytes) for o in model.heap()}
+    sizes = {o.allocator: str(o.bytes) for o in model.placeable()}
     assert sizes == {"omp_target_alloc": "8*c", "posix_memalign": "4096", "calloc": "4*c"}
     assert len(model.table()["main:11"]) == 3
 
@@ -259,13 +315,46 @@ def test_without_the_devices_ir(model: Callable[[str], ProgramModel]) -> None:
     host, _ = clang.compile_ir(EXAMPLES / "bfs.c")
     alone = model_of_ir([host])
     assert alone.table() == model("bfs").table()
-    assert "its kernel is not in the device's IR; its localities are taken as 0" in _notes(alone)
+    assert "its kernel is not in the device's IR; its localities are taken as 0 and its objects as densely" in _notes(alone)
+
+
+def test_without_the_devices_ir_a_plan_takes_objects_as_densely_used() -> None:
+    clang_19()
+    host, _ = clang.compile_ir(EXAMPLES / "nn.c")
+    model = model_of_ir([host])
+    program = Modelled(model, settle(model, {}, 2**24)[0])
+    assert {use.density for launch in program.plan().launches for use in launch.uses} == {None}
+    runs = predict(program, load_machine("v100-nvlink2"), 2**24, ["rdm"])
+    assert not isinstance(runs["rdm"], str)
 
 
 def test_bitcode_is_text(model: Callable[[str], ProgramModel]) -> None:
     texts = clang.compile_ir(EXAMPLES / "cfd.c")
     host, device = (parse(text, "cfd").as_bitcode() for text in texts)
     assert model_of_ir([host], [device], model("cfd").source) == model("cfd")
+
+
+def test_a_method_is_named_in_full(tmp_path: Path) -> None:
+    clang_19()
+    source = tmp_path / "program.cpp"
+    source.write_text(f"""#include <cstdlib>
+struct Grid {{
+  float *a;
+  int n;
+  void sweep() {{
+    float *p = a;
+{LOOP} map(tofrom : p[0 : n])
+    for (int i = 0; i < n; i++) p[i] += i;
+  }}
+}};
+int main(int c, char **v) {{
+  Grid grid{{(float *)malloc(4 * c), c}};
+  grid.sweep();
+  return grid.a[0];
+}}""")
+    model = model_of_source(source)
+    assert [launch.region for launch in model.launches] == ["Grid::sweep:7"]
+    assert launch_names(model) == ["Grid::sweep"]
 
 
 def test_two_translation_units(tmp_path: Path) -> None:

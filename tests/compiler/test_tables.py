@@ -75,7 +75,7 @@ def test_table_is_what_the_launches_tell(name: str, model: Callable[[str], Progr
 def test_sizes(name: str, model: Callable[[str], ProgramModel], told: Callable[..., Told]) -> None:
     variables = dict(zip(VARIABLES[name], map(int, ARGUMENTS[name]), strict=True))
     variables["edge_count"] = told(name).objects.get("edges", 0) // 4
-    sizes = {o.name: o.bytes.at(variables) for o in model(name).heap() if o.bytes is not None}
+    sizes = {o.name: o.bytes.at(variables) for o in model(name).placeable() if o.bytes is not None}
     assert sizes == told(name).objects
 
 

@@ -31,7 +31,7 @@ def test_reuse_distances_are_within_a_tenth(
     name: str, model: Callable[[str], ProgramModel], told: Callable[..., Told]
 ) -> None:
     program, gaps = model(name), _gaps(told(name))
-    heap = {o.name for o in program.heap()}
+    heap = {o.name for o in program.placeable()}
     estimates: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for launch in program.launches:
         for use in launch.uses:

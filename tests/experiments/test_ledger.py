@@ -157,7 +157,7 @@ def test_a_ledger_keeps_the_papers_order_and_lacks_no_claim() -> None:
     assert [f.label for f in ledger.findings[:4]] == ["O1 MM", "O1 LU", "O2", "O3"]
     assert {f.claim for f in ledger.findings} == {f"O{i}" for i in range(1, 17)}
     assert ledger.tally == {HOLDS: 1, TIE: 0, DIFFERS: 2, NOT_MEASURED: 14}
-    assert ledger.summary == "17 findings on 16 claims: 1 hold, 2 differ, 14 were not measured"
+    assert ledger.summary == "17 findings on 16 claims: 1 holds, 2 differ, 14 were not measured"
 
 
 def test_a_ledger_as_html_has_every_claim_and_escapes() -> None:

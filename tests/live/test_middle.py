@@ -12,14 +12,15 @@ import pytest
 
 from live.sequences import sequences
 from live.test_reliable import SOAK, WRITERS, python
-from tidegate.errors import TidegateError
+from tidegate.errors import PolicyError, TidegateError
 from tidegate.live import Arena
 from tidegate.live.middle import UNIT, Middle
-from tidegate.live.tiers import COUNTS
+from tidegate.live.tiers import COUNTS, LiveTiers
 from tidegate.machine import load_machine
 from tidegate.mechanism.geometry import Geometry
 from tidegate.mechanism.tiers.simulation import Tiered
 from tidegate.policies.registries import eviction, tiering
+from tidegate.policies.tier_policy import TierPolicy
 from traces import one_block, reads
 
 GEOMETRY = Geometry(16 << 10, 16 << 10)
@@ -151,3 +152,12 @@ def test_killed_pagers_lose_nothing_of_the_middle() -> None:
 def test_what_cannot_be_is_said(asked: dict[str, str], said: str) -> None:
     with pytest.raises(TidegateError, match=said):
         Arena(**({"near": "1MiB", "geometry": GEOMETRY, "span": "64MiB", "middle": "1MiB"} | asked))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("answer", ["far", 7, None, 1.5])
+def test_an_answer_that_is_no_tier_is_named(answer: object) -> None:
+    policy = type("Mine", (TierPolicy,), {"name": "Mine", "place": lambda self, page: answer})()
+    with pytest.raises(
+        PolicyError, match=rf"^policy 'Mine' answered place\(3\) with {answer!r}; expected STAY, MIDDLE or FAR$"
+    ):
+        LiveTiers(policy, NEAR, 1, NEAR).stays(3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,9 @@ from tidegate.cli import output
 if TYPE_CHECKING:
     from tidegate.compiler import ProgramModel
 
-Files = Annotated[list[Path], typer.Argument(help="C or C++ sources, or .ll / .bc files of host and device.")]
+Files = Annotated[
+    list[Path], typer.Argument(help="C or C++ sources, .ll / .bc files of host and device, or a model saved by --save.")
+]
 ClangOptions = Annotated[list[str] | None, typer.Option("--clang", help="For clang, e.g. --clang=-DN=4; repeatable.")]
 SaveTo = Annotated[Path | None, typer.Option("--save", help="Also write the model to this file, as JSON.")]
 
@@ -79,7 +82,7 @@ def _launch_rows(model: ProgramModel, n: int) -> list[tuple[str, ...]]:
     launch = model.launches[n]
     rows: list[tuple[str, ...]] = []
     for use in launch.uses:
-        region, iterations = (launch.region, str(launch.trip_count or "?")) if not rows else ("", "")
+        region, iterations = (model.where(launch), str(launch.trip_count or "?")) if not rows else ("", "")
         figures = (launch.frequency, use.locality, use.bytes_per_iteration, use.distance)
         rows.append((region, iterations, use.object, *map(_number, figures)))
     return rows
@@ -88,11 +91,26 @@ def _launch_rows(model: ProgramModel, n: int) -> list[tuple[str, ...]]:
 def _graph(model: ProgramModel) -> list[str]:
     lines = []
     for launch, steps in zip(model.launches, model.next_launches, strict=True):
-        ways = [(p, after.region) for p, after in zip(steps, model.launches, strict=True)]
+        ways = [(p, model.where(after)) for p, after in zip(steps, model.launches, strict=True)]
         ways.append((1 - sum(steps), "end"))
-        shown = (f"{name} {p:.0%}" for p, name in sorted(ways, reverse=True) if p >= _LEAST_SHOWN)
-        lines.append(f"{launch.region} → {', '.join(shown)}")
+        likely = sorted(((p, name) for p, name in ways if p >= _LEAST_SHOWN), reverse=True)
+        shown = zip(whole_percentages([p for p, _ in likely]), likely, strict=True)
+        lines.append(f"{model.where(launch)} → {', '.join(f'{name} {percent} %' for percent, (_, name) in shown)}")
     return lines
+
+
+def whole_percentages(shares: Sequence[float]) -> list[int]:
+    """Shares of their sum in whole per cent that add up to 100: those cut down most by rounding down get what is left.
+
+    >>> whole_percentages([0.905, 0.095]), whole_percentages([1, 1, 1])
+    ([91, 9], [34, 33, 33])
+    """
+    exact = [100 * share / sum(shares) for share in shares]
+    whole = [int(percent) for percent in exact]
+    most_cut = sorted(range(len(exact)), key=lambda n: whole[n] - exact[n])
+    for n in most_cut[: 100 - sum(whole)]:
+        whole[n] += 1
+    return whole
 
 
 def _number(value: float) -> str:

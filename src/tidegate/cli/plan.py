@@ -86,8 +86,10 @@ def _better(runs: dict[str, Run | str], chosen: str) -> list[str]:
     from tidegate.experiments.ledger import TIE_WITHIN
 
     times = {name: run.time for name, run in runs.items() if not isinstance(run, str)}
+    if chosen not in times:
+        return []
     best = min(times, key=lambda name: times[name])
-    if chosen not in times or times[best] >= times[chosen] * (1 - TIE_WITHIN):
+    if times[best] >= times[chosen] * (1 - TIE_WITHIN):
         return []
     return [f"{best} is predicted to be faster, {units.show_duration(times[best])}; plan with it by --placement {best}"]
 
@@ -163,7 +165,7 @@ def _show(schedule: Schedule, runs: dict[str, Run | str], chosen: str, notes: li
     for place in schedule.places:
         for n, name in enumerate(place.objects):
             first = ", ".join(str(a) for a in place.visits[0] if a.object == name)
-            rows.append((place.name if n == 0 else "", name, units.show_size(place.near.get(name, 0)), first or "–"))
+            rows.append((place.region if n == 0 else "", name, units.show_size(place.near.get(name, 0)), first or "–"))
     output.print_table(
         ("launch", "object", "near at its last launch", "asked before its first"), rows, f"{schedule.source}: {chosen}", 2
     )

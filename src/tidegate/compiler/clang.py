@@ -26,11 +26,16 @@ def find_clang() -> str | None:
     return next((found for v in versions if (found := shutil.which(f"clang-{v}"))), None)
 
 
+def check_file(path: Path, wanted: str) -> None:
+    """Refuse what is no file."""
+    if not path.is_file():
+        raise TidegateError(f"{'a folder is no file' if path.is_dir() else 'no file'}: '{path}'; give {wanted}")
+
+
 def compile_ir(source: str | Path, options: Sequence[str] = ()) -> tuple[str, str]:
     """The host's and the device's IR of one source file, as text."""
     path = Path(source)
-    if not path.is_file():
-        raise TidegateError(f"no file '{path}'; give a C or C++ source file with OpenMP target regions")
+    check_file(path, "a C or C++ source file with OpenMP target regions")
     clang = find_clang()
     if clang is None:
         raise TidegateError(

@@ -1,23 +1,30 @@
-"""A model from the files a person has: sources for clang, or IR that is already there."""
+"""A model from the files a person has: sources for clang, IR that is already there, or a model that was saved."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from tidegate.compiler.clang import compile_ir
+from tidegate.compiler.clang import check_file, compile_ir
 from tidegate.compiler.inline import KERNEL
 from tidegate.compiler.ir import parse
 from tidegate.compiler.model import ProgramModel
 from tidegate.compiler.program import model_of_ir
+from tidegate.compiler.saved import load
 from tidegate.errors import TidegateError
 
 SOURCES = (".c", ".cc", ".cpp", ".cxx", ".C")
 IR = (".ll", ".bc")
+MODEL = ".json"
 
 
 def model_of_files(paths: Sequence[Path], options: Sequence[str] = ()) -> ProgramModel:
-    """The model of a program given as sources or IR, in any mixture and order; `options` go to clang."""
+    """The model of a program given as sources or IR, in any mixture and order, or as one saved model.
+
+    `options` go to clang.
+    """
+    if any(path.suffix == MODEL for path in paths):
+        return _saved(paths, options)
     host: list[str | bytes] = []
     device: list[str | bytes] = []
     for path in paths:
@@ -29,13 +36,24 @@ def model_of_files(paths: Sequence[Path], options: Sequence[str] = ()) -> Progra
             text = _read(path)
             (device if _is_device(text) else host).append(text)
         else:
-            raise TidegateError(f"'{path}' is neither source nor IR; give files that end in {', '.join((*SOURCES, *IR))}")
+            known = ", ".join((*SOURCES, *IR))
+            raise TidegateError(
+                f"'{path}' is neither source nor IR; give files that end in {known}, or a saved model ({MODEL})"
+            )
     return model_of_ir(host, device, ", ".join(path.name for path in paths))
 
 
+def _saved(paths: Sequence[Path], options: Sequence[str]) -> ProgramModel:
+    if len(paths) > 1:
+        given = ", ".join(map(str, paths))
+        raise TidegateError(f"{given}: a saved model ({MODEL}) is of a whole program; give it alone")
+    if options:
+        raise TidegateError(f"'{paths[0]}' is a saved model, and clang has nothing to do; leave --clang out or give sources")
+    return load(paths[0])
+
+
 def _read(path: Path) -> str:
-    if not path.is_file():
-        raise TidegateError(f"no file '{path}'; give an .ll or .bc file")
+    check_file(path, "an .ll or .bc file")
     return str(parse(path.read_bytes(), str(path)))
 
 

@@ -50,8 +50,9 @@ def parse(given: str | bytes, name: str) -> Module:
     except (RuntimeError, UnicodeDecodeError) as error:
         told = str(error).strip().split("\n")
         said = [line for line in told if "error: " in line] or told  # the rest is the line itself and a caret
+        what = said[-1].replace("<string>:", "line ") if said else "empty"
         raise TidegateError(
-            f"'{name}' is not LLVM IR that LLVM {llvm.llvm_version_info[0]} can read ({said[-1] if said else 'empty'}); "
+            f"'{name}' is not LLVM IR that LLVM {llvm.llvm_version_info[0]} can read ({what}); "
             "give .ll or .bc files from clang 16 to 22"
         ) from None
     run_passes(module, "instruction_namer")  # blocks without a name could not be told apart

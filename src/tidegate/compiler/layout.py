@@ -54,6 +54,15 @@ def size_and_alignment(type_: str, structs: Structs) -> tuple[int, int]:
     return (_up(end, alignment), alignment) if offsets else (0, 1)
 
 
+def array_bytes(type_: str, structs: Structs) -> int:
+    """The size of an array or a structure; 0 for a scalar, and for what is declared without its length.
+
+    >>> array_bytes("[100 x [2 x double]]", {}), array_bytes("i32", {})
+    (1600, 0)
+    """
+    return size_and_alignment(type_, structs)[0] if type_.startswith(("[", "{", "<{", "%")) else 0
+
+
 def split(text: str) -> list[str]:
     """The parts between commas, where brackets are not open."""
     parts, depth, start = [], 0, 0

@@ -57,6 +57,7 @@ class RegionalLocality:
         self._bodies: dict[str, Body] = {f.name: Body(f) for f in module.functions if not f.is_declaration}
         self._edges: dict[str, Edges] = branch_probabilities(module)
         self._flows: dict[str, Flow] = {}
+        self._globals: dict[str, list[str]] = {}
 
     def of(self, kernel: str, count: int) -> dict[Path, Touched] | None:
         """What an iteration does to each of the program's own `count` parameters, and through them; None if it is absent."""
@@ -65,10 +66,15 @@ class RegionalLocality:
             return None
         own = _without_dyn_ptr(body, count)
         given: dict[str, set[Place]] = {p.name: {(Origin("parameter", p.name), 0)} for p in own}
-        touched: dict[str, Touched] = defaultdict(Touched)
+        touched: dict[Origin, Touched] = defaultdict(Touched)
         self._visit(_Call(kernel, given, None, 1.0, False, _DEEPEST), touched)
         number = {p.name: n for n, p in enumerate(own)}
-        return {_path(name, number): t for name, t in touched.items()}
+        self._globals[kernel] = sorted({_plain(origin.name) for origin in touched if origin.kind == "global"} - {""})
+        return {_path(origin.name, number): t for origin, t in touched.items() if origin.kind == "parameter"}
+
+    def globals_of(self, kernel: str) -> list[str]:
+        """The globals that a kernel accesses by their names and not as parameters (declare target); after `of`."""
+        return self._globals.get(kernel, [])
 
     def parameter_names(self, kernel: str, count: int) -> list[str]:
         """What the source calls a kernel's parameters, where the IR has kept it; an empty list without the kernel."""
@@ -80,7 +86,7 @@ class RegionalLocality:
             self._flows[function] = Flow(self._bodies[function], self._edges.get(function, {}))
         return self._flows[function]
 
-    def _visit(self, call: _Call, touched: dict[str, Touched]) -> None:
+    def _visit(self, call: _Call, touched: dict[Origin, Touched]) -> None:
         """Add up the accesses of a function and of those it calls."""
         flow = self._flow(call.function)
         points = PointsTo(flow.body, call.given, call.caller)
@@ -91,9 +97,9 @@ class RegionalLocality:
         halves = any(self._is_inner_half(c.callee) for c in inside)
         times = call.times if loop is None else call.times / _turns(flow, loop)
         for i in flow.body:
-            for name, width in _accesses(i, points):
+            for origin, width in _accesses(i, points):
                 often = times * flow.frequency[i.block]
-                touched[name] += Touched(often, often * width)
+                touched[origin] += Touched(often, often * width)
         for c in onward if call.deeper else ():
             names = (p.name for p in self._bodies[c.callee].parameters)
             given = dict(zip(names, c.arguments, strict=False))  # a variadic callee has fewer names
@@ -122,8 +128,13 @@ def _turns(flow: Flow, loop: Loop) -> float:
     return sum(flow.frequency[latch] for latch in loop.latches) or 1.0
 
 
-def _accesses(i: Instruction, points: PointsTo) -> list[tuple[str, int]]:
-    """(parameter, bytes) of what an instruction reads or writes."""
+def _plain(symbol: str) -> str:
+    """A global as the program calls it; "" for one that is the compiler's own."""
+    return "" if symbol.startswith((".", "_", "llvm.")) else symbol.removesuffix("_decl_tgt_ref_ptr")
+
+
+def _accesses(i: Instruction, points: PointsTo) -> list[tuple[Origin, int]]:
+    """(parameter or global, bytes) of what an instruction reads or writes."""
     pointer: Value
     if i.opcode in ("load", "atomicrmw", "cmpxchg"):
         pointer, width = i.operands[0], _width(i.ref if i.opcode == "load" else i.operands[1])
@@ -131,7 +142,7 @@ def _accesses(i: Instruction, points: PointsTo) -> list[tuple[str, int]]:
         pointer, width = i.operands[1], _width(i.operands[0])
     else:
         return []
-    return [(origin.name, width) for origin in {o for o, _ in points.of(pointer)} if origin.kind == "parameter"]
+    return [(origin, width) for origin in {o for o, _ in points.of(pointer)} if origin.kind in ("parameter", "global")]
 
 
 def _width(value: Value) -> int:

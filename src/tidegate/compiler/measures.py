@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tidegate.compiler.distances import Distances, use_of_object, use_of_region
@@ -18,18 +18,33 @@ Localities = Mapping[str, Mapping[Path, Touched]]
 def measured(model: ProgramModel, flow: Flow, device: RegionalLocality | None) -> ProgramModel:
     """The model with frequencies, localities and distances; without the device's IR, localities are 0 and a note says so."""
     found = {r.name: device.of(r.kernel, r.parameters) if device is not None else None for r in model.regions}
-    absent = "its kernel is not in the device's IR; its localities are taken as 0"
+    absent = "its kernel is not in the device's IR; its localities are taken as 0 and its objects as densely used"
     missing = [Note(name, absent) for name, touched in found.items() if touched is None]
     localities: Localities = {name: touched or {} for name, touched in found.items()}
+    missing += [note for launch in model.launches for note in _unmapped(launch, localities[launch.region])]
+    missing += [
+        Note(r.name, f"uses the global {name} by its name (declare target), not as an argument; it is left out")
+        for r in model.regions if device is not None for name in device.globals_of(r.kernel)
+    ]  # fmt: skip
     distances = Distances(flow, model.launches)
     far = {o.name: distances.to(use_of_object(o.name)) for o in model.objects}
     launches = tuple(
         replace(launch, frequency=flow.frequency[launch.block], uses=_uses(launch, localities[launch.region], far, n))
         for n, launch in enumerate(model.launches)
     )
-    measured_launches = replace(model, launches=launches, notes=(*model.notes, *missing))
+    measured_launches = replace(model, launches=launches, notes=(*model.notes, *dict.fromkeys(missing)))
     between = _between_regions(measured_launches, distances)
     return replace(measured_launches, region_distance=between, next_launches=tuple(map(tuple, distances.next.tolist())))
+
+
+def _unmapped(launch: Launch, touched: Mapping[Path, Touched]) -> Iterator[Note]:
+    """What a kernel reaches through pointers that it reads itself, as rows of a ``float **``, and no argument says."""
+    mapped = {argument.through for argument in launch.arguments}
+    for parameter in sorted({path[0] for path in touched if len(path) > 1 and path not in mapped}):
+        names = [name for a in launch.arguments if a.parameter == parameter for name in a.objects]
+        if names:
+            text = f"follows pointers that it reads from {' or '.join(names)}; what they point to is left out"
+            yield Note(launch.region, text)
 
 
 def _uses(launch: Launch, touched: Mapping[Path, Touched], far: Mapping[str, list[float]], n: int) -> tuple[Use, ...]:

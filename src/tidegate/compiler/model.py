@@ -15,10 +15,10 @@ class DataObject:
     """One allocation site, after inlining: memory that a region may use (SC'19, 4.1)."""
 
     name: str  # what the source calls it, made unique
-    kind: str  # heap, stack or global; only heap objects can be placed
+    kind: str  # heap, stack or global
     allocator: str  # malloc, cudaMallocManaged, ... ; "" for stack and global
     line: int | None  # where the outermost caller asks for it; None without debug information
-    bytes: Formula | None  # its size, of the program's variables; None for what is not on the heap
+    bytes: Formula | None  # its size, of the program's variables; None for what cannot be placed: scalars, and the stack
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class Launch:
     trip_count: Formula | None  # iterations of the region's loop; None when the program does not say
     frequency: float = 0.0  # how often it is launched in one run of the program: region frequency, RF
     uses: tuple[Use, ...] = ()
+    calls: tuple[str, ...] = ()  # function:line of the calls that lead to it from main on; none without debug information
 
     @property
     def objects(self) -> tuple[str, ...]:
@@ -92,14 +93,23 @@ class ProgramModel:
     region_distance: Mapping[tuple[str, str], float] = field(default_factory=dict)  # (from, to) → launches between
     next_launches: tuple[tuple[float, ...], ...] = ()  # [i][j]: the probability that launch j is the next after launch i
 
-    def heap(self) -> tuple[DataObject, ...]:
-        """The objects that a plan can place."""
-        return tuple(o for o in self.objects if o.kind == "heap")
+    def placeable(self) -> tuple[DataObject, ...]:
+        """The objects that a plan can place: those on the heap, and global arrays."""
+        return tuple(o for o in self.objects if o.bytes is not None)
 
     def table(self) -> dict[str, tuple[str, ...]]:
-        """Region name → the heap objects it uses."""
-        heap = {o.name for o in self.heap()}
-        return {r.name: tuple(name for name in r.objects if name in heap) for r in self.regions}
+        """Region name → the placeable objects it uses."""
+        placeable = {o.name for o in self.placeable()}
+        return {r.name: tuple(name for name in r.objects if name in placeable) for r in self.regions}
+
+    def where(self, launch: Launch) -> str:
+        """Its region, and where several places launch that, the calls that lead to this one: ``step:5 from main:11``."""
+        places = [other for other in self.launches if other.region == launch.region]
+        if len(places) == 1:
+            return launch.region
+        if not launch.calls:  # written in one function twice, or no debug information
+            return f"{launch.region}, place {places.index(launch) + 1} of {len(places)}"
+        return f"{launch.region} from {' > '.join(launch.calls)}"
 
     def object(self, name: str) -> DataObject:
         """The object of that name."""
@@ -133,14 +143,15 @@ class ProgramModel:
     def access_density(self, launch: Launch, use: Use, variables: Mapping[str, int]) -> float | None:
         """Bytes accessed over bytes there are (4.2), for these values of the program's variables.
 
-        None when the trip count or the size is not known. Reuse is not taken into account, so it may be above 1.
+        None when the trip count, the size or the kernel is not known: one that accesses nothing was not there to be read.
+        Reuse is not taken into account, so it may be above 1.
         """
         size = self.object(use.object).bytes
-        if launch.trip_count is None or size is None:
+        if launch.trip_count is None or size is None or not any(each.locality for each in launch.uses):
             return None
         return use.bytes_per_iteration * launch.trip_count.at(variables) / max(1, size.at(variables))
 
     def variables(self) -> tuple[str, ...]:
         """The variables that sizes and trip counts are formulas of."""
         formulas = [*(o.bytes for o in self.objects), *(launch.trip_count for launch in self.launches)]
-        return tuple(sorted({v for f in formulas if f is not None for term, _ in f.terms for v in term}))
+        return tuple(sorted({v for f in formulas if f is not None for v in f.variables()}))

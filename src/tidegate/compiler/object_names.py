@@ -12,7 +12,7 @@ class ObjectNames:
     """Names, given out once each."""
 
     def __init__(self, debug: DebugNames, launches: list[DecodedLaunch], device: RegionalLocality | None):
-        self.variable = debug.variable
+        self.variable, self.calls = debug.variable, debug.calls
         self._debug = debug
         self._taken: set[str] = set()
         self._in_kernels: dict[Origin, str] = {}

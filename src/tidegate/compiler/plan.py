@@ -66,33 +66,38 @@ class Plan:
 
 
 def make_plan(model: ProgramModel, variables: Mapping[str, int], by_region: bool = False) -> Plan:
-    """The plan of a program whose variables have these values. Objects that are not on the heap cannot be placed.
+    """The plan of a program whose variables have these values.
 
     ``by_region`` takes the paper's distances, from region to region, instead of those from launch to launch.
     """
-    heap = {o.name for o in model.heap()}
+    placeable = {o.name for o in model.placeable()}
     launches = tuple(
-        PlannedLaunch(name, _uses(model, launch, heap, variables, by_region))
+        PlannedLaunch(name, _uses(model, launch, placeable, variables, by_region))
         for name, launch in zip(launch_names(model), model.launches, strict=True)
     )
-    return Plan(launches, {name: model.global_locality(name) for name in sorted(heap)})
+    return Plan(launches, {name: model.global_locality(name) for name in sorted(placeable)})
 
 
 def launch_names(model: ProgramModel) -> list[str]:
     """A name for every place that launches a region: its function, with the line or a number where that is not enough."""
-    functions = Counter(region.name.partition(":")[0] for region in model.regions)
+    functions = Counter(_function(region.name) for region in model.regions)
     places: Counter[str] = Counter()
     names = []
     for launch in model.launches:
-        function = launch.region.partition(":")[0]
+        function = _function(launch.region)
         name = function if functions[function] == 1 else launch.region
         places[name] += 1
         names.append(name if places[name] == 1 else f"{name}/{places[name]}")
     return names
 
 
+def _function(region: str) -> str:
+    """A region's function, which in C++ may have colons of its own."""
+    return region.rpartition(":")[0] or region
+
+
 def _uses(
-    model: ProgramModel, launch: Launch, heap: set[str], variables: Mapping[str, int], by_region: bool
+    model: ProgramModel, launch: Launch, placeable: set[str], variables: Mapping[str, int], by_region: bool
 ) -> tuple[PlannedUse, ...]:
     maps: Counter[str] = Counter()
     for argument in launch.arguments:
@@ -104,5 +109,5 @@ def _uses(
             model.access_density(launch, use, variables),
             bool(maps[use.object] & _TO), bool(maps[use.object] & _FROM),
         )
-        for use in launch.uses if use.object in heap
+        for use in launch.uses if use.object in placeable
     )  # fmt: skip

@@ -13,6 +13,7 @@ from tidegate.compiler.flow import Flow
 from tidegate.compiler.inline import inline_into_main, simplify
 from tidegate.compiler.ir import Body, Module, parse
 from tidegate.compiler.launches import DecodedLaunch, Entry, launches, region_name
+from tidegate.compiler.layout import array_bytes
 from tidegate.compiler.locality import RegionalLocality
 from tidegate.compiler.measures import measured
 from tidegate.compiler.model import Argument, DataObject, Launch, Note, ProgramModel, Region
@@ -24,6 +25,9 @@ from tidegate.compiler.sizes import Formula, formula
 from tidegate.compiler.tasks import run_at_once
 from tidegate.errors import TidegateError
 
+FALLBACK = "omp_offload.failed"
+"""What clang calls the block that runs a region on the host when there is no device."""
+
 
 def model_of_source(source: str | Path, options: Sequence[str] = ()) -> ProgramModel:
     """The model of a C or C++ file, compiled by the clang that is installed; `options` go to clang."""
@@ -33,9 +37,12 @@ def model_of_source(source: str | Path, options: Sequence[str] = ()) -> ProgramM
 
 def model_of_ir(host: Sequence[str | bytes], device: Sequence[str | bytes] = (), name: str = "the program") -> ProgramModel:
     """The model of a program's IR, host and device, a module for each translation unit, as text or bitcode."""
+    if not host:
+        only = "is the device's IR only" if device else "has no IR"
+        raise TidegateError(f"'{name}' {only}; give the host's too, which holds main (clang --offload-host-only)")
     module = _linked(host, name)
     if "main" not in {f.name for f in module.functions if not f.is_declaration}:
-        raise TidegateError(f"'{name}' has no main; give the host IR of the whole program, one file per translation unit")
+        raise TidegateError(f"'{name}' has no main; give all files of a program, as sources or as IR")
     module, notes = run_at_once(module, name)
     notes += inline_into_main(module)
     body = Body(module.get_function("main"))
@@ -48,13 +55,12 @@ def model_of_ir(host: Sequence[str | bytes], device: Sequence[str | bytes] = (),
         )
     flow = Flow(body, branch_probabilities(module).get("main", {}))
     locality = _device(device, name) if device else None
-    model = _assemble(name, flow, ObjectNames(DebugNames(module), found, locality), found, notes)
+    names = ObjectNames(DebugNames(module), found, locality)
+    model = _assemble(name, flow, names, found, _global_sizes(module, body), notes)
     return measured(model, flow, locality)
 
 
 def _linked(given: Sequence[str | bytes], name: str) -> Module:
-    if not given:
-        raise TidegateError(f"'{name}' has no host IR; give at least one .ll or .bc file")
     first, *others = [parse(each, name) for each in given]
     for other in others:
         try:
@@ -86,10 +92,21 @@ def _hidden(module: Module, main: Body) -> list[Note]:
     return list(notes.values())
 
 
-def _assemble(name: str, flow: Flow, names: ObjectNames, found: list[DecodedLaunch], notes: list[Note]) -> ProgramModel:
+def _global_sizes(module: Module, main: Body) -> dict[str, int]:
+    """Bytes of every global array, by its name."""
+    sizes = {g.name: array_bytes(str(g.global_value_type), main.structs) for g in module.global_variables}
+    return {name: size for name, size in sizes.items() if size}
+
+
+def _assemble(
+    name: str, flow: Flow, names: ObjectNames, found: list[DecodedLaunch], global_sizes: dict[str, int], notes: list[Note]
+) -> ProgramModel:
     used = {o for launch in found for entry in launch.entries for o in entry.origins if o.kind not in ("unknown", "task")}
-    objects = _objects(flow, names, used, notes)
-    made = [replace(_launch(x, objects, notes), trip_count=_trips(x, flow.body, names)) for x in found]
+    objects = _objects(flow, names, used, notes) | _globals(names, used, global_sizes, notes)
+    made = [
+        replace(_launch(x, objects, notes), trip_count=_trips(x, flow.body, names), calls=_calls(x, flow, names))
+        for x in found
+    ]
     regions: dict[str, Region] = {}
     for launch, decoded in zip(made, found, strict=True):
         before = regions[launch.region].objects if launch.region in regions else ()
@@ -100,7 +117,7 @@ def _assemble(name: str, flow: Flow, names: ObjectNames, found: list[DecodedLaun
 
 
 def _objects(flow: Flow, names: ObjectNames, used: set[Origin], notes: list[Note]) -> dict[Origin, DataObject]:
-    """The objects that regions use, in the order the program makes them; globals last."""
+    """The objects that regions use and the program makes, in the order it makes them."""
     objects: dict[Origin, DataObject] = {}
     for i in flow.body:
         allocator = ALLOCATORS.get(i.callee)
@@ -114,8 +131,17 @@ def _objects(flow: Flow, names: ObjectNames, used: set[Origin], notes: list[Note
         objects[origin] = made
         if allocator and any(i.block in loop.blocks for loop in flow.loops):
             notes.append(Note(made.name, "is allocated in a loop; all that are made there are taken as one object"))
+    return objects
+
+
+def _globals(names: ObjectNames, used: set[Origin], sizes: dict[str, int], notes: list[Note]) -> dict[Origin, DataObject]:
+    """The globals that regions use, by their names."""
+    objects: dict[Origin, DataObject] = {}
     for origin in sorted((o for o in used if o.kind == "global"), key=lambda o: o.name):
-        objects[origin] = DataObject(names.of(origin, ""), "global", "", None, None)
+        size = Formula.number(sizes[origin.name]) if origin.name in sizes else None
+        objects[origin] = made = DataObject(names.of(origin, ""), "global", "", None, size)
+        if size is not None:
+            notes.append(Note(made.name, "is a global array; it is placed as if it were managed memory (__managed__)"))
     return objects
 
 
@@ -130,6 +156,12 @@ def _launch(launch: DecodedLaunch, objects: dict[Origin, DataObject], notes: lis
         if not entry.is_value:
             arguments.append(Argument(names, entry.parameter, entry.map_type, entry.through))
     return Launch(region, launch.call.block, launch.index, tuple(arguments), trip_count=None)
+
+
+def _calls(launch: DecodedLaunch, flow: Flow, names: ObjectNames) -> tuple[str, ...]:
+    """The calls from main to a launch. clang locates not the launch itself, but the host's version that it falls back to."""
+    fallback = next((block for block in flow.successors[launch.call.block] if FALLBACK in block), "")
+    return names.calls(fallback, region_name(launch.kernel).rpartition("::")[2])
 
 
 def _trips(launch: DecodedLaunch, body: Body, names: ObjectNames) -> Formula | None:

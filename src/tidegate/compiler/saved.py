@@ -90,7 +90,13 @@ def _launch(data: dict[str, Any]) -> Launch:
         for a in data["arguments"]
     )
     uses = tuple(Use(**{**use, "distance": _distance(use["distance"])}) for use in data["uses"])
-    return Launch(**{**data, "arguments": arguments, "trip_count": _formula(data["trip_count"]), "uses": uses})
+    read = {
+        "arguments": arguments,
+        "trip_count": _formula(data["trip_count"]),
+        "uses": uses,
+        "calls": tuple(data.get("calls", ())),
+    }
+    return Launch(**{**data, **read})
 
 
 def _terms(formula: Formula | None) -> list[Any] | None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tidegate.compiler.identifiers import identifiers
+
 
 @dataclass(frozen=True)
 class Action:
@@ -31,15 +33,10 @@ class Place:
     """One place that launches a region."""
 
     name: str
-    region: str
+    region: str  # and where it is launched from, if that is not from one place only
     objects: tuple[str, ...]
     visits: tuple[tuple[Action, ...], ...]  # what is asked before its first launch, its second, …
     near: dict[str, int]  # bytes of each object that have room near at its last launch
-
-    @property
-    def identifier(self) -> str:
-        """The name as C writes it."""
-        return "".join(c if c.isalnum() else "_" for c in self.name)
 
     @property
     def used(self) -> list[str]:
@@ -82,12 +79,22 @@ class Schedule:
     places: tuple[Place, ...]
     launches: int = 0  # that were rehearsed
     cut: bool = False  # the program makes more
+    notes: tuple[str, ...] = ()  # what was assumed
+
+    def functions(self) -> dict[str, str]:
+        """The function of the emitted code that is to be called before each launch, by its place's name."""
+        return {name: f"tidegate_before_{spelt}" for name, spelt in identifiers(p.name for p in self.places).items()}
+
+    def parameters(self) -> dict[str, str]:
+        """What the emitted code calls each object."""
+        return identifiers(name for place in self.places for name in place.used)
 
     def to_data(self) -> dict[str, Any]:
         return asdict(self)
 
 
-Write = Callable[[Action], str]
+Write = Callable[[Action, str], str]
+"""The code of an action on an object that is called so."""
 
 _CUDA = {
     "prefetch": "TIDEGATE_PREFETCH({p}, {n}, tidegate_device)",
@@ -134,8 +141,8 @@ _OPENMP_HEAD = """#include <stddef.h>
 def emit_cuda(schedule: Schedule) -> str:
     """A header: call each function before the launch it is named after. Objects are of cudaMallocManaged."""
 
-    def write(a: Action) -> str:
-        place = f"(char *){a.object}" + (f" + {a.first}u" if a.first else "")
+    def write(a: Action, called: str) -> str:
+        place = f"(char *){called}" + (f" + {a.first}u" if a.first else "")
         return _CUDA[a.verb].format(p=place, n=f"{a.end - a.first}u") + ";"
 
     return "\n".join(_lines(schedule, _CUDA_HEAD, ["int tidegate_device"], "void", write))
@@ -144,27 +151,31 @@ def emit_cuda(schedule: Schedule) -> str:
 def emit_openmp(schedule: Schedule) -> str:
     """A header: call each function before the region it is named after."""
 
-    def write(a: Action) -> str:
+    def write(a: Action, called: str) -> str:
         part = a.verb in ("prefetch", "evict") and (a.first, a.end) != (0, a.bytes)
-        return (_OPENMP_PART if part else _OPENMP[a.verb]).format(o=a.object, first=a.first, end=a.end, n=a.end - a.first)
+        return (_OPENMP_PART if part else _OPENMP[a.verb]).format(o=called, first=a.first, end=a.end, n=a.end - a.first)
 
     return "\n".join(_lines(schedule, _OPENMP_HEAD, [], "char", write))
 
 
 def _lines(schedule: Schedule, head: str, first: list[str], kind: str, write: Write) -> Iterator[str]:
     sizes = ", ".join(f"{name} = {value}" for name, value in schedule.variables) or "no variables"
-    yield f"/* Where the objects of {schedule.source} live, launch by launch. Made by tidegate plan for {sizes}. */"
+    yield _comment(f"Where the objects of {schedule.source} live, launch by launch. Made by tidegate plan for {sizes}.")
     if schedule.cut:
-        yield f"/* {schedule.launches} launches were rehearsed; after them, what each place asked last is repeated. */"
+        yield _comment(f"{schedule.launches} launches were rehearsed; after them, what each place asked last is repeated.")
+    called, functions = schedule.parameters(), schedule.functions()
+    renamed = [f"{name} is called {spelt} here" for name, spelt in called.items() if name != spelt]
+    yield from map(_comment, [*schedule.notes, *renamed])
     yield head
     for place in schedule.places:
-        yield from _function(place, first, kind, write)
+        parameters = ", ".join([*first, *(f"{kind} *{called[name]}" for name in place.used)]) or "void"
+        yield _comment(f"Before every launch of {place.region}.")
+        yield f"static inline void {functions[place.name]}({parameters}) {{"
+        yield from _body(place, lambda action: write(action, called[action.object]))
+        yield "}\n"
 
 
-def _function(place: Place, first: list[str], kind: str, write: Write) -> Iterator[str]:
-    parameters = ", ".join([*first, *(f"{kind} *{name}" for name in place.used)]) or "void"
-    yield f"/* Before every launch of {place.region}. */"
-    yield f"static inline void tidegate_before_{place.identifier}({parameters}) {{"
+def _body(place: Place, write: Callable[[Action], str]) -> Iterator[str]:
     cases = place.cases()
     if cases:
         yield "  static unsigned long tidegate_visit = 0;"
@@ -173,4 +184,7 @@ def _function(place: Place, first: list[str], kind: str, write: Write) -> Iterat
         yield ("  } else " if n else "  ") + f"if ({condition}) {{"
         yield from (f"    {write(action)}" for action in actions)
     yield from ["  }"] if cases else ["  /* nothing to be done */"]
-    yield "}\n"
+
+
+def _comment(text: str) -> str:
+    return f"/* {text.replace('*/', '* /')} */"

@@ -59,10 +59,14 @@ class Formula:
         """
         return Formula(tuple((t, (c + 2**31) % 2**32 - 2**31) for t, c in self.terms))
 
+    def variables(self) -> set[str]:
+        """The variables it has."""
+        return {v for term, _ in self.terms for v in term}
+
     def at(self, variables: Mapping[str, int]) -> int:
         """Its value where the variables have these values."""
         total = 0
-        missing = sorted({v for term, _ in self.terms for v in term} - variables.keys())
+        missing = sorted(self.variables() - variables.keys())
         if missing:
             raise TidegateError(f"'{self}' needs a value for {', '.join(missing)}; give each as name=number")
         for term, count in self.terms:

@@ -237,9 +237,11 @@ class Ledger:
     @property
     def summary(self) -> str:
         """One line: how many hold."""
-        words = {Verdict.HOLDS: "hold", Verdict.TIE: "are ties", Verdict.DIFFERS: "differ",
-                 Verdict.NOT_MEASURED: "were not measured"}  # fmt: skip
-        counted = ", ".join(f"{n} {words[v]}" for v, n in self.tally.items() if n)
+        one_or_more = {
+            Verdict.HOLDS: ("holds", "hold"), Verdict.TIE: ("is a tie", "are ties"), Verdict.DIFFERS: ("differs", "differ"),
+            Verdict.NOT_MEASURED: ("was not measured", "were not measured"),
+        }  # fmt: skip
+        counted = ", ".join(f"{n} {one_or_more[v][n > 1]}" for v, n in self.tally.items() if n)
         return f"{len(self.findings)} findings on {len(self.claims.claims)} claims: {counted}"
 
     def to_json(self) -> list[dict[str, Any]]:

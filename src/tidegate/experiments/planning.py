@@ -93,13 +93,14 @@ def rehearse(program: Modelled, policy: PlacementPolicy, geometry: Geometry, fra
         policy.on_launch(number)
         visits[names[at]].append(tuple(memory.asked))
         near[names[at]].append(_held(memory, program, names[at]))
-    regions = {name: launch.region for name, launch in zip(names, program.model.launches, strict=True)}
+    regions = {name: program.model.where(launch) for name, launch in zip(names, program.model.launches, strict=True)}
     places = tuple(
         Place(name, regions[name], tuple(u.object for u in program.plan().by_name[name].uses), tuple(visits[name]),
-              near[name][-1]) for name in names if name in visits
+              near[name][-1]) for name in visits  # in the order of their first launches
     )  # fmt: skip
     given = tuple(sorted(program.values.items()))
-    return Schedule(program.model.source, given, places, len(program.order), program.cut)
+    notes = tuple(map(str, program.model.notes))
+    return Schedule(program.model.source, given, places, len(program.order), program.cut, notes)
 
 
 def _held(memory: Rehearsal, program: Modelled, name: str) -> dict[str, int]:
@@ -118,7 +119,7 @@ def predict(
     """Each policy's run, or why there is none."""
     runs: dict[str, Run | str] = {}
     for name in policies:
-        ask = Ask(program, machine, "uvm", placement=name, near=near, dirty_only=name.startswith("explicit"))
+        ask = Ask(program, machine, "uvm", placement=name, near=near)
         try:
             runs[name] = ask.answer(cache=False, progress=progress)
         except TidegateError as error:
@@ -127,7 +128,7 @@ def predict(
 
 
 def settle(model: ProgramModel, given: Mapping[str, int], near: int) -> tuple[dict[str, int], list[str]]:
-    """Values for all of a program's variables: as given, and for the others one that makes it larger than near."""
+    """Values for all of a program's variables: as given, and for the others one that makes what they size too large."""
     wanted = model.variables()
     unknown = sorted(given.keys() - set(wanted))
     if unknown:
@@ -149,7 +150,10 @@ def settle(model: ProgramModel, given: Mapping[str, int], near: int) -> tuple[di
 
 
 def _footprint(model: ProgramModel, given: Mapping[str, int], missing: list[str], value: int) -> int:
-    return sum(sizes_of(model, {**given, **dict.fromkeys(missing, value)}).values())
+    """Bytes of the objects that the missing variables size; of all, if they size none."""
+    sizes = sizes_of(model, {**given, **dict.fromkeys(missing, value)})
+    grow = [o.name for o in model.placeable() if o.bytes is not None and set(missing) & o.bytes.variables()]
+    return sum(sizes[name] for name in grow or sizes)
 
 
 def make_policy(spec: str) -> PlacementPolicy:

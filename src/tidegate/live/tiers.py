@@ -140,9 +140,11 @@ class LiveTiers:
         return self.count | {"middle_pages": len(self._inside), "middle_units": self._used}
 
     def _ask(self, page: int) -> int:
-        to = int(self.policy.place(page))
-        if not STAY <= to <= FAR:
-            raise PolicyError(f"{self.policy.name} placed a page where there is no tier; expected STAY, MIDDLE or FAR")
+        to = self.policy.place(page)
+        if to not in (STAY, MIDDLE, FAR):
+            raise PolicyError(
+                f"policy '{self.policy.name}' answered place({page}) with {to!r}; expected STAY, MIDDLE or FAR"
+            )
         return to
 
 

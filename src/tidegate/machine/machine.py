@@ -169,6 +169,10 @@ class Machine:
         """The same machine, whose driver does or does not overlap eviction with migration."""
         return dataclasses.replace(self, driver=dataclasses.replace(self.driver, pipelined=pipelined))
 
+    def with_copies(self) -> Machine:
+        """The same for a program that copies by itself: the driver unmaps nothing and has no work with regions."""
+        return dataclasses.replace(self, driver=dataclasses.replace(self.driver, unmap_per_kib=0.0, region_overhead=0.0))
+
     def constants(self) -> dict[str, Any]:
         """Every constant, flat: part of what names a run."""
         return dataclasses.asdict(dataclasses.replace(self, sources={}))

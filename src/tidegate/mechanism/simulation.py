@@ -75,7 +75,9 @@ class Simulation:
         most = max((p.sees.regions for p in self._policies if isinstance(p.sees, Samples)), default=0)
         if most and self.observed is not None:
             most = self.observed
-        self._k = make_rules(self.machine, self.trace, self.frames, self.dirty_only, tracking, decision, most, self.samples)
+        self.dirty_only |= not self.placement.managed  # a program does not copy out what it only read
+        on = self.machine if self.placement.managed else self.machine.with_copies()
+        self._k = make_rules(on, self.trace, self.frames, self.dirty_only, tracking, decision, most, self.samples)
         self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._k)
         self._m = Reference(self.memory)
         self.books: Any = self.memory.books

@@ -186,3 +186,4 @@ class PlacementPolicy(Policy):
     """Decides where data live, usually once per launch, through ``self.memory.advise``, ``prefetch`` and ``evict``."""
 
     needs_plan: ClassVar[bool] = False  # must ``memory.plan`` say what each launch will use?
+    managed: ClassVar[bool] = True  # False: the program copies between memories of its own, past the driver's page tables

@@ -40,7 +40,7 @@ _PUBLISHED = (
     System("tbn", "tbne", "tbnp", "um", "Ganguly et al. (ISCA'19)"),
     System("host", "lrm", "tree", "host", "SC'19, 2.3: everything stays in host memory"),
     System("um-pf", "lrm", "tree", "prefetch-all", "SC'19, 2.3: UM_PF"),
-    System("explicit", "lrm", "tree", "explicit", "SC'19, 2.3: Baseline; run it with dirty_only"),
+    System("explicit", "lrm", "tree", "explicit", "SC'19, 2.3: Baseline"),
     System("object-lru", "lrm", "tree", "object-lru", "SC'19, 5.2: LRU by objects"),
     System("rlm", "lrm", "tree", "rlm", "SC'19, 3.2"),
     System("glm", "lrm", "tree", "glm", "SC'19, 3.3"),

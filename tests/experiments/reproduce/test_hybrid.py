@@ -119,6 +119,7 @@ def test_figures_show_the_runs() -> None:
     assert first["um"].to_list() == [309e-9, 1000e-9]
     assert first["baseline"].to_list() == [240e-9, None]  # it works where all fits only
     assert any("1.25 times" in note for note in shown["Figure 1"].notes)
+    assert not [name for name in shown["Figure 2"].table.columns if "_" in name]  # names for people
     assert len(shown["Figure 4"].table) == 2 * len(APPLICATIONS)
     assert shown["Figure 5a"].table["over baseline"].to_list() == pytest.approx([0.1] * 8, rel=0.001)
     gains = dict(zip(*shown["Figure 6"].table.select("part", "all"), strict=True))

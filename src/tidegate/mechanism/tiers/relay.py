@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import partial
 from operator import index
 from typing import Any
 
@@ -38,6 +39,10 @@ class Twin:
         self._twin.results(self._policy, self._data[OWN:])
 
 
+class _WrongAnswer(TypeError):
+    """What was answered, and what was expected."""
+
+
 class Caller:
     """Calls a Python policy. What it raises is kept, and the walk is told that it failed."""
 
@@ -66,17 +71,16 @@ class Caller:
             raise self._failure
         if self._failure is not None:
             told = str(self._failure) or type(self._failure).__name__
-            raise PolicyError(f"policy '{label(self._policy)}' raised in {self._where}: {told}") from self._failure
+            what = f"answered {self._where} with" if isinstance(self._failure, _WrongAnswer) else f"raised in {self._where}:"
+            raise PolicyError(f"policy '{label(self._policy)}' {what} {told}") from self._failure
 
     def finish(self) -> None:
         """Nothing to take back: the policy has it all."""
 
 
 def call_placement(policy: TierPolicy) -> Caller:
-    answers: dict[int, Callable[[Any], int]] = dict.fromkeys((PLACE, VICTIM, SPILL), _number)
-    return Caller(
-        policy, EVENT_NAMES, answers | {RETURN: lambda answer: KNOWN if answer == STAY and answer is not False else 0}
-    )
+    tier = partial(_number, expected="STAY, MIDDLE or FAR")
+    return Caller(policy, EVENT_NAMES, {PLACE: tier, VICTIM: _number, SPILL: _number, RETURN: _known})
 
 
 def call_eviction(policy: EvictionPolicy) -> Caller:
@@ -85,9 +89,20 @@ def call_eviction(policy: EvictionPolicy) -> Caller:
     return Caller(policy, names, dict.fromkeys((near_events.VICTIM, near_events.OBSERVE), _number))
 
 
-def _number(answer: Any) -> int:
+def _number(answer: Any, expected: str = "the number of a page") -> int:
     """A page or a tier; a negative one is as wrong as none, and no sign of failure."""
-    return _NOTHING if answer is None or index(answer) < 0 else index(answer)
+    if answer is None:
+        return _NOTHING
+    try:
+        number = index(answer)
+    except TypeError:
+        raise _WrongAnswer(f"{answer!r}, a {type(answer).__name__}; expected {expected}") from None
+    return number if number >= 0 else _NOTHING
+
+
+def _known(answer: Any) -> int:
+    """Has the policy said on a page's return that it will STAY?"""
+    return KNOWN if answer == STAY and answer is not False else 0
 
 
 def defines(policy: Policy, event: int) -> bool:

@@ -14,10 +14,11 @@ class Explicit(Planned):
 
     ``copies=program``: a ``target data`` holds the program, and each object is copied once. ``copies=launch``: the regions'
     own map clauses are all there is, so a launch copies in anew what it maps ``to``, and what was written there before is
-    copied out first. Run it with dirty_only: a program does not copy out what it only read. What the last launch leaves
-    near is not copied out, as no other policy's is.
+    copied out first. What was only read is not copied out, and what the last launch leaves near is not either, as no
+    other policy's is. A copy takes the link's time and nothing else: memory that is not managed is not unmapped.
     """
 
+    managed = False
     copies = Option("program", "when objects are copied", choices=("program", "launch"))
 
     def start(self) -> None:

@@ -54,10 +54,12 @@ class Modelled(Workload):
 
 
 def sizes_of(model: ProgramModel, variables: Mapping[str, int]) -> dict[str, int]:
-    """The heap objects' sizes for these values."""
-    sizes = {o.name: max(1, o.bytes.at(variables)) for o in model.heap() if o.bytes is not None}
+    """The placeable objects' sizes for these values."""
+    sizes = {o.name: max(1, o.bytes.at(variables)) for o in model.placeable() if o.bytes is not None}
     if not sizes:
-        raise TidegateError(f"'{model.source}' has no objects on the heap that its regions use, so nothing can be placed")
+        raise TidegateError(
+            f"no region of '{model.source}' uses an object on the heap or a global array; nothing can be placed"
+        )
     return sizes
 
 

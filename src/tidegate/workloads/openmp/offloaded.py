@@ -87,7 +87,7 @@ class Offloaded(Workload):
 
     def sizes(self) -> dict[str, int]:
         given = self.variables()
-        return {o.name: o.bytes.at(given) for o in self.model().heap() if o.bytes is not None}
+        return {o.name: o.bytes.at(given) for o in self.model().placeable() if o.bytes is not None}
 
 
 def region(space: Space, name: str, elements: int, accesses: Sequence[Access], seed: int = 0) -> Launch:

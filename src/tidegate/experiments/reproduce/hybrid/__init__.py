@@ -69,8 +69,8 @@ def _told(setup: Setup, grid: Grid) -> Iterator[str]:
     )
     yield (
         "Two readings of the baseline: one target data around the program (each object is copied once), and copies by the "
-        "map clauses of each region. Both go by the driver's prefetch, so they pay for unmapping pages, which a plain copy "
-        "does not."
+        "map clauses of each region. Its copies take the link's time and nothing else; other schemes' memory is managed, "
+        "and what comes near for the first time is unmapped from the CPU."
     )
     yield from dict.fromkeys(note for run in grid.runs.values() for note in run.notes)
     if setup.readings:

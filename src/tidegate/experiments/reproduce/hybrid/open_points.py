@@ -10,7 +10,7 @@ from tidegate.experiments.ask import Ask
 from tidegate.experiments.ledger import Finding
 from tidegate.experiments.reproduce.hybrid.findings import findings_of
 from tidegate.experiments.reproduce.hybrid.grid import Grid
-from tidegate.experiments.reproduce.hybrid.setup import BASELINES, LOOPS, NEAR, Key, Setup, grid_of
+from tidegate.experiments.reproduce.hybrid.setup import LOOPS, NEAR, Key, Setup, grid_of
 from tidegate.experiments.reproduce.readings import Variant, choose, run_variants, variant_of, with_shares
 
 # Option → values, the default first.
@@ -40,8 +40,7 @@ def ask_variant(variant: Variant, setup: Setup) -> Ask:
     application, size = variant.application.split(" ")
     read = replace(setup, loops=o["program.loops"], distances=o.get("plan.distances", "launches"), unmap=o["machine.unmap"])
     base = read.ask(application, float(size), variant.system)
-    clean = bool(o["machine.dirty_only"]) or variant.system in BASELINES
-    ask = replace(base, dirty_only=clean, pipelined=bool(o["machine.pipelined"]))
+    ask = replace(base, dirty_only=bool(o["machine.dirty_only"]), pipelined=bool(o["machine.pipelined"]))
     if o.get("um.counters"):
         return replace(ask, placement="acbm")
     own = [f"{k.partition('.')[2]}={v}" for k, v in o.items() if k.partition(".")[0] == variant.system]

@@ -94,9 +94,9 @@ class Setup:
         spec = {**SCHEMES, **BASELINES}[scheme]
         if self.threshold != 0.5 and spec.partition("(")[0] in ("rlm", "glm", "rdm"):
             spec = f"{spec[:-1]}, threshold={self.threshold})" if "(" in spec else f"{spec}(threshold={self.threshold})"
-        return self.ask_spec(application, size, spec, dirty_only=scheme in BASELINES)
+        return self.ask_spec(application, size, spec)
 
-    def ask_spec(self, application: str, size: float, spec: str, dirty_only: bool = False, **options: object) -> Ask:
+    def ask_spec(self, application: str, size: float, spec: str, **options: object) -> Ask:
         """One run under any placement, of a workload with any options."""
         if self.distances != "launches":
             options["distances"] = self.distances
@@ -104,7 +104,7 @@ class Setup:
         workload = f"openmp-{application}({', '.join(given)})" if given else f"openmp-{application}"
         return Ask(
             workload, self.machine, "uvm", placement=spec, bytes=round(size * GB * self.scale),
-            near=round(NEAR * GB * self.scale), dirty_only=dirty_only,
+            near=round(NEAR * GB * self.scale),
         )  # fmt: skip
 
     @property
