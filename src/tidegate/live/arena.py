@@ -28,6 +28,7 @@ from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.live import store as far
 from tidegate.live import userfault
+from tidegate.live.aside import COUNTERS, Aside
 from tidegate.live.asked import check_choices, check_memory, dims_of
 from tidegate.live.connection import Connection
 from tidegate.live.kept import Kept
@@ -128,6 +129,8 @@ class Arena:
         self._userfault.register(self._base, size)
         kept = Kept.create(pages)
         undo.callback(os.close, kept)
+        aside = Aside.create(geometry.page, COUNTERS)
+        undo.callback(os.close, aside)
         direct, plain, self._folder = far.open_scratch(None if store is None else os.fspath(store))
         self._store = plain
         undo.callback(os.close, direct)
@@ -135,8 +138,6 @@ class Arena:
         os.ftruncate(plain, size)
         pidfd = os.pidfd_open(os.getpid())
         undo.callback(os.close, pidfd)
-        pagemap = os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC)
-        undo.callback(os.close, pagemap)
         self._log = -1
         if record:
             self._log = os.memfd_create("tidegate-log", os.MFD_CLOEXEC)
@@ -144,7 +145,7 @@ class Arena:
         return Setup(
             page=geometry.page, region=geometry.region, pages=pages, base=self._base, frames=0, eviction="", prefetch="",
             placement="", observed=None, samples=0, uffd=self._userfault.fd, can_poison=self._userfault.can_poison,
-            memory=memory, kept=kept, pidfd=pidfd, pagemap=pagemap, store=direct, store_plain=plain, lifeline=-1,
+            memory=memory, kept=kept, aside=aside, pidfd=pidfd, store=direct, store_plain=plain, lifeline=-1,
             log=self._log, name=f"tidegate-live-{os.getuid()}-{os.getpid()}-{next(_numbers)}",
         )  # fmt: skip
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tidegate.errors import PolicyError, TidegateError
+from tidegate.live.aside import COUNTERS
 from tidegate.live.bits import bits, span
 from tidegate.live.tiers import MOST_STAYS, LiveTiers
 from tidegate.live.view import LiveMemory
@@ -28,7 +29,6 @@ from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, Pr
 from tidegate.policies.sees import Everything, Samples, TouchBits
 from tidegate.trace.trace import Object
 
-COUNTERS = 256  # pages that may be sampled at a time: the hardware's number, so that policies find what they know
 HOME = -1  # sampled pages on their way home
 PASSING = 16  # pages that prefer far memory and are lent some while they are used
 PING_PONG, RECENT = 12, 3  # so many faults in a row of pages that were among the latest to fault: nobody gets on

@@ -2,7 +2,7 @@
 
     load     file ──▶ buffer ──▶ UFFDIO_COPY, write-protected, so that the first write is noticed
     evict    protect ──▶ memory ──▶ buffer ──▶ file ──▶ punch the memory ──▶ wake who tried to write meanwhile
-    sample   unmap, keep the memory: the next use is a minor fault; where the kernel would not, evict that page
+    sample   memory ──▶ set aside (aside.py) ──▶ punch the memory: the next use is a fault, and brings it home
 
 Large moves go to a few threads, so that reading what comes overlaps writing what leaves. One page is moved here and now:
 handing it over would cost more than it takes.
@@ -21,12 +21,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from tidegate.live.ahead import ReadAhead
+from tidegate.live.aside import Aside
 from tidegate.live.bits import bits, runs, span
 from tidegate.live.kept import Kept
 from tidegate.live.middle import UNIT, Middle
 from tidegate.live.store import Backing
 from tidegate.live.tiers import LiveTiers
-from tidegate.live.userfault import SMALL_PAGE, Userfault, is_mapped, punch, unmap_remotely
+from tidegate.live.userfault import SMALL_PAGE, Userfault, punch
 from tidegate.mechanism.geometry import Geometry
 
 WORKERS = 4
@@ -43,12 +44,12 @@ class LiveMover:
     """Moves the bytes of one arena (a Mover of engine.py)."""
 
     def __init__(self, base: int, geometry: Geometry, userfault: Userfault, memory: int, kept: Kept,
-                 pidfd: int, pagemap: int, track_touches: bool, tiers: LiveTiers | None = None,
+                 aside: Aside, track_touches: bool, tiers: LiveTiers | None = None,
                  middle: Middle | None = None):  # fmt: skip
         self._tiers, self._middle = tiers, middle
         self._base, self._page, self._ppr = base, geometry.page, geometry.pages_per_region
         self._userfault, self._memory, self._kept = userfault, memory, kept
-        self._pidfd, self._pagemap, self._track = pidfd, pagemap, track_touches
+        self._aside, self._track = aside, track_touches
         self._chunk = max(1, CHUNK // geometry.page)
         self._pool = ThreadPoolExecutor(WORKERS, "mover")
         self._buffers = threading.local()
@@ -61,9 +62,11 @@ class LiveMover:
         self.present: dict[int, int] = {}  # pages whose memory is there
         self._used: dict[int, int] = {}
         self._writes: dict[int, int] = {}  # pages whose load a write waits for
-        self._loading: dict[int, list[Future[None]]] = {}
+        self._unreadable: set[int] = set()  # pages whose use is a SIGBUS
+        self._away: dict[int, int] = {}  # pages that are set aside
+        self._loading: dict[int, list[tuple[int, Future[None]]]] = {}  # pages, and who loads them
         self._leaving: dict[int, Future[None]] = {}
-        self._can_unmap = True
+        self._about_to_leave: list[tuple[int, int, int]] = []  # region, pages, dirty ones
         self.bytes_in = self.bytes_out = self.observe_ns = 0
 
     # What the engine asks for
@@ -75,12 +78,18 @@ class LiveMover:
         self._load(region, pages, touched, apart)
 
     def _load(self, region: int, pages: int, touched: int, apart: int = 0) -> None:
+        if away := self._away.get(region, 0) & pages:
+            self._come_home(region, away)
+            pages &= ~away
         if not pages:
             return
         apart &= ~self.present.get(region, 0)  # they come along, since it costs little now, and are not mapped
         pages |= apart
         quiet = pages & ~touched if self._track else apart
+        self._start_leaving()
         self._settle_leaving(region)
+        if self._unreadable:
+            self._unreadable.difference_update(region * self._ppr + page for page in bits(pages))
         self.present[region] = self.present.get(region, 0) | pages
         self._used[region] = self._used.get(region, 0) & ~pages | touched
         writes = self._writes.pop(region, 0) & pages
@@ -103,7 +112,8 @@ class LiveMover:
         after = list(self._leaving.values())
         parts = sorted(self._parts(pages), key=lambda part: not touched & span(part[0], part[0] + part[1]))
         self._loading.setdefault(region, []).extend(
-            self._pool.submit(self._load_run, region, first, n, writes, quiet, after) for first, n in parts
+            (span(first, first + n), self._pool.submit(self._load_run, region, first, n, writes, quiet, after))
+            for first, n in parts
         )
 
     def evict(self, region: int, pages: int | None = None) -> None:
@@ -111,10 +121,13 @@ class LiveMover:
             self.settle_loading(region)
         if self._leaving:
             self._settle_leaving(region)
+        dirty = self._kept.dirty(region * self._ppr, self._ppr)
+        if away := self._away.get(region, 0) & (-1 if pages is None else pages):
+            self._leave_from_aside(region, away, dirty)
         here = self.present.get(region, 0)
         going = here if pages is None else here & pages
         self.present[region] = here & ~going
-        dirty = self._kept.dirty(region * self._ppr, self._ppr) & going
+        dirty &= going
         if self._tiers is not None and pages is None:
             for page in bits(going):
                 if self._tiers.leaves(region * self._ppr + page) and self._to_middle(region, page, bool(dirty >> page & 1)):
@@ -126,22 +139,27 @@ class LiveMover:
         if going.bit_count() * self._page <= INLINE:
             self._evict_now(region, going, dirty)
         else:
-            self._leaving[region] = self._pool.submit(self._evict_now, region, going, dirty)
+            self._about_to_leave.append((region, going, dirty))
 
     def sample(self, region: int, pages: int) -> None:
         begin = time.thread_time_ns()
-        self.settle_loading(region)
-        ranges = [(self._address(region, first), n * self._page) for first, n in runs(pages)]
-        if self._can_unmap:
-            self._can_unmap = unmap_remotely(self._pidfd, ranges)
-        for (first, n), (address, size) in zip(runs(pages), ranges, strict=True):
-            if not self._can_unmap or is_mapped(self._pagemap, address, size):
-                self.evict(region, span(first, first + n))
+        self.settle_loading(region, pages)
+        number = region * self._ppr
+        for first, n in runs(self._kept.dirty(number, self._ppr) & pages):  # clean pages are protected anyway
+            self._userfault.protect(self._address(region, first), n * self._page)
+        if self._unreadable:  # no memory of theirs is there, and zeros are not what they hold
+            pages &= ~sum(1 << page for page in bits(pages) if number + page in self._unreadable)
+        for page in bits(pages):
+            self._aside.put(number + page, self._memory)
+        for first, n in runs(pages):
+            punch(self._memory, (number + first) * self._page, n * self._page)
+        self.present[region] &= ~pages
+        self._away[region] = self._away.get(region, 0) | pages
         self.observe_ns += time.thread_time_ns() - begin
 
     def bring_home(self, region: int, pages: int) -> None:
         begin = time.thread_time_ns()
-        self.settle_loading(region)
+        self.settle_loading(region, pages)
         self._writes[region] = self._writes.get(region, 0) & ~pages  # they fault again, with a page to write to
         there = self.present.get(region, 0) & pages
         for page in bits(there):
@@ -157,10 +175,13 @@ class LiveMover:
     def drop(self, region: int) -> None:
         self._ahead.forget(self._ahead.begun)
         self.settle_loading(region)
+        self._start_leaving()
         self._settle_leaving(region)
-        for kind in (self.present, self._used, self._writes):
-            kind.pop(region, None)
         first = region * self._ppr
+        for page in bits(self._away.get(region, 0)):
+            self._aside.remove(first + page)
+        for kind in (self.present, self._used, self._writes, self._away):
+            kind.pop(region, None)
         if self._tiers is not None and self._middle is not None:
             for number in range(first, first + self._ppr):
                 self._tiers.gone(number)
@@ -226,6 +247,7 @@ class LiveMover:
                 self._write_back(region, first, n, protect=region not in held)
                 if region not in held:
                     self._kept.set_dirty(region * self._ppr + first, n, False)
+            dirty |= self._flush_aside(region)
             self.bytes_out += dirty.bit_count() * self._page
         if self._middle is not None:
             for number in [n for n in self._middle.oldest_first() if self._middle.is_newer(n)]:
@@ -242,6 +264,10 @@ class LiveMover:
         present = 0
         for page in range(self._ppr):
             part = small >> page * per_page & span(0, per_page)
+            if (number := region * self._ppr + page) in self._aside:  # what is missing is there
+                self._userfault.copy(self._address(region, page), self._aside.get(number)[1], self._page, protect=True)
+                self._aside.remove(number)
+                part = span(0, per_page)
             if not part:
                 self._kept.set_dirty(region * self._ppr + page, 1, False)
                 continue
@@ -253,16 +279,19 @@ class LiveMover:
         self.present[region] = self._used[region] = present
         return present
 
-    def settle_loading(self, region: int) -> None:
-        """Wait until nothing of this region is on its way in."""
-        if region in self._loading:
-            self._wait(self._loading.pop(region))
+    def settle_loading(self, region: int, pages: int = -1) -> None:
+        """Wait until nothing of this region is on its way in, or none of these pages."""
+        if parts := self._loading.pop(region, None):
+            if rest := [part for part in parts if not part[0] & pages]:
+                self._loading[region] = rest
+            self._wait([future for mask, future in parts if mask & pages])
 
     def is_loading(self, region: int) -> bool:
         return region in self._loading
 
     def settle(self) -> None:
         """Wait until nothing moves; raises what went wrong."""
+        self._start_leaving()
         for region in list(self._loading):
             self.settle_loading(region)
         for region in list(self._leaving):
@@ -270,6 +299,7 @@ class LiveMover:
 
     def reap(self) -> None:
         """Forget moves that are done; raises what went wrong in them."""
+        self._start_leaving()
         if not self._leaving and not self._loading:
             return
         for region, future in list(self._leaving.items()):
@@ -277,10 +307,16 @@ class LiveMover:
                 del self._leaving[region]
                 future.result()
         for region, futures in list(self._loading.items()):
-            if all(f.done() for f in futures):
+            if all(f.done() for _, f in futures):
                 self.settle_loading(region)
 
     # Details
+
+    def _start_leaving(self) -> None:
+        """Evictions begin when their turn's samples are taken: beside them, that would take several times as long."""
+        for region, pages, dirty in self._about_to_leave:
+            self._leaving[region] = self._pool.submit(self._evict_now, region, pages, dirty)
+        self._about_to_leave.clear()
 
     def _settle_leaving(self, region: int) -> None:
         if region in self._leaving:
@@ -288,10 +324,10 @@ class LiveMover:
 
     @staticmethod
     def _wait(futures: list[Future[None]]) -> None:
-        if futures:
+        if not all(future.done() for future in futures):
             wait(futures)
-            for future in futures:
-                future.result()
+        for future in futures:
+            future.result()
 
     def _address(self, region: int, page: int) -> int:
         return self._base + (region * self._ppr + page) * self._page
@@ -351,6 +387,43 @@ class LiveMover:
             for start, count in runs(pages):
                 offset = (start - first) * self._page
                 self._userfault.copy(self._address(region, start), source + offset, count * self._page, protect)
+
+    # Sampled pages
+
+    def _come_home(self, region: int, pages: int) -> None:
+        number = region * self._ppr
+        dirty = self._kept.dirty(number, self._ppr)
+        for page in bits(pages):
+            source = self._aside.get(number + page)[1]
+            self._userfault.copy(self._address(region, page), source, self._page, protect=not dirty >> page & 1)
+            self._aside.remove(number + page)
+        self._are_back(region, pages)
+
+    def _leave_from_aside(self, region: int, pages: int, dirty: int) -> None:
+        """Their region goes far. What has to be written goes by way of near memory, as all that leaves does."""
+        number = region * self._ppr
+        back = pages if self._tiers is not None else pages & dirty
+        for page in bits(pages):
+            if back >> page & 1:
+                os.pwrite(self._memory, self._aside.get(number + page)[0], (number + page) * self._page)
+            self._aside.remove(number + page)
+        self._are_back(region, back)
+        self._away[region] &= ~pages
+
+    def _are_back(self, region: int, pages: int) -> None:
+        self.present[region] |= pages
+        self._used[region] |= pages
+        self._away[region] &= ~pages
+
+    def _flush_aside(self, region: int) -> int:
+        """Write dirty pages that are set aside; answers which."""
+        number = region * self._ppr
+        dirty = self._kept.dirty(number, self._ppr) & self._away.get(region, 0)
+        for page in bits(dirty):
+            self._write_store(region, page, self._aside.get(number + page)[0])
+            self._kept.set_stored(number + page, 1, True)
+            self._kept.set_dirty(number + page, 1, False)
+        return dirty
 
     # The middle tier
 
@@ -437,6 +510,7 @@ class LiveMover:
         """What cannot be read must not look like zeros: its use is a SIGBUS."""
         print(f"tidegate: the store cannot be read: {error.strerror}; using these {n} pages ends the program with SIGBUS",
               file=sys.stderr, flush=True)  # fmt: skip
+        self._unreadable.update(range(region * self._ppr + first, region * self._ppr + first + n))
         self._userfault.poison(self._address(region, first), n * self._page)
         self._userfault.wake(self._address(region, first), n * self._page)
 
