@@ -10,9 +10,7 @@ handing it over would cost more than it takes.
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import mmap
 import os
 import sys
 import threading
@@ -23,15 +21,17 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from tidegate.live.ahead import ReadAhead
 from tidegate.live.aside import Aside
 from tidegate.live.bits import bits, runs, span
+from tidegate.live.buffer import Buffer
 from tidegate.live.kept import Kept
 from tidegate.live.middle import UNIT, Middle
 from tidegate.live.store import Backing
+from tidegate.live.stream import Early, Stream
 from tidegate.live.tiers import LiveTiers
 from tidegate.live.userfault import SMALL_PAGE, Userfault, punch
 from tidegate.mechanism.geometry import Geometry
 
 WORKERS = 4
-CHUNK = 512 * 1024  # bytes a thread moves at a time: two threads are busy with one region of 2 MB
+CHUNK = 1024 * 1024  # bytes a thread moves at a time: two are busy with one region of 2 MB, and handing over costs, too
 INLINE = 128 * 1024  # moves of no more than this are done at once
 ALONE = 256  # pages that came with others show that reading them alone was for nothing: no more of it for so many faults
 
@@ -54,7 +54,8 @@ class LiveMover:
         self._pool = ThreadPoolExecutor(WORKERS, "mover")
         self._buffers = threading.local()
         self._buffer_size = max(CHUNK, geometry.page)
-        self._zeros = _buffer(self._buffer_size)
+        self._zeros = Buffer(self._buffer_size)
+        self._stream = Stream(self._pool, geometry.page, self._ppr)
         self._ahead = ReadAhead(geometry.page)
         self._reads_ahead = self._ahead.works and geometry.page <= INLINE
         self._not_yet = 0  # faults to be served before reading ahead is tried again
@@ -86,6 +87,7 @@ class LiveMover:
         apart &= ~self.present.get(region, 0)  # they come along, since it costs little now, and are not mapped
         pages |= apart
         quiet = pages & ~touched if self._track else apart
+        early = self._stream.take_over(region)
         self._start_leaving()
         self._settle_leaving(region)
         if self._unreadable:
@@ -101,20 +103,33 @@ class LiveMover:
             mine = [key for key in begun if key // self._ppr == region and pages >> key % self._ppr & 1]
             self._not_yet = ALONE if self._ahead.forget(mine) else self._not_yet
         if n * self._page <= INLINE:
-            if self._leaving:
-                self._wait(list(self._leaving.values()))
+            self._wait(self._must_have_left())
             if n == 1:
                 self._load_run(region, pages.bit_length() - 1, 1, writes, quiet, ())
             else:
                 for first, count in runs(pages):
                     self._load_run(region, first, count, writes, quiet, ())
             return
-        after = list(self._leaving.values())
+        after = self._must_have_left()
         parts = sorted(self._parts(pages), key=lambda part: not touched & span(part[0], part[0] + part[1]))
-        self._loading.setdefault(region, []).extend(
-            (span(first, first + n), self._pool.submit(self._load_run, region, first, n, writes, quiet, after))
+        loads = [
+            (span(first, first + n), self._pool.submit(self._load_run, region, first, n, writes, quiet, after, early))
             for first, n in parts
-        )
+        ]
+        self._loading.setdefault(region, []).extend(loads)
+        if early is not None:
+            early.loads = [future for _, future in loads]
+        if self._stream.goes_on(region):
+            self._read_early(region + 1, self.backing[region][0])
+
+    def _read_early(self, region: int, of: Backing) -> None:
+        """The stream is likely to go on: read this region's bytes, if it is far as a whole."""
+        backing, at = self.backing.get(region, (None, 0))
+        near = self.present.get(region, 0) | self._away.get(region, 0)
+        if backing is of and not near and region not in self._leaving and self._middle is None:
+            stored = self._kept.stored(region * self._ppr, self._ppr)
+            if (pages := (~stored & stored + 1).bit_length() - 1) > 0:
+                self._stream.read(region, pages, of, at)
 
     def evict(self, region: int, pages: int | None = None) -> None:
         if self._loading:
@@ -174,6 +189,7 @@ class LiveMover:
 
     def drop(self, region: int) -> None:
         self._ahead.forget(self._ahead.begun)
+        self._stream.forget(region)
         self.settle_loading(region)
         self._start_leaving()
         self._settle_leaving(region)
@@ -318,6 +334,10 @@ class LiveMover:
             self._leaving[region] = self._pool.submit(self._evict_now, region, pages, dirty)
         self._about_to_leave.clear()
 
+    def _must_have_left(self) -> list[Future[None]]:
+        """Evictions that something that comes has to wait for. It is one region at most that is near beside the others."""
+        return [leaving for leaving in list(self._leaving.values())[:-1] if not leaving.done()]
+
     def _settle_leaving(self, region: int) -> None:
         if region in self._leaving:
             self._wait([self._leaving.pop(region)])
@@ -337,16 +357,17 @@ class LiveMover:
             for i in range(first, first + n, self._chunk):
                 yield i, min(self._chunk, first + n - i)
 
-    def _own_buffer(self) -> tuple[memoryview, int]:
+    def _own_buffer(self) -> Buffer:
         if not hasattr(self._buffers, "own"):
-            self._buffers.own = _buffer(self._buffer_size)
+            self._buffers.own = Buffer(self._buffer_size)
         return self._buffers.own  # type: ignore[no-any-return]
 
-    def _load_run(self, region: int, first: int, n: int, writes: int, quiet: int, after: Sequence[Future[None]]) -> None:
+    def _load_run(self, region: int, first: int, n: int, writes: int, quiet: int, after: Sequence[Future[None]],
+                  begun: Early | None = None) -> None:  # fmt: skip
         """Read pages and put them in place, once what leaves has made room."""
         number = region * self._ppr + first
         backing, at = self.backing[region]
-        view, address = self._own_buffer()
+        own = self._own_buffer()
         stored = self._kept.stored(number, n) << first
         if self._middle is not None and (inside := [i for i in range(n) if number + i in self._middle]):
             for i in inside:
@@ -359,15 +380,17 @@ class LiveMover:
             early = self._ahead.take(number) if n == 1 and self._reads_ahead else None
             if early is not None:
                 data, source = early
+            elif stored >> start & 1 and begun is not None and (found := begun.take(start, count)) is not None:
+                data, source = found
             elif stored >> start & 1:
                 try:
-                    backing.read(at + start * self._page, view[:size])
+                    backing.read(at + start * self._page, own.view[:size])
                 except OSError as error:
                     self._poison(region, start, count, error)
                     continue
-                source, data = address, view
+                source, data = own.address, own.view
             else:
-                source, data = self._zeros[1], self._zeros[0]
+                source, data = self._zeros.address, self._zeros.view
             if after:
                 wait(after)
             if count == 1 and not quiet >> start & 1:
@@ -430,14 +453,14 @@ class LiveMover:
     def _from_middle(self, region: int, page: int, writes: int, quiet: int, after: Sequence[Future[None]]) -> None:
         """Near first, then no longer in the middle: it is whole in one of them, whenever we die."""
         assert self._middle is not None
-        view, address = self._own_buffer()
+        own = self._own_buffer()
         number = region * self._ppr + page
-        self._middle.get(number, view)
+        self._middle.get(number, own.view)
         if self._middle.is_newer(number):
             self._kept.set_dirty(number, 1, True)
         if after:
             wait(after)
-        self._place(region, page, 1, address, view, writes, quiet)
+        self._place(region, page, 1, own.address, own.view, writes, quiet)
         self._middle.remove(number)
 
     def _to_middle(self, region: int, page: int, dirty: bool) -> bool:
@@ -445,7 +468,7 @@ class LiveMover:
         assert self._middle is not None
         assert self._tiers is not None
         number, address = region * self._ppr + page, self._address(region, page)
-        view = self._own_buffer()[0][: self._page]
+        view = self._own_buffer().view[: self._page]
         if dirty:
             self._userfault.protect(address, self._page)
         self._read_near(number, view)
@@ -468,7 +491,7 @@ class LiveMover:
 
     def _store_from_middle(self, number: int) -> None:
         assert self._middle is not None
-        view = self._own_buffer()[0][: self._page]
+        view = self._own_buffer().view[: self._page]
         self._middle.get(number, view)
         self._write_store(number // self._ppr, number % self._ppr, view)
         self._kept.set_stored(number, 1, True)
@@ -486,7 +509,7 @@ class LiveMover:
             self._userfault.wake(self._address(region, first), n * self._page)
 
     def _write_back(self, region: int, first: int, n: int, protect: bool) -> None:
-        view, _ = self._own_buffer()
+        view = self._own_buffer().view
         number, size = region * self._ppr + first, n * self._page
         if protect:
             self._userfault.protect(self._address(region, first), size)
@@ -513,12 +536,6 @@ class LiveMover:
         self._unreadable.update(range(region * self._ppr + first, region * self._ppr + first + n))
         self._userfault.poison(self._address(region, first), n * self._page)
         self._userfault.wake(self._address(region, first), n * self._page)
-
-
-def _buffer(size: int) -> tuple[memoryview, int]:
-    """Aligned memory for O_DIRECT, and its address."""
-    area = mmap.mmap(-1, size)
-    return memoryview(area), ctypes.addressof(ctypes.c_char.from_buffer(area))
 
 
 def _split(first: int, n: int, stored: int, most: int) -> Iterator[tuple[int, int]]:
