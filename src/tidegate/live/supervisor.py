@@ -21,7 +21,7 @@ from typing import Any
 
 from tidegate.errors import TidegateError
 from tidegate.live import pager
-from tidegate.live.engine import check_policies
+from tidegate.live.relay import check_policies
 from tidegate.live.setup import Setup
 from tidegate.live.tiers import check_tiering
 from tidegate.policies.registries import tiering
