@@ -85,3 +85,14 @@ print(arena.stats()["restarts"])
     done = run(code, env=with_fault("die-in-drop"))
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= 3
+
+
+def test_there_is_room_when_every_counter_is_in_use() -> None:
+    """A page on its way home keeps its slot until the turn ends, and others may be sampled in that turn."""
+    with Arena(**SMALL | {"near": "8MiB", "eviction": "lru", "samples": 7, "observed": 64}) as arena:  # type: ignore[arg-type]
+        a = arena.empty(9 << 20, "u1")
+        for value in range(1, 4):
+            a[:] = value
+            for _ in range(3):
+                assert (a[: 7 << 20] == value).all()
+        assert arena.stats()["notifications"] > 100

@@ -28,7 +28,7 @@ from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.live import store as far
 from tidegate.live import userfault
-from tidegate.live.aside import COUNTERS, Aside
+from tidegate.live.aside import SLOTS, Aside
 from tidegate.live.asked import check_choices, check_memory, dims_of
 from tidegate.live.connection import Connection
 from tidegate.live.kept import Kept
@@ -129,7 +129,7 @@ class Arena:
         self._userfault.register(self._base, size)
         kept = Kept.create(pages)
         undo.callback(os.close, kept)
-        aside = Aside.create(geometry.page, COUNTERS)
+        aside = Aside.create(geometry.page, SLOTS)
         undo.callback(os.close, aside)
         direct, plain, self._folder = far.open_scratch(None if store is None else os.fspath(store))
         self._store = plain

@@ -21,6 +21,7 @@ import os
 import struct
 
 COUNTERS = 256  # pages that may be sampled at a time: the hardware's number, so that policies find what they know
+SLOTS = 2 * COUNTERS  # pages on their way home keep their slots until the turn ends, and as many may be sampled in that turn
 _ENTRY = struct.Struct("=Q")  # the page's number + 1, or 0
 _ALIGN = 4096
 

@@ -18,7 +18,7 @@ import time
 from typing import Any
 
 from tidegate.errors import TidegateError
-from tidegate.live.aside import COUNTERS, Aside
+from tidegate.live.aside import SLOTS, Aside
 from tidegate.live.bits import bits
 from tidegate.live.engine import Engine
 from tidegate.live.kept import Kept
@@ -59,7 +59,7 @@ class Pager:
         self._userfault = Userfault(setup.uffd, setup.can_poison)
         policies = make_policies(setup)
         self._kept = Kept(setup.kept, setup.pages)
-        self._aside = Aside(setup.aside, setup.page, COUNTERS)
+        self._aside = Aside(setup.aside, setup.page, SLOTS)
         self._tiers, self._middle = self._make_tiers(setup)
         self._mover = LiveMover(
             setup.base, self._geometry, self._userfault, setup.memory, self._kept, self._aside,
