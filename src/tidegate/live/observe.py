@@ -38,11 +38,12 @@ class Observation:
             return 0
         taken = 0
         for page in bits(able):
-            if need > 0:
-                if self._draw(left) < need:
-                    need -= 1
-                    taken |= 1 << page
-                left -= 1
+            if self._draw(left) < need:
+                taken |= 1 << page
+                need -= 1
+                if need == 0:
+                    break
+            left -= 1
         region.near &= ~taken
         region.remote |= taken
         region.sampled |= taken
