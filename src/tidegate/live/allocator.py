@@ -17,6 +17,7 @@ import importlib
 import mmap
 import os
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -123,6 +124,7 @@ class ArenaAllocator:
         self._libc.free.argtypes = [ctypes.c_void_p]
         self._given: dict[int, tuple[int, int]] = {}  # an array's address: the object's number and bytes
         self._said = False
+        self._hearing = threading.RLock()
         self._words = (ctypes.c_int64 * _WORDS)()
         self._words[_LOW], self._words[_HIGH] = arena.addresses
         self._words[_LEAST] = least
@@ -136,7 +138,7 @@ class ArenaAllocator:
         self._notes = (ctypes.c_int64 * _MOST_NOTES).from_buffer(mmap.mmap(-1, 8 * _MOST_NOTES))  # memory only where used
         self._words[_NOTES], self._heard = ctypes.addressof(self._notes), 0
         self._capsule = self._make_capsule()
-        os.register_at_fork(after_in_child=self.stop)
+        os.register_at_fork(after_in_child=self._ask_no_more)
         self.set_in_this_thread()
 
     def set_in_this_thread(self) -> None:
@@ -150,8 +152,11 @@ class ArenaAllocator:
 
     def stop(self) -> None:
         """Large arrays are ordinary ones again. What the arena gave is neither moved nor given back: the program ends."""
-        self._words[_LEAST] = _NEVER
+        self._ask_no_more()
         self._hear_of_freed()
+
+    def _ask_no_more(self) -> None:
+        self._words[_LEAST] = _NEVER
 
     # What the compiled functions call
 
@@ -181,10 +186,12 @@ class ArenaAllocator:
             self._libc.free(address)
 
     def _hear_of_freed(self) -> None:
-        freed = self._words[_FREED]
-        for i in range(max(self._heard, freed - _MOST_NOTES), freed):
-            self._release(self._notes[i % _MOST_NOTES])
-        self._heard = freed
+        with self._hearing:  # each is heard of once: its address may be another array's soon
+            self._heard = max(self._heard, self._words[_FREED] - _MOST_NOTES)
+            while self._heard < self._words[_FREED]:
+                address = self._notes[self._heard % _MOST_NOTES]
+                self._heard += 1
+                self._release(address)
 
     def _release(self, address: int) -> None:
         if (given := self._given.pop(address, None)) is not None:
