@@ -31,9 +31,8 @@ from tidegate.policies.compiled import words_at
 
 _SET_HANDLER = 304  # in NumPy's table of C functions, since 1.22
 # What the compiled functions know: the arena's addresses, from which size on it is asked, and whom to call.
-_LOW, _HIGH, _LEAST, _TAKE, _MOVE, _MALLOC, _CALLOC, _REALLOC, _FREE, _INTERRUPT, _STOPPED, _FREED, _NOTES, _WORDS = range(
-    14
-)
+_LOW, _HIGH, _LEAST, _TAKE, _MOVE, _MALLOC, _CALLOC, _REALLOC, _FREE, _INTERRUPT, _STOPPED, _FREED, _NOTES = range(13)
+_WORDS = 13
 _NEVER = 1 << 62
 _REFUSED = -1  # an answer; 0 is none
 _MOST_NOTES = 1 << 20  # addresses that were freed, in turn; more at a time are not heard of
