@@ -4,17 +4,20 @@
     run = tidegate.run("matmul(bytes=1GiB)", oversubscribe="50%", eviction="lru-ideal")
     run.summary, run.timeline, run.plot()
 
-Names are imported when they are first used, so that starting up is quick.
+Names are imported when they are first used, so that starting up is quick; not even ``typing`` is imported here, since
+until ``starting`` there is nobody to answer a Ctrl-C.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # a type checker knows better
 if TYPE_CHECKING:
+    from typing import Any
+
     from tidegate.analysis import analyze as analyze
     from tidegate.errors import PolicyError as PolicyError
     from tidegate.errors import TidegateError as TidegateError

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+
+TYPE_CHECKING = False  # typing itself is not imported: until ``starting`` there is nobody to answer a Ctrl-C
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 INTERRUPTED = 130
 

@@ -91,7 +91,7 @@ def interrupting() -> Iterator[Any]:
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # an array's end may be what is interrupted
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")  # a Ctrl-C that nobody hears of
 def test_ctrl_c_in_any_call(interrupting: Any) -> None:
     arrived = 0
     with tidegate.Arena("16MiB") as arena:

@@ -11,20 +11,12 @@ from __future__ import annotations
 import atexit
 import contextlib
 import faulthandler
-import fcntl
 import itertools
-import json
 import math
-import operator
 import os
-import signal
-import socket
-import subprocess
-import sys
-import threading
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -36,16 +28,16 @@ from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.live import store as far
 from tidegate.live import userfault
+from tidegate.live.aside import SLOTS, Aside
+from tidegate.live.asked import check_choices, check_memory, dims_of
+from tidegate.live.connection import Connection
 from tidegate.live.kept import Kept
 from tidegate.live.middle import Middle
 from tidegate.live.setup import Setup
 from tidegate.live.space import Space
 from tidegate.mechanism.geometry import Geometry
 
-LARGEST_SPAN = 65536 * units.GiB  # half of what a process can address
 SPAN = 256 * units.GiB  # addresses an arena reserves: what all its arrays together may take
-_MESSAGE = 1 << 17
-_F_SETSIG = 10
 _numbers = itertools.count()
 _open_arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
 
@@ -56,6 +48,12 @@ class _Lease:
     def __init__(self, arena: Arena, address: int, size: int, writable: bool):
         self._arena = arena
         self.__array_interface__ = {"version": 3, "data": (address, not writable), "shape": (size,), "typestr": "|u1"}
+
+
+class _Watch(weakref.ref[_Lease]):
+    """Notes that a lease is gone, in C alone: a Ctrl-C that landed in a finalizer written in Python would be lost."""
+
+    ident = -1  # until it is said
 
 
 class Arena:
@@ -90,11 +88,11 @@ class Arena:
         self.near = units.size(near)
         frames = self.near // self.geometry.region
         middle_bytes = units.size(middle)
-        _check(self.geometry, frames, self.near, middle_bytes)
-        _check_choices(observed, samples, units.size(span), self.geometry, middle_bytes, tiering)
-        self._lock = threading.Lock()
-        self._gone: deque[int] = deque()  # objects whose arrays are gone and that the pager has yet to hear of
-        self._ids, self._requests = itertools.count(), itertools.count(1)
+        check_memory(self.geometry, frames, self.near, middle_bytes)
+        check_choices(observed, samples, units.size(span), self.geometry, middle_bytes, tiering)
+        self._gone: deque[int | _Watch] = deque()  # whose arrays are gone and that the pager has yet to hear of
+        self._watches: dict[int, _Watch] = {}
+        self._ids = itertools.count()
         self._objects: dict[int, dict[str, Any]] = {}
         self._recorded: list[dict[str, Any]] = []  # all objects that ever were, if they are to be recorded
         with contextlib.ExitStack() as undo:
@@ -106,7 +104,8 @@ class Arena:
                 setup.middle, setup.middle_bytes = Middle.create(setup.pages, setup.page, middle_bytes), middle_bytes
                 setup.tiering = tiering or "tier-order"
                 undo.callback(os.close, setup.middle)
-            self._start(setup, undo)
+            self._line = Connection(setup, undo)
+            self._supervisor = self._line.supervisor
             self._undo = undo.pop_all()
         self._state = "open"
         self._finalizer = weakref.finalize(self, self._undo.close)
@@ -130,6 +129,8 @@ class Arena:
         self._userfault.register(self._base, size)
         kept = Kept.create(pages)
         undo.callback(os.close, kept)
+        aside = Aside.create(geometry.page, SLOTS)
+        undo.callback(os.close, aside)
         direct, plain, self._folder = far.open_scratch(None if store is None else os.fspath(store))
         self._store = plain
         undo.callback(os.close, direct)
@@ -137,8 +138,6 @@ class Arena:
         os.ftruncate(plain, size)
         pidfd = os.pidfd_open(os.getpid())
         undo.callback(os.close, pidfd)
-        pagemap = os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC)
-        undo.callback(os.close, pagemap)
         self._log = -1
         if record:
             self._log = os.memfd_create("tidegate-log", os.MFD_CLOEXEC)
@@ -146,36 +145,9 @@ class Arena:
         return Setup(
             page=geometry.page, region=geometry.region, pages=pages, base=self._base, frames=0, eviction="", prefetch="",
             placement="", observed=None, samples=0, uffd=self._userfault.fd, can_poison=self._userfault.can_poison,
-            memory=memory, kept=kept, pidfd=pidfd, pagemap=pagemap, store=direct, store_plain=plain, lifeline=-1,
+            memory=memory, kept=kept, aside=aside, pidfd=pidfd, store=direct, store_plain=plain, lifeline=-1,
             log=self._log, name=f"tidegate-live-{os.getuid()}-{os.getpid()}-{next(_numbers)}",
         )  # fmt: skip
-
-    def _start(self, setup: Setup, undo: contextlib.ExitStack) -> None:
-        """Start the supervisor and hear whether it likes its orders."""
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        undo.callback(self._control.close)
-        self._lifeline, setup.lifeline = os.pipe()
-        undo.callback(os.close, self._lifeline)
-        package = str(Path(__file__).parents[2])
-        paths = [package, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-        self._supervisor = subprocess.Popen(
-            [sys.executable, "-m", "tidegate.live.supervisor", setup.text(), str(theirs.fileno())],
-            pass_fds=[*setup.descriptors, theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-        )  # fmt: skip
-        undo.callback(_end, self._supervisor, self._control)
-        theirs.close()
-        os.close(setup.lifeline)
-        answer = self._control.recv(_MESSAGE)
-        if not answer:
-            raise TidegateError("the supervisor of the arena did not start; see what it wrote to stderr")
-        if "error" in (said := json.loads(answer)):
-            raise TidegateError(said["error"])
-        # if the supervisor dies, the kernel itself sends SIGBUS: no Python here may be able to run
-        fcntl.fcntl(self._lifeline, _F_SETSIG, signal.SIGBUS)
-        fcntl.fcntl(self._lifeline, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(self._lifeline, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
-        undo.callback(fcntl.fcntl, self._lifeline, fcntl.F_SETFL, os.O_NONBLOCK)  # before the supervisor is let go
 
     # Arrays
 
@@ -198,7 +170,7 @@ class Arena:
         try:
             there = os.fstat(descriptors[1]).st_size - offset
             kind = np.dtype(dtype)
-            dims = _dims(shape) if shape is not None else (max(0, there) // kind.itemsize,)
+            dims = dims_of(shape) if shape is not None else (max(0, there) // kind.itemsize,)
             wanted = math.prod(dims) * kind.itemsize
             if wanted > there or wanted == 0:
                 raise TidegateError(f"{path} has {max(0, there)} bytes from {offset} on; an array of {wanted} was asked for")
@@ -210,7 +182,7 @@ class Arena:
 
     def _array(self, shape: int | tuple[int, ...], dtype: DTypeLike, name: str | None, backing: far.Backing | None,
                fds: list[int] | None) -> NDArray[Any]:  # fmt: skip
-        kind, dims = np.dtype(dtype), _dims(shape)
+        kind, dims = np.dtype(dtype), dims_of(shape)
         if kind.hasobject:
             raise TidegateError(f"dtype {kind} holds Python objects, which cannot leave memory; expected numbers")
         size = math.prod(dims) * kind.itemsize
@@ -219,7 +191,9 @@ class Arena:
         ident, address = self.allocate(size, name, backing, fds)
         writable = backing is None or backing.writable
         lease = _Lease(self, address, size, writable)
-        weakref.finalize(lease, _release, weakref.ref(self), ident).atexit = False
+        watch = _Watch(lease, self._gone.append)
+        watch.ident = ident
+        self._watches[ident] = watch
         raw: NDArray[Any] = np.asarray(lease)
         return raw.view(kind.base).reshape(dims + kind.shape)
 
@@ -227,8 +201,8 @@ class Arena:
                  fds: list[int] | None = None) -> tuple[int, int]:  # fmt: skip
         """Room for ``size`` bytes: the object's number and its address. ``release`` takes it back."""
         self._check_open()
-        geometry = self.geometry
         self._tell_gone()
+        geometry = self.geometry
         regions = geometry.regions(size)
         first = self._space.take(regions)
         try:
@@ -255,22 +229,20 @@ class Arena:
         return ident, address
 
     def release(self, ident: int) -> None:
-        """The object is not needed any more; told to the pager now, or when it can be."""
+        """The object is not needed any more. It is only noted: the next call of the arena tells the pager."""
         self._gone.append(ident)
-        if self._state == "open" and self._lock.acquire(blocking=False):
-            self._lock.release()
-            self._tell_gone()
 
     def _tell_gone(self) -> None:
         while self._gone:
-            ident = self._gone.popleft()
-            try:
-                self._ask({"do": "remove", "id": ident})
-            except BaseException:
-                self._gone.appendleft(ident)
-                raise
-            one = self._objects.pop(ident)
-            self._space.give_back(one["first_page"] // self.geometry.pages_per_region, self.geometry.regions(one["bytes"]))
+            gone = self._gone[0]  # it stays noted until the pager has heard of it: a Ctrl-C may come at any moment
+            ident = gone if isinstance(gone, int) else gone.ident
+            self._line.ask({"do": "remove", "id": ident})
+            with contextlib.suppress(ValueError):  # another thread told it too
+                self._gone.remove(gone)
+            self._watches.pop(ident, None)
+            if one := self._objects.pop(ident, None):
+                first = one["first_page"] // self.geometry.pages_per_region
+                self._space.give_back(first, self.geometry.regions(one["bytes"]))
 
     # Verbs
 
@@ -317,7 +289,7 @@ class Arena:
     def leave_open(self) -> None:
         """Close when the process ends, no earlier: arrays may be used until then. No verb works any more."""
         self._finalizer.detach()
-        self._control.detach()  # hanging up would end the supervisor
+        self._line.leave_open()
         self._state = "closed"
 
     def settle(self) -> None:
@@ -342,18 +314,8 @@ class Arena:
         """Write back, end the processes. Arrays of this arena must not be used any more: that is a SIGSEGV."""
         if self._state != "open" or os.getpid() != self._pid:
             return
-        number, sent, answer = next(self._requests), False, None
-        late: BaseException | None = None
         try:
-            with self._lock:
-                while answer is None:
-                    try:
-                        if not sent:
-                            self._send({"do": "close", "number": number}, [])
-                            sent = True
-                        answer = self._receive(number)
-                    except KeyboardInterrupt as error:
-                        late = error  # writing back comes first
+            answer, late = self._line.insist({"do": "close"})  # writing back comes first
             self._last_stats = dict(answer["stats"])
         finally:
             self._state = "closed"
@@ -384,102 +346,14 @@ class Arena:
 
     def _ask(self, request: dict[str, Any], fds: list[int] | None = None) -> dict[str, Any]:
         self._check_open()
-        with self._lock:
-            number = next(self._requests)
-            self._send(request | {"number": number}, fds or [])
-            return self._receive(number)
-
-    def _send(self, request: dict[str, Any], fds: list[int]) -> None:
-        with contextlib.suppress(OSError):  # whoever waits for the answer will notice
-            socket.send_fds(self._control, [json.dumps(request).encode()], fds)
-
-    def _receive(self, number: int) -> dict[str, Any]:
-        """The answer to this request. Those to requests that were interrupted (Ctrl-C) come first, and are not wanted."""
-        while True:
-            try:
-                data = self._control.recv(_MESSAGE)
-            except OSError:
-                data = b""
-            if not data:
-                raise TidegateError("the arena's pager is gone; what was flushed is intact, the rest is lost")
-            answer: dict[str, Any] = json.loads(data)
-            if answer.get("number") == number:
-                break
-        if "error" in answer:
-            raise TidegateError(answer["error"])
-        return answer
+        self._tell_gone()
+        return self._line.ask(request, fds)
 
     def _check_open(self) -> None:
         if os.getpid() != self._pid:
             raise TidegateError("this arena belongs to the process that opened it; a forked child cannot use it")
         if self._state == "closed":
             raise TidegateError("this arena is closed")
-
-
-def _end(supervisor: subprocess.Popen[bytes], control: socket.socket) -> None:
-    """Hang up, which ends the supervisor and its pager."""
-    with contextlib.suppress(OSError):
-        control.shutdown(socket.SHUT_WR)
-    try:
-        supervisor.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        supervisor.kill()
-        supervisor.wait()
-
-
-def _release(arena: weakref.ref[Arena], ident: int) -> None:
-    if (found := arena()) is not None and found._state == "open" and os.getpid() == found._pid:
-        with contextlib.suppress(TidegateError):
-            found.release(ident)
-
-
-def _check(geometry: Geometry, frames: int, near: int, middle: int) -> None:
-    if sys.platform != "linux":
-        raise TidegateError("live memory needs Linux's userfaultfd")
-    if geometry.page % userfault.SMALL_PAGE:
-        raise TidegateError(f"a page of {geometry.page} bytes is not a multiple of the system's {userfault.SMALL_PAGE}")
-    if frames < 2:
-        raise TidegateError(
-            f"near memory of {units.show_size(near)} is less than two regions of {units.show_size(geometry.region)}; "
-            "give more, or a smaller region with geometry="
-        )
-    ram = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if near > ram or middle > ram:
-        raise TidegateError(
-            f"{units.show_size(max(near, middle))} of RAM were asked for; this machine has {units.show_size(ram)}; give less"
-        )
-    if 0 < middle < geometry.page:
-        raise TidegateError(
-            f"a middle of {units.show_size(middle)} holds no page of {units.show_size(geometry.page)}; give more"
-        )
-
-
-def _check_choices(
-    observed: int | None, samples: int, span: int, geometry: Geometry, middle: int, tiering: str | None
-) -> None:
-    if observed is not None and observed < 0:
-        raise TidegateError(f"observed={observed}: regions observed at a time; expected 0 or more")
-    if samples < 0:
-        raise TidegateError(f"samples={samples}: pages sampled per region; expected 1 or more, or 0 to adapt it")
-    if not 2 * geometry.region <= span <= LARGEST_SPAN:
-        raise TidegateError(
-            f"a span of {units.show_size(span)} cannot be reserved; expected between two regions "
-            f"({units.show_size(2 * geometry.region)}) and {units.show_size(LARGEST_SPAN)}"
-        )
-    if tiering is not None and not middle:
-        raise TidegateError(f"tiering={tiering} decides what goes to the middle, and there is none; give middle= too")
-
-
-def _dims(shape: int | tuple[int, ...]) -> tuple[int, ...]:
-    try:
-        dims = (operator.index(shape),) if not isinstance(shape, Iterable) else tuple(map(operator.index, shape))
-    except TypeError:
-        raise TidegateError(
-            f"{shape!r} is not a shape; expected a length such as 1000 or lengths such as (10, 100)"
-        ) from None
-    if any(n < 0 for n in dims):
-        raise TidegateError(f"shape {dims} has a negative length")
-    return dims
 
 
 def _close_all() -> None:
@@ -493,7 +367,7 @@ def _forked() -> None:
     """In a forked child: the arrays are not there (their use is a SIGSEGV, which is said then), nor is the arena."""
     for arena in list(_open_arenas):
         arena._finalizer.detach()
-        arena._control.close()
+        arena._line.forget()
         if not faulthandler.is_enabled():
             faulthandler.enable()
 

@@ -12,27 +12,26 @@ have the same faults and the same victims (tests/live/test_equal.py). A region's
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from tidegate.errors import PolicyError, TidegateError
 from tidegate.live.bits import bits, span
+from tidegate.live.lent import Lent
+from tidegate.live.observe import Observation
+from tidegate.live.region import Region, want_subtrees
+from tidegate.live.relay import Relay, check_policies, label
 from tidegate.live.tiers import MOST_STAYS, LiveTiers
 from tidegate.live.view import LiveMemory
 from tidegate.mechanism.events import NO_TREE
 from tidegate.mechanism.geometry import Geometry
-from tidegate.mechanism.memory import PREFETCH_TURN, SEED
-from tidegate.mechanism.observe import BACK_SOON, STAY_AWAY
+from tidegate.mechanism.memory import PREFETCH_TURN
 from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
-from tidegate.policies.sees import Everything, Samples, TouchBits
+from tidegate.policies.sees import Samples
 from tidegate.trace.trace import Object
 
-COUNTERS = 256  # pages that may be sampled at a time: the hardware's number, so that policies find what they know
 HOME = -1  # sampled pages on their way home
-PASSING = 16  # pages that prefer far memory and are lent some while they are used
 PING_PONG, RECENT = 12, 3  # so many faults in a row of pages that were among the latest to fault: nobody gets on
-_EVENTS = ("on_launch", "on_fault", "on_prefetch", "on_eviction", "on_notification")
 
 
 class Mover(Protocol):
@@ -58,31 +57,6 @@ class Mover(Protocol):
 
     def touched(self, region: int) -> int:
         """Which pages were used since they came near, if ``track_touches`` asked for it."""
-
-
-@dataclass(eq=False, slots=True)
-class Region:
-    """One region's page sets."""
-
-    pages: int  # how many belong to an object
-    near: int = 0
-    coming: int = 0
-    faulted: int = 0
-    wanted: int = 0
-    remote: int = 0  # prefers far memory; sampled pages do
-    sampled: int = 0
-    left_far: int = 0  # the sampled pages that a prefetch left where they were
-    pinned: int = 0  # the turn in which it was served last
-    left_in: int = -2  # the epoch in which it was evicted last
-    counted: int = -1  # remote accesses since it got a counter
-    queued: bool = False
-    held: bool = False  # pinned by the user: no policy's business
-    faults: int = 0
-    evictions: int = 0
-
-    @property
-    def here(self) -> int:
-        return self.near | self.coming
 
 
 class Cut(Exception):
@@ -112,8 +86,8 @@ class Engine:
         most = max((p.sees.regions for p in self.policies if isinstance(p.sees, Samples)), default=0)
         if most and observed is not None:
             most = observed
-        self.observe_most, self.watch = min(most, frames), max(1, min(most, frames))
-        self.fixed_samples, self.samples = samples, samples or 1
+        self._observation = Observation(min(most, frames), samples, geometry.pages_per_region)
+        self.observe_most = self._observation.most
         self.ppr = geometry.pages_per_region
         self.region: dict[int, Region] = {}
         self.objects: tuple[Object, ...] = ()
@@ -123,16 +97,13 @@ class Engine:
         self._evict_asked: list[int] = []
         self.queue: deque[int] = deque()  # regions with wanted pages
         self._arriving: list[tuple[int, int, int]] = []  # region, pages and those that somebody waits for, or HOME
-        self._passing: deque[int] = deque()
-        self.count_threshold = self._counting = 0
+        self._lent = Lent(geometry.pages_per_region)
         self.threshold = NO_TREE
         self._latest: deque[tuple[int, int]] = deque(maxlen=RECENT)  # regions that faulted, and their pages
         self._returns = 0  # faults in a row of those
-        self.turn = self.used = self.observed_n = self.sampled_n = 0
-        self._epoch = self._epoch_evictions = self._returned = self._returned_before = 0
-        self._random = SEED
+        self.turn = self.used = 0
         self.started = False
-        self._heard: dict[str, list[tuple[Policy, Callable[[int], Any]]]] = {}  # who defines what: nobody else is called
+        self._relay = Relay(self.policies, self._carry_out)
         self.count = dict.fromkeys(("faults", "evictions", "notifications", "observations", "pages_in", "pages_prefetched",
                                     "pages_evicted", "batches", "decisions"), 0)  # fmt: skip
         self.victims: list[int] | None = None  # kept if a test asks for it
@@ -165,20 +136,20 @@ class Engine:
             self._start(policy)
         self.started = True
         self.turn += 1
-        self._tell("on_launch", 0)
+        self._relay.tell("on_launch", 0)
         self._evict_as_asked()
         while self.used > self.frames:
             self._evict(self._ask_victim())
 
     def _start(self, policy: Policy) -> None:
         policy.attach(LiveMemory(self, policy))  # type: ignore[arg-type]  # objects come and go: not to be assigned
-        self._guard(policy, "start")
-        self._heard = {event: [(p, m) for p in self.policies if (m := _method(p, event))] for event in _EVENTS}
+        self._relay.ask(policy, "start")
+        self._relay.started()
         self._carry_out()
         if policy is self.eviction:  # what it knew of is still there
             for number, region in self.region.items():
                 if region.here and not region.held:
-                    self._tell("on_fault", number, policy)
+                    self._relay.tell("on_fault", number, policy)
 
     def _release(self, o: Object) -> None:
         first = o.first_page // self.ppr
@@ -186,13 +157,13 @@ class Engine:
             region = self.region[number]
             if region.here and not region.held:
                 self.turn += 1
-                self._tell("on_eviction", number)
-                self._forget(region)
+                self._relay.tell("on_eviction", number)
+                self._observation.forget(region)
                 self._evict_asked.clear()
             self.used -= bool(region.here)
             if region.queued:
                 self.queue.remove(number)
-            self._pass_no_more(number)
+            self._lent.own_now(number)
             self.mover.drop(number)
             del self.region[number]
 
@@ -233,13 +204,13 @@ class Engine:
                 break
             number = self.queue[0]
             region = self.region[number]
-            if self._to_come(region):
+            if region.to_come:
                 try:
                     self._make_room(region)
                 except Cut:
                     break
                 region.pinned = self.turn
-                self._tell("on_prefetch", number)
+                self._relay.tell("on_prefetch", number)
                 self._evict_as_asked()
                 self._migrate(number, region)
             region.queued = False
@@ -263,20 +234,20 @@ class Engine:
         if not region.near | region.coming:
             self._returns = self._returns + 1 if (number, faulted) in self._latest else 0
             self._latest.append((number, faulted))
-            self._watch_returning(region)
+            self._observation.returns(region)
         region.faulted = faulted
         self._make_room(region)
         region.pinned = self.turn
         n = faulted.bit_count()
         self.count["faults"] += n
         region.faults += n
-        self._tell("on_fault", number)
+        self._relay.tell("on_fault", number)
         if self._evict_asked:
             self._evict_as_asked()
         if self.threshold < NO_TREE:
             region.wanted |= want_subtrees(region, faulted, self.threshold, self.ppr)
-        if region.wanted and self._to_come(region):
-            self._tell("on_prefetch", number, self.prefetch)
+        if region.wanted and region.to_come:
+            self._relay.tell("on_prefetch", number, self.prefetch)
             self._evict_as_asked()
         self._migrate(number, region)
         if self.observe_most:
@@ -289,43 +260,24 @@ class Engine:
             return  # it came home with another page
         self.count["notifications"] += 1
         region.pinned = self.turn
-        self._bring_home(number, region)
-        self._tell("on_notification", number, self.eviction)
-        self._tell("on_notification", number, self.prefetch)
+        home = region.sampled
+        self._observation.forget(region)
+        region.coming |= home
+        self._arriving.append((number, home, HOME))
+        self._relay.tell("on_notification", number, self.eviction)
+        self._relay.tell("on_notification", number, self.prefetch)
         self._evict_as_asked()
         self._ask_observe()
 
     def _pass_through(self, page: int) -> None:
-        """A page that prefers far memory is lent a little near memory; the one that had it longest gives it back."""
+        """A use of a page that prefers far memory."""
         number, bit = page // self.ppr, 1 << page % self.ppr
-        if page in self._passing:
-            self._passing.remove(page)
-        elif len(self._passing) == PASSING:
-            oldest = self._passing.popleft()
-            self.mover.evict(oldest // self.ppr, 1 << oldest % self.ppr)
-        self._passing.append(page)
+        if (gone := self._lent.lend(page)) is not None:
+            self.mover.evict(gone // self.ppr, 1 << gone % self.ppr)
         self.mover.load(number, bit, bit)
-        self._count_access(number, self.region[number])
-
-    def _pass_no_more(self, number: int) -> None:
-        """What this region was lent is its own now."""
-        if self._passing:
-            self._passing = deque(p for p in self._passing if p // self.ppr != number)
-
-    def _count_access(self, number: int, region: Region) -> None:
-        if not self.count_threshold:
-            return
-        if region.counted < 0:
-            if self._counting >= COUNTERS:
-                return
-            self._counting += 1
-            region.counted = 0
-        region.counted += 1
-        if region.counted == self.count_threshold:
-            region.counted = -1
-            self._counting -= 1
+        if self._lent.count(self.region[number]):
             self.count["notifications"] += 1
-            self._tell("on_notification", number, self.placement)
+            self._relay.tell("on_notification", number, self.placement)
             self._evict_as_asked()
 
     # Frames
@@ -350,14 +302,13 @@ class Engine:
                 self.tiers.must_leave(number)
                 break
             before = number
-            self._tell("on_fault", number, self.eviction)
+            self._relay.tell("on_fault", number, self.eviction)
         return number
 
     def _ask_victim(self) -> int:
         self.count["decisions"] += 1
-        number = self._guard(self.eviction, "victim")
-        if self.requests:
-            self._carry_out()
+        number = self._relay.ask(self.eviction, "victim")
+        self._carry_out()
         region = self.region.get(number)
         if self._returns >= PING_PONG and (other := self._in_nobodys_way()) is not None:
             return other
@@ -385,10 +336,10 @@ class Engine:
         region.evictions += 1
         if self.victims is not None:
             self.victims.append(number)
-        self._tell("on_eviction", number)
-        self._forget(region)
+        self._relay.tell("on_eviction", number)
+        self._observation.forget(region)
         if self.observe_most:
-            self._watch_leaving(region)
+            self._observation.leaves(region)
         self.count["pages_evicted"] += region.near.bit_count()
         region.near = 0
         self.used -= 1
@@ -406,14 +357,10 @@ class Engine:
         self.count["pages_in"] += moving.bit_count()
         self.count["pages_prefetched"] += (moving & ~region.faulted).bit_count()
         touched = moving & region.faulted
-        self._pass_no_more(number)
+        self._lent.own_now(number)
         region.coming |= moving
         region.faulted = region.wanted = 0
         self._arriving.append((number, moving, touched))
-
-    @staticmethod
-    def _to_come(region: Region) -> int:
-        return region.wanted & ~(region.faulted | region.here)
 
     # Pinned by the user
 
@@ -426,12 +373,12 @@ class Engine:
             raise TidegateError(f"pinning region {number} would leave fewer than one frame of {self.frames} free; pin less")
         self.turn += 1
         if region.here:
-            self._tell("on_eviction", number)
-            self._forget(region)
+            self._relay.tell("on_eviction", number)
+            self._observation.forget(region)
             self._evict_asked.clear()
         else:
             self._make_room(region)
-        self._pass_no_more(number)
+        self._lent.own_now(number)
         whole = (1 << region.pages) - 1
         missing = whole & ~region.here
         if missing:
@@ -445,26 +392,15 @@ class Engine:
         if region is not None and region.held:
             self.turn += 1
             region.held = False
-            self._tell("on_fault", number)
+            self._relay.tell("on_fault", number)
             self._evict_as_asked()
 
     # Observation
 
-    def _draw(self, n: int) -> int:
-        """xorshift64*, as in mechanism/observe.py."""
-        x = self._random
-        x ^= x >> 12
-        x = (x ^ x << 25) & (1 << 64) - 1
-        x ^= x >> 27
-        self._random = x
-        return ((x * 0x2545F4914F6CDD1D & (1 << 64) - 1) >> 33) % n
-
     def _ask_observe(self) -> None:
-        if not self.observe_most or self.frames - self.used > self.observe_most:
+        if self.frames - self.used > self.observe_most or self._observation.is_full:
             return
-        if self.observed_n >= self.observe_most or self.sampled_n >= COUNTERS:
-            return
-        number = self._guard(self.eviction, "observe")
+        number = self._relay.ask(self.eviction, "observe")
         self._carry_out()
         if number is None:
             return
@@ -474,104 +410,16 @@ class Engine:
                 f"policy '{label(self.eviction)}' named region {number} in observe(), which is not resident; "
                 "it must answer a resident region or None"
             )
-        if not region.sampled and region.pinned != self.turn:
-            self._take_samples(number, region)
-
-    def _take_samples(self, number: int, region: Region) -> None:
-        """Take some near pages away, each choice as likely as any other. One page at least stays."""
-        able = region.near & ~region.remote
-        left = able.bit_count()
-        need = min(self.samples, left - 1, COUNTERS - self.sampled_n)
-        if need < 1:
-            return
-        self.count["observations"] += 1
-        self.observed_n += 1
-        taken = 0
-        for page in bits(able):
-            if need > 0:
-                if self._draw(left) < need:
-                    need -= 1
-                    taken |= 1 << page
-                left -= 1
-        region.near &= ~taken
-        region.remote |= taken
-        region.sampled |= taken
-        self.sampled_n += taken.bit_count()
-        self.mover.sample(number, taken)
-
-    def _leave_one_far(self, number: int) -> None:
-        region = self.region[number]
-        coming = self._to_come(region)
-        others = region.faulted | region.here
-        enough = coming.bit_count() + others.bit_count() >= 2  # a region must not hold its frame with no page in it
-        if not coming or not enough or self.sampled_n >= COUNTERS or region.sampled:
-            return
-        chosen = 1 << list(bits(coming))[self._draw(coming.bit_count())]
-        region.remote |= chosen
-        region.wanted &= ~chosen
-        region.sampled |= chosen
-        region.left_far |= chosen
-        self.sampled_n += 1
-        self.count["observations"] += 1
-
-    def _bring_home(self, number: int, region: Region) -> None:
-        home = region.sampled
-        self._unsample(region)
-        region.coming |= home
-        self._arriving.append((number, home, HOME))
-
-    def _forget(self, region: Region) -> None:
-        if region.sampled:
-            self._unsample(region)
-
-    def _unsample(self, region: Region) -> None:
-        self.observed_n -= bool(region.sampled & ~region.left_far)
-        self.sampled_n -= region.sampled.bit_count()
-        region.remote &= ~region.sampled
-        region.sampled = region.left_far = 0
-
-    def _watch_leaving(self, region: Region) -> None:
-        region.left_in = self._epoch
-        self._epoch_evictions += 1
-        if self._epoch_evictions < self.watch:
-            return
-        if self._epoch > 0 and not self.fixed_samples:
-            back = self._returned_before / self.watch
-            if back > BACK_SOON:
-                self.samples = max(1, min(2 * self.samples, COUNTERS // self.observe_most, self.ppr // 2))
-            elif 1 - back >= STAY_AWAY:
-                self.samples = max(1, self.samples // 2)
-        self._returned_before, self._returned = self._returned, 0
-        self._epoch += 1
-        self._epoch_evictions = 0
-
-    def _watch_returning(self, region: Region) -> None:
-        if region.left_in == self._epoch:
-            self._returned += 1
-        elif region.left_in == self._epoch - 1:
-            self._returned_before += 1
-        region.left_in = -2
+        if not region.sampled and region.pinned != self.turn and (taken := self._observation.sample(region)):
+            self.count["observations"] += 1
+            self.mover.sample(number, taken)
 
     # Policies
 
-    def _tell(self, event: str, number: int, only: Policy | None = None) -> None:
-        for policy, method in self._heard[event]:
-            if only is None or policy is only:
-                try:
-                    method(number)
-                except Exception as error:
-                    raise _blame(policy, event, (number,), error) from error
-                if self.requests:
-                    self._carry_out()
-
-    def _guard(self, policy: Policy, method: str, *argument: int) -> Any:
-        try:
-            return getattr(policy, method)(*argument)
-        except Exception as error:
-            raise _blame(policy, method, argument, error) from error
-
     def _carry_out(self) -> None:
         """Do what policies asked for; evictions wait until the call that led to them is over."""
+        if not self.requests:
+            return
         asked, self.requests = self.requests, []
         for verb, *what in asked:
             if verb == "prefetch":
@@ -581,9 +429,10 @@ class Engine:
             elif verb == "threshold":
                 (self.threshold,) = what
             elif verb == "observe":
-                self._leave_one_far(*what)
+                (number,) = what
+                self.count["observations"] += bool(self._observation.leave_one_far(self.region[number]))
             elif verb == "count":
-                (self.count_threshold,) = what
+                (self._lent.threshold,) = what
             else:
                 self._evict_asked += what
 
@@ -613,64 +462,4 @@ class Engine:
     def finished(self) -> None:
         """Each policy checks its own list, as after a simulated run."""
         for policy in self.policies:
-            self._guard(policy, "finished")
-
-
-def check_policies(policies: Iterable[Policy]) -> None:
-    """Live memory shows faults, samples and touch bits; nothing shows every touch."""
-    for policy in policies:
-        if isinstance(policy.sees, Everything):
-            raise TidegateError(
-                f"policy '{label(policy)}' sees every touch, which no live memory can show; "
-                "take one that sees faults, samples or touch bits, such as lru"
-            )
-        if isinstance(policy, PlacementPolicy) and policy.needs_plan:
-            raise TidegateError(
-                f"policy '{label(policy)}' must know what each launch uses before it begins, and live memory cannot tell; "
-                "take um or host"
-            )
-
-
-def _method(policy: Policy, event: str) -> Callable[[int], Any] | None:
-    """How to tell this policy of an event, if it defines what to do then. Touch bits are shown while a region leaves."""
-    if getattr(type(policy), event, None) is getattr(Policy, event, None):
-        return None
-    method: Callable[[int], Any] = getattr(policy, event)
-    if event != "on_eviction" or not isinstance(policy.sees, TouchBits):
-        return method
-
-    def with_touch_bits(region: int) -> None:
-        policy.memory.leaving = region  # type: ignore[attr-defined]
-        method(region)
-        policy.memory.leaving = -1  # type: ignore[attr-defined]
-
-    return with_touch_bits
-
-
-def _blame(policy: Policy, method: str, argument: tuple[int, ...], error: Exception) -> PolicyError:
-    said = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {error}"
-    where = ", ".join(map(str, argument))
-    return PolicyError(f"policy '{label(policy)}' raised in {method}({where}): {said}")
-
-
-def label(policy: Policy) -> str:
-    """The policy's name."""
-    return policy.name or type(policy).__name__
-
-
-def want_subtrees(region: Region, faulted: int, threshold: int, leaves: int) -> int:
-    """What the tree rule prefetches (mechanism/tree.py)."""
-    occupied = region.here | faulted
-    wanted = 0
-    for leaf in bits(faulted):
-        best = 1 << leaf
-        size = 2
-        while size <= leaves:
-            low = leaf // size * size
-            high = min(low + size, region.pages)
-            node = span(low, high)
-            if (occupied & node).bit_count() * 100 > threshold * (high - low):
-                best = node
-            size *= 2
-        wanted |= best
-    return wanted & ~(occupied | region.remote)
+            self._relay.ask(policy, "finished")

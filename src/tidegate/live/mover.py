@@ -2,7 +2,7 @@
 
     load     file ──▶ buffer ──▶ UFFDIO_COPY, write-protected, so that the first write is noticed
     evict    protect ──▶ memory ──▶ buffer ──▶ file ──▶ punch the memory ──▶ wake who tried to write meanwhile
-    sample   unmap, keep the memory: the next use is a minor fault; where the kernel would not, evict that page
+    sample   memory ──▶ set aside (aside.py) ──▶ punch the memory: the next use is a fault, and brings it home
 
 Large moves go to a few threads, so that reading what comes overlaps writing what leaves. One page is moved here and now:
 handing it over would cost more than it takes.
@@ -10,9 +10,7 @@ handing it over would cost more than it takes.
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import mmap
 import os
 import sys
 import threading
@@ -21,16 +19,19 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from tidegate.live.ahead import ReadAhead
+from tidegate.live.aside import Aside
 from tidegate.live.bits import bits, runs, span
+from tidegate.live.buffer import Buffer
 from tidegate.live.kept import Kept
 from tidegate.live.middle import UNIT, Middle
 from tidegate.live.store import Backing
+from tidegate.live.stream import Early, Stream
 from tidegate.live.tiers import LiveTiers
-from tidegate.live.userfault import SMALL_PAGE, Userfault, is_mapped, punch, unmap_remotely
+from tidegate.live.userfault import SMALL_PAGE, Userfault, punch
 from tidegate.mechanism.geometry import Geometry
 
 WORKERS = 4
-CHUNK = 512 * 1024  # bytes a thread moves at a time: two threads are busy with one region of 2 MB
+CHUNK = 1024 * 1024  # bytes a thread moves at a time: two are busy with one region of 2 MB, and handing over costs, too
 INLINE = 128 * 1024  # moves of no more than this are done at once
 ALONE = 256  # pages that came with others show that reading them alone was for nothing: no more of it for so many faults
 
@@ -43,17 +44,18 @@ class LiveMover:
     """Moves the bytes of one arena (a Mover of engine.py)."""
 
     def __init__(self, base: int, geometry: Geometry, userfault: Userfault, memory: int, kept: Kept,
-                 pidfd: int, pagemap: int, track_touches: bool, tiers: LiveTiers | None = None,
+                 aside: Aside, track_touches: bool, tiers: LiveTiers | None = None,
                  middle: Middle | None = None):  # fmt: skip
         self._tiers, self._middle = tiers, middle
         self._base, self._page, self._ppr = base, geometry.page, geometry.pages_per_region
         self._userfault, self._memory, self._kept = userfault, memory, kept
-        self._pidfd, self._pagemap, self._track = pidfd, pagemap, track_touches
+        self._aside, self._track = aside, track_touches
         self._chunk = max(1, CHUNK // geometry.page)
         self._pool = ThreadPoolExecutor(WORKERS, "mover")
         self._buffers = threading.local()
         self._buffer_size = max(CHUNK, geometry.page)
-        self._zeros = _buffer(self._buffer_size)
+        self._zeros = Buffer(self._buffer_size)
+        self._stream = Stream(self._pool, geometry.page, self._ppr)
         self._ahead = ReadAhead(geometry.page)
         self._reads_ahead = self._ahead.works and geometry.page <= INLINE
         self._not_yet = 0  # faults to be served before reading ahead is tried again
@@ -61,9 +63,11 @@ class LiveMover:
         self.present: dict[int, int] = {}  # pages whose memory is there
         self._used: dict[int, int] = {}
         self._writes: dict[int, int] = {}  # pages whose load a write waits for
-        self._loading: dict[int, list[Future[None]]] = {}
+        self._unreadable: set[int] = set()  # pages whose use is a SIGBUS
+        self._away: dict[int, int] = {}  # pages that are set aside
+        self._loading: dict[int, list[tuple[int, Future[None]]]] = {}  # pages, and who loads them
         self._leaving: dict[int, Future[None]] = {}
-        self._can_unmap = True
+        self._about_to_leave: list[tuple[int, int, int]] = []  # region, pages, dirty ones
         self.bytes_in = self.bytes_out = self.observe_ns = 0
 
     # What the engine asks for
@@ -75,12 +79,19 @@ class LiveMover:
         self._load(region, pages, touched, apart)
 
     def _load(self, region: int, pages: int, touched: int, apart: int = 0) -> None:
+        if away := self._away.get(region, 0) & pages:
+            self._come_home(region, away)
+            pages &= ~away
         if not pages:
             return
         apart &= ~self.present.get(region, 0)  # they come along, since it costs little now, and are not mapped
         pages |= apart
         quiet = pages & ~touched if self._track else apart
+        early = self._stream.take_over(region)
+        self._start_leaving()
         self._settle_leaving(region)
+        if self._unreadable:
+            self._unreadable.difference_update(region * self._ppr + page for page in bits(pages))
         self.present[region] = self.present.get(region, 0) | pages
         self._used[region] = self._used.get(region, 0) & ~pages | touched
         writes = self._writes.pop(region, 0) & pages
@@ -92,29 +103,46 @@ class LiveMover:
             mine = [key for key in begun if key // self._ppr == region and pages >> key % self._ppr & 1]
             self._not_yet = ALONE if self._ahead.forget(mine) else self._not_yet
         if n * self._page <= INLINE:
-            if self._leaving:
-                self._wait(list(self._leaving.values()))
+            self._wait(self._must_have_left())
             if n == 1:
                 self._load_run(region, pages.bit_length() - 1, 1, writes, quiet, ())
             else:
                 for first, count in runs(pages):
                     self._load_run(region, first, count, writes, quiet, ())
             return
-        after = list(self._leaving.values())
+        after = self._must_have_left()
         parts = sorted(self._parts(pages), key=lambda part: not touched & span(part[0], part[0] + part[1]))
-        self._loading.setdefault(region, []).extend(
-            self._pool.submit(self._load_run, region, first, n, writes, quiet, after) for first, n in parts
-        )
+        loads = [
+            (span(first, first + n), self._pool.submit(self._load_run, region, first, n, writes, quiet, after, early))
+            for first, n in parts
+        ]
+        self._loading.setdefault(region, []).extend(loads)
+        if early is not None:
+            early.loads = [future for _, future in loads]
+        if self._stream.goes_on(region):
+            self._read_early(region + 1, self.backing[region][0])
+
+    def _read_early(self, region: int, of: Backing) -> None:
+        """The stream is likely to go on: read this region's bytes, if it is far as a whole."""
+        backing, at = self.backing.get(region, (None, 0))
+        near = self.present.get(region, 0) | self._away.get(region, 0)
+        if backing is of and not near and region not in self._leaving and self._middle is None:
+            stored = self._kept.stored(region * self._ppr, self._ppr)
+            if (pages := (~stored & stored + 1).bit_length() - 1) > 0:
+                self._stream.read(region, pages, of, at)
 
     def evict(self, region: int, pages: int | None = None) -> None:
         if self._loading:
             self.settle_loading(region)
         if self._leaving:
             self._settle_leaving(region)
+        dirty = self._kept.dirty(region * self._ppr, self._ppr)
+        if away := self._away.get(region, 0) & (-1 if pages is None else pages):
+            self._leave_from_aside(region, away, dirty)
         here = self.present.get(region, 0)
         going = here if pages is None else here & pages
         self.present[region] = here & ~going
-        dirty = self._kept.dirty(region * self._ppr, self._ppr) & going
+        dirty &= going
         if self._tiers is not None and pages is None:
             for page in bits(going):
                 if self._tiers.leaves(region * self._ppr + page) and self._to_middle(region, page, bool(dirty >> page & 1)):
@@ -126,22 +154,27 @@ class LiveMover:
         if going.bit_count() * self._page <= INLINE:
             self._evict_now(region, going, dirty)
         else:
-            self._leaving[region] = self._pool.submit(self._evict_now, region, going, dirty)
+            self._about_to_leave.append((region, going, dirty))
 
     def sample(self, region: int, pages: int) -> None:
         begin = time.thread_time_ns()
-        self.settle_loading(region)
-        ranges = [(self._address(region, first), n * self._page) for first, n in runs(pages)]
-        if self._can_unmap:
-            self._can_unmap = unmap_remotely(self._pidfd, ranges)
-        for (first, n), (address, size) in zip(runs(pages), ranges, strict=True):
-            if not self._can_unmap or is_mapped(self._pagemap, address, size):
-                self.evict(region, span(first, first + n))
+        self.settle_loading(region, pages)
+        number = region * self._ppr
+        for first, n in runs(self._kept.dirty(number, self._ppr) & pages):  # clean pages are protected anyway
+            self._userfault.protect(self._address(region, first), n * self._page)
+        if self._unreadable:  # no memory of theirs is there, and zeros are not what they hold
+            pages &= ~sum(1 << page for page in bits(pages) if number + page in self._unreadable)
+        for page in bits(pages):
+            self._aside.put(number + page, self._memory)
+        for first, n in runs(pages):
+            punch(self._memory, (number + first) * self._page, n * self._page)
+        self.present[region] &= ~pages
+        self._away[region] = self._away.get(region, 0) | pages
         self.observe_ns += time.thread_time_ns() - begin
 
     def bring_home(self, region: int, pages: int) -> None:
         begin = time.thread_time_ns()
-        self.settle_loading(region)
+        self.settle_loading(region, pages)
         self._writes[region] = self._writes.get(region, 0) & ~pages  # they fault again, with a page to write to
         there = self.present.get(region, 0) & pages
         for page in bits(there):
@@ -156,11 +189,15 @@ class LiveMover:
 
     def drop(self, region: int) -> None:
         self._ahead.forget(self._ahead.begun)
+        self._stream.forget(region)
         self.settle_loading(region)
+        self._start_leaving()
         self._settle_leaving(region)
-        for kind in (self.present, self._used, self._writes):
-            kind.pop(region, None)
         first = region * self._ppr
+        for page in bits(self._away.get(region, 0)):
+            self._aside.remove(first + page)
+        for kind in (self.present, self._used, self._writes, self._away):
+            kind.pop(region, None)
         if self._tiers is not None and self._middle is not None:
             for number in range(first, first + self._ppr):
                 self._tiers.gone(number)
@@ -226,6 +263,7 @@ class LiveMover:
                 self._write_back(region, first, n, protect=region not in held)
                 if region not in held:
                     self._kept.set_dirty(region * self._ppr + first, n, False)
+            dirty |= self._flush_aside(region)
             self.bytes_out += dirty.bit_count() * self._page
         if self._middle is not None:
             for number in [n for n in self._middle.oldest_first() if self._middle.is_newer(n)]:
@@ -242,6 +280,10 @@ class LiveMover:
         present = 0
         for page in range(self._ppr):
             part = small >> page * per_page & span(0, per_page)
+            if (number := region * self._ppr + page) in self._aside:  # what is missing is there
+                self._userfault.copy(self._address(region, page), self._aside.get(number)[1], self._page, protect=True)
+                self._aside.remove(number)
+                part = span(0, per_page)
             if not part:
                 self._kept.set_dirty(region * self._ppr + page, 1, False)
                 continue
@@ -253,16 +295,19 @@ class LiveMover:
         self.present[region] = self._used[region] = present
         return present
 
-    def settle_loading(self, region: int) -> None:
-        """Wait until nothing of this region is on its way in."""
-        if region in self._loading:
-            self._wait(self._loading.pop(region))
+    def settle_loading(self, region: int, pages: int = -1) -> None:
+        """Wait until nothing of this region is on its way in, or none of these pages."""
+        if parts := self._loading.pop(region, None):
+            if rest := [part for part in parts if not part[0] & pages]:
+                self._loading[region] = rest
+            self._wait([future for mask, future in parts if mask & pages])
 
     def is_loading(self, region: int) -> bool:
         return region in self._loading
 
     def settle(self) -> None:
         """Wait until nothing moves; raises what went wrong."""
+        self._start_leaving()
         for region in list(self._loading):
             self.settle_loading(region)
         for region in list(self._leaving):
@@ -270,6 +315,7 @@ class LiveMover:
 
     def reap(self) -> None:
         """Forget moves that are done; raises what went wrong in them."""
+        self._start_leaving()
         if not self._leaving and not self._loading:
             return
         for region, future in list(self._leaving.items()):
@@ -277,10 +323,20 @@ class LiveMover:
                 del self._leaving[region]
                 future.result()
         for region, futures in list(self._loading.items()):
-            if all(f.done() for f in futures):
+            if all(f.done() for _, f in futures):
                 self.settle_loading(region)
 
     # Details
+
+    def _start_leaving(self) -> None:
+        """Evictions begin when their turn's samples are taken: beside them, that would take several times as long."""
+        for region, pages, dirty in self._about_to_leave:
+            self._leaving[region] = self._pool.submit(self._evict_now, region, pages, dirty)
+        self._about_to_leave.clear()
+
+    def _must_have_left(self) -> list[Future[None]]:
+        """Evictions that something that comes has to wait for. It is one region at most that is near beside the others."""
+        return [leaving for leaving in list(self._leaving.values())[:-1] if not leaving.done()]
 
     def _settle_leaving(self, region: int) -> None:
         if region in self._leaving:
@@ -288,10 +344,10 @@ class LiveMover:
 
     @staticmethod
     def _wait(futures: list[Future[None]]) -> None:
-        if futures:
+        if not all(future.done() for future in futures):
             wait(futures)
-            for future in futures:
-                future.result()
+        for future in futures:
+            future.result()
 
     def _address(self, region: int, page: int) -> int:
         return self._base + (region * self._ppr + page) * self._page
@@ -301,16 +357,17 @@ class LiveMover:
             for i in range(first, first + n, self._chunk):
                 yield i, min(self._chunk, first + n - i)
 
-    def _own_buffer(self) -> tuple[memoryview, int]:
+    def _own_buffer(self) -> Buffer:
         if not hasattr(self._buffers, "own"):
-            self._buffers.own = _buffer(self._buffer_size)
+            self._buffers.own = Buffer(self._buffer_size)
         return self._buffers.own  # type: ignore[no-any-return]
 
-    def _load_run(self, region: int, first: int, n: int, writes: int, quiet: int, after: Sequence[Future[None]]) -> None:
+    def _load_run(self, region: int, first: int, n: int, writes: int, quiet: int, after: Sequence[Future[None]],
+                  begun: Early | None = None) -> None:  # fmt: skip
         """Read pages and put them in place, once what leaves has made room."""
         number = region * self._ppr + first
         backing, at = self.backing[region]
-        view, address = self._own_buffer()
+        own = self._own_buffer()
         stored = self._kept.stored(number, n) << first
         if self._middle is not None and (inside := [i for i in range(n) if number + i in self._middle]):
             for i in inside:
@@ -323,15 +380,17 @@ class LiveMover:
             early = self._ahead.take(number) if n == 1 and self._reads_ahead else None
             if early is not None:
                 data, source = early
+            elif stored >> start & 1 and begun is not None and (found := begun.take(start, count)) is not None:
+                data, source = found
             elif stored >> start & 1:
                 try:
-                    backing.read(at + start * self._page, view[:size])
+                    backing.read(at + start * self._page, own.view[:size])
                 except OSError as error:
                     self._poison(region, start, count, error)
                     continue
-                source, data = address, view
+                source, data = own.address, own.view
             else:
-                source, data = self._zeros[1], self._zeros[0]
+                source, data = self._zeros.address, self._zeros.view
             if after:
                 wait(after)
             if count == 1 and not quiet >> start & 1:
@@ -352,19 +411,56 @@ class LiveMover:
                 offset = (start - first) * self._page
                 self._userfault.copy(self._address(region, start), source + offset, count * self._page, protect)
 
+    # Sampled pages
+
+    def _come_home(self, region: int, pages: int) -> None:
+        number = region * self._ppr
+        dirty = self._kept.dirty(number, self._ppr)
+        for page in bits(pages):
+            source = self._aside.get(number + page)[1]
+            self._userfault.copy(self._address(region, page), source, self._page, protect=not dirty >> page & 1)
+            self._aside.remove(number + page)
+        self._are_back(region, pages)
+
+    def _leave_from_aside(self, region: int, pages: int, dirty: int) -> None:
+        """Their region goes far. What has to be written goes by way of near memory, as all that leaves does."""
+        number = region * self._ppr
+        back = pages if self._tiers is not None else pages & dirty
+        for page in bits(pages):
+            if back >> page & 1:
+                os.pwrite(self._memory, self._aside.get(number + page)[0], (number + page) * self._page)
+            self._aside.remove(number + page)
+        self._are_back(region, back)
+        self._away[region] &= ~pages
+
+    def _are_back(self, region: int, pages: int) -> None:
+        self.present[region] |= pages
+        self._used[region] |= pages
+        self._away[region] &= ~pages
+
+    def _flush_aside(self, region: int) -> int:
+        """Write dirty pages that are set aside; answers which."""
+        number = region * self._ppr
+        dirty = self._kept.dirty(number, self._ppr) & self._away.get(region, 0)
+        for page in bits(dirty):
+            self._write_store(region, page, self._aside.get(number + page)[0])
+            self._kept.set_stored(number + page, 1, True)
+            self._kept.set_dirty(number + page, 1, False)
+        return dirty
+
     # The middle tier
 
     def _from_middle(self, region: int, page: int, writes: int, quiet: int, after: Sequence[Future[None]]) -> None:
         """Near first, then no longer in the middle: it is whole in one of them, whenever we die."""
         assert self._middle is not None
-        view, address = self._own_buffer()
+        own = self._own_buffer()
         number = region * self._ppr + page
-        self._middle.get(number, view)
+        self._middle.get(number, own.view)
         if self._middle.is_newer(number):
             self._kept.set_dirty(number, 1, True)
         if after:
             wait(after)
-        self._place(region, page, 1, address, view, writes, quiet)
+        self._place(region, page, 1, own.address, own.view, writes, quiet)
         self._middle.remove(number)
 
     def _to_middle(self, region: int, page: int, dirty: bool) -> bool:
@@ -372,7 +468,7 @@ class LiveMover:
         assert self._middle is not None
         assert self._tiers is not None
         number, address = region * self._ppr + page, self._address(region, page)
-        view = self._own_buffer()[0][: self._page]
+        view = self._own_buffer().view[: self._page]
         if dirty:
             self._userfault.protect(address, self._page)
         self._read_near(number, view)
@@ -395,7 +491,7 @@ class LiveMover:
 
     def _store_from_middle(self, number: int) -> None:
         assert self._middle is not None
-        view = self._own_buffer()[0][: self._page]
+        view = self._own_buffer().view[: self._page]
         self._middle.get(number, view)
         self._write_store(number // self._ppr, number % self._ppr, view)
         self._kept.set_stored(number, 1, True)
@@ -413,7 +509,7 @@ class LiveMover:
             self._userfault.wake(self._address(region, first), n * self._page)
 
     def _write_back(self, region: int, first: int, n: int, protect: bool) -> None:
-        view, _ = self._own_buffer()
+        view = self._own_buffer().view
         number, size = region * self._ppr + first, n * self._page
         if protect:
             self._userfault.protect(self._address(region, first), size)
@@ -437,14 +533,9 @@ class LiveMover:
         """What cannot be read must not look like zeros: its use is a SIGBUS."""
         print(f"tidegate: the store cannot be read: {error.strerror}; using these {n} pages ends the program with SIGBUS",
               file=sys.stderr, flush=True)  # fmt: skip
+        self._unreadable.update(range(region * self._ppr + first, region * self._ppr + first + n))
         self._userfault.poison(self._address(region, first), n * self._page)
         self._userfault.wake(self._address(region, first), n * self._page)
-
-
-def _buffer(size: int) -> tuple[memoryview, int]:
-    """Aligned memory for O_DIRECT, and its address."""
-    area = mmap.mmap(-1, size)
-    return memoryview(area), ctypes.addressof(ctypes.c_char.from_buffer(area))
 
 
 def _split(first: int, n: int, stored: int, most: int) -> Iterator[tuple[int, int]]:

@@ -18,6 +18,7 @@ import time
 from typing import Any
 
 from tidegate.errors import TidegateError
+from tidegate.live.aside import SLOTS, Aside
 from tidegate.live.bits import bits
 from tidegate.live.engine import Engine
 from tidegate.live.kept import Kept
@@ -58,10 +59,11 @@ class Pager:
         self._userfault = Userfault(setup.uffd, setup.can_poison)
         policies = make_policies(setup)
         self._kept = Kept(setup.kept, setup.pages)
+        self._aside = Aside(setup.aside, setup.page, SLOTS)
         self._tiers, self._middle = self._make_tiers(setup)
         self._mover = LiveMover(
-            setup.base, self._geometry, self._userfault, setup.memory, self._kept, setup.pidfd,
-            setup.pagemap, any(isinstance(p.sees, TouchBits) for p in policies), self._tiers, self._middle,
+            setup.base, self._geometry, self._userfault, setup.memory, self._kept, self._aside,
+            any(isinstance(p.sees, TouchBits) for p in policies), self._tiers, self._middle,
         )  # fmt: skip
         self._engine = Engine(
             self._geometry, setup.frames, *policies, self._mover, setup.observed, setup.samples, self._tiers
@@ -142,7 +144,7 @@ class Pager:
             elif event.protected and there:
                 self._mover.let_write(number, within)
             elif event.minor and there:
-                self._mover.settle_loading(number)
+                self._mover.settle_loading(number, bit)
                 self._mover.map_again(number, within)
             elif there:
                 if not self._mover.is_loading(number):
@@ -311,6 +313,8 @@ class Pager:
             for o in self._objects.values():
                 self._middle.recover(o["first_page"], self._geometry.pages(o["bytes"]))
         found = {number: self._mover.recover(number) for number in self._engine.region}
+        for page in self._aside.pages():  # of an object that is gone
+            self._aside.remove(page)
         if self._middle is not None and self._tiers is not None:
             for page in self._middle.oldest_first():
                 self._tiers.inside(page, self._middle.units(page))

@@ -24,8 +24,8 @@ class Setup:
     can_poison: bool
     memory: int  # the memory file that is mapped at base
     kept: int
+    aside: int  # where sampled pages are
     pidfd: int  # of the program
-    pagemap: int
     store: int
     store_plain: int
     lifeline: int  # never written to: that it closes tells the program's kernel that we are gone
@@ -47,6 +47,6 @@ class Setup:
     @property
     def descriptors(self) -> list[int]:
         """All that must be passed on."""
-        every = (self.uffd, self.memory, self.kept, self.pidfd, self.pagemap, self.store, self.store_plain, self.lifeline,
+        every = (self.uffd, self.memory, self.kept, self.aside, self.pidfd, self.store, self.store_plain, self.lifeline,
                  self.log, self.middle)  # fmt: skip
         return [fd for fd in every if fd >= 0]

@@ -21,7 +21,7 @@ from typing import Any
 
 from tidegate.errors import TidegateError
 from tidegate.live import pager
-from tidegate.live.engine import check_policies
+from tidegate.live.relay import check_policies
 from tidegate.live.setup import Setup
 from tidegate.live.tiers import check_tiering
 from tidegate.policies.registries import tiering
@@ -39,7 +39,7 @@ class Supervisor:
         self._listener.bind("\0" + setup.name)  # an abstract name: no file, and gone when we are
         self._listener.listen()
         self._peers: dict[int, socket.socket] = {}
-        self._pending: deque[tuple[socket.socket, bytes, list[int]]] = deque()  # sent to the pager, not answered yet
+        self._pending: deque[tuple[socket.socket, dict[str, Any], list[int]]] = deque()  # sent on, not answered yet
         self._objects: dict[int, dict[str, Any]] = {}
         self._files: dict[int, tuple[int, int]] = {}
         self._restarts = -1
@@ -88,8 +88,8 @@ class Supervisor:
         self._pager_fd = os.pidfd_open(self._pid)
         self._poll.register(self._pager_fd, select.POLLIN)
         self._poll.register(self._control, select.POLLIN)
-        for _, data, fds in self._pending:
-            socket.send_fds(self._control, [data], fds)
+        for _, request, fds in self._pending:
+            self._pass_on(request, fds)
 
     def _program_ended(self) -> int:
         """Nobody needs a pager any more, nor us."""
@@ -144,15 +144,14 @@ class Supervisor:
             self._objects[request["object"]["id"]] = request["object"]
             if fds:
                 self._files[request["object"]["id"]] = (fds[0], fds[1])
-        elif request["do"] == "remove":
-            self._objects.pop(request["id"], None)
-            for fd in self._files.pop(request["id"], ()):
-                os.close(fd)
         self._note_held(request)
-        self._pending.append((peer, data, fds))
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its successor gets it
-            socket.send_fds(self._control, [data], fds)
+        self._pending.append((peer, request, fds))
+        self._pass_on(request, fds)
         return True
+
+    def _pass_on(self, request: dict[str, Any], fds: list[int]) -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its successor gets it
+            socket.send_fds(self._control, [json.dumps(request).encode()], fds)
 
     def _note_held(self, request: dict[str, Any]) -> None:
         if request["do"] in ("hold", "let_go"):
@@ -174,7 +173,11 @@ class Supervisor:
         if "fatal" in answer:
             pager.end_program(self._setup.pidfd, answer["fatal"])
             return True
-        peer, _, _ = self._pending.popleft()
+        peer, request, _ = self._pending.popleft()
+        if request["do"] == "remove" and "error" not in answer:  # no earlier: a pager that dies in the middle of it
+            self._objects.pop(request["id"], None)  # leaves the rest to its successor
+            for fd in self._files.pop(request["id"], ()):
+                os.close(fd)
         with contextlib.suppress(OSError):
             peer.send(data)
         return True

@@ -13,7 +13,6 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from tidegate.errors import TidegateError
@@ -30,9 +29,7 @@ _libc.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]
 _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
 _libc.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
 
-_syscall = ctypes.CDLL(None, use_errno=True).syscall
-_syscall.restype, _syscall.argtypes = ctypes.c_long, [ctypes.c_long] * 6
-_SYS_USERFAULTFD, _SYS_PROCESS_MADVISE = (323, 440) if os.uname().machine == "x86_64" else (282, 440)
+_SYS_USERFAULTFD = 323 if os.uname().machine == "x86_64" else 282
 _USER_MODE_ONLY = 1
 _NEW = 0xAA00  # the ioctl of /dev/userfaultfd that makes a descriptor
 _API, _REGISTER, _WAKE, _COPY, _PROTECT, _CONTINUE, _POISON = (
@@ -46,7 +43,7 @@ _MESSAGES = 64  # read at a time
 
 PROT_NONE, PROT_READ, PROT_WRITE = 0, 1, 2
 _MAP_SHARED, _MAP_PRIVATE, _MAP_FIXED, _MAP_ANONYMOUS, _MAP_NORESERVE = 1, 2, 0x10, 0x20, 0x4000
-_MADV_DONTFORK, _MADV_PAGEOUT = 10, 21
+_MADV_DONTFORK = 10
 _PUNCH_HOLE, _KEEP_SIZE = 2, 1
 _PR_SET_PDEATHSIG = 1
 
@@ -225,19 +222,6 @@ def _mapped(address: int, size: int, protection: int, flags: int, fd: int) -> in
 def punch(fd: int, offset: int, size: int) -> None:
     """Give memory of a memory file back: its next use is a fault."""
     check(_libc.fallocate(fd, _PUNCH_HOLE | _KEEP_SIZE, offset, size), "punch a hole")
-
-
-def unmap_remotely(pidfd: int, ranges: Sequence[tuple[int, int]]) -> bool:
-    """Ask the kernel to unmap another process's pages without giving them up. It may leave some as they are."""
-    vector = (ctypes.c_int64 * (2 * len(ranges)))(*(n for one in ranges for n in one))
-    wanted = sum(size for _, size in ranges)
-    return bool(_syscall(_SYS_PROCESS_MADVISE, pidfd, ctypes.addressof(vector), len(ranges), _MADV_PAGEOUT, 0) == wanted)
-
-
-def is_mapped(pagemap: int, address: int, size: int) -> bool:
-    """Is any small page of this range mapped in the process whose pagemap this is?"""
-    entries = os.pread(pagemap, 8 * (size // SMALL_PAGE), 8 * (address // SMALL_PAGE))
-    return max(entries[7::8]) > 127  # the highest bit of each entry
 
 
 def die_with_parent(signal: int) -> None:

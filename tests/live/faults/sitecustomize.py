@@ -1,6 +1,7 @@
 """Faults for the tests of live memory, in the pager alone: Python imports this file if its folder is on the path.
 
 TIDEGATE_FAULT=die-in-write: the pager is killed in the middle of every fifth write to the store, half of it written.
+TIDEGATE_FAULT=die-in-drop: the pager is killed at every eleventh region that it or its predecessors drop.
 TIDEGATE_FAULT=read-error: from the hundredth on, reads of the store fail.
 """
 
@@ -8,21 +9,29 @@ from __future__ import annotations
 
 import errno
 import itertools
+import mmap
 import os
 import signal
 import sys
 
 if any("tidegate.live.supervisor" in argument for argument in sys.orig_argv):
-    from tidegate.live import ahead, store
+    from tidegate.live import ahead, mover, store
 
     writes, reads = itertools.count(1), itertools.count(1)
-    write, read = store.Backing.write, store.Backing.read
+    drops = mmap.mmap(-1, 1)  # shared by all pagers
+    write, read, drop = store.Backing.write, store.Backing.read, mover.LiveMover.drop
 
     def die_in_write(self: store.Backing, at: int, data: memoryview) -> None:
         if next(writes) % 5 == 0:
             write(self, at, data[: max(store.ALIGN, len(data) // 2 // store.ALIGN * store.ALIGN)])
             os.kill(os.getpid(), signal.SIGKILL)
         write(self, at, data)
+
+    def die_in_drop(self: mover.LiveMover, region: int) -> None:
+        drops[0] = (drops[0] + 1) % 11
+        if drops[0] == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        drop(self, region)
 
     def fail_to_read(self: store.Backing, at: int, into: memoryview) -> None:
         if next(reads) > 100:
@@ -32,6 +41,8 @@ if any("tidegate.live.supervisor" in argument for argument in sys.orig_argv):
     match os.environ.get("TIDEGATE_FAULT"):
         case "die-in-write":
             store.Backing.write = die_in_write  # type: ignore[method-assign]
+        case "die-in-drop":
+            mover.LiveMover.drop = die_in_drop  # type: ignore[method-assign]
         case "read-error":
             store.Backing.read = fail_to_read  # type: ignore[method-assign]
             ahead.ReadAhead.start = lambda *_: None  # type: ignore[method-assign]
