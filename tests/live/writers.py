@@ -1,8 +1,8 @@
 """A program that writes from several threads into the same pages and checks every byte against ordinary memory.
 
 ``python tests/live/writers.py EVICTION PREFETCH SECONDS KILLS [MIDDLE TIERING [GEOMETRY]]``: while it runs, its pager is
-killed KILLS times a second, at random moments: with near memory a quarter of the array, many of them in the middle of an eviction.
-It prints what the arena did as JSON, and fails if one byte is wrong.
+killed KILLS times a second, at random moments: with near memory a quarter of the array, many of them in the middle of an
+eviction. It prints what the arena did as JSON, and fails if one byte is wrong.
 """
 
 from __future__ import annotations
