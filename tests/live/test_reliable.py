@@ -44,6 +44,13 @@ def test_killed_pagers_lose_nothing(policy: str) -> None:
     assert said["restarts"] >= 0.8 * said["killed"]  # some were hit twice, before their end was seen
 
 
+@pytest.mark.parametrize("kills", ["0", "8"])
+def test_large_regions_that_are_moved_by_threads_and_read_early_lose_nothing(kills: str) -> None:
+    done = python(str(WRITERS), "lru", "region", SECONDS if kills == "0" else "3", kills, "0", "", "16KiB/512KiB")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["evictions"] > 0
+
+
 def test_a_file_is_read_and_written_back(tmp_path: Path) -> None:
     path = tmp_path / "data.bin"
     data = np.arange(300_001, dtype="f8")  # its end is no page's end

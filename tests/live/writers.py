@@ -1,8 +1,8 @@
 """A program that writes from several threads into the same pages and checks every byte against ordinary memory.
 
-``python tests/live/writers.py EVICTION PREFETCH SECONDS KILLS [MIDDLE TIERING]``: while it runs, its pager is killed KILLS
-times a second, at random moments: with near memory a quarter of the array, many of them in the middle of an eviction.
-It prints what the arena did as JSON, and fails if one byte is wrong.
+``python tests/live/writers.py EVICTION PREFETCH SECONDS KILLS [MIDDLE TIERING [GEOMETRY]]``: while it runs, its pager is
+killed KILLS times a second, at random moments: with near memory a quarter of the array, many of them in the middle of an
+eviction. It prints what the arena did as JSON, and fails if one byte is wrong.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ WORDS = PAGE // 8
 PAGES = 512
 
 
-def main(eviction: str, prefetch: str, seconds: float, kills: float, middle: str = "0", tiering: str | None = None) -> None:
+def main(eviction: str, prefetch: str, seconds: float, kills: float, middle: str = "0", tiering: str = "",
+         geometry: str = "16KiB/128KiB") -> None:  # fmt: skip
     with Arena(
-        "2MiB", eviction=eviction, prefetch=prefetch, geometry="16KiB/128KiB", span="1GiB", middle=middle, tiering=tiering
+        "2MiB", eviction=eviction, prefetch=prefetch, geometry=geometry, span="1GiB", middle=middle, tiering=tiering or None
     ) as arena:
         live = arena.empty(PAGES * WORDS, "u8")
         shadow = np.zeros(PAGES * WORDS, "u8")
