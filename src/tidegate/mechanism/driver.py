@@ -237,7 +237,7 @@ def wake(m: Any, k: Any, blocks: Any, slot: int, per_byte: float, remote: float)
         b.remote_bytes += size
         notice(m, page, page // k.pages_per_region, size, time + spent)
     time += spent
-    m.slot_time[slot] = time
+    m.slot_time[slot] = m.slot_due[slot] = time
     m.slot_at[slot] = i + 1
     m.slot_status[slot] = RUNNING
     if time > b.front:

@@ -51,16 +51,12 @@ def play(
 def rounds(m: Any, k: Any, blocks: Any, slots: int, per_byte: float, remote: float, last: bool, stop: int) -> int:
     """Move all slots on, round by round, until somebody else has to act; answers who."""
     b = m.books[0]
-    time, status = m.slot_time, m.slot_status
     while True:
         if b.idle > 0 and not hand_out(m, blocks, slots) and not last:
             return MORE
         if b.touches >= stop:
             return BREATHE
-        earliest = np.inf
-        for slot in range(slots):
-            if status[slot] == RUNNING and time[slot] < earliest:
-                earliest = time[slot]
+        earliest = soonest(m.slot_due, slots)
         if earliest == np.inf and b.queue_n == 0:
             return DONE  # a prefetch may still be under way; nobody waits for it
         until = earliest + QUANTUM
@@ -70,20 +66,45 @@ def rounds(m: Any, k: Any, blocks: Any, slots: int, per_byte: float, remote: flo
             until = min(until, b.driver_free)
         elif b.queue_n > 0 or b.prefetch_n > 0 or b.notices_n > 0:
             return WORK_WAITS
+        moving = choose_moving(m.slot_due, m.moving, slots, until)
         if k.tracking:
-            stray = sweep_tracking(m, k, blocks, slots, until, per_byte, remote)
+            stray = sweep_tracking(m, k, blocks, moving, until, per_byte, remote)
         else:
-            stray = sweep(m, k, blocks, slots, until, per_byte, remote)
+            stray = sweep(m, k, blocks, moving, until, per_byte, remote)
         if stray >= 0:
             b.culprit = stray
             return STRAY
+
+
+# Of hundreds of slots few move in a round: one touch of a whole page may last for several. So the two looks at all of them
+# have nothing in them that the processor would have to guess.
+
+
+@jit_bare
+def soonest(due: Any, slots: int) -> float:
+    """The earliest time at which a slot is due. Times are not negative: they compare as their bits do, eight at once."""
+    bits = due.view(np.int64)
+    least = np.int64(0x7FF0000000000000)  # infinite
+    for slot in range(slots):
+        least = min(least, bits[slot])
+    return np.int64(least).view(np.float64)
+
+
+@jit_bare
+def choose_moving(due: Any, moving: Any, slots: int, until: float) -> int:
+    """Write down the slots that are due before ``until``, in the order of their numbers; how many there are."""
+    n = 0
+    for slot in range(slots):
+        moving[n] = slot
+        n += due[slot] < until
+    return n
 
 
 @jit_bare
 def hand_out(m: Any, blocks: Any, slots: int) -> bool:
     """Give the next blocks to idle slots, in the order of their numbers. False: there were not enough."""
     b = m.books[0]
-    status, at, end, starts = m.slot_status, m.slot_at, m.slot_end, blocks.starts
+    status, at, end, due, starts = m.slot_status, m.slot_at, m.slot_end, m.slot_due, blocks.starts
     behind = blocks.rest.page.size
     block, idle = b.next_block, b.idle
     enough = True
@@ -95,7 +116,7 @@ def hand_out(m: Any, blocks: Any, slots: int) -> bool:
                 enough = False
                 break
             at[slot], end[slot] = behind + starts[block], behind + starts[block + 1]
-            status[slot] = RUNNING
+            status[slot], due[slot] = RUNNING, m.slot_time[slot]
             block += 1
             idle -= 1
             if idle == 0:
@@ -105,22 +126,21 @@ def hand_out(m: Any, blocks: Any, slots: int) -> bool:
 
 
 def _make_sweep(tracking: bool) -> Any:
-    """The sweep over all slots. There are two, because a store per touch is worth leaving out when nobody looks."""
+    """The sweep over the slots that move. There are two, because a store per touch is worth leaving out when nobody looks."""
 
-    def sweep(m: Any, k: Any, blocks: Any, slots: int, until: float, per_byte: float, remote: float) -> Any:
-        """Move every running slot on to ``until``. Answers a page that belongs to no object, or -1."""
+    def sweep(m: Any, k: Any, blocks: Any, moving: int, until: float, per_byte: float, remote: float) -> Any:
+        """Move the first of ``m.moving`` on to ``until``. Answers a page that belongs to no object, or -1."""
         b = m.books[0]
-        status, times, ats, ends, state = m.slot_status, m.slot_time, m.slot_at, m.slot_end, m.page_state
+        status, times, ats, ends, due, state = m.slot_status, m.slot_time, m.slot_at, m.slot_end, m.slot_due, m.page_state
         rest, behind = blocks.rest, blocks.rest.page.size
         last_touch, last_reference, region_touches = m.last_touch, m.last_reference, m.region_touches
-        pages_per_region = np.uint32(k.pages_per_region)
+        pages_per_region, shift = np.uint32(k.pages_per_region), np.uint32(k.region_shift)
         touches, near_time, front, running, idle = b.touches, b.near_time, b.front, b.running, b.idle
         latency = k.latency
         stray = np.int64(-1)
-        for slot in range(slots):
+        for which in range(moving):
+            slot = m.moving[which]
             time = times[slot]
-            if status[slot] != RUNNING or time >= until:
-                continue
             pages, writes, sizes, references = blocks.new
             before = behind
             if ats[slot] < behind:
@@ -149,7 +169,7 @@ def _make_sweep(tracking: bool) -> Any:
                 if tracking:
                     last_touch[page] = touches
                     last_reference[page] = references[i]
-                    region_touches[page // pages_per_region] += 1
+                    region_touches[page >> shift] += 1
                 touches += 1
                 i += np.uint64(1)
             if i == end:
@@ -158,6 +178,7 @@ def _make_sweep(tracking: bool) -> Any:
             near_time += time - times[slot] - far
             b.remote_time += far
             times[slot], ats[slot] = time, before + np.int64(i)
+            due[slot] = time if status[slot] == RUNNING else np.inf
             if time > front:
                 running += time - front
                 front = time

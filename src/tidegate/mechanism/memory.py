@@ -68,6 +68,7 @@ class Rules(NamedTuple):
     room: int  # capacity in whole regions
     page: int
     pages_per_region: int
+    region_shift: int  # pages_per_region is 1 << region_shift
     batch_faults: int
     batch_overhead: float
     region_overhead: float
@@ -105,6 +106,8 @@ class Memory(NamedTuple):
     region_evictions: NDArray[np.int64]
     region_pages_in: NDArray[np.int64]
     slot_time: NDArray[np.float64]
+    slot_due: NDArray[np.float64]  # the same while it is running, else infinite
+    moving: NDArray[np.int64]  # slots that move on in this round
     slot_at: NDArray[np.int64]
     slot_end: NDArray[np.int64]
     slot_page: NDArray[np.int64]
@@ -164,6 +167,7 @@ def make_rules(
         room=room,
         page=page,
         pages_per_region=ppr,
+        region_shift=ppr.bit_length() - 1,
         batch_faults=driver.batch_faults,
         batch_overhead=driver.batch_overhead,
         region_overhead=driver.region_overhead,
@@ -220,6 +224,8 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
         region_evictions=np.zeros(regions, np.int64),
         region_pages_in=np.zeros(regions, np.int64),
         slot_time=np.zeros(slots),
+        slot_due=np.full(slots, np.inf),
+        moving=np.zeros(slots, np.int64),
         slot_at=np.zeros(slots, np.int64),
         slot_end=np.zeros(slots, np.int64),
         slot_page=np.zeros(slots, np.int64),
