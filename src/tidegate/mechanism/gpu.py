@@ -17,20 +17,18 @@ import numpy as np
 from tidegate.jit import jit, jit_bare
 from tidegate.mechanism.codes import BREATHE, DONE, MORE, OK, STRAY, TURN_OVER, WORK_WAITS
 from tidegate.mechanism.driver import finish_turn, serve_faults, serve_notice_turn, serve_prefetches, touch_at
-from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, STALLED, Touches
+from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, SLOT_GROUP, STALLED, Touches
 from tidegate.mechanism.observe import notice
 from tidegate.mechanism.pages import DIRTY, NEAR, REMOTE, TOUCHED
 
 
 @jit
-def play(
-    m: Any, k: Any, relay: Any, blocks: Any, slots: int, per_byte: float, remote: float, last: bool, budget: int
-) -> int:
+def play(m: Any, k: Any, relay: Any, blocks: Any, per_byte: float, remote: float, last: bool, budget: int) -> int:
     """Play blocks until the launch is done, blocks run out (unless these are its ``last``), or ``budget`` touches."""
     b = m.books[0]
     stop = b.touches + budget
     while True:
-        code = rounds(m, k, blocks, slots, per_byte, remote, last, stop)
+        code = rounds(m, k, blocks, per_byte, remote, last, stop)
         if code == TURN_OVER:
             finish_turn(m, k, blocks, per_byte, remote)
             continue
@@ -48,15 +46,15 @@ def play(
 
 
 @jit_bare
-def rounds(m: Any, k: Any, blocks: Any, slots: int, per_byte: float, remote: float, last: bool, stop: int) -> int:
+def rounds(m: Any, k: Any, blocks: Any, per_byte: float, remote: float, last: bool, stop: int) -> int:
     """Move all slots on, round by round, until somebody else has to act; answers who."""
     b = m.books[0]
     while True:
-        if b.idle > 0 and not hand_out(m, blocks, slots) and not last:
+        if b.idle > 0 and not hand_out(m, blocks) and not last:
             return MORE
         if b.touches >= stop:
             return BREATHE
-        earliest = soonest(m.slot_due, slots)
+        earliest = soonest(m)
         if earliest == np.inf and b.queue_n == 0:
             return DONE  # a prefetch may still be under way; nobody waits for it
         until = earliest + QUANTUM
@@ -66,7 +64,7 @@ def rounds(m: Any, k: Any, blocks: Any, slots: int, per_byte: float, remote: flo
             until = min(until, b.driver_free)
         elif b.queue_n > 0 or b.prefetch_n > 0 or b.notices_n > 0:
             return WORK_WAITS
-        moving = choose_moving(m.slot_due, m.moving, slots, until)
+        moving = choose_moving(m, until)
         if k.tracking:
             stray = sweep_tracking(m, k, blocks, moving, until, per_byte, remote)
         else:
@@ -76,57 +74,63 @@ def rounds(m: Any, k: Any, blocks: Any, slots: int, per_byte: float, remote: flo
             return STRAY
 
 
-# Of hundreds of slots few move in a round: one touch of a whole page may last for several. So the two looks at all of them
-# have nothing in them that the processor would have to guess.
+@jit_bare
+def hand_out(m: Any, blocks: Any) -> bool:
+    """Give the next blocks to idle slots, in the order of their numbers. False: there were not enough."""
+    b, idle, starts = m.books[0], m.idle_slots, blocks.starts
+    behind, block, given = blocks.rest.page.size, b.next_block, 0
+    while given < b.idle:
+        while block < starts.size - 1 and starts[block] == starts[block + 1]:
+            block += 1  # a block without touches takes nobody's time
+        if block >= starts.size - 1:
+            break
+        slot = idle[given]
+        m.slot_at[slot], m.slot_end[slot] = behind + starts[block], behind + starts[block + 1]
+        m.slot_status[slot], m.slot_due[slot] = RUNNING, m.slot_time[slot]
+        block += 1
+        given += 1
+    b.next_block = block
+    b.idle -= given
+    if given:
+        for i in range(b.idle):
+            idle[i] = idle[i + given]
+    return b.idle == 0
+
+
+# Of hundreds of slots few move in a round, for a touch of a whole page may last for several. So no look at all of them has
+# anything in it that the processor would have to guess.
 
 
 @jit_bare
-def soonest(due: Any, slots: int) -> float:
+def soonest(m: Any) -> float:
     """The earliest time at which a slot is due. Times are not negative: they compare as their bits do, eight at once."""
-    bits = due.view(np.int64)
-    least = np.int64(0x7FF0000000000000)  # infinite
-    for slot in range(slots):
-        least = min(least, bits[slot])
+    bits, first_of = m.slot_due.view(np.int64), m.group_due.view(np.int64)
+    endless = np.int64(0x7FF0000000000000)
+    least = endless
+    for group in range(first_of.size):
+        first = endless
+        for slot in range(SLOT_GROUP * group, SLOT_GROUP * (group + 1)):
+            first = min(first, bits[slot])
+        first_of[group] = first
+        least = min(least, first)
     return np.int64(least).view(np.float64)
 
 
 @jit_bare
-def choose_moving(due: Any, moving: Any, slots: int, until: float) -> int:
+def choose_moving(m: Any, until: float) -> int:
     """Write down the slots that are due before ``until``, in the order of their numbers; how many there are."""
+    due, first_of, moving = m.slot_due, m.group_due, m.moving
     n = 0
-    for slot in range(slots):
-        moving[n] = slot
-        n += due[slot] < until
+    for group in range(first_of.size):
+        if first_of[group] < until:
+            for slot in range(SLOT_GROUP * group, SLOT_GROUP * (group + 1)):
+                moving[n] = slot
+                n += due[slot] < until
     return n
 
 
-@jit_bare
-def hand_out(m: Any, blocks: Any, slots: int) -> bool:
-    """Give the next blocks to idle slots, in the order of their numbers. False: there were not enough."""
-    b = m.books[0]
-    status, at, end, due, starts = m.slot_status, m.slot_at, m.slot_end, m.slot_due, blocks.starts
-    behind = blocks.rest.page.size
-    block, idle = b.next_block, b.idle
-    enough = True
-    for slot in range(slots):
-        if status[slot] == IDLE:
-            while block < starts.size - 1 and starts[block] == starts[block + 1]:
-                block += 1  # a block without touches takes nobody's time
-            if block >= starts.size - 1:
-                enough = False
-                break
-            at[slot], end[slot] = behind + starts[block], behind + starts[block + 1]
-            status[slot], due[slot] = RUNNING, m.slot_time[slot]
-            block += 1
-            idle -= 1
-            if idle == 0:
-                break
-    b.next_block, b.idle = block, idle
-    return enough
-
-
 def _make_sweep(tracking: bool) -> Any:
-    """The sweep over the slots that move. There are two, because a store per touch is worth leaving out when nobody looks."""
+    """The sweep over slots that move. There are two, because a store per touch is worth leaving out when nobody looks."""
 
     def sweep(m: Any, k: Any, blocks: Any, moving: int, until: float, per_byte: float, remote: float) -> Any:
         """Move the first of ``m.moving`` on to ``until``. Answers a page that belongs to no object, or -1."""
@@ -174,6 +178,7 @@ def _make_sweep(tracking: bool) -> Any:
                 i += np.uint64(1)
             if i == end:
                 status[slot] = IDLE
+                m.idle_slots[idle] = slot
                 idle += 1
             near_time += time - times[slot] - far
             b.remote_time += far
