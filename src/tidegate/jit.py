@@ -21,7 +21,17 @@ from numba import int64
 
 _KEPT = 3  # states of the source whose compiled code is kept
 # where compiled functions live, and how they are compiled
-_COMPILED = ("mechanism", "policies", "workloads", "analysis", "statistics", "jit.py", "native.py", "references.py")
+_COMPILED = (
+    "mechanism",
+    "policies",
+    "workloads",
+    "analysis",
+    "statistics",
+    "jit.py",
+    "native.py",
+    "references.py",
+    "sums.py",
+)
 
 
 def jit(function: Callable[..., Any]) -> Any:
