@@ -16,8 +16,7 @@ from numba.extending import intrinsic
 _WORD, _NUMBER = ir.IntType(64), ir.IntType(32)
 
 
-@intrinsic  # type: ignore[arg-type]
-def call_at(context: Any, address: Any, own: Any = None, event: Any = None) -> Any:
+def _call_at(context: Any, address: Any, own: Any = None, event: Any = None) -> Any:
     """Call the C function ``int64 (own, event)`` at this address."""
     signature = types.int64(types.int64, types.int64, types.int64)
 
@@ -28,8 +27,7 @@ def call_at(context: Any, address: Any, own: Any = None, event: Any = None) -> A
     return signature, codegen
 
 
-@intrinsic  # type: ignore[arg-type]
-def fetch_ahead(context: Any, array: Any, at: Any = None) -> Any:
+def _fetch_ahead(context: Any, array: Any, at: Any = None) -> Any:
     """Have the line of ``array[at]`` brought into the processor's cache while other work goes on."""
     signature = types.void(array, types.intp)
 
@@ -42,3 +40,7 @@ def fetch_ahead(context: Any, array: Any, at: Any = None) -> Any:
         return context.get_dummy_value()
 
     return signature, codegen
+
+
+call_at: Any = intrinsic(_call_at)  # type: ignore[arg-type]
+fetch_ahead: Any = intrinsic(_fetch_ahead)  # type: ignore[arg-type]

@@ -20,6 +20,9 @@ from tidegate.mechanism.driver import finish_turn, serve_faults, serve_notice_tu
 from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, SLOT_GROUP, STALLED, Touches
 from tidegate.mechanism.observe import notice
 from tidegate.mechanism.pages import DIRTY, NEAR, REMOTE, TOUCHED
+from tidegate.native import fetch_ahead
+
+AHEAD = 6  # slots whose next touch is prepared
 
 
 @jit
@@ -144,6 +147,8 @@ def _make_sweep(tracking: bool) -> Any:
         stray = np.int64(-1)
         for which in range(moving):
             slot = m.moving[which]
+            if tracking and which + AHEAD < moving:
+                fetch_tracked(m, blocks.new.page, ats[m.moving[which + AHEAD]] - behind, shift)
             time = times[slot]
             pages, writes, sizes, references = blocks.new
             before = behind
@@ -191,6 +196,16 @@ def _make_sweep(tracking: bool) -> Any:
         return stray
 
     return sweep
+
+
+@jit_bare
+def fetch_tracked(m: Any, pages: Any, at: int, shift: Any) -> None:
+    """Have what a touch soon to come will write fetched; three places in memory, and every touch would wait for them."""
+    if 0 <= at < pages.size:
+        page = pages[at]
+        fetch_ahead(m.last_touch, page)
+        fetch_ahead(m.last_reference, page)
+        fetch_ahead(m.region_touches, page >> shift)
 
 
 sweep = jit_bare(_make_sweep(tracking=False))

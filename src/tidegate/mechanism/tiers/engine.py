@@ -358,7 +358,7 @@ def _below(bits: Any) -> Any:
 @jit_bare
 def _frames(ones: Any) -> int:
     """How many frames have their bit set?"""
-    return np.int64((ones * _ONES) >> np.uint64(56))
+    return int(np.int64((ones * _ONES) >> np.uint64(56)))
 
 
 @jit_bare

@@ -29,7 +29,7 @@ from tidegate.policies.leu_twin.layout import (
     time_of,
 )
 from tidegate.policies.leu_twin.rings import append, remove
-from tidegate.policies.leu_twin.sampler import look, settle_arrivals, touched_since
+from tidegate.policies.leu_twin.sampler import fetch_known, look, settle_arrivals, touched_since
 
 
 @jit_policy
@@ -39,7 +39,10 @@ def _leu(own: int, event: int) -> int:
         region = lowest(own)
         while region >= 0 and touched_since(own, region):
             region = lowest(own)
-        return region if region >= 0 else nodes(own)[arrivals_node(own), AFTER]
+        if region < 0:
+            return nodes(own)[arrivals_node(own), AFTER]
+        fetch_known(own, nodes(own)[region, AFTER])  # who is likely next
+        return region
     region = event >> EVENT_BITS
     if event & 255 != EVICTION:
         _fault(own, region)

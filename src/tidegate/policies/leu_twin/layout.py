@@ -50,7 +50,7 @@ _SCALARS = 8
 _PARTS = 24
 # columns of NODES; a region's place in the table, its last touch, that one's reference, touches, and when it faulted
 AFTER, BEFORE, PLACE, LAST, REFERENCE, COUNT, WHEN = range(7)
-_COLUMNS = 8
+COLUMNS = 8
 ABSENT, ARRIVING = -1, -2  # instead of a place in the table
 PLENTY = 1 << 40  # rows: nobody asks how many there are
 
@@ -60,7 +60,7 @@ def prepare(policy: Any, regions: int, pages: int) -> NDArray[np.int64]:
     places = policy.table + 1
     nodes = regions + places * LEVELS * SPAN + 1
     sizes = [
-        nodes * _COLUMNS, places, places, places * LEVELS, places, REFERENCES, places, places * BUCKETS, places,
+        nodes * COLUMNS, places, places, places * LEVELS, places, REFERENCES, places, places * BUCKETS, places,
         places * _ROWS * 4, places * 2, places, places, places, places, policy.batch * 3, pages * 2, 4 * BUCKETS,
     ]  # fmt: skip
     offsets = _SCALARS + _PARTS + np.cumsum([0, *sizes])
@@ -68,8 +68,8 @@ def prepare(policy: Any, regions: int, pages: int) -> NDArray[np.int64]:
     own[[TABLE, BATCH, SAMPLE]] = policy.table, policy.batch, math.ceil(policy.sample * 2**53)
     own[_SCALARS : _SCALARS + len(sizes)] = OWN + offsets[:-1]
     part = [own[a:b] for a, b in pairwise(offsets)]
-    part[NODES][AFTER::_COLUMNS] = part[NODES][BEFORE::_COLUMNS] = np.arange(nodes)
-    part[NODES][PLACE::_COLUMNS] = ABSENT
+    part[NODES][AFTER::COLUMNS] = part[NODES][BEFORE::COLUMNS] = np.arange(nodes)
+    part[NODES][PLACE::COLUMNS] = ABSENT
     part[PLACE_OF][:] = policy.table
     part[BEST_AT][:] = -1
     rows = part[ROWS].reshape(places, _ROWS, 4)
@@ -100,7 +100,7 @@ def words(own: int, which: int) -> Any:
 
 @jit_inner
 def nodes(own: int) -> Any:
-    return grid_at(part(own, NODES), PLENTY, _COLUMNS)
+    return grid_at(part(own, NODES), PLENTY, COLUMNS)
 
 
 @jit_inner

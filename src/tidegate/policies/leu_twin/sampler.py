@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.jit import jit_inner
-from tidegate.mechanism.header import LAST_REFERENCE, LAST_TOUCH, OWN, PAGES_PER_REGION, PINNED, TURN
+from tidegate.mechanism.header import LAST_REFERENCE, LAST_TOUCH, OWN, PAGES_PER_REGION, PINNED, REGION_TOUCHES, TURN
+from tidegate.native import fetch_ahead
 from tidegate.policies.compiled import grid_at, shorts_at, words_at
 from tidegate.policies.leu_twin.cells import enter, leave
 from tidegate.policies.leu_twin.layout import (
     AFTER,
+    COLUMNS,
     COUNT,
     LAST,
     MOMENTS,
@@ -113,6 +115,13 @@ def _arrived(own: int, region: int, touches: int) -> None:
         _saw_reuses(own, moments[0, 0], moments[0, 1], 1, n, touches - 1)
     elif touches > 1:
         _saw_reuses(own, when, moments[0, 1], 0, n, touches - 1)
+
+
+@jit_inner
+def fetch_known(own: int, region: int) -> None:
+    """Have what decides on a region fetched, so that it is there when its turn comes."""
+    fetch_ahead(nodes(own), region * COLUMNS)
+    fetch_ahead(words_at(words_at(own, OWN)[REGION_TOUCHES], PLENTY), region)
 
 
 @jit_inner
