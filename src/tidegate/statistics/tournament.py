@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.jit import jit_bare, jit_inline
+from tidegate.sorting import sort
 from tidegate.statistics.phases import LEASE, LEFT, START, WITHIN, waits
 
 # columns of a line: touched at this time by this owner, whose phase this is (-1: to be found), the line itself, its
@@ -262,7 +263,7 @@ def _move_level(t: Any, phases: Any, now: int) -> None:
     for i in range(len(heights)):
         enter_phase(t.lines, i * step, phases, now)
         heights[i] = min(_height(t.lines, i * step, now), 2.0**100)  # where no use is expected there is no height
-    heights.sort()
+    sort(heights, len(heights))
     t.state[LEVEL] = heights[int(len(heights) * (1 - AWAKE_SHARE))] * _JUST_BELOW
     t.state[EPOCH] += 1
     t.state[FREE] = t.state[SEATS] = 0
