@@ -71,7 +71,7 @@ def _search(resident: int) -> float:
     simulation = Ask(trace, eviction=LEU(), near=resident * PAGE, prefetch="none").prepare()
     simulation.run()
     caller = simulation._callers[0]
-    twin = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(caller.address.__wrapper_address__())
+    twin = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(caller.address)
     own, memory = caller.own, simulation.memory
     touches, turn = memory.books["touches"], memory.books["turn"]
     begin = time.process_time()

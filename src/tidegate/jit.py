@@ -21,7 +21,10 @@ from numba import int64
 
 _KEPT = 3  # states of the source whose compiled code is kept
 # where compiled functions live, and how they are compiled
-_COMPILED = ("mechanism", "policies", "workloads", "analysis", "statistics", "jit.py", "references.py")
+_COMPILED = (
+    "mechanism", "policies", "workloads", "analysis", "statistics", "live", "jit.py", "native.py", "references.py", "sorting.py",
+    "sums.py",
+)  # fmt: skip
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -51,19 +54,19 @@ def jit_inline(function: Callable[..., Any]) -> Any:
 class CFunction:
     """Compiled to a C function when it is first used, and kept."""
 
-    def __init__(self, function: Callable[..., Any], signature: Any):
-        self._function, self._signature = function, signature
+    def __init__(self, function: Callable[..., Any], signature: Any, **options: Any):
+        self._function, self._signature, self._options = function, signature, options
 
     @functools.cached_property
     def address(self) -> int:
         """Where the compiled function is."""
-        self._compiled = _keeping(functools.partial(numba.cfunc, self._signature), self._function)
+        self._compiled = _keeping(functools.partial(numba.cfunc, self._signature), self._function, **self._options)
         return int(self._compiled.address or 0)
 
 
 def jit_policy(function: Callable[[int, int], int]) -> CFunction:
     """Compile to the C function ``int64 (own, event)`` that a policy's twin is."""
-    return CFunction(function, int64(int64, int64))
+    return CFunction(function, int64(int64, int64), error_model="numpy")
 
 
 def _keeping(compiler: Any, function: Callable[..., Any], **options: Any) -> Any:

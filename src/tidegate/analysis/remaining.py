@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tidegate.analysis.sequence import checked
 from tidegate.jit import jit
+from tidegate.sums import add, sum_to
 
 
 def remaining_distances(ids: ArrayLike, capacity: int) -> NDArray[np.int32]:
@@ -59,7 +60,8 @@ def shares(distances: NDArray[np.int32], near: int, middle: int) -> tuple[float,
 
 @jit
 def _remaining(ids: Any, frames: Any, last: Any, tree: Any, found: Any) -> int:
-    """One walk: CLOCK as ``clock_misses`` has it, and a mark at each id's latest touch, counted in a tree of partial sums.
+    """One walk: CLOCK as ``clock_misses`` has it, and a mark at each id's latest touch, counted by partial sums.
+    The touch ``now`` has its mark at the place now + 1.
 
     ``last[0]`` is an id's latest touch, ``last[1]`` the touch at which it was evicted, or -1 while it is in.
     """
@@ -73,7 +75,7 @@ def _remaining(ids: Any, frames: Any, last: Any, tree: Any, found: Any) -> int:
             if last[1, id] >= 0:
                 # marks lie at latest touches, so those since the eviction are the ids touched since
                 found[0, count] = id
-                found[1, count] = _marks(tree, now) - _marks(tree, last[1, id])
+                found[1, count] = sum_to(tree, now) - sum_to(tree, last[1, id])
                 count += 1
             if misses >= len(frames):
                 while state[frames[hand]] == 2:
@@ -86,8 +88,8 @@ def _remaining(ids: Any, frames: Any, last: Any, tree: Any, found: Any) -> int:
             state[id] = 1
             hand = (hand + 1) % len(frames)
         if last[0, id] >= 0:
-            _add(tree, last[0, id], -1)
-        _add(tree, now, 1)
+            add(tree, last[0, id] + 1, -1)
+        add(tree, now + 1, 1)
         last[0, id] = now
     return count
 
@@ -99,27 +101,9 @@ def _pairs(ids: Any, last: Any, tree: Any, found: Any) -> int:
         id = ids[now]
         if last[id] >= 0:
             found[0, count] = now - last[id]
-            found[1, count] = _marks(tree, now) - _marks(tree, last[id] + 1)
+            found[1, count] = sum_to(tree, now) - sum_to(tree, last[id] + 1)
             count += 1
-            _add(tree, last[id], -1)
-        _add(tree, now, 1)
+            add(tree, last[id] + 1, -1)
+        add(tree, now + 1, 1)
         last[id] = now
     return count
-
-
-@jit
-def _add(tree: Any, at: int, change: int) -> None:
-    at += 1
-    while at < len(tree):
-        tree[at] += change
-        at += at & -at
-
-
-@jit
-def _marks(tree: Any, stop: int) -> Any:
-    """Marks before ``stop``."""
-    total = 0
-    while stop > 0:
-        total += tree[stop]
-        stop -= stop & -stop
-    return total

@@ -25,6 +25,7 @@ from tidegate.mechanism.observe import notice, watch_returning
 from tidegate.mechanism.pages import COMING, DIRTY, FAULTED, NEAR, REMOTE, TOUCHED
 from tidegate.mechanism.requests import call, tell
 from tidegate.mechanism.tree import want_subtrees
+from tidegate.sorting import sort
 
 # Numba compiles a function anew for every constant it is called with; np.int64(…) keeps it to one.
 
@@ -66,23 +67,6 @@ def serve_faults(m: Any, k: Any, relay: Any) -> int:
         m.page_state[m.batch_page[i]] &= ~FAULTED & 0xFF
     end_turn(m, k)
     return OK if code == CUT else code
-
-
-@jit_bare
-def sort(values: Any, n: int) -> None:
-    """Sort the first ``n`` values: a Shell sort, quick for a batch and a second quicker to compile than NumPy's."""
-    gap = 1
-    while gap < n // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, n):
-            value = values[i]
-            j = i
-            while j >= gap and values[j - gap] > value:
-                values[j] = values[j - gap]
-                j -= gap
-            values[j] = value
-        gap //= 3
 
 
 @jit_bare
@@ -237,7 +221,7 @@ def wake(m: Any, k: Any, blocks: Any, slot: int, per_byte: float, remote: float)
         b.remote_bytes += size
         notice(m, page, page // k.pages_per_region, size, time + spent)
     time += spent
-    m.slot_time[slot] = time
+    m.slot_time[slot] = m.slot_due[slot] = time
     m.slot_at[slot] = i + 1
     m.slot_status[slot] = RUNNING
     if time > b.front:

@@ -17,6 +17,7 @@ from tidegate.mechanism.events import EVICTION, VICTIM
 from tidegate.mechanism.observe import forget, watch_leaving
 from tidegate.mechanism.pages import COMING, CPU_MAPPED, DIRTY, FAULTED, NEAR, TOUCHED, WANTED
 from tidegate.mechanism.requests import carry_out, tell
+from tidegate.native import call_at
 
 # Numba compiles a function anew for every constant it is called with; np.int64(…) keeps it to one.
 
@@ -34,7 +35,7 @@ def make_room(m: Any, k: Any, relay: Any, region: int, pages: int) -> int:
     while b.frames_used + need > k.frames:
         b.decisions += 1
         b.turn_policy += k.decision
-        victim = relay.eviction(m.own[0], VICTIM)
+        victim = call_at(relay.eviction, m.own[0], VICTIM)
         b.culprit, b.culprit_event = victim, VICTIM
         if b.request_n < 0:
             return RAISED

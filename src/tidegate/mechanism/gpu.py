@@ -17,20 +17,21 @@ import numpy as np
 from tidegate.jit import jit, jit_bare
 from tidegate.mechanism.codes import BREATHE, DONE, MORE, OK, STRAY, TURN_OVER, WORK_WAITS
 from tidegate.mechanism.driver import finish_turn, serve_faults, serve_notice_turn, serve_prefetches, touch_at
-from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, STALLED, Touches
+from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, SLOT_GROUP, STALLED, Touches
 from tidegate.mechanism.observe import notice
 from tidegate.mechanism.pages import DIRTY, NEAR, REMOTE, TOUCHED
+from tidegate.native import fetch_ahead
+
+AHEAD = 6  # slots whose next touch is prepared
 
 
 @jit
-def play(
-    m: Any, k: Any, relay: Any, blocks: Any, slots: int, per_byte: float, remote: float, last: bool, budget: int
-) -> int:
+def play(m: Any, k: Any, relay: Any, blocks: Any, per_byte: float, remote: float, last: bool, budget: int) -> int:
     """Play blocks until the launch is done, blocks run out (unless these are its ``last``), or ``budget`` touches."""
     b = m.books[0]
     stop = b.touches + budget
     while True:
-        code = rounds(m, k, blocks, slots, per_byte, remote, last, stop)
+        code = rounds(m, k, blocks, per_byte, remote, last, stop)
         if code == TURN_OVER:
             finish_turn(m, k, blocks, per_byte, remote)
             continue
@@ -48,19 +49,15 @@ def play(
 
 
 @jit_bare
-def rounds(m: Any, k: Any, blocks: Any, slots: int, per_byte: float, remote: float, last: bool, stop: int) -> int:
+def rounds(m: Any, k: Any, blocks: Any, per_byte: float, remote: float, last: bool, stop: int) -> int:
     """Move all slots on, round by round, until somebody else has to act; answers who."""
     b = m.books[0]
-    time, status = m.slot_time, m.slot_status
     while True:
-        if b.idle > 0 and not hand_out(m, blocks, slots) and not last:
+        if b.idle > 0 and not hand_out(m, blocks) and not last:
             return MORE
         if b.touches >= stop:
             return BREATHE
-        earliest = np.inf
-        for slot in range(slots):
-            if status[slot] == RUNNING and time[slot] < earliest:
-                earliest = time[slot]
+        earliest = soonest(m)
         if earliest == np.inf and b.queue_n == 0:
             return DONE  # a prefetch may still be under way; nobody waits for it
         until = earliest + QUANTUM
@@ -70,57 +67,89 @@ def rounds(m: Any, k: Any, blocks: Any, slots: int, per_byte: float, remote: flo
             until = min(until, b.driver_free)
         elif b.queue_n > 0 or b.prefetch_n > 0 or b.notices_n > 0:
             return WORK_WAITS
+        moving = choose_moving(m, until)
         if k.tracking:
-            stray = sweep_tracking(m, k, blocks, slots, until, per_byte, remote)
+            stray = sweep_tracking(m, k, blocks, moving, until, per_byte, remote)
         else:
-            stray = sweep(m, k, blocks, slots, until, per_byte, remote)
+            stray = sweep(m, k, blocks, moving, until, per_byte, remote)
         if stray >= 0:
             b.culprit = stray
             return STRAY
 
 
 @jit_bare
-def hand_out(m: Any, blocks: Any, slots: int) -> bool:
+def hand_out(m: Any, blocks: Any) -> bool:
     """Give the next blocks to idle slots, in the order of their numbers. False: there were not enough."""
-    b = m.books[0]
-    status, at, end, starts = m.slot_status, m.slot_at, m.slot_end, blocks.starts
-    behind = blocks.rest.page.size
-    block, idle = b.next_block, b.idle
-    enough = True
-    for slot in range(slots):
-        if status[slot] == IDLE:
-            while block < starts.size - 1 and starts[block] == starts[block + 1]:
-                block += 1  # a block without touches takes nobody's time
-            if block >= starts.size - 1:
-                enough = False
-                break
-            at[slot], end[slot] = behind + starts[block], behind + starts[block + 1]
-            status[slot] = RUNNING
-            block += 1
-            idle -= 1
-            if idle == 0:
-                break
-    b.next_block, b.idle = block, idle
-    return enough
+    b, idle, starts = m.books[0], m.idle_slots, blocks.starts
+    behind, block, given = blocks.rest.page.size, b.next_block, 0
+    while given < b.idle:
+        while block < starts.size - 1 and starts[block] == starts[block + 1]:
+            block += 1  # a block without touches takes nobody's time
+        if block >= starts.size - 1:
+            break
+        slot = idle[given]
+        m.slot_at[slot], m.slot_end[slot] = behind + starts[block], behind + starts[block + 1]
+        m.slot_status[slot], m.slot_due[slot] = RUNNING, m.slot_time[slot]
+        block += 1
+        given += 1
+    b.next_block = block
+    b.idle -= given
+    if given:
+        for i in range(b.idle):
+            idle[i] = idle[i + given]
+    return b.idle == 0
+
+
+# Of hundreds of slots few move in a round, for a touch of a whole page may last for several. So no look at all of them has
+# anything in it that the processor would have to guess.
+
+
+@jit_bare
+def soonest(m: Any) -> float:
+    """The earliest time at which a slot is due. Times are not negative: they compare as their bits do, eight at once."""
+    bits, first_of = m.slot_due.view(np.int64), m.group_due.view(np.int64)
+    endless = np.int64(0x7FF0000000000000)
+    least = endless
+    for group in range(first_of.size):
+        first = endless
+        for slot in range(SLOT_GROUP * group, SLOT_GROUP * (group + 1)):
+            first = min(first, bits[slot])
+        first_of[group] = first
+        least = min(least, first)
+    return np.int64(least).view(np.float64)
+
+
+@jit_bare
+def choose_moving(m: Any, until: float) -> int:
+    """Write down the slots that are due before ``until``, in the order of their numbers; how many there are."""
+    due, first_of, moving = m.slot_due, m.group_due, m.moving
+    n = 0
+    for group in range(first_of.size):
+        if first_of[group] < until:
+            for slot in range(SLOT_GROUP * group, SLOT_GROUP * (group + 1)):
+                moving[n] = slot
+                n += due[slot] < until
+    return n
 
 
 def _make_sweep(tracking: bool) -> Any:
-    """The sweep over all slots. There are two, because a store per touch is worth leaving out when nobody looks."""
+    """The sweep over slots that move. There are two, because a store per touch is worth leaving out when nobody looks."""
 
-    def sweep(m: Any, k: Any, blocks: Any, slots: int, until: float, per_byte: float, remote: float) -> Any:
-        """Move every running slot on to ``until``. Answers a page that belongs to no object, or -1."""
+    def sweep(m: Any, k: Any, blocks: Any, moving: int, until: float, per_byte: float, remote: float) -> Any:
+        """Move the first of ``m.moving`` on to ``until``. Answers a page that belongs to no object, or -1."""
         b = m.books[0]
-        status, times, ats, ends, state = m.slot_status, m.slot_time, m.slot_at, m.slot_end, m.page_state
+        status, times, ats, ends, due, state = m.slot_status, m.slot_time, m.slot_at, m.slot_end, m.slot_due, m.page_state
         rest, behind = blocks.rest, blocks.rest.page.size
         last_touch, last_reference, region_touches = m.last_touch, m.last_reference, m.region_touches
-        pages_per_region = np.uint32(k.pages_per_region)
+        pages_per_region, shift = np.uint32(k.pages_per_region), np.uint32(k.region_shift)
         touches, near_time, front, running, idle = b.touches, b.near_time, b.front, b.running, b.idle
         latency = k.latency
         stray = np.int64(-1)
-        for slot in range(slots):
+        for which in range(moving):
+            slot = m.moving[which]
+            if tracking and which + AHEAD < moving:
+                fetch_tracked(m, blocks.new.page, ats[m.moving[which + AHEAD]] - behind, shift)
             time = times[slot]
-            if status[slot] != RUNNING or time >= until:
-                continue
             pages, writes, sizes, references = blocks.new
             before = behind
             if ats[slot] < behind:
@@ -149,15 +178,17 @@ def _make_sweep(tracking: bool) -> Any:
                 if tracking:
                     last_touch[page] = touches
                     last_reference[page] = references[i]
-                    region_touches[page // pages_per_region] += 1
+                    region_touches[page >> shift] += 1
                 touches += 1
                 i += np.uint64(1)
             if i == end:
                 status[slot] = IDLE
+                m.idle_slots[idle] = slot
                 idle += 1
             near_time += time - times[slot] - far
             b.remote_time += far
             times[slot], ats[slot] = time, before + np.int64(i)
+            due[slot] = time if status[slot] == RUNNING else np.inf
             if time > front:
                 running += time - front
                 front = time
@@ -165,6 +196,16 @@ def _make_sweep(tracking: bool) -> Any:
         return stray
 
     return sweep
+
+
+@jit_bare
+def fetch_tracked(m: Any, pages: Any, at: int, shift: Any) -> None:
+    """Have what a touch soon to come will write fetched; three places in memory, and every touch would wait for them."""
+    if 0 <= at < pages.size:
+        page = pages[at]
+        fetch_ahead(m.last_touch, page)
+        fetch_ahead(m.last_reference, page)
+        fetch_ahead(m.region_touches, page >> shift)
 
 
 sweep = jit_bare(_make_sweep(tracking=False))

@@ -8,7 +8,7 @@ Blocks  the touches being played: what is left of unfinished blocks, and the new
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ TIMELINE_ROWS = 1024
 SEED = 0x9E3779B97F4A7C15  # of the draws of sampled pages; the same in every run
 
 IDLE, RUNNING, STALLED = 0, 1, 2  # what a slot is doing
+SLOT_GROUP = 16  # slots that are looked at together
 
 BOOKS = np.dtype(
     [
@@ -68,6 +69,7 @@ class Rules(NamedTuple):
     room: int  # capacity in whole regions
     page: int
     pages_per_region: int
+    region_shift: int  # pages_per_region is 1 << region_shift
     batch_faults: int
     batch_overhead: float
     region_overhead: float
@@ -105,6 +107,10 @@ class Memory(NamedTuple):
     region_evictions: NDArray[np.int64]
     region_pages_in: NDArray[np.int64]
     slot_time: NDArray[np.float64]
+    slot_due: NDArray[np.float64]  # the same while it is running, else infinite
+    group_due: NDArray[np.float64]  # the least of it among SLOT_GROUP slots
+    moving: NDArray[np.int64]  # slots that move on in this round
+    idle_slots: NDArray[np.int64]  # the first ``books.idle`` are idle; by their numbers, while there are blocks for them
     slot_at: NDArray[np.int64]
     slot_end: NDArray[np.int64]
     slot_page: NDArray[np.int64]
@@ -164,6 +170,7 @@ def make_rules(
         room=room,
         page=page,
         pages_per_region=ppr,
+        region_shift=ppr.bit_length() - 1,
         batch_faults=driver.batch_faults,
         batch_overhead=driver.batch_overhead,
         region_overhead=driver.region_overhead,
@@ -187,6 +194,11 @@ def make_rules(
     )
 
 
+def as_record(rules: Rules) -> Any:
+    """The same for compiled functions, which then hand one pointer on, not all the numbers."""
+    return np.array([tuple(rules)], [(name, np.dtype(kind)) for name, kind in get_type_hints(Rules).items()])[0]
+
+
 def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
     """Everything far, everything idle."""
     pages, regions, ppr = trace.pages, trace.regions, rules.pages_per_region
@@ -207,6 +219,7 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
             region_pages[first + whole] = rest
     in_turn = min(pages, max(rules.batch_faults, PREFETCH_TURN) * ppr + rules.counters)
     tracked = pages if rules.tracking else 0
+    groups = -(-slots // SLOT_GROUP)
     return Memory(
         books=books,
         page_state=page_state,
@@ -220,6 +233,10 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
         region_evictions=np.zeros(regions, np.int64),
         region_pages_in=np.zeros(regions, np.int64),
         slot_time=np.zeros(slots),
+        slot_due=np.full(groups * SLOT_GROUP, np.inf),
+        group_due=np.full(groups, np.inf),
+        moving=np.zeros(groups * SLOT_GROUP, np.int64),
+        idle_slots=np.zeros(slots, np.int64),
         slot_at=np.zeros(slots, np.int64),
         slot_end=np.zeros(slots, np.int64),
         slot_page=np.zeros(slots, np.int64),

@@ -12,6 +12,7 @@ from tidegate.mechanism.events import NOTIFICATION, OBSERVE
 from tidegate.mechanism.frames import evict_asked
 from tidegate.mechanism.observe import bring_home, take_samples
 from tidegate.mechanism.requests import call, carry_out
+from tidegate.native import call_at
 
 # Numba compiles a function anew for every constant it is called with; np.int64(…) keeps it to one.
 
@@ -60,7 +61,7 @@ def ask_observe(m: Any, k: Any, relay: Any) -> int:
         return OK
     if b.observed_n >= k.observe_most or b.sampled_n >= k.counters:
         return OK
-    region = relay.eviction(m.own[0], OBSERVE)
+    region = call_at(relay.eviction, m.own[0], OBSERVE)
     b.culprit, b.culprit_event = region, OBSERVE
     if b.request_n < 0:
         return RAISED

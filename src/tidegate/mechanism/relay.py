@@ -1,8 +1,8 @@
 """The relay: how the compiled mechanism calls a policy.
 
 A policy is called through one C function, ``int64 (own, event)``. For a Python policy that function is an adapter
-around the object's methods; for a compiled twin it is the twin itself and ``own`` the address of its arrays. Numba
-takes both as the same first-class function type, so one compiled engine serves them all and a new Python
+around the object's methods; for a compiled twin it is the twin itself and ``own`` the address of its arrays. The
+mechanism knows both by their addresses (``native.call_at``), so one compiled engine serves them all and a new Python
 policy needs no compilation.
 """
 
@@ -13,9 +13,7 @@ from collections.abc import Callable
 from operator import index
 from typing import Any, NamedTuple
 
-import numba.experimental.function_type  # noqa: F401 - registers first-class functions with Numba
 import numpy as np
-from numba import int64, types
 from numpy.typing import NDArray
 
 from tidegate.errors import PolicyError
@@ -32,24 +30,11 @@ _KINDS = 1 << EVENT_BITS
 
 
 class Relay(NamedTuple):
-    """The policies as the compiled code calls them."""
+    """The addresses at which the compiled code calls the policies. Their callers keep what is there alive."""
 
-    eviction: Any
-    prefetch: Any
-    placement: Any
-
-
-class Address(types.WrapperAddressProtocol):
-    """A C function that Numba can call."""
-
-    def __init__(self, address: int, keep: object):
-        self._address, self._keep = address, keep
-
-    def __wrapper_address__(self) -> int:
-        return self._address
-
-    def signature(self) -> Any:
-        return int64(int64, int64)
+    eviction: int
+    prefetch: int
+    placement: int
 
 
 class Caller:
@@ -81,7 +66,7 @@ class Caller:
                 return FAILED
 
         self._c = _C_SIGNATURE(call)
-        self.address = Address(ctypes.cast(self._c, ctypes.c_void_p).value or 0, self._c)
+        self.address = ctypes.cast(self._c, ctypes.c_void_p).value or 0
 
 
 class CompiledCaller:
@@ -96,12 +81,12 @@ class CompiledCaller:
         self._data = make_header(memory, regions, pages // regions, frames, future, self._table, words)
         self.wants = _wants(policy)
         self.own = self._data.ctypes.data
-        self.address = Address(policy.compiled.function.address, policy.compiled.function)
+        self.address = policy.compiled.function.address
 
     @property
     def row(self) -> tuple[int, int, int]:
         """How the twin of a policy that this one is part of calls it: see header.py."""
-        return self.address.__wrapper_address__(), self.own, sum(1 << int(e) for e in np.flatnonzero(self.wants))
+        return self.address, self.own, sum(1 << int(e) for e in np.flatnonzero(self.wants))
 
     @property
     def failure(self) -> PolicyError | None:

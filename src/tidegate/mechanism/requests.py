@@ -16,6 +16,7 @@ from tidegate.mechanism.codes import OK, RAISED
 from tidegate.mechanism.events import ASK_ADVISE, ASK_COUNT, ASK_EVICT, ASK_OBSERVE, ASK_PREFETCH, ASK_THRESHOLD, EVENT_BITS
 from tidegate.mechanism.observe import leave_one_far
 from tidegate.mechanism.pages import COMING, NEAR, REMOTE, WANTED
+from tidegate.native import call_at
 
 # Numba compiles a function anew for every constant it is called with; np.int64(…) keeps it to one.
 
@@ -37,7 +38,7 @@ def tell(m: Any, k: Any, relay: Any, event: int, region: int) -> int:
 def call(m: Any, k: Any, policy: Any, which: int, event: int, region: int) -> int:
     """Call one policy and carry out what it asks for."""
     b = m.books[0]
-    policy(m.own[which], event | region << EVENT_BITS)
+    call_at(policy, m.own[which], event | region << EVENT_BITS)
     if b.request_n < 0:
         b.culprit, b.culprit_event = region, event
         return RAISED

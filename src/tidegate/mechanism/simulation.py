@@ -19,7 +19,7 @@ from tidegate.mechanism.driver import begin_launch
 from tidegate.mechanism.events import EVENT_NAMES, OBSERVE, VICTIM
 from tidegate.mechanism.future import Future, foresee
 from tidegate.mechanism.gpu import play, take_rest
-from tidegate.mechanism.memory import IDLE, Memory, Touches, make_memory, make_rules, play_on
+from tidegate.mechanism.memory import IDLE, Memory, Touches, as_record, make_memory, make_rules, play_on
 from tidegate.mechanism.observe import LEFT_FAR
 from tidegate.mechanism.pages import COMING, NEAR
 from tidegate.mechanism.relay import Caller, CompiledCaller, Relay
@@ -79,7 +79,7 @@ class Simulation:
         on = self.machine if self.placement.managed else self.machine.with_copies()
         self._k = make_rules(on, self.trace, self.frames, self.dirty_only, tracking, decision, most, self.samples)
         self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._k)
-        self._m = Reference(self.memory)
+        self._m, self._rules = Reference(self.memory), as_record(self._k)
         self.books: Any = self.memory.books
 
     def run(self, progress: Callable[[int], None] = lambda touches: None) -> None:
@@ -120,11 +120,12 @@ class Simulation:
         blocks = _NOTHING
         for policy in self._policies:
             policy.memory.launch = launch.name
-        self._check(begin_launch(self._m, self._k, self._relay, blocks, number))
+        self._check(begin_launch(self._m, self._rules, self._relay, blocks, number))
         for clock in ("front", "running", "launching"):
             b[clock] += near.launch_overhead
         self.memory.slot_time[:slots] = b["front"]
         self.memory.slot_status[:slots] = IDLE
+        self.memory.idle_slots[:slots] = np.arange(slots)
         b["idle"], b["next_block"] = slots, 0
         record = LaunchRecord(launch.name, float(b["front"]), 0.0, *(int(b[c]) for c in ("touches", "faults", "evictions")))
         for segment, last in _with_last(launch.segments):
@@ -133,7 +134,7 @@ class Simulation:
             code = BREATHE
             while code == BREATHE:
                 before = int(b["touches"])
-                code = play(self._m, self._k, self._relay, blocks, slots, per_byte, remote, last, _BUDGET)
+                code = play(self._m, self._rules, self._relay, blocks, per_byte, remote, last, _BUDGET)
                 progress(int(b["touches"]) - before)
             if code not in (DONE, MORE):
                 self._check(code)
@@ -169,7 +170,7 @@ class Simulation:
             method()
         except Exception as error:
             raise PolicyError(f"policy '{label(policy)}' raised in {call}(): {_say(error)}") from error
-        carry_out(self._m, self._k)  # what it asked for in start
+        carry_out(self._m, self._rules)  # what it asked for in start
 
 
 def check_books(simulation: Simulation) -> None:

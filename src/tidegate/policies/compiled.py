@@ -22,7 +22,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import carray, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
@@ -46,6 +45,7 @@ from tidegate.mechanism.header import (
     TURN,
 )
 from tidegate.mechanism.pages import FAULTED
+from tidegate.native import call_at
 from tidegate.policies.policy import Policy
 from tidegate.policies.sees import Faults
 
@@ -214,19 +214,6 @@ def ask(own: int, verb: int, a: int, b: int = 0, c: int = 0) -> None:
 # Policies made of policies
 
 
-@intrinsic  # type: ignore[arg-type]
-def _call(context: Any, function: Any, own: Any = None, event: Any = None) -> Any:
-    """Call the C function at an address."""
-    signature = types.int64(types.int64, types.int64, types.int64)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word = ir.IntType(64)
-        kind = ir.FunctionType(word, [word, word])
-        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
-
-    return signature, codegen
-
-
 @jit_inner
 def part_count(own: int) -> int:
     """How many policies this one is made of."""
@@ -239,7 +226,7 @@ def relay_to(own: int, part: int, event: int) -> int:
     row = words_at(words_at(own, OWN)[PARTS] + 24 * part, 3)
     if not row[2] >> (event & ((1 << EVENT_BITS) - 1)) & 1:
         return FAILED
-    return _call(row[0], row[1], event)
+    return call_at(row[0], row[1], event)
 
 
 # Doubly linked lists of regions in the policy's own words: next[n + lists], then previous[n + lists]; entry n + i is the two

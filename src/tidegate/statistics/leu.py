@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from tidegate.analysis.curves import MissRatioCurve
 from tidegate.analysis.sequence import checked
 from tidegate.errors import TidegateError
-from tidegate.jit import jit
+from tidegate.jit import jit, jit_bare
+from tidegate.references import Reference
 from tidegate.statistics.intervals import Touches
 from tidegate.statistics.phases import phases_of
 from tidegate.statistics.tournament import COLUMNS, OWNER, PHASE, TOUCHED, enter_phase, lower, lowest, moved, tournament_of
@@ -51,7 +52,8 @@ def _run(touches: Touches, capacity: int, stays: NDArray[np.int32]) -> int:
     phases = phases_of(touches.histograms())
     tournament = tournament_of(min(int(capacity), touches.blocks), touches.bound)
     slot = np.full(touches.blocks, -1, np.int32)
-    return int(_misses(touches.ids, touches.owners, slot, tournament, phases, stays))
+    held = np.zeros(len(tournament.lines), np.int32)  # the block in each slot
+    return int(_misses(touches.ids, touches.owners, slot, held, Reference(tournament), Reference(phases), stays))
 
 
 def leu_curve(ids: ArrayLike, references: ArrayLike | None = None, unit_bytes: int = 1) -> MissRatioCurve:
@@ -66,15 +68,19 @@ def leu_curve(ids: ArrayLike, references: ArrayLike | None = None, unit_bytes: i
     phases = phases_of(touches.histograms())
     lines, depth = np.zeros((touches.blocks, COLUMNS), np.int64), np.zeros(touches.blocks + 1, np.int64)
     stack = np.zeros(touches.blocks, np.int32)
-    size = _depths(touches.ids, touches.owners, stack, lines, depth, phases)
+    size = _depths(touches.ids, touches.owners, stack, lines, depth, Reference(phases))
     hits = np.cumsum(depth[1 : size + 1])
     return MissRatioCurve(unit_bytes, np.arange(1, len(hits) + 1), len(touches.ids) - hits, len(touches.ids))
 
 
 @jit
-def _misses(ids: Any, owners: Any, slot: Any, tournament: Any, phases: Any, stays: Any) -> int:
+def _misses(ids: Any, owners: Any, slot: Any, held: Any, tournament: Any, phases: Any, stays: Any) -> int:
     """Count misses; in ``stays``, unless it is empty, write down how long each touch's block stays."""
-    held = np.zeros(len(tournament.lines), np.int32)  # the block in each slot
+    return _count_misses(ids, owners, slot, held, tournament, phases, stays)
+
+
+@jit_bare
+def _count_misses(ids: Any, owners: Any, slot: Any, held: Any, tournament: Any, phases: Any, stays: Any) -> int:
     touched = tournament.lines[:, TOUCHED]
     misses = 0
     for now in range(len(ids)):
@@ -100,7 +106,13 @@ def _misses(ids: Any, owners: Any, slot: Any, tournament: Any, phases: Any, stay
 
 @jit
 def _depths(ids: Any, owners: Any, stack: Any, lines: Any, depth: Any, phases: Any) -> int:
-    """Count the depth of every hit, from 1; how deep the stack became.
+    """Count the depth of every hit, from 1; how deep the stack became."""
+    return _count_depths(ids, owners, stack, lines, depth, phases)
+
+
+@jit_bare
+def _count_depths(ids: Any, owners: Any, stack: Any, lines: Any, depth: Any, phases: Any) -> int:
+    """One walk over the stack for each touch.
 
     The block touched goes to the top. What it pushes out goes down, and at every place the one with the lower priority
     goes on: the victim of a cache of that size. It ends in the place that the touched block left.

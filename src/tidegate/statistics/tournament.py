@@ -31,7 +31,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.jit import jit_inline, jit_inner
+from tidegate.jit import jit_bare, jit_inline
+from tidegate.sorting import sort
 from tidegate.statistics.phases import LEASE, LEFT, START, WITHIN, waits
 
 # columns of a line: touched at this time by this owner, whose phase this is (-1: to be found), the line itself, its
@@ -62,6 +63,7 @@ class Tournament(NamedTuple):
     ``ring``: after and before each line on the wheel, and each tick of the wheel. ``wake``: by owner, the tesla at which
     its lines rise above the level, and the epoch for which that was found. ``state``: where the level is, how often it was
     moved, looks at lines since, how many seats are free and how many were ever taken, the tick that rang last.
+    ``heights``: room for those of a sample. Compiled functions get all this by a Reference.
     """
 
     lines: NDArray[np.int64]
@@ -70,6 +72,7 @@ class Tournament(NamedTuple):
     ring: NDArray[np.int64]
     wake: NDArray[np.int64]
     state: NDArray[np.float64]
+    heights: NDArray[np.float64]
 
 
 def tournament_of(slots: int, owners: int) -> Tournament:
@@ -79,7 +82,8 @@ def tournament_of(slots: int, owners: int) -> Tournament:
     ring = np.repeat(np.arange(slots + ticks), 2).reshape(-1, 2)
     lines = np.zeros((slots, COLUMNS), np.int64)
     lines[:, SEAT], lines[:, ALARM] = ASLEEP, FOREVER
-    return Tournament(lines, nodes, np.zeros(slots, np.int64), ring, np.full((owners, 2), -1, np.int64), np.zeros(6))
+    free, wake = np.zeros(slots, np.int64), np.full((owners, 2), -1, np.int64)
+    return Tournament(lines, nodes, free, ring, wake, np.zeros(6), np.zeros(2 * SAMPLE))
 
 
 @jit_inline
@@ -100,7 +104,7 @@ def moved(slot: Any, t: Any, phases: Any, now: int, owner: Any) -> None:
     lines[slot, TOUCHED], lines[slot, OWNER], lines[slot, PHASE] = now, owner, -1
 
 
-@jit_inner
+@jit_bare
 def _sleep(t: Any, phases: Any, owner: Any) -> int:
     """How long after a touch the owner's lines stay below the level."""
     if t.wake[owner, 1] != t.state[EPOCH]:
@@ -119,7 +123,7 @@ def _above(t: Any, phases: Any, row: Any, last: Any) -> Any:
     return row
 
 
-@jit_inner
+@jit_bare
 def lowest(t: Any, phases: Any, now: int) -> int:
     """The slot of the victim. All slots must be in use."""
     if t.state[EPOCH] == 0 or t.state[LOOKS] > LOOKS_PER_LINE * len(t.lines):
@@ -131,7 +135,7 @@ def lowest(t: Any, phases: Any, now: int) -> int:
     return int(t.nodes[final, WINNER])
 
 
-@jit_inner
+@jit_bare
 def _settle(t: Any, phases: Any, now: int) -> int:
     """Look at whom an alarm rings for, then play what is due: down to whatever is, and up again when nothing below is.
 
@@ -160,7 +164,7 @@ def _settle(t: Any, phases: Any, now: int) -> int:
     return final
 
 
-@jit_inner
+@jit_bare
 def _look(slot: int, t: Any, phases: Any, now: int) -> None:
     """Is this line above the level? Then it needs a seat; if not, an alarm for when it will be."""
     lines = t.lines
@@ -183,7 +187,7 @@ def _look(slot: int, t: Any, phases: Any, now: int) -> None:
 # Seats
 
 
-@jit_inner
+@jit_bare
 def _take_seat(t: Any, slot: int) -> int:
     """Give a line a seat, one that was given up if there is any; all matches above it are to be played."""
     if t.state[FREE] > 0:
@@ -201,7 +205,7 @@ def _take_seat(t: Any, slot: int) -> int:
     return seat
 
 
-@jit_inner
+@jit_bare
 def _give_up_seat(t: Any, seat: int) -> None:
     leaf = seat + (len(t.nodes) >> 1)
     t.nodes[leaf, WINNER], t.nodes[leaf, DUE] = -1, FOREVER
@@ -212,7 +216,7 @@ def _give_up_seat(t: Any, seat: int) -> None:
 # Alarms
 
 
-@jit_inner
+@jit_bare
 def _set_alarm(t: Any, slot: int, now: int, when: int) -> None:
     """Look at this sleeper again then, or at the horizon."""
     slots = len(t.lines)
@@ -226,14 +230,14 @@ def _set_alarm(t: Any, slot: int, now: int, when: int) -> None:
     t.lines[slot, ALARM] = when
 
 
-@jit_inner
+@jit_bare
 def _unlink(ring: Any, slot: int) -> None:
     a, b = ring[slot, AFTER], ring[slot, BEFORE]
     ring[b, AFTER], ring[a, BEFORE] = a, b
     ring[slot, AFTER] = ring[slot, BEFORE] = slot
 
 
-@jit_inner
+@jit_bare
 def _ring(t: Any, phases: Any, now: int) -> None:
     """Look at every sleeper whose alarm has come."""
     slots, ring = len(t.lines), t.ring
@@ -250,16 +254,16 @@ def _ring(t: Any, phases: Any, now: int) -> None:
     t.state[RUNG] = now >> TICK
 
 
-@jit_inner
+@jit_bare
 def _move_level(t: Any, phases: Any, now: int) -> None:
     """Put the level where a small share of the lines is above it, and look at all of them."""
     slots = len(t.lines)
     step = max(1, slots // SAMPLE)
-    heights = np.empty((slots + step - 1) // step)
+    heights = t.heights[: (slots + step - 1) // step]
     for i in range(len(heights)):
         enter_phase(t.lines, i * step, phases, now)
         heights[i] = min(_height(t.lines, i * step, now), 2.0**100)  # where no use is expected there is no height
-    heights.sort()
+    sort(heights, len(heights))
     t.state[LEVEL] = heights[int(len(heights) * (1 - AWAKE_SHARE))] * _JUST_BELOW
     t.state[EPOCH] += 1
     t.state[FREE] = t.state[SEATS] = 0
@@ -280,7 +284,7 @@ def _height(lines: Any, slot: Any, now: int) -> Any:
     return float((lines[slot, DEADLINE] - now) * lines[slot, SLOPE_N]) / within if within else np.inf
 
 
-@jit_inner
+@jit_bare
 def enter_phase(lines: Any, slot: int, phases: Any, now: int) -> int:
     """Give a line the phase of this moment; when the next one begins."""
     owner, touched, rows = lines[slot, OWNER], lines[slot, TOUCHED], phases.rows
@@ -312,7 +316,7 @@ def _play(node: Any, lines: Any, nodes: Any, now: int) -> None:
     nodes[node, DUE] = soonest
 
 
-@jit_inner
+@jit_bare
 def lower(lines: Any, a: int, b: int, now: int) -> bool:
     """Is line a's priority lower than b's? (deadline - now) · N is below 2⁶² and K below 2³¹: two words hold all."""
     x, y = (lines[a, DEADLINE] - now) * lines[a, SLOPE_N], (lines[b, DEADLINE] - now) * lines[b, SLOPE_N]
@@ -327,7 +331,7 @@ def lower(lines: Any, a: int, b: int, now: int) -> bool:
     return bool(lines[a, TOUCHED] < lines[b, TOUCHED])
 
 
-@jit_inner
+@jit_bare
 def _stands(lines: Any, a: int, b: int, now: int) -> int:
     """For how long a, which is lower now, certainly stays lower than b; at least 1, as time moves in whole steps."""
     a_n, a_k, b_n, b_k = lines[a, SLOPE_N], lines[a, SLOPE_K], lines[b, SLOPE_N], lines[b, SLOPE_K]

@@ -10,6 +10,7 @@ from typing import Any
 
 from tidegate.jit import jit_bare
 from tidegate.mechanism.tiers.state import EVERY, FILLED, MARKS, NEXT, WANTED
+from tidegate.sums import add, fill, sum_to
 
 
 @jit_bare
@@ -20,17 +21,17 @@ def measure(m: Any, page: int, now: int) -> bool:
     if m.place[page]:
         if page % s[EVERY] == 0:
             m.pairs[2 * s[FILLED]] = now - m.last[page]
-            m.pairs[2 * s[FILLED] + 1] = s[MARKS] - _sum(m.tree, m.place[page])
+            m.pairs[2 * s[FILLED] + 1] = s[MARKS] - sum_to(m.tree, m.place[page])
             s[FILLED] += 1
             s[WANTED] -= 1
             full = 2 * s[FILLED] == len(m.pairs) or s[WANTED] == 0
-        _add(m.tree, m.place[page], -1)
+        add(m.tree, m.place[page], -1)
         s[MARKS] -= 1
     if s[NEXT] == len(m.tree) - 1:
         _move_together(m)
     s[NEXT] += 1
     m.place[page] = s[NEXT]
-    _add(m.tree, s[NEXT], 1)
+    add(m.tree, s[NEXT], 1)
     s[MARKS] += 1
     return full
 
@@ -40,31 +41,6 @@ def _move_together(m: Any) -> None:
     """Give each mark the number of marks up to it; those places behind are free again."""
     for page in range(len(m.place)):
         if m.place[page]:
-            m.place[page] = _sum(m.tree, m.place[page])
-    m.tree[:] = 0
+            m.place[page] = sum_to(m.tree, m.place[page])
+    fill(m.tree, m.sampling[MARKS])
     m.sampling[NEXT] = m.sampling[MARKS]
-    for at in range(1, m.sampling[MARKS] + 1):
-        m.tree[at] += 1
-        up = at + (at & -at)
-        if up < len(m.tree):
-            m.tree[up] += m.tree[at]
-    for at in range(m.sampling[MARKS] + 1, len(m.tree)):  # sums that reach back over the marks
-        up = at + (at & -at)
-        if up < len(m.tree):
-            m.tree[up] += m.tree[at]
-
-
-@jit_bare
-def _add(tree: Any, at: int, change: int) -> None:
-    while at < len(tree):
-        tree[at] += change
-        at += at & -at
-
-
-@jit_bare
-def _sum(tree: Any, at: int) -> int:
-    total = 0
-    while at > 0:
-        total += tree[at]
-        at -= at & -at
-    return total

@@ -65,6 +65,7 @@ from tidegate.mechanism.tiers.state import (
     WASTED,
     WATCHED,
 )
+from tidegate.native import call_at, fetch_ahead
 from tidegate.policies.tier_policy import ASKED, FAR, MIDDLE, NOBODY, STAY
 
 # Why a walk stopped before its end.
@@ -90,25 +91,43 @@ NEAR, MIDDLE_ROOM, MAKES_ROOM, MOST_STAYS, CLOCK, CHOOSES, WANTS_RETURN, WANTS_T
 
 
 class Calls(NamedTuple):
-    """The policies, as C functions with the addresses of their data."""
+    """The policies: addresses of their C functions and of their data."""
 
-    placement: Any
+    placement: int
     own: int
-    eviction: Any
+    eviction: int
     eviction_own: int
+
+
+AHEAD = 12  # touches whose pages' history is fetched before it is needed
 
 
 @jit
 def walk(m: Any, calls: Any, touches: Any, next_uses: Any) -> int:
     """Every touch of a segment; FINISHED, or why it stopped."""
-    quiet = not m.rules[WANTS_TOUCH] and not m.rules[RECORDS]  # nobody has to hear of a hit, once no more pairs are wanted
-    i, end = 0, len(touches.page)
+    return _walk(m, calls, touches, next_uses)
+
+
+@jit_bare
+def _walk(m: Any, calls: Any, touches: Any, next_uses: Any) -> int:
+    # nobody has to hear of a hit, once no more pairs are wanted
+    quiet = not m.rules[WANTS_TOUCH] and not m.rules[RECORDS] and len(next_uses) == 0
+    i = fetched = 0
+    end = len(touches.page)
     while i < end:
         if quiet and m.sampling[WANTED] == 0:
             i = _hits(m, touches, i)
             if i == end:
                 break
-        page = touches.page[i]
+            fetched = _fetch_histories(m, touches.page, max(fetched, i + 1), min(i + AHEAD, end))
+            m.count[TOUCHES] += 1
+            compute(m, touches.bytes[i])
+            stopped = _bring(m, calls, np.int64(touches.page[i]), touches.write[i])
+            if stopped != FINISHED:
+                return stopped
+            i += 1
+            continue
+        page = np.int64(touches.page[i])
         if len(next_uses):
             m.uses[page] = next_uses[i]
         stopped = _touch(m, calls, page, touches.write[i], touches.bytes[i])
@@ -142,27 +161,38 @@ def _hits(m: Any, touches: Any, i: int) -> int:
 
 
 @jit_bare
+def _fetch_histories(m: Any, pages: Any, i: int, end: int) -> int:
+    """Fetch what is kept of the absent pages among the next touches. Without it every miss waits for memory."""
+    while i < end:
+        page = np.int64(pages[i])
+        at = m.where[page]
+        fetch_ahead(m.history, 2 * page if at < 0 else 0)
+        fetch_ahead(m.queue, IN_MIDDLE - at if at < IN_MIDDLE else 0)
+        i += 1
+    return end
+
+
+@jit_bare
 def _touch(m: Any, calls: Any, page: int, write: int, size: int) -> int:
     """Any touch."""
     m.count[TOUCHES] += 1
     if m.sampling[WANTED] > 0 and measure(m, page, m.count[TOUCHES]):
-        if calls.placement(calls.own, SAMPLES) == FAILED:
+        if call_at(calls.placement, calls.own, SAMPLES) == FAILED:
             return POLICY_FAILED
         m.sampling[FILLED] = 0
     compute(m, size)
     frame = m.where[page]
     if frame < 0:
-        stopped, frame = _miss(m, calls, page)
+        stopped = _bring(m, calls, page, write)
         if stopped != FINISHED:
             return stopped
-        m.frames[frame] |= DIRTY if write else 0
     else:
         m.count[HITS] += 1
         flags = m.frames[frame]
         m.frames[frame] = flags | REFERENCED | (DIRTY if write else 0)
         if flags & WATCHED and not _notice(m, calls, page, frame):
             return POLICY_FAILED
-    if m.rules[WANTS_TOUCH] and calls.placement(calls.own, TOUCH | page << EVENT_BITS) == FAILED:
+    if m.rules[WANTS_TOUCH] and call_at(calls.placement, calls.own, TOUCH | page << EVENT_BITS) == FAILED:
         return POLICY_FAILED
     if m.sampling[WANTED] > 0:
         m.last[page] = m.count[TOUCHES]  # now, because a policy that is told of the miss may ask for the touch before
@@ -191,26 +221,26 @@ def finish(m: Any, flush: bool) -> None:
             m.count[NEAR_FLUSHED] += 1
             flush_page(m, True)
     for place in range(m.hand[HEAD], m.hand[TAIL]):
-        if m.queue[place] >= 0 and m.queue_dirty[place]:
+        if m.queue[place] >= 0 and m.queue[place] & 1:
             m.count[MIDDLE_FLUSHED] += 1
             flush_page(m, False)
     wait_for_writes(m)
 
 
 @jit_bare
-def _miss(m: Any, calls: Any, page: int) -> Any:
-    """Bring a page near: FINISHED and its frame, or why not."""
+def _bring(m: Any, calls: Any, page: int, write: int) -> int:
+    """Bring a page near that is touched and absent: FINISHED, or why not."""
     begin_miss(m)
-    c, flags = m.count, np.uint8(0)
+    c, flags = m.count, np.uint8(DIRTY if write else 0)
     if m.rules[WANTS_RETURN] and m.where[page] != NEW:
-        answer = calls.placement(calls.own, RETURN | page << EVENT_BITS)
+        answer = call_at(calls.placement, calls.own, RETURN | page << EVENT_BITS)
         if answer == FAILED:
-            return POLICY_FAILED, -1
-        flags = np.uint8(KEPT if answer == KNOWN else 0)
+            return POLICY_FAILED
+        flags |= KEPT if answer == KNOWN else 0
     far = m.where[page] > IN_MIDDLE
     if not far:
         # out of the middle first, so that the victim can have its room
-        flags |= DIRTY if _take(m, page) else 0
+        flags |= DIRTY if _take(m, IN_MIDDLE - np.int64(m.where[page])) else 0
     c[LOOKUPS] += m.rules[MIDDLE_ROOM] > 0
     c[WASTED] += far and m.rules[MIDDLE_ROOM] > 0
     c[FAR_READS if far else MIDDLE_HITS] += 1
@@ -220,12 +250,12 @@ def _miss(m: Any, calls: Any, page: int) -> Any:
     else:
         stopped, frame, out = _evict(m, calls)
         if stopped != FINISHED:
-            return stopped, -1
+            return stopped
     serve(m, far, out)
     m.where[page], m.held[frame], m.frames[frame] = frame, page, flags
     if not m.rules[CLOCK] and not m.rules[CHOOSES] and not _arrived(m, calls, page):
-        return POLICY_FAILED, -1
-    return FINISHED, frame
+        return POLICY_FAILED
+    return FINISHED
 
 
 @jit_bare
@@ -240,7 +270,7 @@ def _evict(m: Any, calls: Any) -> Any:
             if frame < 0:
                 return POLICY_FAILED if frame == FAILED else BAD_VICTIM, -1, STAY
         page = m.held[frame]
-        to = STAY if m.frames[frame] & KEPT else calls.placement(calls.own, PLACE | page << EVENT_BITS)
+        to = STAY if m.frames[frame] & KEPT else call_at(calls.placement, calls.own, PLACE | page << EVENT_BITS)
         if to < STAY or to > FAR:
             return POLICY_FAILED if to == FAILED else BAD_PLACE, -1, STAY
         if to == STAY and (stays == m.rules[MOST_STAYS] or frame == before):
@@ -253,7 +283,10 @@ def _evict(m: Any, calls: Any) -> Any:
     m.count[STAYS] += stays
     if m.rules[CLOCK]:
         _step(m)
-    elif not m.rules[CHOOSES] and calls.eviction(calls.eviction_own, near_events.EVICTION | page << EVENT_BITS) == FAILED:
+    elif (
+        not m.rules[CHOOSES]
+        and call_at(calls.eviction, calls.eviction_own, near_events.EVICTION | page << EVENT_BITS) == FAILED
+    ):
         return POLICY_FAILED, -1, STAY
     stopped, out = _leave(m, calls, page, m.frames[frame] & DIRTY, to)
     return stopped, frame, out
@@ -261,41 +294,71 @@ def _evict(m: Any, calls: Any) -> Any:
 
 # Candidates
 
-assert (REFERENCED, KEPT) == (1, 1 << 3)  # as _sweep_words has it
+assert (REFERENCED, KEPT) == (1, 1 << 3)
+_ONES = np.uint64(0x0101010101010101)  # one bit of every frame's flags
 
 
 @jit_bare
-def _sweep(m: Any, stays: Any) -> Any:
-    """CLOCK's hand goes on to a page that was not used since it came by last, past those known to stay, if they may."""
-    frames, at, most, near = m.frames, m.hand[HAND], m.rules[MOST_STAYS], m.rules[NEAR]
+def _sweep(m: Any, stays: int) -> Any:
+    """CLOCK's hand goes on to a page that was not used since it came by last, past those known to stay, if they may.
+
+    Eight frames at a time, one bit of each: which one it will be is what a processor could not guess frame by frame.
+    """
+    words, at, most, near = m.frame_words, m.hand[HAND], m.rules[MOST_STAYS], m.rules[NEAR]
     while True:
         if at & 7 == 0:
-            at, stays = _sweep_words(m.frame_words, at, near, stays, most)
-        flags = frames[np.uint64(at)]
-        stay = flags & (REFERENCED | KEPT) == KEPT
-        if flags & (REFERENCED | KEPT) == 0 or (stay and stays == most):
+            at, stays = _sweep_on(words, at, near, stays, most)
+        shift = np.uint64(8 * (at & 7))
+        there = min(8 - (at & 7), near - at)
+        ones = _ONES >> np.uint64(64 - 8 * there)
+        flags = words[at >> 3] >> shift
+        used, kept = flags & ones, flags >> np.uint64(3) & ones
+        stop, staying = ~(used | kept) & ones, kept & ~used
+        passed = staying & _below(stop)
+        allowed = most - stays
+        if _frames(passed) > allowed:  # the hand has to stop at a page that would stay
+            for _ in range(allowed):
+                passed &= passed - np.uint64(1)
+            stop = passed
+            passed = staying & _below(stop)
+        words[at >> 3] &= ~((used & _below(stop)) << shift)
+        stays += _frames(passed)
+        if stop:
             break
-        frames[np.uint64(at)] = flags & ~np.uint8(REFERENCED)
-        stays += stay
-        at = at + 1 if at + 1 < near else 0
+        at = at + there if at + there < near else 0
+    others = stop & (stop - np.uint64(1))  # the next victim is likely the next of these
+    ahead = at + _frames(_below(others) & _ONES)
+    fetch_ahead(m.history, 2 * np.int64(m.held[ahead if ahead < near else 0]))
+    at += _frames(_below(stop) & _ONES)
     m.hand[HAND] = at
     return at, stays
 
 
 @jit_bare
-def _sweep_words(words: Any, at: Any, near: int, stays: Any, most: int) -> Any:
-    """The same for eight frames at a time, as long as the hand stops at none of them. One bit of every byte is looked at."""
-    ones = np.uint64(0x0101010101010101)
+def _sweep_on(words: Any, at: int, near: int, stays: int, most: int) -> Any:
+    """Past whole words in which the hand stops at no frame, of which there may be many."""
     while at + 8 <= near:
         flags = words[at >> 3]
-        used, kept = flags & ones, flags >> np.uint64(3) & ones
-        passed = ((kept & ~used) * ones) >> np.uint64(56)
-        if used | kept != ones or stays + np.int64(passed) > most:
+        used, kept = flags & _ONES, flags >> np.uint64(3) & _ONES
+        passed = _frames(kept & ~used)
+        if used | kept != _ONES or stays + passed > most:
             break
-        words[at >> 3] = flags & ~ones
-        stays += np.int64(passed)
+        words[at >> 3] = flags & ~_ONES
+        stays += passed
         at += 8
     return (at if at < near else 0), stays
+
+
+@jit_bare
+def _below(bits: Any) -> Any:
+    """All bits below the lowest of these; all if there is none."""
+    return (bits & (~bits + np.uint64(1))) - np.uint64(1)
+
+
+@jit_bare
+def _frames(ones: Any) -> int:
+    """How many frames have their bit set?"""
+    return int(np.int64((ones * _ONES) >> np.uint64(56)))
 
 
 @jit_bare
@@ -307,9 +370,9 @@ def _step(m: Any) -> None:
 def _named(m: Any, calls: Any) -> int:
     """The frame of the page that a policy names; FAILED if it raised, less if that page is not near."""
     if m.rules[CHOOSES]:
-        page = calls.placement(calls.own, VICTIM)
+        page = call_at(calls.placement, calls.own, VICTIM)
     else:
-        page = calls.eviction(calls.eviction_own, near_events.VICTIM)
+        page = call_at(calls.eviction, calls.eviction_own, near_events.VICTIM)
     if page == FAILED:
         return FAILED
     return m.where[page] if 0 <= page < len(m.where) and m.where[page] >= 0 else FAILED - 1
@@ -323,7 +386,7 @@ def _pass_over(m: Any, calls: Any, page: int) -> bool:
         return True
     if m.rules[CHOOSES]:
         return True
-    return calls.eviction(calls.eviction_own, near_events.FAULT | page << EVENT_BITS) != FAILED
+    return call_at(calls.eviction, calls.eviction_own, near_events.FAULT | page << EVENT_BITS) != FAILED
 
 
 # Ways out
@@ -353,15 +416,18 @@ def _leave(m: Any, calls: Any, page: int, dirty: int, to: int) -> Any:
 def _spill(m: Any, calls: Any) -> int:
     """A page leaves the middle for the SSD."""
     if m.rules[MAKES_ROOM] == ASKED:
-        page = calls.placement(calls.own, SPILL)
+        page = call_at(calls.placement, calls.own, SPILL)
         if page < 0 or page >= len(m.where) or m.where[page] > IN_MIDDLE:
             return POLICY_FAILED if page == FAILED else BAD_SPILL
+        place = IN_MIDDLE - np.int64(m.where[page])
     else:
-        while m.queue[m.hand[HEAD]] < 0:
-            m.hand[HEAD] += 1
-        page = m.queue[m.hand[HEAD]]
+        place = m.hand[HEAD]
+        while m.queue[place] < 0:
+            place += 1
+        m.hand[HEAD] = place
+        page = np.int64(m.queue[place] >> 1)
     m.count[SPILLED] += 1
-    if _take(m, page):
+    if _take(m, place):
         m.count[MIDDLE_WRITTEN] += 1
         write_storage(m)
     m.where[page] = FAR_AWAY
@@ -376,19 +442,19 @@ def _put(m: Any, page: int, dirty: int) -> None:
     if m.hand[TAIL] == len(m.queue):
         _close_up(m)
     place = m.hand[TAIL]
-    m.queue[place], m.queue_dirty[place] = page, dirty
+    m.queue[place] = 2 * page + (dirty != 0)
     m.where[page] = IN_MIDDLE - place
     m.hand[TAIL] = place + 1
     m.count[MIDDLE_USED] += 1
 
 
 @jit_bare
-def _take(m: Any, page: int) -> int:
-    """A page leaves the middle; is it dirty?"""
-    place = IN_MIDDLE - m.where[page]
+def _take(m: Any, place: int) -> int:
+    """A page leaves its place in the middle; is it dirty?"""
+    dirty = m.queue[place] & 1
     m.queue[place] = -1
     m.count[MIDDLE_USED] -= 1
-    return m.queue_dirty[place]
+    return dirty
 
 
 @jit_bare
@@ -396,10 +462,10 @@ def _close_up(m: Any) -> None:
     """No more room at the tail: the empty places, most of all, are given up."""
     kept = 0
     for place in range(m.hand[HEAD], m.hand[TAIL]):
-        page = m.queue[place]
-        if page >= 0:
-            m.queue[kept], m.queue_dirty[kept] = page, m.queue_dirty[place]
-            m.where[page] = IN_MIDDLE - kept
+        entry = m.queue[place]
+        if entry >= 0:
+            m.queue[kept] = entry
+            m.where[entry >> 1] = IN_MIDDLE - kept
             kept += 1
     m.hand[HEAD], m.hand[TAIL] = 0, kept
 
@@ -410,7 +476,7 @@ def _close_up(m: Any) -> None:
 @jit_bare
 def _arrived(m: Any, calls: Any, page: int) -> bool:
     """Tell the eviction policy of a page that came near."""
-    if calls.eviction(calls.eviction_own, near_events.FAULT | page << EVENT_BITS) == FAILED:
+    if call_at(calls.eviction, calls.eviction_own, near_events.FAULT | page << EVENT_BITS) == FAILED:
         return False
     return _observe(m, calls)
 
@@ -420,7 +486,7 @@ def _notice(m: Any, calls: Any, page: int, frame: int) -> bool:
     """An observed page is used: its timestamp is there to be read, so that it costs nothing."""
     m.frames[frame] &= ~np.uint8(WATCHED)
     m.count[NOTIFICATIONS] += 1
-    if calls.eviction(calls.eviction_own, near_events.NOTIFICATION | page << EVENT_BITS) == FAILED:
+    if call_at(calls.eviction, calls.eviction_own, near_events.NOTIFICATION | page << EVENT_BITS) == FAILED:
         return False
     return _observe(m, calls)
 
@@ -428,7 +494,7 @@ def _notice(m: Any, calls: Any, page: int, frame: int) -> bool:
 @jit_bare
 def _observe(m: Any, calls: Any) -> bool:
     if m.rules[WANTS_OBSERVE]:
-        page = calls.eviction(calls.eviction_own, near_events.OBSERVE)
+        page = call_at(calls.eviction, calls.eviction_own, near_events.OBSERVE)
         if page == FAILED:
             return False
         if 0 <= page < len(m.where) and m.where[page] >= 0:

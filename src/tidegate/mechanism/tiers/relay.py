@@ -10,7 +10,6 @@ from typing import Any
 
 from tidegate.errors import PolicyError
 from tidegate.mechanism import events as near_events
-from tidegate.mechanism.relay import Address
 from tidegate.mechanism.tiers.events import EVENT_BITS, EVENT_NAMES, FAILED, KNOWN, PLACE, RETURN, SPILL, VICTIM
 from tidegate.mechanism.tiers.header import OWN, make_header
 from tidegate.mechanism.tiers.state import Tiers
@@ -30,7 +29,7 @@ class Twin:
         self._policy, self._twin = policy, policy.compiled
         self._data = make_header(m, near, middle, self._twin.words(policy, len(m.where), near, middle))
         self.own = self._data.ctypes.data
-        self.address = Address(self._twin.function.address, self._twin.function)
+        self.address = self._twin.function.address
 
     def failed(self) -> None:
         """A twin does not fail."""
@@ -63,7 +62,7 @@ class Caller:
                 return FAILED
 
         self._c = _C_SIGNATURE(call)
-        self.address = Address(ctypes.cast(self._c, ctypes.c_void_p).value or 0, self._c)
+        self.address = ctypes.cast(self._c, ctypes.c_void_p).value or 0
 
     def failed(self) -> None:
         """Raise what the policy raised, if it did."""

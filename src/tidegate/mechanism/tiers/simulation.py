@@ -197,12 +197,13 @@ def check_books(s: Tiered) -> None:
     c, where, m = s.counts, s.m.where, s.m
     in_near, in_middle = np.flatnonzero(where >= 0), np.flatnonzero(where <= IN_MIDDLE)
     near, middle = len(in_near), len(in_middle)
-    dirty = int((m.frames[:near] & DIRTY != 0).sum()), int(m.queue_dirty[IN_MIDDLE - where[in_middle]].astype(bool).sum())
+    queued = m.queue[IN_MIDDLE - where[in_middle]]
+    dirty = int((m.frames[:near] & DIRTY != 0).sum()), int((queued & 1).sum())
     accounts = {
         "near pages = frames used, within capacity": near == c["near_used"] <= s.near,
         "middle pages = places used, within capacity": middle == c["middle_used"] <= s.middle,
         "every near page has a frame of its own": bool((m.held[where[in_near]] == in_near).all()),
-        "every middle page has a place of its own": bool((m.queue[IN_MIDDLE - where[in_middle]] == in_middle).all()),
+        "every middle page has a place of its own": bool((queued >> 1 == in_middle).all()),
         "every touch hits or misses": c["touches"] == c["hits"] + c["middle_hits"] + c["far_reads"],
         "what came near left or is there": c["middle_hits"] + c["far_reads"] == c["evictions"] + near,
         "what went to the middle left or is there": c["to_middle"] == c["middle_hits"] + c["middle_spilled"] + middle,

@@ -46,8 +46,7 @@ class Tiers(NamedTuple):
     held: Any  # per near frame, its page; CLOCK goes round them
     frames: Any  # per near frame, flags
     frame_words: Any  # the same, eight at a time
-    queue: Any  # pages of the middle, as they came; -1: it has left
-    queue_dirty: Any
+    queue: Any  # pages of the middle, as they came: twice the page, and 1 if it is dirty; -1: it has left
     done: Any  # when each miss under way is served
     waits_for: Any  # and on what it waits
     hand: Any
@@ -80,7 +79,7 @@ def make_tiers(pages: int, window: int, sampling: tuple[int, int, int], future: 
     return Tiers(
         np.full(pages, NEW, np.int32), zeros(2 * pages, np.int64), np.full(near, -1, np.int32),
         frame_words.view(np.uint8), frame_words,
-        zeros(room, np.int32), zeros(room, np.uint8), zeros(window, np.float64), zeros(window, np.int64),
+        zeros(room, np.int32), zeros(window, np.float64), zeros(window, np.int64),
         zeros(4, np.int64), zeros(len(COUNTS), np.int64), zeros(16, np.float64),
         zeros(watched, np.int64), zeros(recorded, np.int64), np.full(recorded, -1, np.int16),
         zeros(marks, np.int32), zeros(pages if wanted else 0, np.int32), zeros(2 * max(batch, 1), np.int64),

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidegate.options import Option
-from tidegate.policies.leu_twin import LEU_TWIN
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
 from tidegate.policies.rimm import RIMM
 from tidegate.policies.sees import Everything
+from tidegate.policies.twins.leu import LEU_TWIN
 
 
 class Moment(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.jit import jit, jit_inner, jit_policy
+from tidegate.jit import jit, jit_bare, jit_inner, jit_policy
 from tidegate.mechanism.tiers.events import KNOWN, PLACE, RETURN, SAMPLES
 from tidegate.mechanism.tiers.header import HISTORY, NEAR_PAGES, NOW, OWN, PAGES, PAIR_COUNT, PAIRS
 from tidegate.options import Option
@@ -22,7 +22,7 @@ PUBLISHED_NEAR = 262_144  # pages of GMT's Tier-1, 16 GB: samples are scaled by 
 _PREDICTED, _WEIGHTS, _BITS, _MOST = 2, 4, 6, 63
 # Own words beside: the sums of a regression, and what is counted.
 _N, _X, _Y, _XX, _XY, _SLOPE, _OFFSET = range(7)  # as floats
-_PREDICTIONS, _RIGHT, _BLIND, _LONG, _SEEN, _WINDOW, _ENOUGH, _REACH, _UNKNOWN, _FITS = range(7, 17)
+_PREDICTIONS, _RIGHT, _BLIND, _LONG, _NEXT, _WINDOW, _ENOUGH, _REACH, _UNKNOWN, _FITS = range(7, 17)
 _RECENT, _WORDS = 17, 17 + 1024  # the window of recent predictions is at most so long
 
 
@@ -32,10 +32,17 @@ def distance(rvtd: float, slope: float, offset: float) -> float:
     return slope * rvtd + offset
 
 
+assert (STAY, MIDDLE, FAR) == (0, 1, 2)
+
+
 @jit
 def class_of(distance: float, near: int, reach: int) -> int:
-    """Equation 1: STAY for short, MIDDLE for medium, FAR for long reuse."""
-    return STAY if distance < near else MIDDLE if distance < reach else FAR
+    """Equation 1: STAY for short, MIDDLE for medium, FAR for long reuse.
+
+    Added up, for which of them it is no processor could guess.
+    """
+    beyond = not distance < near
+    return beyond + (beyond & (not distance < reach))
 
 
 @jit
@@ -91,27 +98,36 @@ def foretold(word: int, found: int) -> int:
 @jit
 def decide(w: Any, found: int) -> int:
     """Where a candidate goes of which ``found`` is predicted; long reuse goes to the middle if too much of late was long."""
+    return _decide(w, found)
+
+
+@jit_bare
+def _decide(w: Any, found: int) -> int:
     if found < 0:
         w[_BLIND] += 1
         return w[_UNKNOWN]
     if found == STAY:
         return STAY
-    at = _RECENT + w[_SEEN] % w[_WINDOW]
+    at = _RECENT + w[_NEXT]
     idle = w[_LONG] > w[_ENOUGH]
     w[_LONG] += (found == FAR) - w[at]
     w[at] = found == FAR
-    w[_SEEN] += 1
+    w[_NEXT] = w[_NEXT] + 1 if w[_NEXT] + 1 < w[_WINDOW] else 0
     return MIDDLE if idle else found
 
 
 @jit
 def judge(w: Any, line: Any, word: int, waited: int, near: int) -> int:
     """A page was away for ``waited`` touches: which tier was right, was it predicted, and what is to be learnt of it."""
+    return _judge(w, line, word, waited, near)
+
+
+@jit_bare
+def _judge(w: Any, line: Any, word: int, waited: int, near: int) -> int:
     right = class_of(distance(waited, line[_SLOPE], line[_OFFSET]), near, w[_REACH])
     predicted = (word >> _PREDICTED & 3) - 1
-    if predicted >= 0:
-        w[_PREDICTIONS] += 1
-        w[_RIGHT] += predicted == right
+    w[_PREDICTIONS] += predicted >= 0
+    w[_RIGHT] += predicted == right
     return learn(word, right)
 
 
@@ -137,7 +153,7 @@ def _place(own: int, page: int) -> int:
     word = history[2 * page + 1]
     found = predict(word)
     history[2 * page + 1] = foretold(word, found)
-    return decide(words_at(own + 8 * OWN, _WORDS), found)
+    return _decide(words_at(own + 8 * OWN, _WORDS), found)
 
 
 @jit_inner
@@ -146,7 +162,7 @@ def _return(own: int, page: int) -> int:
     history = words_at(h[HISTORY], 2 * h[PAGES])
     waited = words_at(h[NOW], 1)[0] - history[2 * page]
     line = floats_at(own + 8 * OWN, 7)
-    word = judge(words_at(own + 8 * OWN, _WORDS), line, history[2 * page + 1], waited, h[NEAR_PAGES])
+    word = _judge(words_at(own + 8 * OWN, _WORDS), line, history[2 * page + 1], waited, h[NEAR_PAGES])
     stays = predict(word) == STAY
     history[2 * page + 1] = foretold(word, STAY) if stays else word
     return KNOWN if stays else 0

@@ -1,0 +1,72 @@
+"""LEU's compiled twin: the same table, cells and sampler on arrays (see eviction/leu.py, rimm.py, cells.py, intervals.py).
+
+    layout      what it keeps, in words
+    rings       regions one behind the other
+    cells       regions of a reference by the time of their last touch; who is lowest
+    priorities  phases, worked out from counts
+    table       references and their counts
+    sampler     what is seen of regions
+
+This file is the way in: the events.
+"""
+
+from __future__ import annotations
+
+from tidegate.jit import jit_inner, jit_policy
+from tidegate.mechanism.events import EVENT_BITS, EVICTION, VICTIM
+from tidegate.policies.compiled import Twin
+from tidegate.policies.twins.leu.cells import leave, lowest
+from tidegate.policies.twins.leu.layout import (
+    ABSENT,
+    AFTER,
+    ARRIVING,
+    PLACE,
+    WHEN,
+    arrivals_node,
+    counted,
+    nodes,
+    prepare,
+    time_of,
+)
+from tidegate.policies.twins.leu.rings import append, remove
+from tidegate.policies.twins.leu.sampler import fetch_known, look, settle_arrivals, touched_since
+
+
+@jit_policy
+def _leu(own: int, event: int) -> int:
+    if event == VICTIM:
+        settle_arrivals(own)
+        region = lowest(own)
+        while region >= 0 and touched_since(own, region):
+            region = lowest(own)
+        if region < 0:
+            return nodes(own)[arrivals_node(own), AFTER]
+        fetch_known(own, nodes(own)[region, AFTER])  # who is likely next
+        return region
+    region = event >> EVENT_BITS
+    if event & 255 != EVICTION:
+        _fault(own, region)
+    elif nodes(own)[region, PLACE] == ARRIVING:
+        remove(nodes(own), region)
+        nodes(own)[region, PLACE] = ABSENT
+    else:
+        leave(own, region)
+    return 0
+
+
+@jit_inner
+def _fault(own: int, region: int) -> None:
+    known = nodes(own)
+    if known[region, PLACE] >= 0:
+        touched_since(own, region)
+        leave(own, region)
+    if known[region, PLACE] == ARRIVING:
+        remove(known, region)
+    else:
+        look(own, region)
+        known[region, WHEN] = time_of(own)
+        known[region, PLACE] = ARRIVING
+    append(known, arrivals_node(own), region)
+
+
+LEU_TWIN = Twin(_leu, prepare=prepare, results=counted)
