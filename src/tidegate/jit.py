@@ -22,8 +22,8 @@ from numba import int64
 _KEPT = 3  # states of the source whose compiled code is kept
 # where compiled functions live, and how they are compiled
 _COMPILED = (
-    "mechanism", "policies", "workloads", "analysis", "statistics", "live", "jit.py", "native.py", "references.py", "sorting.py",
-    "sums.py",
+    "mechanism", "policies", "workloads", "analysis", "statistics", "live", "jit.py", "native.py", "references.py",
+    "sorting.py", "sums.py",
 )  # fmt: skip
 
 
