@@ -1,8 +1,7 @@
 """Two things Numba has no word for: to call a C function by its address, and to fetch memory before it is needed.
 
 Numba's own first-class functions would do for the first. But a call of one checks whether it is a Python object after all,
-and carries the code that would ask the interpreter for its address: twice the size of everything around it, compiled anew
-at every place that calls.
+and carries the code that would ask the interpreter for its address, compiled anew at every place that calls.
 """
 
 from __future__ import annotations
