@@ -17,7 +17,7 @@ import numpy as np
 from tidegate.jit import jit, jit_bare
 from tidegate.mechanism.codes import BREATHE, DONE, MORE, OK, STRAY, TURN_OVER, WORK_WAITS
 from tidegate.mechanism.driver import finish_turn, serve_faults, serve_notice_turn, serve_prefetches, touch_at
-from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, SLOT_GROUP, STALLED, Touches
+from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, STALLED, Touches
 from tidegate.mechanism.observe import notice
 from tidegate.mechanism.pages import DIRTY, NEAR, REMOTE, TOUCHED
 from tidegate.native import fetch_ahead
@@ -101,35 +101,28 @@ def hand_out(m: Any, blocks: Any) -> bool:
 
 
 # Of hundreds of slots few move in a round, for a touch of a whole page may last for several. So no look at all of them has
-# anything in it that the processor would have to guess.
+# anything in it that the processor would have to guess, nor a sign to test (hence ``np.uint64``).
 
 
 @jit_bare
 def soonest(m: Any) -> float:
     """The earliest time at which a slot is due. Times are not negative: they compare as their bits do, eight at once."""
-    bits, first_of = m.slot_due.view(np.int64), m.group_due.view(np.int64)
-    endless = np.int64(0x7FF0000000000000)
-    least = endless
-    for group in range(first_of.size):
-        first = endless
-        for slot in range(SLOT_GROUP * group, SLOT_GROUP * (group + 1)):
-            first = min(first, bits[slot])
-        first_of[group] = first
-        least = min(least, first)
+    bits = m.slot_due.view(np.int64)
+    least = np.int64(0x7FF0000000000000)  # never
+    for slot in range(m.books[0].slots):
+        least = min(least, bits[np.uint64(slot)])
     return np.int64(least).view(np.float64)
 
 
 @jit_bare
 def choose_moving(m: Any, until: float) -> int:
     """Write down the slots that are due before ``until``, in the order of their numbers; how many there are."""
-    due, first_of, moving = m.slot_due, m.group_due, m.moving
-    n = 0
-    for group in range(first_of.size):
-        if first_of[group] < until:
-            for slot in range(SLOT_GROUP * group, SLOT_GROUP * (group + 1)):
-                moving[n] = slot
-                n += due[slot] < until
-    return n
+    bits, last, moving = m.slot_due.view(np.int64), np.float64(until).view(np.int64), m.moving
+    n = np.uint64(0)
+    for slot in range(m.books[0].slots):
+        moving[n] = slot
+        n += np.uint64(bits[np.uint64(slot)] < last)
+    return np.int64(n)
 
 
 def _make_sweep(tracking: bool) -> Any:
@@ -142,13 +135,13 @@ def _make_sweep(tracking: bool) -> Any:
         rest, behind = blocks.rest, blocks.rest.page.size
         last_touch, last_reference, region_touches = m.last_touch, m.last_reference, m.region_touches
         pages_per_region, shift = np.uint32(k.pages_per_region), np.uint32(k.region_shift)
-        touches, near_time, front, running, idle = b.touches, b.near_time, b.front, b.running, b.idle
-        latency = k.latency
+        touches, near_time, front, idle = b.touches, b.near_time, b.front, b.idle
+        latency, chosen = k.latency, m.moving
         stray = np.int64(-1)
         for which in range(moving):
-            slot = m.moving[which]
+            slot = np.uint64(chosen[which])
             if tracking and which + AHEAD < moving:
-                fetch_tracked(m, blocks.new.page, ats[m.moving[which + AHEAD]] - behind, shift)
+                fetch_tracked(m, blocks.new.page, ats[np.uint64(chosen[which + AHEAD])] - behind, shift)
             time = times[slot]
             pages, writes, sizes, references = blocks.new
             before = behind
@@ -173,7 +166,7 @@ def _make_sweep(tracking: bool) -> Any:
                 else:
                     if page % pages_per_region >= m.region_pages[page // pages_per_region]:
                         stray = np.int64(page)
-                    stall(m, slot, np.int64(page))
+                    stall(m, np.int64(slot), np.int64(page))
                     break
                 if tracking:
                     last_touch[page] = touches
@@ -189,10 +182,9 @@ def _make_sweep(tracking: bool) -> Any:
             b.remote_time += far
             times[slot], ats[slot] = time, before + np.int64(i)
             due[slot] = time if status[slot] == RUNNING else np.inf
-            if time > front:
-                running += time - front
-                front = time
-        b.touches, b.near_time, b.front, b.running, b.idle = touches, near_time, front, running, idle
+            front = max(front, time)
+        b.running += front - b.front
+        b.touches, b.near_time, b.front, b.idle = touches, near_time, front, idle
         return stray
 
     return sweep

@@ -27,7 +27,6 @@ TIMELINE_ROWS = 1024
 SEED = 0x9E3779B97F4A7C15  # of the draws of sampled pages; the same in every run
 
 IDLE, RUNNING, STALLED = 0, 1, 2  # what a slot is doing
-SLOT_GROUP = 16  # slots that are looked at together
 
 BOOKS = np.dtype(
     [
@@ -40,7 +39,7 @@ BOOKS = np.dtype(
         # where things are
         ("frames_used", "i8"), ("frames_peak", "i8"), ("queue_n", "i8"), ("request_n", "i8"), ("coming_n", "i8"),
         ("prefetch_head", "i8"), ("prefetch_n", "i8"), ("threshold", "i8"), ("turn", "i8"), ("driver_busy", "i8"),
-        ("fault_turn", "i8"), ("next_block", "i8"), ("idle", "i8"), ("culprit", "i8"), ("culprit_event", "i8"),
+        ("fault_turn", "i8"), ("next_block", "i8"), ("slots", "i8"), ("idle", "i8"), ("culprit", "i8"), ("culprit_event", "i8"),
         ("timeline_n", "i8"), ("timeline_stride", "i8"), ("timeline_skip", "i8"),
         # observation
         ("observed_n", "i8"), ("sampled_n", "i8"), ("notices_n", "i8"), ("samples", "i8"), ("random", "u8"),
@@ -108,8 +107,7 @@ class Memory(NamedTuple):
     region_pages_in: NDArray[np.int64]
     slot_time: NDArray[np.float64]
     slot_due: NDArray[np.float64]  # the same while it is running, else infinite
-    group_due: NDArray[np.float64]  # the least of it among SLOT_GROUP slots
-    moving: NDArray[np.int64]  # slots that move on in this round
+    moving: NDArray[np.uint32]  # slots that move on in this round
     idle_slots: NDArray[np.int64]  # the first ``books.idle`` are idle; by their numbers, while there are blocks for them
     slot_at: NDArray[np.int64]
     slot_end: NDArray[np.int64]
@@ -219,7 +217,6 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
             region_pages[first + whole] = rest
     in_turn = min(pages, max(rules.batch_faults, PREFETCH_TURN) * ppr + rules.counters)
     tracked = pages if rules.tracking else 0
-    groups = -(-slots // SLOT_GROUP)
     return Memory(
         books=books,
         page_state=page_state,
@@ -233,9 +230,8 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
         region_evictions=np.zeros(regions, np.int64),
         region_pages_in=np.zeros(regions, np.int64),
         slot_time=np.zeros(slots),
-        slot_due=np.full(groups * SLOT_GROUP, np.inf),
-        group_due=np.full(groups, np.inf),
-        moving=np.zeros(groups * SLOT_GROUP, np.int64),
+        slot_due=np.full(slots, np.inf),
+        moving=np.zeros(slots, np.uint32),
         idle_slots=np.zeros(slots, np.int64),
         slot_at=np.zeros(slots, np.int64),
         slot_end=np.zeros(slots, np.int64),

@@ -126,7 +126,7 @@ class Simulation:
         self.memory.slot_time[:slots] = b["front"]
         self.memory.slot_status[:slots] = IDLE
         self.memory.idle_slots[:slots] = np.arange(slots)
-        b["idle"], b["next_block"] = slots, 0
+        b["slots"], b["idle"], b["next_block"] = slots, slots, 0
         record = LaunchRecord(launch.name, float(b["front"]), 0.0, *(int(b[c]) for c in ("touches", "faults", "evictions")))
         for segment, last in _with_last(launch.segments):
             check_segment(segment, self.trace)
