@@ -18,6 +18,7 @@ from benchmarks.row import Row
 from benchmarks.timing import best_of
 from tidegate import Ask, Geometry, blocks_of
 from tidegate.mechanism.events import EVENT_BITS, EVICTION, FAULT, VICTIM
+from tidegate.mechanism.latest import BITS
 from tidegate.policies.eviction.leu import LEU
 from tidegate.statistics import leu_misses
 from tidegate.workloads.draw import Zipf, generator
@@ -79,7 +80,7 @@ def _search(resident: int) -> float:
         victim = twin(own, VICTIM)
         twin(own, EVICTION | victim << EVENT_BITS)
         twin(own, FAULT | region << EVENT_BITS)
-        memory.last_touch[region] = touches[0]
+        memory.latest[region] = touches[0] << BITS
         memory.region_touches[region] = 1
         touches[0] += 1
         turn[0] += 1

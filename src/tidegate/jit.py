@@ -11,6 +11,7 @@ import functools
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,7 +20,8 @@ from typing import Any
 import numba
 from numba import int64
 
-_KEPT = 3  # states of the source whose compiled code is kept
+_KEPT = 3  # states of the source whose compiled code is kept, beside
+_DAY = 86_400.0  # those that were used within so many seconds: a process may still be adding to one
 # where compiled functions live, and how they are compiled
 _COMPILED = (
     "mechanism", "policies", "workloads", "analysis", "statistics", "live", "jit.py", "native.py", "references.py",
@@ -117,10 +119,11 @@ def _own_cache() -> Iterator[None]:
 def _compiled_folder() -> str:
     folder = cache_folder() / "compiled" / code_digest(*_COMPILED)
     with suppress(OSError):
-        if not folder.exists():
-            folder.mkdir(parents=True)
-            others = sorted(folder.parent.iterdir(), key=lambda f: f.stat().st_mtime, reverse=True)
-            for old in others[_KEPT:]:
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        last_used = {other: other.stat().st_mtime for other in folder.parent.iterdir()}
+        for old in sorted(last_used, key=last_used.__getitem__, reverse=True)[_KEPT:]:
+            if time.time() - last_used[old] > _DAY:
                 shutil.rmtree(old, ignore_errors=True)
         if os.access(folder, os.W_OK):
             return str(folder)

@@ -19,6 +19,7 @@ from tidegate.jit import jit, jit_bare
 from tidegate.mechanism.codes import CUT, OK
 from tidegate.mechanism.events import FAULT, LAUNCH, NO_TREE, PREFETCH
 from tidegate.mechanism.frames import evict_asked, make_room, migrate, room_for_wanted, wanted_pages
+from tidegate.mechanism.latest import latest
 from tidegate.mechanism.memory import PREFETCH_TURN, RUNNING, TIMELINE_ROWS
 from tidegate.mechanism.notices import ask_observe, serve_notices
 from tidegate.mechanism.observe import notice, watch_returning
@@ -205,8 +206,7 @@ def wake(m: Any, k: Any, blocks: Any, slot: int, per_byte: float, remote: float)
     _, write, size, reference = touch_at(blocks, i)
     near = m.page_state[page] & NEAR
     if k.tracking:
-        m.last_touch[page] = b.touches
-        m.last_reference[page] = reference
+        m.latest[page] = latest(b.touches, reference)
         m.region_touches[page // k.pages_per_region] += 1
     b.touches += 1
     time = max(m.slot_time[slot], b.driver_free)

@@ -17,6 +17,7 @@ import numpy as np
 from tidegate.jit import jit, jit_bare
 from tidegate.mechanism.codes import BREATHE, DONE, MORE, OK, STRAY, TURN_OVER, WORK_WAITS
 from tidegate.mechanism.driver import finish_turn, serve_faults, serve_notice_turn, serve_prefetches, touch_at
+from tidegate.mechanism.latest import latest
 from tidegate.mechanism.memory import IDLE, QUANTUM, RUNNING, STALLED, Touches
 from tidegate.mechanism.observe import notice
 from tidegate.mechanism.pages import DIRTY, NEAR, REMOTE, TOUCHED
@@ -133,7 +134,7 @@ def _make_sweep(tracking: bool) -> Any:
         b = m.books[0]
         status, times, ats, ends, due, state = m.slot_status, m.slot_time, m.slot_at, m.slot_end, m.slot_due, m.page_state
         rest, behind = blocks.rest, blocks.rest.page.size
-        last_touch, last_reference, region_touches = m.last_touch, m.last_reference, m.region_touches
+        touched_last, region_touches = m.latest, m.region_touches
         pages_per_region, shift = np.uint32(k.pages_per_region), np.uint32(k.region_shift)
         touches, near_time, front, idle = b.touches, b.near_time, b.front, b.idle
         latency, chosen = k.latency, m.moving
@@ -169,8 +170,7 @@ def _make_sweep(tracking: bool) -> Any:
                     stall(m, np.int64(slot), np.int64(page))
                     break
                 if tracking:
-                    last_touch[page] = touches
-                    last_reference[page] = references[i]
+                    touched_last[page] = latest(touches, references[i])
                     region_touches[page >> shift] += 1
                 touches += 1
                 i += np.uint64(1)
@@ -192,11 +192,10 @@ def _make_sweep(tracking: bool) -> Any:
 
 @jit_bare
 def fetch_tracked(m: Any, pages: Any, at: int, shift: Any) -> None:
-    """Have what a touch soon to come will write fetched; three places in memory, and every touch would wait for them."""
+    """Have what a touch soon to come will write fetched; two places in memory, and every touch would wait for them."""
     if 0 <= at < pages.size:
         page = pages[at]
-        fetch_ahead(m.last_touch, page)
-        fetch_ahead(m.last_reference, page)
+        fetch_ahead(m.latest, page)
         fetch_ahead(m.region_touches, page >> shift)
 
 

@@ -16,22 +16,23 @@ FRAMES = 2
 TURN = 3  # address: the driver's current turn (one int64)
 TOUCHES = 4  # address: touches so far (one int64)
 RESIDENT = 5  # address: pages near per region (int32)
-PINNED = 6  # address: the turn in which each region was served last (int64)
-LAST_TOUCH = 7  # address: per page (int64); 0 unless the policy sees everything
+PINNED = 6  # address: the turn in which each region was served last (int64, REGION_BYTES apart)
+LATEST = 7  # address: per page, see latest.py (int64); 0 unless the policy sees everything
 REGION_TOUCHES = 8  # address: per region (int64); likewise
 FUTURE_FIRST = 9  # address: per region (int64); 0 unless it sees the future
 FUTURE_WHEN = 10  # address: per touch (int32); likewise
 FUTURE_SIZE = 11
-LAST_REFERENCE = 12  # address: per page (int16); 0 unless the policy sees everything
-OBSERVED = 13  # address: pages sampled now, per region (int32)
-PAGE_STATE = 14  # address: per page (uint8)
-REGION_PAGES = 15  # address: pages that belong to an object, per region (int32)
-REQUESTS = 16  # address: rows of four words, see events.py
-REQUEST_N = 17  # address: how many of them wait (one int64)
-OVERFULL = 18  # 1: the twin asked for more than there are rows
-PARTS = 19  # address: for each policy this one is made of, its function, its ``own`` and a bit for each event it wants
-PARTS_N = 20  # how many
+OBSERVED = 12  # address: pages sampled now, per region (int16, REGION_BYTES apart)
+PAGE_STATE = 13  # address: per page (uint8)
+REGION_PAGES = 14  # address: pages that belong to an object, per region (int32, REGION_BYTES apart)
+REQUESTS = 15  # address: rows of four words, see events.py
+REQUEST_N = 16  # address: how many of them wait (one int64)
+OVERFULL = 17  # 1: the twin asked for more than there are rows
+PARTS = 18  # address: for each policy this one is made of, its function, its ``own`` and a bit for each event it wants
+PARTS_N = 19  # how many
 OWN = 24  # the policy's own words begin here
+
+REGION_BYTES = 64  # from what is kept of one region to what is kept of the next: see memory.py
 
 
 def make_header(
@@ -50,10 +51,9 @@ def make_header(
     own[REQUESTS] = memory.requests.ctypes.data
     own[REQUEST_N] = memory.books["request_n"].ctypes.data
     own[PARTS], own[PARTS_N] = parts.ctypes.data, len(parts)
-    if memory.last_touch.size:
-        own[LAST_TOUCH] = memory.last_touch.ctypes.data
+    if memory.latest.size:
+        own[LATEST] = memory.latest.ctypes.data
         own[REGION_TOUCHES] = memory.region_touches.ctypes.data
-        own[LAST_REFERENCE] = memory.last_reference.ctypes.data
     if future is not None:
         own[FUTURE_FIRST], own[FUTURE_WHEN] = future.first.ctypes.data, future.when.ctypes.data
         own[FUTURE_SIZE] = future.when.size

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from tidegate.machine.machine import Machine
 from tidegate.mechanism.events import EVENT_BITS, NO_TREE, REQUEST_ROWS
+from tidegate.mechanism.header import REGION_BYTES
+from tidegate.mechanism.latest import NEVER
 from tidegate.mechanism.pages import CPU_MAPPED
 from tidegate.trace.trace import Segment, Trace
 
@@ -39,8 +41,8 @@ BOOKS = np.dtype(
         # where things are
         ("frames_used", "i8"), ("frames_peak", "i8"), ("queue_n", "i8"), ("request_n", "i8"), ("coming_n", "i8"),
         ("prefetch_head", "i8"), ("prefetch_n", "i8"), ("threshold", "i8"), ("turn", "i8"), ("driver_busy", "i8"),
-        ("fault_turn", "i8"), ("next_block", "i8"), ("slots", "i8"), ("idle", "i8"), ("culprit", "i8"), ("culprit_event", "i8"),
-        ("timeline_n", "i8"), ("timeline_stride", "i8"), ("timeline_skip", "i8"),
+        ("fault_turn", "i8"), ("next_block", "i8"), ("slots", "i8"), ("idle", "i8"), ("culprit", "i8"),
+        ("culprit_event", "i8"), ("timeline_n", "i8"), ("timeline_stride", "i8"), ("timeline_skip", "i8"),
         # observation
         ("observed_n", "i8"), ("sampled_n", "i8"), ("notices_n", "i8"), ("samples", "i8"), ("random", "u8"),
         ("epoch", "i8"), ("epoch_evictions", "i8"), ("returned", "i8"), ("returned_before", "i8"),
@@ -53,6 +55,15 @@ BOOKS = np.dtype(
         ("driver_time", "f8"), ("link_in_time", "f8"), ("link_out_time", "f8"),
     ]
 )  # fmt: skip
+
+# All that is kept of a region lies in one line of the processor's cache, 64 bytes: who serves a region looks at all of it.
+REGION = np.dtype(
+    {
+        "names": ["pinned", "faults", "evictions", "pages_in", "counted", "pages", "left_in", "observed", "queued"],
+        "formats": ["i8", "i8", "i8", "i8", "i8", "i4", "i4", "i2", "u1"],
+        "itemsize": REGION_BYTES,
+    }
+)
 
 TIMELINE_COLUMNS = (
     "time", "touches", "faults", "batches", "evictions", "pages_in", "pages_written_back", "remote_bytes", "frames_used",
@@ -96,15 +107,19 @@ class Memory(NamedTuple):
 
     books: NDArray[Any]
     page_state: NDArray[np.uint8]
-    last_touch: NDArray[np.int64]  # per page: the number of the touch, tracking only
-    last_reference: NDArray[np.int16]  # per page, tracking only
+    latest: NDArray[np.int64]  # per page: its last touch and who made it (latest.py), tracking only
     region_touches: NDArray[np.int64]  # tracking only
-    region_pages: NDArray[np.int32]  # pages that belong to an object
     resident: NDArray[np.int32]  # pages near or coming; a region with any holds a frame
+    # per region, columns of REGION:
+    region_pages: NDArray[np.int32]  # pages that belong to an object
     pinned: NDArray[np.int64]  # the driver's turn in which the region was served last
     region_faults: NDArray[np.int64]
     region_evictions: NDArray[np.int64]
     region_pages_in: NDArray[np.int64]
+    observed: NDArray[np.int16]  # pages sampled now
+    left_in: NDArray[np.int32]  # the epoch in which it was evicted last
+    counted: NDArray[np.int64]  # remote accesses since it got a counter, -1 without one
+    prefetch_queued: NDArray[np.uint8]
     slot_time: NDArray[np.float64]
     slot_due: NDArray[np.float64]  # the same while it is running, else infinite
     moving: NDArray[np.uint32]  # slots that move on in this round
@@ -119,13 +134,9 @@ class Memory(NamedTuple):
     occupied: NDArray[np.int32]
     requests: NDArray[np.int64]
     prefetch_ring: NDArray[np.int64]
-    prefetch_queued: NDArray[np.uint8]
     timeline: NDArray[np.float64]
     sampled: NDArray[np.uint8]  # per page: see observe.py
-    observed: NDArray[np.int32]  # per region: pages sampled now
     notices: NDArray[np.int64]  # pages, or -1 - region, whose use was noticed
-    left_in: NDArray[np.int64]  # per region: the epoch in which it was evicted last
-    counted: NDArray[np.int64]  # per region: remote accesses since it got a counter, -1 without one
     wants: NDArray[np.uint8]  # which events the eviction, prefetch and placement policies want
     own: NDArray[np.int64]  # what each of them is handed as its own data
 
@@ -205,30 +216,34 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
     books["timeline_stride"] = 1
     books["samples"] = rules.samples or 1
     books["random"] = SEED
-    region_pages = np.zeros(regions, np.int32)
+    region = _in_lines(regions)
+    region["left_in"], region["counted"] = -2, -1
     page_state = np.full(pages, CPU_MAPPED, np.uint8)
     for o in trace.objects:
         if o.name in trace.fresh:
             page_state[o.first_page : o.first_page + o.pages] = 0
         first = o.first_page // ppr
         whole, rest = divmod(o.pages, ppr)
-        region_pages[first : first + whole] = ppr
+        region["pages"][first : first + whole] = ppr
         if rest:
-            region_pages[first + whole] = rest
+            region["pages"][first + whole] = rest
     in_turn = min(pages, max(rules.batch_faults, PREFETCH_TURN) * ppr + rules.counters)
     tracked = pages if rules.tracking else 0
     return Memory(
         books=books,
         page_state=page_state,
-        last_touch=np.full(tracked, -1, np.int64),
-        last_reference=np.full(tracked, -1, np.int16),
+        latest=np.full(tracked, NEVER, np.int64),
         region_touches=np.zeros(regions if rules.tracking else 0, np.int64),
-        region_pages=region_pages,
         resident=np.zeros(regions, np.int32),
-        pinned=np.zeros(regions, np.int64),
-        region_faults=np.zeros(regions, np.int64),
-        region_evictions=np.zeros(regions, np.int64),
-        region_pages_in=np.zeros(regions, np.int64),
+        region_pages=region["pages"],
+        pinned=region["pinned"],
+        region_faults=region["faults"],
+        region_evictions=region["evictions"],
+        region_pages_in=region["pages_in"],
+        observed=region["observed"],
+        left_in=region["left_in"],
+        counted=region["counted"],
+        prefetch_queued=region["queued"],
         slot_time=np.zeros(slots),
         slot_due=np.full(slots, np.inf),
         moving=np.zeros(slots, np.uint32),
@@ -243,16 +258,19 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
         occupied=np.zeros(ppr + 1, np.int32),
         requests=np.zeros((REQUEST_ROWS, 4), np.int64),
         prefetch_ring=np.zeros(regions, np.int64),
-        prefetch_queued=np.zeros(regions, np.uint8),
         timeline=np.zeros((TIMELINE_ROWS, len(TIMELINE_COLUMNS))),
         sampled=np.zeros(pages, np.uint8),
-        observed=np.zeros(regions, np.int32),
         notices=np.zeros(2 * rules.counters, np.int64),
-        left_in=np.full(regions, -2, np.int64),
-        counted=np.full(regions, -1, np.int64),
         wants=np.zeros((3, 1 << EVENT_BITS), np.uint8),
         own=np.zeros(3, np.int64),
     )
+
+
+def _in_lines(regions: int) -> NDArray[Any]:
+    """A REGION for each, all 0, none of them across two lines."""
+    raw = np.zeros((regions + 1) * REGION_BYTES, np.uint8)
+    first = -raw.ctypes.data % REGION_BYTES
+    return raw[first : first + regions * REGION_BYTES].view(REGION)
 
 
 def play_on(rest: Touches, segment: Segment) -> Blocks:

@@ -21,6 +21,7 @@ from tidegate.mechanism.events import (
     REQUEST_ROWS,
 )
 from tidegate.mechanism.future import Future
+from tidegate.mechanism.latest import BITS
 from tidegate.mechanism.memory import Memory, Rules
 from tidegate.mechanism.pages import COMING, FAULTED, NEAR, TOUCHED, WANTED
 from tidegate.policies.policy import Policy
@@ -31,7 +32,7 @@ from tidegate.trace.trace import Trace
 class _Observed:
     """The observed regions, asked one by one."""
 
-    def __init__(self, observed: NDArray[np.int32]):
+    def __init__(self, observed: NDArray[np.int16]):
         self._observed: Any = observed.data  # quicker than the array, one by one
         # whoever looks at many hands this method to itertools, which then calls nothing written in Python
         vars(self)["__contains__"] = self._observed.__getitem__
@@ -106,23 +107,22 @@ class SimulatedMemory:
     def last_touch(self, region: int) -> int:
         if not self._everything:
             raise self._blind("last_touch", "Everything()")
-        return int(self._m.last_touch[region * self._ppr : (region + 1) * self._ppr].max())
+        return int(self._latest(region).max()) >> BITS
 
     def page_touches(self, region: int) -> NDArray[np.int64]:
         if not self._everything:
             raise self._blind("page_touches", "Everything()")
-        return self._m.last_touch[region * self._ppr : (region + 1) * self._ppr]
+        return self._latest(region) >> BITS
 
     def last_reference(self, page: int) -> int:
         if not self._everything:
             raise self._blind("last_reference", "Everything()")
-        return int(self._m.last_reference[page])
+        return int(self._m.latest[page].astype(np.int16))
 
     def last_toucher(self, region: int) -> int:
         if not self._everything:
             raise self._blind("last_toucher", "Everything()")
-        first = region * self._ppr
-        return int(self._m.last_reference[first + self._m.last_touch[first : first + self._ppr].argmax()])
+        return int(self._latest(region).max().astype(np.int16))
 
     def touch_count(self, region: int) -> int:
         if not self._everything:
@@ -167,6 +167,9 @@ class SimulatedMemory:
     @property
     def _name(self) -> str:
         return label(self._policy)
+
+    def _latest(self, region: int) -> NDArray[np.int64]:
+        return self._m.latest[region * self._ppr : (region + 1) * self._ppr]
 
     def _state(self, region: int) -> NDArray[np.uint8]:
         base = region * self._ppr

@@ -11,7 +11,7 @@ read, what runs on live memory and what tests hold the twin against, decision by
 What a twin has at hand, and what it stands for in the class:
 
     append · prepend · remove · head · tail · before · after     self.order, or several orders
-    is_pinned · is_resident · is_observed · has_faulted          self.memory.…
+    is_pinned · is_resident · is_observed · has_faulted · last_touch     self.memory.…
     ask(own, ASK_PREFETCH, first, pages)                         self.memory.prefetch(first, pages) and the other verbs
     relay_to(own, i, event)                                      self.parts[i].on_…, victim() or observe()
 """
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from tidegate.jit import jit_inner
 from tidegate.mechanism.events import EVENT_BITS, FAILED, REQUEST_ROWS
 from tidegate.mechanism.header import (
+    LATEST,
     OBSERVED,
     OVERFULL,
     OWN,
@@ -37,6 +38,7 @@ from tidegate.mechanism.header import (
     PARTS,
     PARTS_N,
     PINNED,
+    REGION_BYTES,
     REGION_PAGES,
     REGIONS,
     REQUEST_N,
@@ -44,6 +46,7 @@ from tidegate.mechanism.header import (
     RESIDENT,
     TURN,
 )
+from tidegate.mechanism.latest import touch_of
 from tidegate.mechanism.pages import FAULTED
 from tidegate.native import call_at
 from tidegate.policies.policy import Policy
@@ -167,7 +170,7 @@ def column(own: int, before: int, number: int) -> Any:
 def is_pinned(own: int, region: int) -> bool:
     """Was this region served in the driver's current turn?"""
     h = words_at(own, OWN)
-    return words_at(h[PINNED], h[REGIONS])[region] == words_at(h[TURN], 1)[0]
+    return words_at(h[PINNED] + REGION_BYTES * region, 1)[0] == words_at(h[TURN], 1)[0]
 
 
 @jit_inner
@@ -178,20 +181,32 @@ def is_resident(own: int, region: int) -> bool:
 
 @jit_inner
 def is_observed(own: int, region: int) -> bool:
-    h = words_at(own, OWN)
-    return halves_at(h[OBSERVED], h[REGIONS])[region] > 0
+    return shorts_at(words_at(own, OWN)[OBSERVED] + REGION_BYTES * region, 1)[0] > 0
 
 
 @jit_inner
 def has_faulted(own: int, region: int) -> bool:
     """Did any page of this region fault in the current turn?"""
     h = words_at(own, OWN)
-    pages = halves_at(h[REGION_PAGES], h[REGIONS])[region]
+    pages = halves_at(h[REGION_PAGES] + REGION_BYTES * region, 1)[0]
     state = bytes_at(h[PAGE_STATE] + region * h[PAGES_PER_REGION], pages)
     for i in range(pages):
         if state[i] & FAULTED:
             return True
     return False
+
+
+@jit_inner
+def latest_of(own: int, region: int) -> int:
+    """The region's last touch and who made it (latest.py). Everything."""
+    h = words_at(own, OWN)
+    pages = h[PAGES_PER_REGION]
+    return words_at(h[LATEST] + 8 * region * pages, pages).max()
+
+
+@jit_inner
+def last_touch(own: int, region: int) -> int:
+    return touch_of(latest_of(own, region))
 
 
 # The verbs
@@ -229,7 +244,7 @@ def relay_to(own: int, part: int, event: int) -> int:
     return call_at(row[0], row[1], event)
 
 
-# Doubly linked lists of regions in the policy's own words: next[n + lists], then previous[n + lists]; entry n + i is the two
+# Doubly linked lists of regions in the policy's own words: next and previous of each of n + lists; entry n + i is the two
 # ends of list i. A region that is in no list has next = 0, so links are kept one higher than they are. A region is in
 # one list at most. Most policies have one list and say nothing of ends.
 
@@ -241,70 +256,70 @@ def list_words(regions: int, lists: int = 1) -> int:
 
 @jit_inner
 def links(own: int, before: int = 0, lists: int = 1) -> Any:
-    """The links of some lists, behind ``before`` other words: row 0 next, row 1 previous."""
+    """The links of some lists, behind ``before`` other words: column 0 next, column 1 previous."""
     n = words_at(own, OWN)[REGIONS] + lists
-    return grid_at(own + 8 * (OWN + before), 2, n)
+    return grid_at(own + 8 * (OWN + before), n, 2)
 
 
 @jit_inner
 def remove(order: Any, region: int) -> None:
     """Take a region out of its list if it is in one."""
-    after, before = order[0, region], order[1, region]
+    after, before = order[region, 0], order[region, 1]
     if after:
-        order[0, before - 1], order[1, after - 1] = after, before
-        order[0, region] = 0
+        order[before - 1, 0], order[after - 1, 1] = after, before
+        order[region, 0] = 0
 
 
 @jit_inner
 def append(order: Any, region: int, end: int = -1) -> None:
     """Put a region that is in no list at the tail of one: the one that ends here, or the last."""
-    end = end if end >= 0 else order.shape[1] - 1
-    last = order[1, end] or end + 1
-    order[0, last - 1], order[1, region] = region + 1, last
-    order[0, region], order[1, end] = end + 1, region + 1
+    end = end if end >= 0 else order.shape[0] - 1
+    last = order[end, 1] or end + 1
+    order[last - 1, 0], order[region, 1] = region + 1, last
+    order[region, 0], order[end, 1] = end + 1, region + 1
 
 
 @jit_inner
 def prepend(order: Any, region: int, end: int = -1) -> None:
     """Put a region that is in no list at the head of one."""
-    end = end if end >= 0 else order.shape[1] - 1
-    first = order[0, end] or end + 1
-    order[1, first - 1], order[0, region] = region + 1, first
-    order[1, region], order[0, end] = end + 1, region + 1
+    end = end if end >= 0 else order.shape[0] - 1
+    first = order[end, 0] or end + 1
+    order[first - 1, 1], order[region, 0] = region + 1, first
+    order[region, 1], order[end, 0] = end + 1, region + 1
 
 
 @jit_inner
 def contains(order: Any, region: int) -> bool:
-    return order[0, region] != 0
+    return order[region, 0] != 0
 
 
 @jit_inner
 def head(order: Any, end: int = -1) -> int:
     """The first region; -1 if there is none."""
-    end = end if end >= 0 else order.shape[1] - 1
+    end = end if end >= 0 else order.shape[0] - 1
     return after(order, end, end)
 
 
 @jit_inner
 def tail(order: Any, end: int = -1) -> int:
     """The last region; -1 if there is none."""
-    end = end if end >= 0 else order.shape[1] - 1
+    end = end if end >= 0 else order.shape[0] - 1
     return before(order, end, end)
 
 
 @jit_inner
 def before(order: Any, region: int, end: int = -1) -> int:
     """The region before this one; -1 if it is the first."""
-    end = end if end >= 0 else order.shape[1] - 1
-    found = order[1, region] - 1
+    end = end if end >= 0 else order.shape[0] - 1
+    found = order[region, 1] - 1
     return -1 if found == end else found
 
 
 @jit_inner
 def after(order: Any, region: int, end: int = -1) -> int:
     """The region after this one; -1 if it is the last."""
-    end = end if end >= 0 else order.shape[1] - 1
-    found = order[0, region] - 1
+    end = end if end >= 0 else order.shape[0] - 1
+    found = order[region, 0] - 1
     return -1 if found == end else found
 
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from tidegate.jit import jit_inner, jit_policy
+from tidegate.jit import jit_policy
 from tidegate.mechanism.events import EVENT_BITS, EVICTION, VICTIM
-from tidegate.mechanism.header import LAST_TOUCH, OWN, PAGES_PER_REGION, REGIONS, TOUCHES
-from tidegate.policies.compiled import Twin, append, contains, head, links, list_words, remove, words_at
+from tidegate.mechanism.header import OWN, REGIONS, TOUCHES
+from tidegate.policies.compiled import Twin, append, contains, head, last_touch, links, list_words, remove, words_at
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
 from tidegate.policies.sees import Everything
-
-
-@jit_inner
-def _last_touch(own: int, region: int) -> int:
-    h = words_at(own, OWN)
-    pages = h[PAGES_PER_REGION]
-    return words_at(h[LAST_TOUCH] + 8 * region * pages, pages).max()
 
 
 @jit_policy
@@ -25,7 +18,7 @@ def _clock(own: int, event: int) -> int:
     stamp = words_at(own + 8 * (OWN + 2 * (h[REGIONS] + 1)), h[REGIONS])
     now = words_at(h[TOUCHES], 1)[0]
     if event == VICTIM:
-        while head(order) >= 0 and _last_touch(own, head(order)) > stamp[head(order)]:
+        while head(order) >= 0 and last_touch(own, head(order)) > stamp[head(order)]:
             region = head(order)
             stamp[region] = now - 1
             remove(order, region)

@@ -7,8 +7,8 @@ from typing import Any
 
 from tidegate.jit import jit_inner, jit_policy
 from tidegate.mechanism.events import EVENT_BITS, EVICTION, VICTIM
-from tidegate.mechanism.header import LAST_TOUCH, OWN, PAGES_PER_REGION, REGIONS, TOUCHES
-from tidegate.policies.compiled import Twin, words_at
+from tidegate.mechanism.header import OWN, REGIONS, TOUCHES
+from tidegate.policies.compiled import Twin, last_touch, words_at
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
 from tidegate.policies.sees import Everything
@@ -109,7 +109,6 @@ def _pop(heap: Any) -> None:
 @jit_policy
 def _lru_ideal(own: int, event: int) -> int:
     h, known, heap = _parts(own)
-    pages = h[PAGES_PER_REGION]
     if event == VICTIM:
         while heap[0]:
             entry = heap[1]
@@ -117,7 +116,7 @@ def _lru_ideal(own: int, event: int) -> int:
             if known[region] != entry >> _SHIFT:
                 _pop(heap)
                 continue
-            last = words_at(h[LAST_TOUCH] + 8 * region * pages, pages).max()
+            last = last_touch(own, region)
             if last + 1 <= known[region]:
                 return region
             _pop(heap)

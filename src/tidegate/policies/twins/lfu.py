@@ -50,8 +50,7 @@ def _use(own: int, region: int, more: int) -> None:
 @jit_inner
 def _first_bin(own: int) -> int:
     """Where the lowest bin ends that holds somebody."""
-    w, bins = scalars(own, _SCALARS), _bins(own)
-    n = bins.shape[1] - w[BINS]
+    w, bins, n = scalars(own, _SCALARS), _bins(own), words_at(own, OWN)[REGIONS]
     while w[LOWEST] < w[BINS] - 1 and head(bins, n + w[LOWEST]) < 0:
         w[LOWEST] += 1
     return n + w[LOWEST]

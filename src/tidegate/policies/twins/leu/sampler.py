@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.jit import jit_inner
-from tidegate.mechanism.header import LAST_REFERENCE, LAST_TOUCH, OWN, PAGES_PER_REGION, PINNED, REGION_TOUCHES, TURN
+from tidegate.mechanism.header import LATEST, OWN, PAGES_PER_REGION, REGION_TOUCHES
+from tidegate.mechanism.latest import reference_of, touch_of
 from tidegate.native import fetch_ahead
-from tidegate.policies.compiled import grid_at, shorts_at, words_at
+from tidegate.policies.compiled import grid_at, is_pinned, latest_of, words_at
 from tidegate.policies.twins.leu.cells import enter, leave
 from tidegate.policies.twins.leu.layout import (
     AFTER,
@@ -40,17 +41,17 @@ def _note_moments(own: int, region: int, after: int) -> int:
     """Write down when pages of the region were touched, and by whom, sorted by time; how many there are."""
     h = words_at(own, OWN)
     pages = h[PAGES_PER_REGION]
-    touch, reference = words_at(h[LAST_TOUCH], PLENTY), shorts_at(h[LAST_REFERENCE], PLENTY)
+    latest = words_at(h[LATEST], PLENTY)
     moments = grid_at(part(own, MOMENTS), PLENTY, 2)
     n = 0
     for page in range(region * pages, (region + 1) * pages):
-        when = touch[page]
+        when = touch_of(latest[page])
         if when > after:
             i = n
             while i > 0 and moments[i - 1, 0] > when:
                 moments[i, 0], moments[i, 1] = moments[i - 1, 0], moments[i - 1, 1]
                 i -= 1
-            moments[i, 0], moments[i, 1] = when, reference[page]
+            moments[i, 0], moments[i, 1] = when, reference_of(latest[page])
             n += 1
     return n
 
@@ -75,14 +76,8 @@ def _saw_reuses(own: int, when: int, reference: int, first: int, n: int, touches
 @jit_inner
 def look(own: int, region: int) -> None:
     """Know a region as it is."""
-    h, known = words_at(own, OWN), nodes(own)
-    pages = h[PAGES_PER_REGION]
-    touch = words_at(h[LAST_TOUCH], PLENTY)
-    latest = region * pages
-    for page in range(latest + 1, (region + 1) * pages):
-        if touch[page] > touch[latest]:
-            latest = page
-    known[region, LAST], known[region, REFERENCE] = touch[latest], shorts_at(h[LAST_REFERENCE], PLENTY)[latest]
+    known, latest = nodes(own), latest_of(own, region)
+    known[region, LAST], known[region, REFERENCE] = touch_of(latest), reference_of(latest)
     known[region, COUNT] = touched(own, region)
 
 
@@ -127,9 +122,8 @@ def fetch_known(own: int, region: int) -> None:
 @jit_inner
 def settle_arrivals(own: int) -> None:
     """Regions that faulted have been touched by now."""
-    h, known, arrivals = words_at(own, OWN), nodes(own), arrivals_node(own)
-    pinned, turn = words_at(h[PINNED], PLENTY), words_at(h[TURN], 1)[0]
-    while known[arrivals, AFTER] != arrivals and pinned[known[arrivals, AFTER]] != turn:
+    known, arrivals = nodes(own), arrivals_node(own)
+    while known[arrivals, AFTER] != arrivals and not is_pinned(own, known[arrivals, AFTER]):
         region = known[arrivals, AFTER]
         remove(known, region)
         touches = touched(own, region) - known[region, COUNT]
