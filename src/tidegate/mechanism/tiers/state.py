@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 # Of a near frame, in ``frames``. KEPT: the placement said in advance that the page stays whenever it is a candidate.
 REFERENCED, DIRTY, WATCHED, KEPT = 1, 2, 4, 8
+LOOK = 64  # frames that CLOCK looks at together
 
 # Of a page, in ``where``: its frame, from 0; far, and NEW if it never was near; IN_MIDDLE less its place in the queue.
 NEW, FAR_AWAY, IN_MIDDLE = -1, -2, -3
@@ -44,8 +45,7 @@ class Tiers(NamedTuple):
     where: Any  # per page
     history: Any  # two words a page: the touch at which it left near memory (0: never), and one of the placement's own
     held: Any  # per near frame, its page; CLOCK goes round them
-    frames: Any  # per near frame, flags
-    frame_words: Any  # the same, eight at a time
+    frames: Any  # per near frame, flags; and room behind, for they are looked at 64 at a time
     queue: Any  # pages of the middle, as they came: twice the page, and 1 if it is dirty; -1: it has left
     done: Any  # when each miss under way is served
     waits_for: Any  # and on what it waits
@@ -70,7 +70,6 @@ def make_tiers(pages: int, window: int, sampling: tuple[int, int, int], future: 
     batch, wanted, every = sampling
     marks = max(2 * pages, 1 << 12) + 1 if wanted else 0
     watched, recorded = pages if records or wanted else 0, pages if records else 0
-    frame_words: NDArray[np.uint64] = np.zeros(near // 8 + 1, np.uint64)
     room = 4 * min(middle, pages) + 1  # three quarters of it may be places that were left
 
     def zeros(size: int, kind: Any) -> NDArray[Any]:
@@ -78,8 +77,7 @@ def make_tiers(pages: int, window: int, sampling: tuple[int, int, int], future: 
 
     return Tiers(
         np.full(pages, NEW, np.int32), zeros(2 * pages, np.int64), np.full(near, -1, np.int32),
-        frame_words.view(np.uint8), frame_words,
-        zeros(room, np.int32), zeros(window, np.float64), zeros(window, np.int64),
+        zeros(near + LOOK, np.uint8), zeros(room, np.int32), zeros(window, np.float64), zeros(window, np.int64),
         zeros(4, np.int64), zeros(len(COUNTS), np.int64), zeros(16, np.float64),
         zeros(watched, np.int64), zeros(recorded, np.int64), np.full(recorded, -1, np.int16),
         zeros(marks, np.int32), zeros(pages if wanted else 0, np.int32), zeros(2 * max(batch, 1), np.int64),
