@@ -38,6 +38,9 @@ HAND, OLDEST_MISS, HEAD, TAIL = range(4)
 # In ``sampling``: where the next mark goes, marks, pairs in the batch, pairs still wanted, one page in so many is sampled.
 NEXT, MARKS, FILLED, WANTED, EVERY = range(5)
 
+PLACES = 4  # for marks, a page: the more, the less often marks are moved together
+FEWEST_PLACES = 1 << 12
+
 
 class Tiers(NamedTuple):
     """Three tiers."""
@@ -55,8 +58,9 @@ class Tiers(NamedTuple):
     last: Any  # per page, its latest touch, from 1; 0: none. Empty unless somebody looks at it, like the next two:
     touched: Any  # how often
     reference: Any  # by which reference
-    tree: Any  # of marks at latest touches, while pairs are sampled
-    place: Any  # of a page's mark in the tree, from 1; 0: none
+    marks: Any  # at pages' latest touches, a bit each, while pairs are sampled
+    tree: Any  # of the marks in each word
+    place: Any  # of a page's mark, from 1; 0: none
     pairs: Any  # the batch of (virtual time, reuse distance) being filled, one pair behind the other
     sampling: Any
     uses: Any  # per page, when it is touched next; empty unless the future is seen
@@ -68,7 +72,7 @@ def make_tiers(pages: int, window: int, sampling: tuple[int, int, int], future: 
     """Everything far, nothing counted. ``window``: misses under way at a time."""
     near, middle, records = rules.near, rules.middle, rules.records
     batch, wanted, every = sampling
-    marks = max(2 * pages, 1 << 12) + 1 if wanted else 0
+    words = -(-max(PLACES * pages, FEWEST_PLACES) // 64) if wanted else 0
     watched, recorded = pages if records or wanted else 0, pages if records else 0
     room = 4 * min(middle, pages) + 1  # three quarters of it may be places that were left
 
@@ -80,7 +84,8 @@ def make_tiers(pages: int, window: int, sampling: tuple[int, int, int], future: 
         zeros(near + LOOK, np.uint8), zeros(room, np.int32), zeros(window, np.float64), zeros(window, np.int64),
         zeros(4, np.int64), zeros(len(COUNTS), np.int64), zeros(16, np.float64),
         zeros(watched, np.int64), zeros(recorded, np.int64), np.full(recorded, -1, np.int16),
-        zeros(marks, np.int32), zeros(pages if wanted else 0, np.int32), zeros(2 * max(batch, 1), np.int64),
+        zeros(words, np.uint64), zeros(words + 1, np.int32), zeros(pages if wanted else 0, np.int32),
+        zeros(2 * max(batch, 1), np.int64),
         np.array([0, 0, 0, wanted, every], np.int64), zeros(pages if future else 0, np.int64),
         np.array(rules, np.int64), np.array(costs, np.float64),
     )  # fmt: skip
