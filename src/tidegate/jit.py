@@ -24,8 +24,8 @@ _KEPT = 3  # states of the source whose compiled code is kept, beside
 _DAY = 86_400.0  # those that were used within so many seconds: a process may still be adding to one
 # where compiled functions live, and how they are compiled
 _COMPILED = (
-    "mechanism", "policies", "workloads", "analysis", "statistics", "live", "jit.py", "native.py", "references.py",
-    "sorting.py", "sums.py",
+    "mechanism", "policies", "workloads", "analysis", "statistics", "live", "bits.py", "jit.py", "native.py",
+    "references.py", "sorting.py", "sums.py",
 )  # fmt: skip
 
 
@@ -42,6 +42,11 @@ def jit_inner(function: Callable[..., Any]) -> Any:
 def jit_bare(function: Callable[..., Any]) -> Any:
     """The same for functions that make no arrays: they count no references, which would cost more than their work."""
     return _inner(function, _nrt=False)
+
+
+def jit_within(function: Callable[..., Any]) -> Any:
+    """The same for functions that become part of each caller: a call costs more than their work, or there is one caller."""
+    return _inner(function, _nrt=False, forceinline=True)
 
 
 def _inner(function: Callable[..., Any], **options: Any) -> Any:

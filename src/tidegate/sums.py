@@ -29,10 +29,8 @@ def sum_to(tree: Any, place: int) -> int:
 
 
 @jit_bare
-def fill(tree: Any, ones: int) -> None:
-    """Make it the tree of as many ones, and of nothing behind them."""
-    for node in range(1, len(tree)):
-        tree[node] = 1 if node <= ones else 0
+def build(tree: Any) -> None:
+    """Make it the tree of what stands at its places."""
     for node in range(1, len(tree)):
         above = node + (node & -node)
         if above < len(tree):

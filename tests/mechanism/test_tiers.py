@@ -144,10 +144,11 @@ def test_predicted_reuse_equals_a_plain_simulator(
     assert (report["slope"], report["offset"]) == pytest.approx((placement.slope, placement.offset))
 
 
-# the last word of frames is half full, full, and one of two; all touches are sampled, so that marks are moved together
-@pytest.mark.parametrize(("near", "samples"), [(100, 1_300_000), (96, 40_000_000), (13, 1_300_000)])
+# frames are two looks of CLOCK's, of which the second is short or whole, and part of one; in the second, all touches are
+# sampled, so that marks are moved together
+@pytest.mark.parametrize(("near", "samples"), [(100, 1_300_000), (128, 40_000_000), (13, 1_300_000)])
 def test_predicted_reuse_on_a_long_loop_with_a_large_near_memory(near: int, samples: int) -> None:
-    """Over 64 candidates, over 63 steps of the chain, eight frames at a time, and several closings of the queue's gaps."""
+    """Over 64 candidates, over 63 steps of the chain, 64 frames at a time, and several closings of the queue's gaps."""
     rng = np.random.default_rng(3)
     touches = [(int(p), bool(w), 64) for p, w in zip(rng.zipf(1.2, 12_000) % 400, rng.random(12_000) < 0.2, strict=True)]
     spec = f"tier-reuse(batch=130000, samples={samples})"

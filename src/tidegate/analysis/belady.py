@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tidegate.analysis.bits import highest
 from tidegate.analysis.sequence import Ids, checked, collapse
+from tidegate.bits import highest
 from tidegate.jit import jit, jit_inline
 
 _ONE, _SIX, _LOW = np.uint64(1), np.uint64(6), np.uint64(63)

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.analysis.bits import popcount
 from tidegate.analysis.sequence import Ids
+from tidegate.bits import popcount
 from tidegate.jit import jit, jit_inline
 
 SLOTS_PER_ID = 4

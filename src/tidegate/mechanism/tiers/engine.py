@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidegate.jit import jit, jit_bare
+from tidegate.bits import flagged, lowest, popcount, unflag
+from tidegate.jit import jit, jit_within
 from tidegate.mechanism import events as near_events
 from tidegate.mechanism.tiers.distances import measure
 from tidegate.mechanism.tiers.events import EVENT_BITS, FAILED, KNOWN, PLACE, RETURN, SAMPLES, SPILL, TOUCH, VICTIM
@@ -43,6 +44,7 @@ from tidegate.mechanism.tiers.state import (
     HITS,
     IN_MIDDLE,
     KEPT,
+    LOOK,
     LOOKUPS,
     MIDDLE_FLUSHED,
     MIDDLE_HITS,
@@ -99,7 +101,7 @@ class Calls(NamedTuple):
     eviction_own: int
 
 
-AHEAD = 12  # touches whose pages' history is fetched before it is needed
+AHEAD = 8  # touches whose pages' history is fetched together, before it is needed
 
 
 @jit
@@ -108,7 +110,7 @@ def walk(m: Any, calls: Any, touches: Any, next_uses: Any) -> int:
     return _walk(m, calls, touches, next_uses)
 
 
-@jit_bare
+@jit_within
 def _walk(m: Any, calls: Any, touches: Any, next_uses: Any) -> int:
     # nobody has to hear of a hit, once no more pairs are wanted
     quiet = not m.rules[WANTS_TOUCH] and not m.rules[RECORDS] and len(next_uses) == 0
@@ -119,7 +121,10 @@ def _walk(m: Any, calls: Any, touches: Any, next_uses: Any) -> int:
             i = _hits(m, touches, i)
             if i == end:
                 break
-            fetched = _fetch_histories(m, touches.page, max(fetched, i + 1), min(i + AHEAD, end))
+            if i + AHEAD > fetched:
+                fetched = max(fetched, i + 1)
+                _fetch_histories(m, touches.page, fetched)
+                fetched += AHEAD
             m.count[TOUCHES] += 1
             compute(m, touches.bytes[i])
             stopped = _bring(m, calls, np.int64(touches.page[i]), touches.write[i])
@@ -141,17 +146,18 @@ def _walk(m: Any, calls: Any, touches: Any, next_uses: Any) -> int:
     return FINISHED
 
 
-@jit_bare
+@jit_within
 def _hits(m: Any, touches: Any, i: int) -> int:
     """Touches of near pages that nobody has to hear of, up to the first that is not one."""
     pages, writes, sizes, where, frames = touches.page, touches.write, touches.bytes, m.where, m.frames
     first, total = i, 0
     while i < len(pages):
-        frame = where[pages[i]]
+        at = np.uint64(i)  # never counted from the end
+        frame = where[pages[at]]
         if frame < 0:
             break
-        frames[np.uint64(frame)] |= DIRTY | REFERENCED if writes[i] else REFERENCED
-        total += sizes[i]
+        frames[np.uint64(frame)] |= DIRTY | REFERENCED if writes[at] else REFERENCED
+        total += sizes[at]
         i += 1
     m.count[TOUCHES] += i - first
     m.count[HITS] += i - first
@@ -160,19 +166,20 @@ def _hits(m: Any, touches: Any, i: int) -> int:
     return i
 
 
-@jit_bare
-def _fetch_histories(m: Any, pages: Any, i: int, end: int) -> int:
-    """Fetch what is kept of the absent pages among the next touches. Without it every miss waits for memory."""
-    while i < end:
-        page = np.int64(pages[i])
-        at = m.where[page]
-        fetch_ahead(m.history, 2 * page if at < 0 else 0)
-        fetch_ahead(m.queue, IN_MIDDLE - at if at < IN_MIDDLE else 0)
-        i += 1
-    return end
+@jit_within
+def _fetch_histories(m: Any, pages: Any, first: int) -> None:
+    """Fetch what is kept of the absent pages among some touches to come. Without it every miss waits for memory."""
+    last = len(pages) - 1
+    for i in range(first, first + AHEAD):
+        fetch_ahead(m.where, np.int64(pages[np.uint64(min(i + 2 * AHEAD, last))]))
+        page = np.int64(pages[np.uint64(min(i, last))])
+        at = np.int64(m.where[page])
+        fetch_ahead(m.history, 2 * page & at >> 63)  # the first page's, of which nobody has to think, if it is near
+        place = IN_MIDDLE - at
+        fetch_ahead(m.queue, place & ~(place >> 63))
 
 
-@jit_bare
+@jit_within
 def _touch(m: Any, calls: Any, page: int, write: int, size: int) -> int:
     """Any touch."""
     m.count[TOUCHES] += 1
@@ -227,7 +234,7 @@ def finish(m: Any, flush: bool) -> None:
     wait_for_writes(m)
 
 
-@jit_bare
+@jit_within
 def _bring(m: Any, calls: Any, page: int, write: int) -> int:
     """Bring a page near that is touched and absent: FINISHED, or why not."""
     begin_miss(m)
@@ -258,7 +265,7 @@ def _bring(m: Any, calls: Any, page: int, write: int) -> int:
     return FINISHED
 
 
-@jit_bare
+@jit_within
 def _evict(m: Any, calls: Any) -> Any:
     """Find a page that leaves and send it off: why not, its frame, and where bytes go, for the sake of their cost."""
     stays, before = 0, -1
@@ -294,79 +301,61 @@ def _evict(m: Any, calls: Any) -> Any:
 
 # Candidates
 
-assert (REFERENCED, KEPT) == (1, 1 << 3)
-_ONES = np.uint64(0x0101010101010101)  # one bit of every frame's flags
+_ALL = ~np.uint64(0)
 
 
-@jit_bare
-def _sweep(m: Any, stays: int) -> Any:
+@jit_within
+def _sweep(m: Any, stays: Any) -> Any:
     """CLOCK's hand goes on to a page that was not used since it came by last, past those known to stay, if they may.
 
-    Eight frames at a time, one bit of each: which one it will be is what a processor could not guess frame by frame.
+    Many frames at a time, one bit of each: which one it will be is what a processor could not guess frame by frame.
     """
-    words, at, most, near = m.frame_words, m.hand[HAND], m.rules[MOST_STAYS], m.rules[NEAR]
+    frames, at, most, near = m.frames, m.hand[HAND], m.rules[MOST_STAYS], m.rules[NEAR]
     while True:
-        if at & 7 == 0:
-            at, stays = _sweep_on(words, at, near, stays, most)
-        shift = np.uint64(8 * (at & 7))
-        there = min(8 - (at & 7), near - at)
-        ones = _ONES >> np.uint64(64 - 8 * there)
-        flags = words[at >> 3] >> shift
-        used, kept = flags & ones, flags >> np.uint64(3) & ones
-        stop, staying = ~(used | kept) & ones, kept & ~used
+        there = min(LOOK, near - at)
+        ones = _ALL >> np.uint64(LOOK - there)
+        used, kept = flagged(frames, at, REFERENCED), flagged(frames, at, KEPT)
+        stop, staying = ~(used | kept) & ones, kept & ~used & ones
         passed = staying & _below(stop)
-        allowed = most - stays
-        if _frames(passed) > allowed:  # the hand has to stop at a page that would stay
-            for _ in range(allowed):
-                passed &= passed - np.uint64(1)
-            stop = passed
+        if np.int64(popcount(passed)) > most - stays:  # the hand has to stop at a page that would stay
+            stop = _one_of(passed, most - stays)
             passed = staying & _below(stop)
-        words[at >> 3] &= ~((used & _below(stop)) << shift)
-        stays += _frames(passed)
+        unflag(frames, at, min(lowest(stop), there), REFERENCED)
+        stays += np.int64(popcount(passed))
         if stop:
             break
         at = at + there if at + there < near else 0
-    others = stop & (stop - np.uint64(1))  # the next victim is likely the next of these
-    ahead = at + _frames(_below(others) & _ONES)
+    ahead = at + lowest(stop & (stop - np.uint64(1)))  # the next victim is likely this one
     fetch_ahead(m.history, 2 * np.int64(m.held[ahead if ahead < near else 0]))
-    at += _frames(_below(stop) & _ONES)
+    at += lowest(stop)
     m.hand[HAND] = at
     return at, stays
 
 
-@jit_bare
-def _sweep_on(words: Any, at: int, near: int, stays: int, most: int) -> Any:
-    """Past whole words in which the hand stops at no frame, of which there may be many."""
-    while at + 8 <= near:
-        flags = words[at >> 3]
-        used, kept = flags & _ONES, flags >> np.uint64(3) & _ONES
-        passed = _frames(kept & ~used)
-        if used | kept != _ONES or stays + passed > most:
-            break
-        words[at >> 3] = flags & ~_ONES
-        stays += passed
-        at += 8
-    return (at if at < near else 0), stays
-
-
-@jit_bare
+@jit_within
 def _below(bits: Any) -> Any:
     """All bits below the lowest of these; all if there is none."""
     return (bits & (~bits + np.uint64(1))) - np.uint64(1)
 
 
-@jit_bare
-def _frames(ones: Any) -> int:
-    """How many frames have their bit set?"""
-    return int(np.int64((ones * _ONES) >> np.uint64(56)))
+@jit_within
+def _one_of(bits: Any, number: Any) -> Any:
+    """Of the bits that are set, this one, counted from 0: in which half is it, in which quarter, and so on."""
+    at = np.uint64(0)
+    for half in (32, 16, 8, 4, 2, 1):
+        low = np.int64(popcount(bits >> at & (_ALL >> np.uint64(64 - half))))
+        above = number >= low
+        number -= low * above
+        at += np.uint64(half * above)
+    return np.uint64(1) << at
 
 
-@jit_bare
+@jit_within
 def _step(m: Any) -> None:
     m.hand[HAND] = m.hand[HAND] + 1 if m.hand[HAND] + 1 < m.rules[NEAR] else 0
 
 
-@jit_bare
+@jit_within
 def _named(m: Any, calls: Any) -> int:
     """The frame of the page that a policy names; FAILED if it raised, less if that page is not near."""
     if m.rules[CHOOSES]:
@@ -378,7 +367,7 @@ def _named(m: Any, calls: Any) -> int:
     return m.where[page] if 0 <= page < len(m.where) and m.where[page] >= 0 else FAILED - 1
 
 
-@jit_bare
+@jit_within
 def _pass_over(m: Any, calls: Any, page: int) -> bool:
     """The candidate stays. CLOCK's hand moves on; another policy is told of it as of a page that was just asked for."""
     if m.rules[CLOCK]:
@@ -392,7 +381,7 @@ def _pass_over(m: Any, calls: Any, page: int) -> bool:
 # Ways out
 
 
-@jit_bare
+@jit_within
 def _leave(m: Any, calls: Any, page: int, dirty: int, to: int) -> Any:
     """The page goes to the middle, if it may and there is room, else far."""
     c = m.count
@@ -412,7 +401,7 @@ def _leave(m: Any, calls: Any, page: int, dirty: int, to: int) -> Any:
     return FINISHED, FAR if dirty else STAY
 
 
-@jit_bare
+@jit_within
 def _spill(m: Any, calls: Any) -> int:
     """A page leaves the middle for the SSD."""
     if m.rules[MAKES_ROOM] == ASKED:
@@ -437,7 +426,7 @@ def _spill(m: Any, calls: Any) -> int:
 # The middle: pages in the order in which they came. Who leaves, leaves his place empty.
 
 
-@jit_bare
+@jit_within
 def _put(m: Any, page: int, dirty: int) -> None:
     if m.hand[TAIL] == len(m.queue):
         _close_up(m)
@@ -448,7 +437,7 @@ def _put(m: Any, page: int, dirty: int) -> None:
     m.count[MIDDLE_USED] += 1
 
 
-@jit_bare
+@jit_within
 def _take(m: Any, place: int) -> int:
     """A page leaves its place in the middle; is it dirty?"""
     dirty = m.queue[place] & 1
@@ -457,7 +446,7 @@ def _take(m: Any, place: int) -> int:
     return dirty
 
 
-@jit_bare
+@jit_within
 def _close_up(m: Any) -> None:
     """No more room at the tail: the empty places, most of all, are given up."""
     kept = 0
@@ -473,7 +462,7 @@ def _close_up(m: Any) -> None:
 # Eviction policies of the project, in place of CLOCK
 
 
-@jit_bare
+@jit_within
 def _arrived(m: Any, calls: Any, page: int) -> bool:
     """Tell the eviction policy of a page that came near."""
     if call_at(calls.eviction, calls.eviction_own, near_events.FAULT | page << EVENT_BITS) == FAILED:
@@ -481,7 +470,7 @@ def _arrived(m: Any, calls: Any, page: int) -> bool:
     return _observe(m, calls)
 
 
-@jit_bare
+@jit_within
 def _notice(m: Any, calls: Any, page: int, frame: int) -> bool:
     """An observed page is used: its timestamp is there to be read, so that it costs nothing."""
     m.frames[frame] &= ~np.uint8(WATCHED)
@@ -491,7 +480,7 @@ def _notice(m: Any, calls: Any, page: int, frame: int) -> bool:
     return _observe(m, calls)
 
 
-@jit_bare
+@jit_within
 def _observe(m: Any, calls: Any) -> bool:
     if m.rules[WANTS_OBSERVE]:
         page = call_at(calls.eviction, calls.eviction_own, near_events.OBSERVE)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tidegate.errors import TidegateError
-from tidegate.jit import jit_bare
+from tidegate.jit import jit_within
 from tidegate.machine.machine import Machine
 from tidegate.mechanism.tiers.state import (
     COMPUTE,
@@ -95,7 +95,7 @@ def costs_of(
     )
 
 
-@jit_bare
+@jit_within
 def wait_until(m: Any, when: float, part: int) -> None:
     """Nothing goes on until ``when``; the waiting is for ``part``."""
     clock = m.clock
@@ -104,20 +104,20 @@ def wait_until(m: Any, when: float, part: int) -> None:
         clock[NOW] = when
 
 
-@jit_bare
+@jit_within
 def compute(m: Any, size: int) -> None:
     m.clock[COMPUTE] += size * m.costs[BYTE]
     m.clock[NOW] += size * m.costs[BYTE]
 
 
-@jit_bare
+@jit_within
 def begin_miss(m: Any) -> None:
     """Wait for room among the misses under way."""
     at = m.hand[OLDEST_MISS]
     wait_until(m, m.done[at], m.waits_for[at])
 
 
-@jit_bare
+@jit_within
 def end_miss(m: Any, done: float, part: int) -> None:
     """The miss is under way, and will be served at ``done``."""
     at = m.hand[OLDEST_MISS]
@@ -125,7 +125,7 @@ def end_miss(m: Any, done: float, part: int) -> None:
     m.hand[OLDEST_MISS] = at + 1 if at + 1 < len(m.done) else 0
 
 
-@jit_bare
+@jit_within
 def begin_launch(m: Any) -> None:
     """A launch costs its overhead; all misses of the one before are served."""
     m.clock[LAUNCHING] += m.costs[LAUNCH]
@@ -133,7 +133,7 @@ def begin_launch(m: Any) -> None:
     m.count[LAUNCHES] += 1
 
 
-@jit_bare
+@jit_within
 def drain(m: Any) -> None:
     """Wait for all misses that are under way, in their order."""
     for k in range(len(m.done)):
@@ -144,7 +144,7 @@ def drain(m: Any) -> None:
 # A miss, once it is known where its page comes from and where its victim goes
 
 
-@jit_bare
+@jit_within
 def serve(m: Any, far: bool, out: int) -> None:
     """Serve a miss.
 
@@ -159,7 +159,7 @@ def serve(m: Any, far: bool, out: int) -> None:
     end_miss(m, max(came, gone), WAIT_STORAGE if storage else WAIT_HOST)
 
 
-@jit_bare
+@jit_within
 def _by_driver(m: Any, far: bool, out: int) -> float:
     """One thing after another. A victim that is written to the SSD crosses to the host, from where it is written later."""
     c = m.clock
@@ -183,7 +183,7 @@ def _by_driver(m: Any, far: bool, out: int) -> float:
     return time
 
 
-@jit_bare
+@jit_within
 def _read_storage(m: Any) -> float:
     c = m.clock
     ready = c[NOW] + m.costs[LOOKUP]
@@ -194,7 +194,7 @@ def _read_storage(m: Any) -> float:
     return max(c[READ_FREE], ready + m.costs[READ_LATENCY])
 
 
-@jit_bare
+@jit_within
 def write_storage(m: Any) -> float:
     """A page is written to the SSD; when that is done."""
     c = m.clock
@@ -205,7 +205,7 @@ def write_storage(m: Any) -> float:
     return c[WRITE_FREE]
 
 
-@jit_bare
+@jit_within
 def flush_page(m: Any, from_near: bool) -> None:
     """At the end of the run a dirty page is written; where the CPU does it, a near one goes to the host first."""
     if m.costs[BY_CPU] and from_near:
@@ -214,13 +214,13 @@ def flush_page(m: Any, from_near: bool) -> None:
     write_storage(m)
 
 
-@jit_bare
+@jit_within
 def wait_for_writes(m: Any) -> None:
     """The run is over when the SSD has everything."""
     wait_until(m, m.clock[WRITE_FREE], WAIT_STORAGE)
 
 
-@jit_bare
+@jit_within
 def _bring_from_host(m: Any) -> float:
     c = m.clock
     ready = c[NOW] + m.costs[LOOKUP]
@@ -229,7 +229,7 @@ def _bring_from_host(m: Any) -> float:
     return max(c[IN_FREE], ready + m.costs[HOST_LATENCY])
 
 
-@jit_bare
+@jit_within
 def _send_to_host(m: Any) -> float:
     c = m.clock
     c[OUT_FREE] = max(c[NOW], c[OUT_FREE]) + m.costs[HOST_OUT]

@@ -43,6 +43,7 @@ from tidegate.trace.trace import Trace, check_segment
 
 NEVER = 2**31 - 1  # when a page is touched next that is not touched again
 MOST_STAYS = 64  # candidates that may stay before one has to go; the paper does not say
+CENSUS = 1 << 16  # pages that are counted together
 LAUNCH_COUNTS = ("touches", "middle_hits", "far_reads", "near_written", "middle_written")
 
 
@@ -194,16 +195,14 @@ class Tiered:
 
 def check_books(s: Tiered) -> None:
     """Every run ends with its books balanced, or does not end well."""
-    c, where, m = s.counts, s.m.where, s.m
-    in_near, in_middle = np.flatnonzero(where >= 0), np.flatnonzero(where <= IN_MIDDLE)
-    near, middle = len(in_near), len(in_middle)
-    queued = m.queue[IN_MIDDLE - where[in_middle]]
-    dirty = int((m.frames[:near] & DIRTY != 0).sum()), int((queued & 1).sum())
+    c = s.counts
+    near, own_frame, middle, own_place, dirty_middle = _census(s.m)
+    dirty = int((s.m.frames[:near] & DIRTY != 0).sum()), dirty_middle
     accounts = {
         "near pages = frames used, within capacity": near == c["near_used"] <= s.near,
         "middle pages = places used, within capacity": middle == c["middle_used"] <= s.middle,
-        "every near page has a frame of its own": bool((m.held[where[in_near]] == in_near).all()),
-        "every middle page has a place of its own": bool((queued >> 1 == in_middle).all()),
+        "every near page has a frame of its own": own_frame == near,
+        "every middle page has a place of its own": own_place == middle,
         "every touch hits or misses": c["touches"] == c["hits"] + c["middle_hits"] + c["far_reads"],
         "what came near left or is there": c["middle_hits"] + c["far_reads"] == c["evictions"] + near,
         "what went to the middle left or is there": c["to_middle"] == c["middle_hits"] + c["middle_spilled"] + middle,
@@ -215,6 +214,18 @@ def check_books(s: Tiered) -> None:
     wrong = [name for name, balanced in accounts.items() if not balanced]
     if wrong:
         raise BooksError(f"the books do not balance after {s.trace.name} under {label(s.placement)}: {'; '.join(wrong)}")
+
+
+def _census(m: Tiers) -> NDArray[np.int64]:
+    """Pages that are near, and those whose frame holds them; in the middle, whose place holds them, and that are dirty."""
+    found = np.zeros(5, np.int64)
+    for first in range(0, len(m.where), CENSUS):  # in parts: there may be many pages
+        where = m.where[first : first + CENSUS]
+        near, middle = np.flatnonzero(where >= 0), np.flatnonzero(where <= IN_MIDDLE)
+        queued = m.queue[IN_MIDDLE - where[middle]]
+        held, placed = m.held[where[near]] == first + near, queued >> 1 == first + middle
+        found += [len(near), held.sum(), len(middle), placed.sum(), (queued & 1).sum()]
+    return found
 
 
 def _guard(policy: TierPolicy | EvictionPolicy, call: str, method: Callable[[], None]) -> None:

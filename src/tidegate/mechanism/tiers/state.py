@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 # Of a near frame, in ``frames``. KEPT: the placement said in advance that the page stays whenever it is a candidate.
 REFERENCED, DIRTY, WATCHED, KEPT = 1, 2, 4, 8
+LOOK = 64  # frames that CLOCK looks at together
 
 # Of a page, in ``where``: its frame, from 0; far, and NEW if it never was near; IN_MIDDLE less its place in the queue.
 NEW, FAR_AWAY, IN_MIDDLE = -1, -2, -3
@@ -37,6 +38,9 @@ HAND, OLDEST_MISS, HEAD, TAIL = range(4)
 # In ``sampling``: where the next mark goes, marks, pairs in the batch, pairs still wanted, one page in so many is sampled.
 NEXT, MARKS, FILLED, WANTED, EVERY = range(5)
 
+PLACES = 4  # for marks, a page: the more, the less often marks are moved together
+FEWEST_PLACES = 1 << 12
+
 
 class Tiers(NamedTuple):
     """Three tiers."""
@@ -44,8 +48,7 @@ class Tiers(NamedTuple):
     where: Any  # per page
     history: Any  # two words a page: the touch at which it left near memory (0: never), and one of the placement's own
     held: Any  # per near frame, its page; CLOCK goes round them
-    frames: Any  # per near frame, flags
-    frame_words: Any  # the same, eight at a time
+    frames: Any  # per near frame, flags; and room behind, for they are looked at 64 at a time
     queue: Any  # pages of the middle, as they came: twice the page, and 1 if it is dirty; -1: it has left
     done: Any  # when each miss under way is served
     waits_for: Any  # and on what it waits
@@ -55,8 +58,9 @@ class Tiers(NamedTuple):
     last: Any  # per page, its latest touch, from 1; 0: none. Empty unless somebody looks at it, like the next two:
     touched: Any  # how often
     reference: Any  # by which reference
-    tree: Any  # of marks at latest touches, while pairs are sampled
-    place: Any  # of a page's mark in the tree, from 1; 0: none
+    marks: Any  # at pages' latest touches, a bit each, while pairs are sampled
+    tree: Any  # of the marks in each word
+    place: Any  # of a page's mark, from 1; 0: none
     pairs: Any  # the batch of (virtual time, reuse distance) being filled, one pair behind the other
     sampling: Any
     uses: Any  # per page, when it is touched next; empty unless the future is seen
@@ -68,9 +72,8 @@ def make_tiers(pages: int, window: int, sampling: tuple[int, int, int], future: 
     """Everything far, nothing counted. ``window``: misses under way at a time."""
     near, middle, records = rules.near, rules.middle, rules.records
     batch, wanted, every = sampling
-    marks = max(2 * pages, 1 << 12) + 1 if wanted else 0
+    words = -(-max(PLACES * pages, FEWEST_PLACES) // 64) if wanted else 0
     watched, recorded = pages if records or wanted else 0, pages if records else 0
-    frame_words: NDArray[np.uint64] = np.zeros(near // 8 + 1, np.uint64)
     room = 4 * min(middle, pages) + 1  # three quarters of it may be places that were left
 
     def zeros(size: int, kind: Any) -> NDArray[Any]:
@@ -78,11 +81,11 @@ def make_tiers(pages: int, window: int, sampling: tuple[int, int, int], future: 
 
     return Tiers(
         np.full(pages, NEW, np.int32), zeros(2 * pages, np.int64), np.full(near, -1, np.int32),
-        frame_words.view(np.uint8), frame_words,
-        zeros(room, np.int32), zeros(window, np.float64), zeros(window, np.int64),
+        zeros(near + LOOK, np.uint8), zeros(room, np.int32), zeros(window, np.float64), zeros(window, np.int64),
         zeros(4, np.int64), zeros(len(COUNTS), np.int64), zeros(16, np.float64),
         zeros(watched, np.int64), zeros(recorded, np.int64), np.full(recorded, -1, np.int16),
-        zeros(marks, np.int32), zeros(pages if wanted else 0, np.int32), zeros(2 * max(batch, 1), np.int64),
+        zeros(words, np.uint64), zeros(words + 1, np.int32), zeros(pages if wanted else 0, np.int32),
+        zeros(2 * max(batch, 1), np.int64),
         np.array([0, 0, 0, wanted, every], np.int64), zeros(pages if future else 0, np.int64),
         np.array(rules, np.int64), np.array(costs, np.float64),
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.jit import jit, jit_bare, jit_inner, jit_policy
+from tidegate.jit import jit, jit_bare, jit_policy
 from tidegate.mechanism.tiers.events import KNOWN, PLACE, RETURN, SAMPLES
 from tidegate.mechanism.tiers.header import HISTORY, NEAR_PAGES, NOW, OWN, PAGES, PAIR_COUNT, PAIRS
 from tidegate.options import Option
@@ -134,38 +134,23 @@ def _judge(w: Any, line: Any, word: int, waited: int, near: int) -> int:
 @jit_policy
 def _reuse(own: int, event: int) -> int:
     kind, page = event & 255, event >> 8
+    h, w, line = words_at(own, OWN), words_at(own + 8 * OWN, _WORDS), floats_at(own + 8 * OWN, 7)
+    history = words_at(h[HISTORY], 2 * h[PAGES])
     if kind == PLACE:
-        return _place(own, page)
+        found = predict(history[2 * page + 1])
+        history[2 * page + 1] = foretold(history[2 * page + 1], found)
+        return _decide(w, found)
     if kind == RETURN:
-        return _return(own, page)
+        waited = words_at(h[NOW], 1)[0] - history[2 * page]
+        word = _judge(w, line, history[2 * page + 1], waited, h[NEAR_PAGES])
+        stays = predict(word) == STAY
+        history[2 * page + 1] = foretold(word, STAY) if stays else word
+        return KNOWN if stays else 0
     if kind == SAMPLES:
-        h = words_at(own, OWN)
         filled = words_at(h[PAIR_COUNT], 1)[0]
-        fit(floats_at(own + 8 * OWN, 7), words_at(h[PAIRS], 2 * filled).reshape(filled, 2))
-        words_at(own + 8 * OWN, _RECENT)[_FITS] += 1
+        fit(line, words_at(h[PAIRS], 2 * filled).reshape(filled, 2))
+        w[_FITS] += 1
     return 0
-
-
-@jit_inner
-def _place(own: int, page: int) -> int:
-    h = words_at(own, OWN)
-    history = words_at(h[HISTORY], 2 * h[PAGES])
-    word = history[2 * page + 1]
-    found = predict(word)
-    history[2 * page + 1] = foretold(word, found)
-    return _decide(words_at(own + 8 * OWN, _WORDS), found)
-
-
-@jit_inner
-def _return(own: int, page: int) -> int:
-    h = words_at(own, OWN)
-    history = words_at(h[HISTORY], 2 * h[PAGES])
-    waited = words_at(h[NOW], 1)[0] - history[2 * page]
-    line = floats_at(own + 8 * OWN, 7)
-    word = _judge(words_at(own + 8 * OWN, _WORDS), line, history[2 * page + 1], waited, h[NEAR_PAGES])
-    stays = predict(word) == STAY
-    history[2 * page + 1] = foretold(word, STAY) if stays else word
-    return KNOWN if stays else 0
 
 
 @tiering("tier-reuse")
