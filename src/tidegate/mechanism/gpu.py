@@ -123,7 +123,7 @@ def choose_moving(m: Any, until: float) -> int:
     for slot in range(m.books[0].slots):
         moving[n] = slot
         n += np.uint64(bits[np.uint64(slot)] < last)
-    return np.int64(n)
+    return int(n)
 
 
 def _make_sweep(tracking: bool) -> Any:

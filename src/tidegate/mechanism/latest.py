@@ -16,7 +16,7 @@ NEVER = -1
 
 
 @jit_bare
-def latest(touch: int, reference: int) -> int:
+def latest(touch: int, reference: int) -> Any:
     return touch << BITS | np.int64(np.uint16(reference))
 
 
