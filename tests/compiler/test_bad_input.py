@@ -157,6 +157,26 @@ int main(int c, char **v) {{
     assert density == {"u": pytest.approx(2 * 0.998), "w": pytest.approx(0.998)}
 
 
+def test_sizes_that_an_int_in_a_structure_gives(written: Callable[[str], ProgramModel]) -> None:
+    """It never is a long, so what is taken away from it is an int too."""
+    model = written(f"""
+struct grid {{ int n; double *u, *w; }};
+int main(int c, char **v) {{
+  struct grid *g = malloc(sizeof *g);
+  g->n = c;
+  g->u = malloc(8 * c);
+  g->w = malloc(8 * c);
+  double *u = g->u, *w = g->w;
+  int n = *(volatile int *)&g->n;
+{LOOP} map(to : u[0 : n]) map(from : w[0 : n])
+  for (int i = 1; i < n - 1; i++) w[i] = u[i];
+  return g->w[0];
+}}""")
+    (launch,) = model.launches
+    assert launch.trip_count is not None
+    assert launch.trip_count.at(dict.fromkeys(launch.trip_count.variables(), 1000)) == 998
+
+
 def test_calls_through_pointers(written: Callable[[str], ProgramModel]) -> None:
     model = written(f"""
 static void one(float *a, int n) {{
