@@ -12,8 +12,9 @@ from tidegate.compiler import ProgramModel, clang, model_of_ir, model_of_source
 from tidegate.compiler.ir import parse
 from tidegate.compiler.plan import launch_names
 from tidegate.errors import TidegateError
-from tidegate.experiments.planning import predict, settle
+from tidegate.experiments.planning import make_policy, predict, rehearse, settle
 from tidegate.machine.machine import load_machine
+from tidegate.mechanism.geometry import Geometry
 from tidegate.workloads.openmp.modelled import Modelled
 
 LOOP = "#pragma omp target teams distribute parallel for"
@@ -175,6 +176,30 @@ int main(int c, char **v) {{
     (launch,) = model.launches
     assert launch.trip_count is not None
     assert launch.trip_count.at(dict.fromkeys(launch.trip_count.variables(), 1000)) == 998
+
+
+def test_loops_whose_length_no_size_tells(written: Callable[[str], ProgramModel]) -> None:
+    """k sizes nothing, so no size of near memory suggests a value; the second region has no loop to be shared at all."""
+    model = written(f"""
+int main(int c, char **v) {{
+  int n = atoi(v[1]), k = atoi(v[2]);
+  double *u = malloc(8 * n);
+{LOOP} map(tofrom : u[0 : n])
+  for (int i = 0; i < k; i++) u[i] += 1;
+#pragma omp target map(tofrom : u[0 : n])
+  for (int i = 0; i < n; i++) u[i] += 1;
+  return u[0];
+}}""")
+    assert "main:8: how often it loops is not known; its objects are taken as densely used" in _notes(model)
+    for given in ({}, {"n": 10**5}, {"n": 10**8}):
+        values, _ = settle(model, given, 2**23)
+        program = Modelled(model, values)
+        assert values.keys() == {"n"}
+        assert [use.density for launch in program.plan().launches for use in launch.uses] == [None, None]
+        notes = rehearse(program, make_policy("rdm"), Geometry(), 4).notes
+        assert any(note.startswith("main:6: how often it loops depends on k, which no size tells") for note in notes)
+    given, _ = settle(model, {"n": 1000, "k": 500}, 2**23)
+    assert Modelled(model, given).plan().launches[0].uses[0].density == pytest.approx(1)  # read and written
 
 
 def test_calls_through_pointers(written: Callable[[str], ProgramModel]) -> None:

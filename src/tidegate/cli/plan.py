@@ -70,7 +70,7 @@ def plan(
         return
     if program.cut:
         notes.append(f"times are of the first {len(program.order)} launches; the program makes more")
-    notes += [str(note) for note in model.notes]
+    notes += schedule.notes
     with Bar("predict") as bar:
         runs = predict(program, on, room, dict.fromkeys((*RIVALS, placement)), bar.advance)
     notes += _better(runs, placement)

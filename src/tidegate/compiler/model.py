@@ -143,11 +143,14 @@ class ProgramModel:
     def access_density(self, launch: Launch, use: Use, variables: Mapping[str, int]) -> float | None:
         """Bytes accessed over bytes there are (4.2), for these values of the program's variables.
 
-        None when the trip count, the size or the kernel is not known: one that accesses nothing was not there to be read.
+        None when the trip count (or a variable of it), the size or the kernel is not known: one that accesses nothing was
+        not there to be read.
         Reuse is not taken into account, so it may be above 1.
         """
         size = self.object(use.object).bytes
         if launch.trip_count is None or size is None or not any(each.locality for each in launch.uses):
+            return None
+        if launch.trip_count.variables() - variables.keys():
             return None
         return use.bytes_per_iteration * launch.trip_count.at(variables) / max(1, size.at(variables))
 

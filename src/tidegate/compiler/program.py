@@ -109,6 +109,8 @@ def _assemble(
     ]
     regions: dict[str, Region] = {}
     for launch, decoded in zip(made, found, strict=True):
+        if launch.trip_count is None:
+            notes.append(Note(launch.region, "how often it loops is not known; its objects are taken as densely used"))
         before = regions[launch.region].objects if launch.region in regions else ()
         together = tuple(dict.fromkeys(before + launch.objects))
         parameters = sum(entry.parameter is not None for entry in decoded.entries)
