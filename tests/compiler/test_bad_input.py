@@ -112,7 +112,7 @@ int main(int c, char **v) {{
   return a[0];
 }}""")
     assert "deeper: calls itself" in _notes(model)
-    assert "deeper:4: is launched in deeper" in _notes(model)
+    assert "deeper:4: is launched in deeper, which calls itself; it is left out" in _notes(model)
 
 
 def test_a_program_of_which_nothing_can_be_traced_cannot_be_planned(written: Callable[[str], ProgramModel]) -> None:
@@ -400,6 +400,26 @@ int main(int c, char **v) {{
     model = model_of_source(source)
     assert [launch.region for launch in model.launches] == ["Grid::sweep:7"]
     assert launch_names(model) == ["Grid::sweep"]
+
+
+def test_places_on_one_line_are_numbered_as_a_run_comes_to_them(written: Callable[[str], ProgramModel]) -> None:
+    """The call after the loop is not told before those in it, wherever the compiler has put its block."""
+    model = written(f"""
+static void add(float *a, float *b, int n) {{
+{LOOP} map(to : a[0 : n]) map(tofrom : b[0 : n])
+  for (int i = 0; i < n; i++) b[i] += a[i];
+}}
+int main(int c, char **v) {{
+  float *x = malloc(4 * c), *y = malloc(4 * c), *z = malloc(4 * c);
+  for (int k = 0; k < 5; k++) {{ add(x, y, c); add(y, z, c); }}
+  add(z, x, c);
+  return x[0];
+}}""")
+    assert [(model.where(launch), set(launch.objects)) for launch in model.launches] == [
+        ("add:4 from main:9, place 1 of 2", {"x", "y"}),
+        ("add:4 from main:9, place 2 of 2", {"y", "z"}),
+        ("add:4 from main:10", {"x", "z"}),
+    ]
 
 
 def test_two_translation_units(tmp_path: Path) -> None:

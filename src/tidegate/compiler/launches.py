@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.compiler.entry_points import (
@@ -74,10 +74,10 @@ def _plain(symbol: str) -> str:
     return "::".join(names)
 
 
-def launches(body: Body, module: Module, points: PointsTo) -> Iterator[DecodedLaunch]:
-    """Every launch of a function, block by block."""
-    for instructions in body.blocks.values():
-        calls = [i for i in instructions if i.callee in ENTRY_POINTS]
+def launches(body: Body, blocks: Sequence[str], module: Module, points: PointsTo) -> Iterator[DecodedLaunch]:
+    """Every launch in these blocks of a function, block by block."""
+    for block in blocks:
+        calls = [i for i in body.blocks[block] if i.callee in ENTRY_POINTS]
         for index, call in enumerate(calls):
             kernel = _kernel(call)
             bases, pointers, types, trips = _arrays(call, module, points)

@@ -103,13 +103,17 @@ class ProgramModel:
         return {r.name: tuple(name for name in r.objects if name in placeable) for r in self.regions}
 
     def where(self, launch: Launch) -> str:
-        """Its region, and where several places launch that, the calls that lead to this one: ``step:5 from main:11``."""
+        """Its region, and where several places launch that, the calls that lead to this one: ``step:5 from main:11``.
+
+        Places that calls do not tell apart, as on one line or without debug information, are numbered: ``…, place 1 of 2``.
+        """
         places = [other for other in self.launches if other.region == launch.region]
         if len(places) == 1:
             return launch.region
-        if not launch.calls:  # written in one function twice, or no debug information
-            return f"{launch.region}, place {places.index(launch) + 1} of {len(places)}"
-        return f"{launch.region} from {' > '.join(launch.calls)}"
+        alike = [other for other in places if other.calls == launch.calls]
+        calls = f" from {' > '.join(launch.calls)}" if launch.calls else ""
+        number = f", place {alike.index(launch) + 1} of {len(alike)}" if len(alike) > 1 else ""
+        return f"{launch.region}{calls}{number}"
 
     def object(self, name: str) -> DataObject:
         """The object of that name."""
