@@ -202,6 +202,20 @@ int main(int c, char **v) {{
     assert Modelled(model, given).plan().launches[0].uses[0].density == pytest.approx(1)  # read and written
 
 
+def test_two_values_of_one_name(written: Callable[[str], ProgramModel]) -> None:
+    """Both sizes are 4*n, of an n each; nothing says that they differ, so a person has to be told."""
+    model = written(f"""
+static float *make(int n) {{ return malloc(4 * n); }}
+int main(int c, char **v) {{
+  float *a = make(atoi(v[1])), *b = make(atoi(v[2]));
+{LOOP} map(to : a[0 : c]) map(tofrom : b[0 : c])
+  for (int i = 0; i < c; i++) b[i] += a[i];
+  return b[0];
+}}""")
+    assert {str(o.bytes) for o in model.placeable()} == {"4*n"}
+    assert "n: 2 values that sizes depend on are called so; they are taken to be equal" in _notes(model)
+
+
 def test_calls_through_pointers(written: Callable[[str], ProgramModel]) -> None:
     model = written(f"""
 static void one(float *a, int n) {{

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from tidegate.compiler.launches import DecodedLaunch
 from tidegate.compiler.locality import RegionalLocality
 from tidegate.compiler.names import DebugNames
@@ -12,8 +14,9 @@ class ObjectNames:
     """Names, given out once each."""
 
     def __init__(self, debug: DebugNames, launches: list[DecodedLaunch], device: RegionalLocality | None):
-        self.variable, self.calls = debug.variable, debug.calls
+        self.calls = debug.calls
         self._debug = debug
+        self._values: dict[str, set[str]] = defaultdict(set)
         self._taken: set[str] = set()
         self._in_kernels: dict[Origin, str] = {}
         for launch in launches if device is not None else ():
@@ -23,6 +26,17 @@ class ObjectNames:
                 # a pointer that may be several objects names none of them
                 if len(entry.origins) == 1 and entry.parameter is not None and entry.parameter < len(parameters):
                     self._in_kernels.setdefault(next(iter(entry.origins)), parameters[entry.parameter])
+
+    def variable(self, value: str) -> str | None:
+        """The variable that the value %`value` is known to be the value of."""
+        name = self._debug.variable(value)
+        if name is not None:
+            self._values[name].add(value)
+        return name
+
+    def of_several_values(self) -> dict[str, int]:
+        """Variables that were asked for and name several values, as a parameter of a function that is called twice does."""
+        return {name: len(values) for name, values in sorted(self._values.items()) if len(values) > 1}
 
     def of(self, origin: Origin, allocator: str) -> str:
         """A name for an object; a second object of the same name becomes name.2."""

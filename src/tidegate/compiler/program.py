@@ -111,6 +111,8 @@ def _assemble(
         replace(_launch(x, objects, notes), trip_count=_trips(x, flow.body, names), calls=_calls(x, flow, names))
         for x in found
     ]
+    for variable, count in names.of_several_values().items():
+        notes.append(Note(variable, f"{count} values that sizes depend on are called so; they are taken to be equal"))
     regions: dict[str, Region] = {}
     for launch, decoded in zip(made, found, strict=True):
         if launch.trip_count is None:
