@@ -215,13 +215,14 @@ def test_code_of_every_example_compiles(name: str, form: str, awkward: ProgramMo
     (["--set", "side=none"], "whole number"), (["--set", "sides=9"], "sides"),
     (["--near", "1KiB"], "cannot hold one region"),
     (["--placement", "um"], "nothing to plan"), (["--out", "/nowhere/plan.h"], "no folder"),
-    (["--emit", "fortran"], "fortran"),
+    (["--emit", "fortran"], "fortran"), (["--emit", "table"], "say what to write with --emit json, cuda or openmp"),
 ])  # fmt: skip
 def test_bad_input_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     clang_19()
     out = tmp_path / "plan.h"
     extra = [] if "--out" in arguments else ["--out", str(out)]
-    assert invoke(["plan", CFD, *arguments, *extra]) == 2
+    form = [] if "--emit" in arguments else ["--emit", "cuda"]
+    assert invoke(["plan", CFD, *form, *arguments, *extra]) == 2
     told = capsys.readouterr().err.strip()
     assert said in told
     assert len(told.splitlines()) == 1
