@@ -100,7 +100,9 @@ def rehearse(program: Modelled, policy: PlacementPolicy, geometry: Geometry, fra
     )  # fmt: skip
     given = tuple(sorted(program.values.items()))
     notes = (*map(str, program.model.notes), *_loops_not_known(program.model, program.values))
-    return Schedule(program.model.source, given, places, len(program.order), program.cut, notes)
+    place_of = {place.name: n for n, place in enumerate(places)}
+    order = tuple(place_of[names[at]] for at in program.order)
+    return Schedule(program.model.source, given, places, len(order), program.cut, order, notes)
 
 
 def _held(memory: Rehearsal, program: Modelled, name: str) -> dict[str, int]:
