@@ -370,6 +370,36 @@ int main(int c, char **v) {{
     assert len(model.table()["main:11"]) == 3
 
 
+def test_new_is_called_new(tmp_path: Path) -> None:
+    """Members have no names in the IR; operator new's symbol would be none to a person."""
+    clang_19()
+    source = tmp_path / "program.cpp"
+    source.write_text(f"""#include <new>
+struct Grid {{
+  double *u, *w;
+  int n;
+  Grid(int c) : n(c) {{
+    u = new double[c];
+    w = new (std::nothrow) double[c];
+  }}
+  void sweep() {{
+    double *from = u, *to = w;
+{LOOP} map(to : from[0 : n]) map(from : to[0 : n])
+    for (int i = 0; i < n; i++) to[i] = from[i];
+  }}
+}};
+int main(int c, char **v) {{
+  Grid grid(c);
+  for (int k = 0; k < 4; k++) {{
+    grid.sweep();
+    double *t = grid.u; grid.u = grid.w; grid.w = t;
+  }}
+  return grid.u[0];
+}}""")
+    model = model_of_source(source)
+    assert {o.name: str(o.bytes) for o in model.placeable()} == {"new:16": "8*c", "new:16.2": "8*c"}
+
+
 def test_without_the_devices_ir(model: Callable[[str], ProgramModel]) -> None:
     host, _ = clang.compile_ir(EXAMPLES / "bfs.c")
     alone = model_of_ir([host])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from tidegate.compiler.allocators import ALLOCATORS
 from tidegate.compiler.launches import DecodedLaunch
 from tidegate.compiler.locality import RegionalLocality
 from tidegate.compiler.names import DebugNames
@@ -43,7 +44,8 @@ class ObjectNames:
         name = origin.name
         if origin.kind == "heap":
             site = self._debug.site(origin.name)
-            where = f"{allocator}:{site.line}" if site.line is not None else f"{allocator}.{origin.name}"
+            spelt = ALLOCATORS[allocator].spelt or allocator
+            where = f"{spelt}:{site.line}" if site.line is not None else f"{spelt}.{origin.name}"
             name = site.name or self._in_kernels.get(origin) or where
         elif origin.kind == "stack":
             name = self._debug.site(origin.name).name or origin.name
