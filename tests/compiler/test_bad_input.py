@@ -466,6 +466,28 @@ int main(int c, char **v) {{
     ]
 
 
+def test_kernels_on_one_line_are_regions_of_their_own(tmp_path: Path) -> None:
+    """A template's float and double versions have the same function and line, and move different bytes."""
+    clang_19()
+    source = tmp_path / "program.cpp"
+    source.write_text(f"""
+template <class T> static void twice(T *p, int n) {{
+{LOOP} map(tofrom : p[0 : n])
+  for (int i = 0; i < n; i++) p[i] += p[i];
+}}
+int main(int c, char **v) {{
+  float *x = new float[c];
+  double *y = new double[c];
+  twice(x, c);
+  twice(y, c);
+  return x[0] + y[0];
+}}""")
+    model = model_of_source(source)
+    bytes_of = {(launch.region, use.object): use.bytes_per_iteration for launch in model.launches for use in launch.uses}
+    assert bytes_of == {("twice:3", "x"): pytest.approx(8), ("twice:3.2", "y"): pytest.approx(16)}
+    assert model.table() == {"twice:3": ("x",), "twice:3.2": ("y",)}
+
+
 def test_two_translation_units(tmp_path: Path) -> None:
     clang_19()
     (tmp_path / "main.c").write_text("""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -107,10 +108,10 @@ class ProgramModel:
 
         Places that calls do not tell apart, as on one line or without debug information, are numbered: ``…, place 1 of 2``.
         """
-        places = [other for other in self.launches if other.region == launch.region]
+        places = [other for other in self.launches if _line(other.region) == _line(launch.region)]
         if len(places) == 1:
             return launch.region
-        alike = [other for other in places if other.calls == launch.calls]
+        alike = [other for other in places if (other.region, other.calls) == (launch.region, launch.calls)]
         calls = f" from {' > '.join(launch.calls)}" if launch.calls else ""
         number = f", place {alike.index(launch) + 1} of {len(alike)}" if len(alike) > 1 else ""
         return f"{launch.region}{calls}{number}"
@@ -162,3 +163,12 @@ class ProgramModel:
         """The variables that sizes and trip counts are formulas of."""
         formulas = [*(o.bytes for o in self.objects), *(launch.trip_count for launch in self.launches)]
         return tuple(sorted({v for f in formulas if f is not None for v in f.variables()}))
+
+
+def _line(region: str) -> str:
+    """function:line of a region, of which there are several where a template, or files of the same lines, have more kernels.
+
+    >>> _line("step:5.2"), _line("step:5_1")
+    ('step:5', 'step:5_1')
+    """
+    return re.sub(r"[.]\d+$", "", region)

@@ -107,8 +107,13 @@ def _assemble(
 ) -> ProgramModel:
     used = {o for launch in found for entry in launch.entries for o in entry.origins if o.kind not in ("unknown", "task")}
     objects = _objects(flow, names, used, notes) | _globals(names, used, global_sizes, notes)
+    called = _region_names(found)
     made = [
-        replace(_launch(x, objects, notes), trip_count=_trips(x, flow.body, names), calls=_calls(x, flow, names))
+        replace(
+            _launch(x, called[x.kernel], objects, notes),
+            trip_count=_trips(x, flow.body, names),
+            calls=_calls(x, flow, names),
+        )
         for x in found
     ]
     for variable, count in names.of_several_values().items():
@@ -153,8 +158,17 @@ def _globals(names: ObjectNames, used: set[Origin], sizes: dict[str, int], notes
     return objects
 
 
-def _launch(launch: DecodedLaunch, objects: dict[Origin, DataObject], notes: list[Note]) -> Launch:
-    region = region_name(launch.kernel)
+def _region_names(found: list[DecodedLaunch]) -> dict[str, str]:
+    """A name for every kernel; those of one function and line, as a template's or two files', become name, name.2, …"""
+    kernels: dict[str, list[str]] = {}
+    for kernel in dict.fromkeys(launch.kernel for launch in found):
+        kernels.setdefault(region_name(kernel), []).append(kernel)
+    return {
+        kernel: name if n == 1 else f"{name}.{n}" for name, alike in kernels.items() for n, kernel in enumerate(alike, 1)
+    }
+
+
+def _launch(launch: DecodedLaunch, region: str, objects: dict[Origin, DataObject], notes: list[Note]) -> Launch:
     order = {origin: n for n, origin in enumerate(objects)}
     arguments = []
     for n, entry in enumerate(launch.entries):
