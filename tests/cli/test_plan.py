@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from offloaded import EXAMPLES, NAMES, clang_19
+from offloaded import EXAMPLES, NAMES, clang_19, run
 from tidegate.cli import invoke
 from tidegate.compiler import ProgramModel, model_of_source
+from tidegate.compiler.clang import TARGET
 from tidegate.compiler.schedule import Schedule, emit_cuda, emit_openmp
 from tidegate.compiler.sizes import Formula
 from tidegate.experiments.planning import make_policy, rehearse, settle
@@ -211,17 +212,77 @@ def test_code_of_every_example_compiles(name: str, form: str, awkward: ProgramMo
     assert done.returncode == 0, done.stderr
 
 
+# Each launch uses two of three objects, so that with room for two they take turns; the host reads one between launches.
+TURNS = """#include <stdio.h>
+#include <stdlib.h>
+static void add(double *a, double *b, int n) {
+#pragma omp target teams distribute parallel for map(to : a[0 : n]) map(tofrom : b[0 : n])
+  for (int i = 0; i < n; i++) b[i] += a[i] + 1;
+}
+int main(int c, char **v) {
+  int n = atoi(v[1]);
+  double *x = malloc(8 * (size_t)n), *y = malloc(8 * (size_t)n), *z = malloc(8 * (size_t)n), sum = 0;
+  for (int i = 0; i < n; i++) x[i] = i, y[i] = 2 * i, z[i] = 3 * i;
+  for (int k = 0; k < 6; k++) {
+    BEFORE_1 add(x, y, n);
+    BEFORE_2 add(y, z, n);
+    READ
+    sum += z[k]; z[k] = k;
+    WRITTEN
+    BEFORE_3 add(z, x, n);
+  }
+  END
+  for (int i = 0; i < n; i++) sum += x[i] + 2 * y[i] + 3 * z[i];
+  printf("%.17g\\n", sum);
+}
+"""
+
+
+@pytest.mark.parametrize("policy", ["rdm", "object-lru", "glm(partial=rest)", "prefetch-all"])
+@pytest.mark.parametrize("frames", [3, 5, 6])  # of 2 MiB, where each object has two
+def test_the_emitted_directives_leave_results_as_they_were(policy: str, frames: int, tmp_path: Path) -> None:
+    """Offloaded to the host itself, where a near object has a copy of its own as it has on a GPU."""
+    clang_19()
+    (tmp_path / "turns.c").write_text(TURNS)
+    n, hooks = 2**19, ("BEFORE_1", "BEFORE_2", "BEFORE_3", "READ", "WRITTEN", "END")
+    model = model_of_source(tmp_path / "turns.c", [f"-D{hook}=" for hook in hooks])
+    schedule = rehearse(Modelled(model, {"n": n}), make_policy(policy), Geometry(), frames)
+    header = emit_openmp(schedule)
+    (tmp_path / "plan.h").write_text(header)
+
+    def call(function: str) -> str:
+        (objects,) = re.findall(rf"void {function}\((.*)\)", header)
+        given = re.findall(r"char \*(\w+)", objects)
+        return f"{function}({', '.join(f'(char *){o}' for o in given)});"
+
+    functions = re.findall(r"void (tidegate_before_\w+)\(", header)
+    copies = re.findall(r"void (tidegate_update_from_device_\w+)\(", header)
+    z = [call(name) for name in re.findall(r"void (tidegate_update_\w+_device_z)\(", header)] or ["", ""]
+    with_plan = dict(zip(hooks, [*map(call, functions), z[0], z[1], " ".join(map(call, copies))], strict=True))
+    sums = []
+    for name, defined in (("plain", dict.fromkeys(hooks, "")), ("planned", with_plan)):
+        options = [f"-D{hook}={text}" for hook, text in defined.items()]
+        command = [clang_19(), "-O1", *TARGET, "-include", tmp_path / "plan.h", *options, tmp_path / "turns.c"]
+        subprocess.run([*command, "-o", tmp_path / name], check=True, timeout=60)
+        done = run(tmp_path / name, str(n))
+        assert done.returncode == 0, done.stderr
+        sums.append(done.stdout)
+    assert sums[0] == sums[1]
+    assert copies or policy == "glm(partial=rest)"
+
+
 @pytest.mark.parametrize(("arguments", "said"), [
     (["--set", "side=none"], "whole number"), (["--set", "sides=9"], "sides"),
     (["--near", "1KiB"], "cannot hold one region"),
     (["--placement", "um"], "nothing to plan"), (["--out", "/nowhere/plan.h"], "no folder"),
-    (["--emit", "fortran"], "fortran"),
+    (["--emit", "fortran"], "fortran"), (["--emit", "table"], "say what to write with --emit json, cuda or openmp"),
 ])  # fmt: skip
 def test_bad_input_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     clang_19()
     out = tmp_path / "plan.h"
     extra = [] if "--out" in arguments else ["--out", str(out)]
-    assert invoke(["plan", CFD, *arguments, *extra]) == 2
+    form = [] if "--emit" in arguments else ["--emit", "cuda"]
+    assert invoke(["plan", CFD, *form, *arguments, *extra]) == 2
     told = capsys.readouterr().err.strip()
     assert said in told
     assert len(told.splitlines()) == 1

@@ -12,8 +12,9 @@ from tidegate.compiler import ProgramModel, clang, model_of_ir, model_of_source
 from tidegate.compiler.ir import parse
 from tidegate.compiler.plan import launch_names
 from tidegate.errors import TidegateError
-from tidegate.experiments.planning import predict, settle
+from tidegate.experiments.planning import make_policy, predict, rehearse, settle
 from tidegate.machine.machine import load_machine
+from tidegate.mechanism.geometry import Geometry
 from tidegate.workloads.openmp.modelled import Modelled
 
 LOOP = "#pragma omp target teams distribute parallel for"
@@ -111,7 +112,7 @@ int main(int c, char **v) {{
   return a[0];
 }}""")
     assert "deeper: calls itself" in _notes(model)
-    assert "deeper:4: is launched in deeper" in _notes(model)
+    assert "deeper:4: is launched in deeper, which calls itself; it is left out" in _notes(model)
 
 
 def test_a_program_of_which_nothing_can_be_traced_cannot_be_planned(written: Callable[[str], ProgramModel]) -> None:
@@ -155,6 +156,64 @@ int main(int c, char **v) {{
     assert launch.trip_count.at({"n": 1000}) == 998
     density = {use.object: model.access_density(launch, use, {"n": 1000}) for use in launch.uses}
     assert density == {"u": pytest.approx(2 * 0.998), "w": pytest.approx(0.998)}
+
+
+def test_sizes_that_an_int_in_a_structure_gives(written: Callable[[str], ProgramModel]) -> None:
+    """It never is a long, so what is taken away from it is an int too."""
+    model = written(f"""
+struct grid {{ int n; double *u, *w; }};
+int main(int c, char **v) {{
+  struct grid *g = malloc(sizeof *g);
+  g->n = c;
+  g->u = malloc(8 * c);
+  g->w = malloc(8 * c);
+  double *u = g->u, *w = g->w;
+  int n = *(volatile int *)&g->n;
+{LOOP} map(to : u[0 : n]) map(from : w[0 : n])
+  for (int i = 1; i < n - 1; i++) w[i] = u[i];
+  return g->w[0];
+}}""")
+    (launch,) = model.launches
+    assert launch.trip_count is not None
+    assert launch.trip_count.at(dict.fromkeys(launch.trip_count.variables(), 1000)) == 998
+
+
+def test_loops_whose_length_no_size_tells(written: Callable[[str], ProgramModel]) -> None:
+    """k sizes nothing, so no size of near memory suggests a value; the second region has no loop to be shared at all."""
+    model = written(f"""
+int main(int c, char **v) {{
+  int n = atoi(v[1]), k = atoi(v[2]);
+  double *u = malloc(8 * n);
+{LOOP} map(tofrom : u[0 : n])
+  for (int i = 0; i < k; i++) u[i] += 1;
+#pragma omp target map(tofrom : u[0 : n])
+  for (int i = 0; i < n; i++) u[i] += 1;
+  return u[0];
+}}""")
+    assert "main:8: how often it loops is not known; its objects are taken as densely used" in _notes(model)
+    for given in ({}, {"n": 10**5}, {"n": 10**8}):
+        values, _ = settle(model, given, 2**23)
+        program = Modelled(model, values)
+        assert values.keys() == {"n"}
+        assert [use.density for launch in program.plan().launches for use in launch.uses] == [None, None]
+        notes = rehearse(program, make_policy("rdm"), Geometry(), 4).notes
+        assert any(note.startswith("main:6: how often it loops depends on k, which no size tells") for note in notes)
+    given, _ = settle(model, {"n": 1000, "k": 500}, 2**23)
+    assert Modelled(model, given).plan().launches[0].uses[0].density == pytest.approx(1)  # read and written
+
+
+def test_two_values_of_one_name(written: Callable[[str], ProgramModel]) -> None:
+    """Both sizes are 4*n, of an n each; nothing says that they differ, so a person has to be told."""
+    model = written(f"""
+static float *make(int n) {{ return malloc(4 * n); }}
+int main(int c, char **v) {{
+  float *a = make(atoi(v[1])), *b = make(atoi(v[2]));
+{LOOP} map(to : a[0 : c]) map(tofrom : b[0 : c])
+  for (int i = 0; i < c; i++) b[i] += a[i];
+  return b[0];
+}}""")
+    assert {str(o.bytes) for o in model.placeable()} == {"4*n"}
+    assert "n: 2 values that sizes depend on are called so; they are taken to be equal" in _notes(model)
 
 
 def test_calls_through_pointers(written: Callable[[str], ProgramModel]) -> None:
@@ -311,6 +370,36 @@ int main(int c, char **v) {{
     assert len(model.table()["main:11"]) == 3
 
 
+def test_new_is_called_new(tmp_path: Path) -> None:
+    """Members have no names in the IR; operator new's symbol would be none to a person."""
+    clang_19()
+    source = tmp_path / "program.cpp"
+    source.write_text(f"""#include <new>
+struct Grid {{
+  double *u, *w;
+  int n;
+  Grid(int c) : n(c) {{
+    u = new double[c];
+    w = new (std::nothrow) double[c];
+  }}
+  void sweep() {{
+    double *from = u, *to = w;
+{LOOP} map(to : from[0 : n]) map(from : to[0 : n])
+    for (int i = 0; i < n; i++) to[i] = from[i];
+  }}
+}};
+int main(int c, char **v) {{
+  Grid grid(c);
+  for (int k = 0; k < 4; k++) {{
+    grid.sweep();
+    double *t = grid.u; grid.u = grid.w; grid.w = t;
+  }}
+  return grid.u[0];
+}}""")
+    model = model_of_source(source)
+    assert {o.name: str(o.bytes) for o in model.placeable()} == {"new:16": "8*c", "new:16.2": "8*c"}
+
+
 def test_without_the_devices_ir(model: Callable[[str], ProgramModel]) -> None:
     host, _ = clang.compile_ir(EXAMPLES / "bfs.c")
     alone = model_of_ir([host])
@@ -355,6 +444,48 @@ int main(int c, char **v) {{
     model = model_of_source(source)
     assert [launch.region for launch in model.launches] == ["Grid::sweep:7"]
     assert launch_names(model) == ["Grid::sweep"]
+
+
+def test_places_on_one_line_are_numbered_as_a_run_comes_to_them(written: Callable[[str], ProgramModel]) -> None:
+    """The call after the loop is not told before those in it, wherever the compiler has put its block."""
+    model = written(f"""
+static void add(float *a, float *b, int n) {{
+{LOOP} map(to : a[0 : n]) map(tofrom : b[0 : n])
+  for (int i = 0; i < n; i++) b[i] += a[i];
+}}
+int main(int c, char **v) {{
+  float *x = malloc(4 * c), *y = malloc(4 * c), *z = malloc(4 * c);
+  for (int k = 0; k < 5; k++) {{ add(x, y, c); add(y, z, c); }}
+  add(z, x, c);
+  return x[0];
+}}""")
+    assert [(model.where(launch), set(launch.objects)) for launch in model.launches] == [
+        ("add:4 from main:9, place 1 of 2", {"x", "y"}),
+        ("add:4 from main:9, place 2 of 2", {"y", "z"}),
+        ("add:4 from main:10", {"x", "z"}),
+    ]
+
+
+def test_kernels_on_one_line_are_regions_of_their_own(tmp_path: Path) -> None:
+    """A template's float and double versions have the same function and line, and move different bytes."""
+    clang_19()
+    source = tmp_path / "program.cpp"
+    source.write_text(f"""
+template <class T> static void twice(T *p, int n) {{
+{LOOP} map(tofrom : p[0 : n])
+  for (int i = 0; i < n; i++) p[i] += p[i];
+}}
+int main(int c, char **v) {{
+  float *x = new float[c];
+  double *y = new double[c];
+  twice(x, c);
+  twice(y, c);
+  return x[0] + y[0];
+}}""")
+    model = model_of_source(source)
+    bytes_of = {(launch.region, use.object): use.bytes_per_iteration for launch in model.launches for use in launch.uses}
+    assert bytes_of == {("twice:3", "x"): pytest.approx(8), ("twice:3.2", "y"): pytest.approx(16)}
+    assert model.table() == {"twice:3": ("x",), "twice:3.2": ("y",)}
 
 
 def test_two_translation_units(tmp_path: Path) -> None:

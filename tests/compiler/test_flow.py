@@ -57,6 +57,34 @@ def test_frequencies_are_trip_counts(outer: int, inner: int) -> None:
     assert flow.frequency["end"] == pytest.approx(1)
 
 
+@pytest.mark.parametrize(
+    ("start", "step", "again", "turns"),
+    [
+        (100, -10, "sgt i32 %next, 0", 10),
+        (100, -10, "ugt i32 %i, 10", 10),  # what clang makes of the line above
+        (5, -1, "ne i32 %i, 0", 6),
+        (9, -1, "ult i32 %i, 10", 11),  # an unsigned counter that wraps
+        (0, 1, "ult i32 %next, -2147483648", None),  # 2³¹ turns are not counted out
+        (-3, 1, "slt i32 %next, 4", 7),
+    ],
+)
+def test_loops_that_count_down_or_have_no_sign(start: int, step: int, again: str, turns: int | None) -> None:
+    text = f"""
+define i32 @main() {{
+entry:
+  br label %a
+a:
+  %i = phi i32 [ {start}, %entry ], [ %next, %a ]
+  %next = add i32 %i, {step}
+  %again = icmp {again}
+  br i1 %again, label %a, label %end
+end:
+  ret i32 0
+}}"""
+    flow = Flow(Body(parse(text, "down").get_function("main")), {("a", "a"): 0.96875, ("a", "end"): 0.03125})
+    assert flow.frequency["a"] == pytest.approx(turns or 32)
+
+
 def test_distances_in_closed_form() -> None:
     """From B, the next B is 1 away m - 1 times of m, and past A, 2 away, the others; the last of all has none."""
     outer, inner = 10, 4

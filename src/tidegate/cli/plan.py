@@ -32,7 +32,7 @@ Near = Annotated[str | None, typer.Option("--near", help="Near memory, e.g. 16Gi
 Emit = Annotated[Form, typer.Option("--emit", help="A table, JSON, or code: calls of CUDA, or OpenMP directives.")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="A variable of the program, e.g. --set n=4096; repeatable.")]
 PlacedBy = Annotated[str, typer.Option("--placement", help="The policy that is planned with.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Write to this file instead.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Write JSON or code to this file instead.")]
 
 
 def plan(
@@ -56,7 +56,7 @@ def plan(
     from tidegate.machine.machine import load_machine
     from tidegate.workloads.openmp.modelled import Modelled
 
-    _check_out(out)
+    _check_out(out, emit)
     given = _values(values or [])
     policy, on = make_policy(placement), load_machine(machine)
     room = units.size(near) if near is not None else on.near.bytes
@@ -70,7 +70,7 @@ def plan(
         return
     if program.cut:
         notes.append(f"times are of the first {len(program.order)} launches; the program makes more")
-    notes += [str(note) for note in model.notes]
+    notes += schedule.notes
     with Bar("predict") as bar:
         runs = predict(program, on, room, dict.fromkeys((*RIVALS, placement)), bar.advance)
     notes += _better(runs, placement)
@@ -125,10 +125,15 @@ def _value(text: str) -> tuple[str, int]:
     return name, int(value)
 
 
-def _check_out(out: Path | None) -> None:
+def _check_out(out: Path | None, emit: Form) -> None:
     if out is not None:
+        from tidegate.errors import TidegateError
         from tidegate.figures import check_output
 
+        if emit is Form.table:
+            raise TidegateError(
+                f"--out {out}: a table is for the terminal; say what to write with --emit json, cuda or openmp"
+            )
         check_output(out, (out.suffix.lower(),))
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from tidegate.compiler.ir import Body
-from tidegate.compiler.loops import Loop, natural_loops
+from tidegate.compiler.loops import Loop, natural_loops, reverse_postorder
 from tidegate.compiler.probabilities import Edges
 from tidegate.compiler.trip_counts import counted_exits
 
@@ -47,6 +47,15 @@ class Flow:
         for (a, b), p in edges.items():
             steps[self.number[a], self.number[b]] = p * _MOST_CERTAIN
         return steps
+
+    def in_order(self) -> list[str]:
+        """The blocks that can be reached, as a run comes to them: a loop's before what follows the loop."""
+        around = {block: [loop.blocks for loop in self.loops if block in loop.blocks] for block in self.blocks}
+        stay_last = {
+            block: tuple(sorted(following, key=lambda b, block=block: sum(b in loop for loop in around[block])))  # type: ignore[misc]
+            for block, following in self.successors.items()
+        }
+        return reverse_postorder(stay_last)
 
     @cached_property
     def frequency(self) -> Mapping[str, float]:

@@ -122,10 +122,26 @@ class Body:
 
 
 def constant_int(value: Value) -> int | None:
-    """The number a constant is; None for anything else."""
+    """The number a constant is, with its sign; None for anything else."""
     if value.value_kind != llvm.ValueKind.constant_int:
         return None
-    return int(value.get_constant_value(signed_int=True))
+    # llvmlite takes the sign from the whole 64-bit word, so that i32 -1 would be 4294967295
+    return in_bits(int(value.get_constant_value()), int_bits(value))
+
+
+def int_bits(value: Value) -> int:
+    """The width of an integer value."""
+    return int(str(value.type).strip().removeprefix("i"))
+
+
+def in_bits(number: int, bits: int, signed: bool = True) -> int:
+    """What a register of so many bits holds of a number; a single bit has no sign.
+
+    >>> in_bits(2**32 - 1, 32), in_bits(-1, 8, signed=False), in_bits(1, 1)
+    (-1, 255, 1)
+    """
+    least = -(1 << bits - 1) if signed and bits > 1 else 0
+    return (number - least) % (1 << bits) + least
 
 
 def constant_array(module: Module, name: str) -> tuple[int, ...] | None:

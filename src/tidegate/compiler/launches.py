@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.compiler.entry_points import (
@@ -64,20 +64,22 @@ def _plain(symbol: str) -> str:
 
     >>> _plain("_Z4stepPfi"), _plain("_ZN4Grid5sweepEv"), _plain("main")
     ('step', 'Grid::sweep', 'main')
+    >>> _plain("_ZL4stepPfi"), _plain("_ZN12_GLOBAL__N_14stepEPfi")  # static, and in a namespace without a name
+    ('step', 'step')
     """
-    mangled = re.match(r"_ZN?K?(?=\d)", symbol)
+    mangled = re.match(r"_Z(?:L|NK?)?(?=\d)", symbol)
     rest, names = (symbol[mangled.end() :], []) if mangled else ("", [symbol])
     while length := re.match(r"\d+", rest):
         end = length.end() + int(length[0])
         names.append(rest[length.end() : end])
         rest = rest[end:] if symbol.startswith("_ZN") else ""
-    return "::".join(names)
+    return "::".join(name for name in names if name != "_GLOBAL__N_1")
 
 
-def launches(body: Body, module: Module, points: PointsTo) -> Iterator[DecodedLaunch]:
-    """Every launch of a function, block by block."""
-    for instructions in body.blocks.values():
-        calls = [i for i in instructions if i.callee in ENTRY_POINTS]
+def launches(body: Body, blocks: Sequence[str], module: Module, points: PointsTo) -> Iterator[DecodedLaunch]:
+    """Every launch in these blocks of a function, block by block."""
+    for block in blocks:
+        calls = [i for i in body.blocks[block] if i.callee in ENTRY_POINTS]
         for index, call in enumerate(calls):
             kernel = _kernel(call)
             bases, pointers, types, trips = _arrays(call, module, points)

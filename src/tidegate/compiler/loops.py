@@ -51,7 +51,7 @@ def _between(header: str, latches: list[str], before: dict[str, list[str]]) -> f
 
 def _dominators(successors: Successors) -> dict[str, set[str]]:
     """For every reachable block the blocks that all ways to it pass, itself among them."""
-    order = _reverse_postorder(successors)
+    order = reverse_postorder(successors)
     reachable = set(order)
     before = _predecessors(successors)
     dominators = {block: set(order) for block in order}
@@ -67,7 +67,8 @@ def _dominators(successors: Successors) -> dict[str, set[str]]:
     return dominators
 
 
-def _reverse_postorder(successors: Successors) -> list[str]:
+def reverse_postorder(successors: Successors) -> list[str]:
+    """Reachable blocks, each before those that follow it, but for ways back; of two ways on, the one named last is first."""
     entry = next(iter(successors))
     done: list[str] = []
     seen = {entry}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -103,13 +104,17 @@ class ProgramModel:
         return {r.name: tuple(name for name in r.objects if name in placeable) for r in self.regions}
 
     def where(self, launch: Launch) -> str:
-        """Its region, and where several places launch that, the calls that lead to this one: ``step:5 from main:11``."""
-        places = [other for other in self.launches if other.region == launch.region]
+        """Its region, and where several places launch that, the calls that lead to this one: ``step:5 from main:11``.
+
+        Places that calls do not tell apart, as on one line or without debug information, are numbered: ``…, place 1 of 2``.
+        """
+        places = [other for other in self.launches if _line(other.region) == _line(launch.region)]
         if len(places) == 1:
             return launch.region
-        if not launch.calls:  # written in one function twice, or no debug information
-            return f"{launch.region}, place {places.index(launch) + 1} of {len(places)}"
-        return f"{launch.region} from {' > '.join(launch.calls)}"
+        alike = [other for other in places if (other.region, other.calls) == (launch.region, launch.calls)]
+        calls = f" from {' > '.join(launch.calls)}" if launch.calls else ""
+        number = f", place {alike.index(launch) + 1} of {len(alike)}" if len(alike) > 1 else ""
+        return f"{launch.region}{calls}{number}"
 
     def object(self, name: str) -> DataObject:
         """The object of that name."""
@@ -143,11 +148,14 @@ class ProgramModel:
     def access_density(self, launch: Launch, use: Use, variables: Mapping[str, int]) -> float | None:
         """Bytes accessed over bytes there are (4.2), for these values of the program's variables.
 
-        None when the trip count, the size or the kernel is not known: one that accesses nothing was not there to be read.
+        None when the trip count (or a variable of it), the size or the kernel is not known: one that accesses nothing was
+        not there to be read.
         Reuse is not taken into account, so it may be above 1.
         """
         size = self.object(use.object).bytes
         if launch.trip_count is None or size is None or not any(each.locality for each in launch.uses):
+            return None
+        if launch.trip_count.variables() - variables.keys():
             return None
         return use.bytes_per_iteration * launch.trip_count.at(variables) / max(1, size.at(variables))
 
@@ -155,3 +163,12 @@ class ProgramModel:
         """The variables that sizes and trip counts are formulas of."""
         formulas = [*(o.bytes for o in self.objects), *(launch.trip_count for launch in self.launches)]
         return tuple(sorted({v for f in formulas if f is not None for v in f.variables()}))
+
+
+def _line(region: str) -> str:
+    """function:line of a region, of which there are several where a template, or files of the same lines, have more kernels.
+
+    >>> _line("step:5.2"), _line("step:5_1")
+    ('step:5', 'step:5_1')
+    """
+    return re.sub(r"[.]\d+$", "", region)

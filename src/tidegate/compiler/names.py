@@ -69,7 +69,8 @@ class DebugNames:
         text = re.search(rf"^{re.escape(block)}:.*?(?:^$|^}})", self._inside, re.M | re.S)
         location = _LOCATION.search(text[0]) if text else None
         way = self._way(location[1]) if location else []
-        calls = [f"{self._function(node)}:{node.get('line')}" for node in reversed(way)]
+        # a template's parameters are no part of a region's name
+        calls = [f"{self._function(node).partition('<')[0]}:{node.get('line')}" for node in reversed(way)]
         return tuple(calls[: calls.index(to)]) if to in calls else ()
 
     def _way(self, location: str) -> list[dict[str, str]]:

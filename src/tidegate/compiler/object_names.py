@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
+from tidegate.compiler.allocators import ALLOCATORS
 from tidegate.compiler.launches import DecodedLaunch
 from tidegate.compiler.locality import RegionalLocality
 from tidegate.compiler.names import DebugNames
@@ -12,8 +15,9 @@ class ObjectNames:
     """Names, given out once each."""
 
     def __init__(self, debug: DebugNames, launches: list[DecodedLaunch], device: RegionalLocality | None):
-        self.variable, self.calls = debug.variable, debug.calls
+        self.calls = debug.calls
         self._debug = debug
+        self._values: dict[str, set[str]] = defaultdict(set)
         self._taken: set[str] = set()
         self._in_kernels: dict[Origin, str] = {}
         for launch in launches if device is not None else ():
@@ -24,12 +28,24 @@ class ObjectNames:
                 if len(entry.origins) == 1 and entry.parameter is not None and entry.parameter < len(parameters):
                     self._in_kernels.setdefault(next(iter(entry.origins)), parameters[entry.parameter])
 
+    def variable(self, value: str) -> str | None:
+        """The variable that the value %`value` is known to be the value of."""
+        name = self._debug.variable(value)
+        if name is not None:
+            self._values[name].add(value)
+        return name
+
+    def of_several_values(self) -> dict[str, int]:
+        """Variables that were asked for and name several values, as a parameter of a function that is called twice does."""
+        return {name: len(values) for name, values in sorted(self._values.items()) if len(values) > 1}
+
     def of(self, origin: Origin, allocator: str) -> str:
         """A name for an object; a second object of the same name becomes name.2."""
         name = origin.name
         if origin.kind == "heap":
             site = self._debug.site(origin.name)
-            where = f"{allocator}:{site.line}" if site.line is not None else f"{allocator}.{origin.name}"
+            spelt = ALLOCATORS[allocator].spelt or allocator
+            where = f"{spelt}:{site.line}" if site.line is not None else f"{spelt}.{origin.name}"
             name = site.name or self._in_kernels.get(origin) or where
         elif origin.kind == "stack":
             name = self._debug.site(origin.name).name or origin.name

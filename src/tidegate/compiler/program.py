@@ -44,16 +44,17 @@ def model_of_ir(host: Sequence[str | bytes], device: Sequence[str | bytes] = (),
     if "main" not in {f.name for f in module.functions if not f.is_declaration}:
         raise TidegateError(f"'{name}' has no main; give all files of a program, as sources or as IR")
     module, notes = run_at_once(module, name)
-    notes += inline_into_main(module)
+    recursion = inline_into_main(module)
+    notes += recursion
     body = Body(module.get_function("main"))
     points = PointsTo(body)
-    found = list(launches(body, module, points))
-    notes += _hidden(module, body)
+    flow = Flow(body, branch_probabilities(module).get("main", {}))
+    found = list(launches(body, flow.in_order(), module, points))
+    notes += _hidden(module, body, {note.about for note in recursion})
     if not found and not notes:
         raise TidegateError(
             f"'{name}' launches no target region; give a program with them, compiled with {' '.join(TARGET)}"
         )
-    flow = Flow(body, branch_probabilities(module).get("main", {}))
     locality = _device(device, name) if device else None
     names = ObjectNames(DebugNames(module), found, locality)
     model = _assemble(name, flow, names, found, _global_sizes(module, body), notes)
@@ -77,19 +78,22 @@ def _device(given: Sequence[str | bytes], name: str) -> RegionalLocality:
     return RegionalLocality(module)
 
 
-def _hidden(module: Module, main: Body) -> list[Note]:
+def _hidden(module: Module, main: Body, recursive: set[str]) -> list[Note]:
     """Launches that inlining did not bring into main: in tasks (nowait), behind pointers, in recursion."""
     seen = {i.arguments[ENTRY_POINTS[i.callee].region_id].name for i in main if i.callee in ENTRY_POINTS}
     notes = {}
     for function in module.functions:
         for i in Body(function) if not function.is_declaration and function.name != "main" else ():
             if i.callee in ENTRY_POINTS and (region := i.arguments[ENTRY_POINTS[i.callee].region_id].name) not in seen:
-                where = (
-                    "a task (nowait)" if "omp_task" in function.name else f"{function.name}, which no direct call leads to"
-                )
-                text = f"is launched in {where}; it is left out"
+                text = f"is launched in {_why_hidden(function.name, recursive)}; it is left out"
                 notes[region] = Note(region_name(region.removeprefix(".").removesuffix(".region_id")), text)
     return list(notes.values())
+
+
+def _why_hidden(function: str, recursive: set[str]) -> str:
+    if "omp_task" in function:
+        return "a task (nowait)"
+    return f"{function}, which {'calls itself' if function in recursive else 'no direct call leads to'}"
 
 
 def _global_sizes(module: Module, main: Body) -> dict[str, int]:
@@ -103,12 +107,21 @@ def _assemble(
 ) -> ProgramModel:
     used = {o for launch in found for entry in launch.entries for o in entry.origins if o.kind not in ("unknown", "task")}
     objects = _objects(flow, names, used, notes) | _globals(names, used, global_sizes, notes)
+    called = _region_names(found)
     made = [
-        replace(_launch(x, objects, notes), trip_count=_trips(x, flow.body, names), calls=_calls(x, flow, names))
+        replace(
+            _launch(x, called[x.kernel], objects, notes),
+            trip_count=_trips(x, flow.body, names),
+            calls=_calls(x, flow, names),
+        )
         for x in found
     ]
+    for variable, count in names.of_several_values().items():
+        notes.append(Note(variable, f"{count} values that sizes depend on are called so; they are taken to be equal"))
     regions: dict[str, Region] = {}
     for launch, decoded in zip(made, found, strict=True):
+        if launch.trip_count is None:
+            notes.append(Note(launch.region, "how often it loops is not known; its objects are taken as densely used"))
         before = regions[launch.region].objects if launch.region in regions else ()
         together = tuple(dict.fromkeys(before + launch.objects))
         parameters = sum(entry.parameter is not None for entry in decoded.entries)
@@ -145,8 +158,17 @@ def _globals(names: ObjectNames, used: set[Origin], sizes: dict[str, int], notes
     return objects
 
 
-def _launch(launch: DecodedLaunch, objects: dict[Origin, DataObject], notes: list[Note]) -> Launch:
-    region = region_name(launch.kernel)
+def _region_names(found: list[DecodedLaunch]) -> dict[str, str]:
+    """A name for every kernel; those of one function and line, as a template's or two files', become name, name.2, …"""
+    kernels: dict[str, list[str]] = {}
+    for kernel in dict.fromkeys(launch.kernel for launch in found):
+        kernels.setdefault(region_name(kernel), []).append(kernel)
+    return {
+        kernel: name if n == 1 else f"{name}.{n}" for name, alike in kernels.items() for n, kernel in enumerate(alike, 1)
+    }
+
+
+def _launch(launch: DecodedLaunch, region: str, objects: dict[Origin, DataObject], notes: list[Note]) -> Launch:
     order = {origin: n for n, origin in enumerate(objects)}
     arguments = []
     for n, entry in enumerate(launch.entries):

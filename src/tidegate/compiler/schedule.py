@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tidegate.compiler.identifiers import identifiers
@@ -79,6 +79,7 @@ class Schedule:
     places: tuple[Place, ...]
     launches: int = 0  # that were rehearsed
     cut: bool = False  # the program makes more
+    order: tuple[int, ...] = ()  # the places, by number, as they were rehearsed
     notes: tuple[str, ...] = ()  # what was assumed
 
     def functions(self) -> dict[str, str]:
@@ -105,6 +106,7 @@ _CUDA = {
     "    TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseUnsetAccessedBy, tidegate_device)",
 }
 # With unified shared memory a map moves nothing, unless it says close: then the object has a copy in the device's memory.
+# The regions' own maps find it there and leave it alone, so what it holds comes back only when it is asked for.
 _OPENMP = {
     "prefetch": '_Pragma("omp target enter data map(close, to : {o}[0 : {n}])")',
     "evict": '_Pragma("omp target exit data map(close, from : {o}[0 : {n}])")',
@@ -136,6 +138,10 @@ _OPENMP_HEAD = """#include <stddef.h>
 
 #pragma omp requires unified_shared_memory
 """
+_OPENMP_COPIES = (
+    "While {o} is near, regions use a copy of it there. Call this before the host reads {o}, after the last launch too."
+)
+_OPENMP_WRITTEN = "And this after the host wrote {o}."
 
 
 def emit_cuda(schedule: Schedule) -> str:
@@ -149,13 +155,56 @@ def emit_cuda(schedule: Schedule) -> str:
 
 
 def emit_openmp(schedule: Schedule) -> str:
-    """A header: call each function before the region it is named after."""
+    """A header: call each function before the region it is named after, and those that copy around the host's own uses."""
 
     def write(a: Action, called: str) -> str:
-        part = a.verb in ("prefetch", "evict") and (a.first, a.end) != (0, a.bytes)
+        part = a.verb == "prefetch" and (a.first, a.end) != (0, a.bytes)
         return (_OPENMP_PART if part else _OPENMP[a.verb]).format(o=called, first=a.first, end=a.end, n=a.end - a.first)
 
-    return "\n".join(_lines(schedule, _OPENMP_HEAD, [], "char", write))
+    placed = of_whole_objects(schedule)
+    return "\n".join([*_lines(placed, _OPENMP_HEAD, [], "char", write), *_copies(placed)])
+
+
+def of_whole_objects(schedule: Schedule) -> Schedule:
+    """The same schedule for directives, which place whole objects only: one that loses a part of its room leaves, and one
+    that has room for a part stays where it is."""
+    held: dict[str, int] = {}  # bytes from the object's first that were asked near
+    visits: list[list[tuple[Action, ...]]] = [[] for _ in schedule.places]
+    for number in schedule.order:
+        asked = schedule.places[number].visits[len(visits[number])]
+        before = dict(held)
+        for a in asked:
+            if a.verb == "prefetch" and a.first <= held.get(a.object, 0):
+                held[a.object] = max(held.get(a.object, 0), a.end)
+            elif a.verb == "evict":
+                held[a.object] = min(held.get(a.object, 0), a.first)
+        visits[number].append(tuple(_of_whole_objects(asked, before, held)))
+    places = zip(schedule.places, visits, strict=True)
+    return replace(schedule, places=tuple(replace(place, visits=tuple(v)) for place, v in places))
+
+
+def _of_whole_objects(asked: tuple[Action, ...], before: dict[str, int], after: dict[str, int]) -> Iterator[Action]:
+    sizes = {a.object: a.bytes for a in asked if a.verb in ("evict", "prefetch")}
+    was, now = ({name for name, size in sizes.items() if held.get(name) == size} for held in (before, after))
+    yield from (Action("evict", name, 0, size, size) for name, size in sizes.items() if name in was - now)
+    yield from (Action("prefetch", name, 0, size, size) for name, size in sizes.items() if name in now - was)
+    for a in asked:
+        if a.verb in ("far", "anywhere") or (a.verb == "prefetch" and a.object not in now):
+            yield a
+
+
+def _copies(schedule: Schedule) -> Iterator[str]:
+    """Functions that bring an object's two copies together; what is not near has one only, and they do nothing."""
+    spelt = schedule.parameters()
+    actions = (a for place in schedule.places for visit in place.visits for a in visit)
+    near = {a.object: a.bytes for a in actions if a.verb == "prefetch" and a.end - a.first == a.bytes}
+    for name, size in sorted(near.items()):
+        o = spelt[name]
+        for text, verb in ((_OPENMP_COPIES, "from"), (_OPENMP_WRITTEN, "to")):
+            yield _comment(text.format(o=o))
+            yield f"static inline void tidegate_update_{verb}_device_{o}(char *{o}) {{"
+            yield f'  _Pragma("omp target update {verb}({o}[0 : {size}])")'
+            yield "}\n"
 
 
 def _lines(schedule: Schedule, head: str, first: list[str], kind: str, write: Write) -> Iterator[str]:

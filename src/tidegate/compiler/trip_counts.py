@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 
-from tidegate.compiler.ir import Body, Instruction, Value, constant_int, key
+from tidegate.compiler.ir import Body, Instruction, Value, constant_int, in_bits, int_bits, key
 from tidegate.compiler.loops import Loop, Successors
 
 MOST_TRIPS = 1_000_000
@@ -44,15 +44,17 @@ def _times(body: Body, loop: Loop, branch: Instruction, leaves_on: bool) -> int 
     condition = body.by_key.get(key(branch.operands[0]))
     if condition is None or condition.opcode != "icmp":
         return None
-    predicate = condition.text.split(" icmp ", 1)[1].split()
-    compare = _COMPARE.get(next((word for word in predicate if word in _COMPARE), ""))
+    words = condition.text.split(" icmp ", 1)[1].split()
+    predicate = next((word for word in words if word in _COMPARE), "")
     bound = constant_int(condition.operands[1])
     counter = _counter(body, loop, condition.operands[0])
-    if compare is None or bound is None or counter is None:
+    if not predicate or bound is None or counter is None:
         return None
+    compare, bits, signed = _COMPARE[predicate], int_bits(condition.operands[1]), not predicate.startswith("u")
     value, step = counter
+    bound = in_bits(bound, bits, signed)
     for times in range(1, MOST_TRIPS + 1):
-        if compare(value, bound) == leaves_on:
+        if compare(in_bits(value, bits, signed), bound) == leaves_on:
             return times
         value += step
     return None

@@ -7,7 +7,7 @@ predict   the same policy and its rivals in the simulator ──▶ times
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tidegate import units
@@ -99,8 +99,10 @@ def rehearse(program: Modelled, policy: PlacementPolicy, geometry: Geometry, fra
               near[name][-1]) for name in visits  # in the order of their first launches
     )  # fmt: skip
     given = tuple(sorted(program.values.items()))
-    notes = tuple(map(str, program.model.notes))
-    return Schedule(program.model.source, given, places, len(program.order), program.cut, notes)
+    notes = (*map(str, program.model.notes), *_loops_not_known(program.model, program.values))
+    place_of = {place.name: n for n, place in enumerate(places)}
+    order = tuple(place_of[names[at]] for at in program.order)
+    return Schedule(program.model.source, given, places, len(order), program.cut, order, notes)
 
 
 def _held(memory: Rehearsal, program: Modelled, name: str) -> dict[str, int]:
@@ -128,13 +130,17 @@ def predict(
 
 
 def settle(model: ProgramModel, given: Mapping[str, int], near: int) -> tuple[dict[str, int], list[str]]:
-    """Values for all of a program's variables: as given, and for the others one that makes what they size too large."""
+    """Values for the variables that size objects: as given, and for the others one that makes what they size too large.
+
+    A variable that only says how often a region loops, and is not given, has none: no size could tell it.
+    """
     wanted = model.variables()
     unknown = sorted(given.keys() - set(wanted))
     if unknown:
         known = f"it has {', '.join(wanted)}" if wanted else "it has none"
         raise TidegateError(f"'{model.source}' has no size that depends on {', '.join(unknown)}; {known}")
-    missing = [v for v in wanted if v not in given]
+    sizing = {v for o in model.placeable() if o.bytes is not None for v in o.bytes.variables()}
+    missing = [v for v in wanted if v not in given and v in sizing]
     if not missing:
         return dict(given), []
     low, high = 1, 2
@@ -150,10 +156,21 @@ def settle(model: ProgramModel, given: Mapping[str, int], near: int) -> tuple[di
 
 
 def _footprint(model: ProgramModel, given: Mapping[str, int], missing: list[str], value: int) -> int:
-    """Bytes of the objects that the missing variables size; of all, if they size none."""
+    """Bytes of the objects that the missing variables size."""
     sizes = sizes_of(model, {**given, **dict.fromkeys(missing, value)})
     grow = [o.name for o in model.placeable() if o.bytes is not None and set(missing) & o.bytes.variables()]
-    return sum(sizes[name] for name in grow or sizes)
+    return sum(sizes[name] for name in grow)
+
+
+def _loops_not_known(model: ProgramModel, values: Mapping[str, int]) -> Iterator[str]:
+    """A note for each place whose iterations depend on variables that have no value."""
+    for launch in model.launches:
+        lacking = sorted((launch.trip_count.variables() if launch.trip_count is not None else set()) - values.keys())
+        if lacking:
+            yield (
+                f"{model.where(launch)}: how often it loops depends on {', '.join(lacking)}, which no size tells; "
+                "its objects are taken as densely used (or give it with --set)"
+            )
 
 
 def make_policy(spec: str) -> PlacementPolicy:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from experiments.reproduce.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.experiments.ledger import Finding, Verdict
-from tidegate.experiments.reproduce.gmt import Setup, reproduce, size
+from tidegate.experiments.reproduce.gmt import Setup, _told, reproduce, size
 from tidegate.experiments.reproduce.gmt.figures import figures_of, transfer_figures
 from tidegate.experiments.reproduce.gmt.findings import REUSE, SPEEDUPS, findings_of
 from tidegate.experiments.reproduce.gmt.open_points import OPEN, ask_variant, readings_of, variants_of
@@ -51,6 +51,16 @@ def test_sensitivity_studies(factor: float | None, ratio: float, near: str | Non
         assert tiers.near == 1024
     assert not setup.as_published
     assert Setup().as_published
+
+
+def test_what_is_said_of_sizes_is_so() -> None:
+    """Only the published set-up has Table 2's sizes, the stated factor beside them, and MultiVectorAdd's 2.52."""
+    published, factor, near = Setup(), Setup(factor=4, near="16MiB"), Setup(near="16MiB")
+    told = ["\n".join([*_told(setup), setup.describe()]) for setup in (published, factor, near)]
+    assert ["Table 2 and Figure 7 alone" in each for each in told] == [True, False, True]
+    assert ["is beside them" in each for each in told] == [True, False, False]
+    assert ["knife-edge" in each for each in told] == [True, False, False]
+    assert ["of the paper's sizes" in each for each in told] == [True, False, True]
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,15 @@ class Setup:
 
     def describe(self) -> str:
         """In words, for the report."""
-        near = "Tier-1 as in Table 2's decoding" if self.near is None else f"Tier-1 {self.near}"
+        near = (
+            ("Tier-1 as in Table 2's decoding" if self.factor is None else "Tier-1 by the factor")
+            if self.near is None
+            else f"Tier-1 {self.near}"
+        )
+        follow = self.near is not None and self.factor is not None
+        sizes = "of sizes that follow Tier-1" if follow else f"at 1/{64 / self.scale:g} of the paper's sizes"
         return (
-            f"{len(self.applications)} applications at 1/{64 / self.scale:g} of the paper's sizes, {near}, "
+            f"{len(self.applications)} applications {sizes}, {near}, "
             f"Tier-2 {self.ratio:g} times Tier-1, {' and '.join(self.sizes)}, under {len(self.systems)} systems "
             f"on {MACHINE}."
         )
