@@ -9,6 +9,7 @@ from tidegate.errors import TidegateError
 from tidegate.experiments.ask import Ask
 from tidegate.mechanism.geometry import Geometry
 from tidegate.options import parse_spec
+from tidegate.policies.systems import find_system
 from tidegate.workloads.suites import members, suite
 
 MACHINE = "gpgpusim-28sm"
@@ -19,6 +20,7 @@ SYSTEMS = (
 OWN = ("cppe", "cppe-scheme1", "sl+mhpe")  # those with MHPE, whose constants can be varied
 LEVELS = ("75%", "50%")  # of the footprint, that fits
 PAGE = "4KiB"
+CHUNK = units.size("64KiB")
 KINDS = {member.name.removeprefix("cppe-"): member.kind for member in members("cppe")}
 
 
@@ -69,11 +71,24 @@ class Setup:
 
     def ask(self, workload: str, system: str, level: str) -> Ask:
         """One run of the grid."""
-        own = {"interval": self.interval, "t1": self.t1, "t2": self.t2, "t3": self.t3}
-        mhpe = f"mhpe({', '.join(f'{k}={v}' for k, v in own.items())})" if system in OWN else None
         return Ask(
-            workload, MACHINE, system, eviction=mhpe, oversubscribe=1 / units.fraction(level) - 1, geometry=self.geometry
-        )
+            workload, MACHINE, system, eviction=self.mhpe if system in OWN else None, prefetch=self.prefetch(system),
+            oversubscribe=1 / units.fraction(level) - 1, geometry=self.geometry,
+        )  # fmt: skip
+
+    @property
+    def mhpe(self) -> str:
+        """MHPE with this set-up's constants."""
+        own = {"interval": self.interval, "t1": self.t1, "t2": self.t2, "t3": self.t3}
+        return f"mhpe({', '.join(f'{k}={v}' for k, v in own.items())})"
+
+    def prefetch(self, system: str) -> str | None:
+        """A system's prefetcher where it is not its own: the naive one fetches a chunk, so its blocks follow the chunk."""
+        own = find_system(system).prefetch
+        if units.size(self.chunk) == CHUNK or own not in ("sequential-local", "stop-when-full"):
+            return None
+        block = f"sequential-local(block={units.size(self.chunk)})"
+        return block if own == "sequential-local" else f"stop-when-full(of={block})"
 
     def describe(self) -> str:
         """In words, for the report."""
