@@ -63,10 +63,22 @@ def test_thresholds_reach_the_crossing() -> None:
     assert blocks == {"sequential-local(block=131072)"}
 
 
-@pytest.mark.parametrize("given", [{"scale": 0}, {"levels": ("0%",)}, {"levels": ("150%",)}, {"systems": ("cppe",)}])
+@pytest.mark.parametrize(
+    "given", [{"scale": 0}, {"levels": ()}, {"levels": ("0%",)}, {"levels": ("150%",)}, {"systems": ("cppe",)}]
+)
 def test_what_cannot_be_run_is_refused_at_once(given: dict[str, object]) -> None:
     with pytest.raises(TidegateError):
         Setup(**given)  # type: ignore[arg-type]
+
+
+def test_a_level_is_the_same_however_it_is_written() -> None:
+    assert Setup(levels=("0.75", "1/2", " 50% ", "12.5%")).levels == ("75%", "50%", "12.5%")
+    assert Setup(levels=("3/4", "0.5")).as_published
+
+
+def test_every_level_is_looked_at_before_the_first_run() -> None:
+    with pytest.raises(TidegateError, match="cannot hold one region"):
+        reproduce(replace(TINY, levels=("75%", "1%")), workers=1, cache=False, progress=lambda runs: pytest.fail("it ran"))
 
 
 def as_published() -> dict[str, dict[tuple[str, str], Run]]:

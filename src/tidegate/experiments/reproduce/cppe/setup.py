@@ -45,9 +45,14 @@ class Setup:
             raise TidegateError(f"a scale of {self.scale:g} is none; expected something like 1/8")
         if BASE not in self.systems:
             raise TidegateError(f"systems {', '.join(self.systems)} lack {BASE}, which everything is measured against")
+        if not self.levels:
+            raise TidegateError("no level was given; expected shares that fit, such as 75%,50%")
         for level in self.levels:
             if not 0 < units.fraction(level) <= 1:
                 raise TidegateError(f"a level of {level} is none; expected the share that fits, such as 75%")
+        # findings and figures know levels by their names, so 0.5 and 1/2 are 50%
+        shown = dict.fromkeys(f"{100 * units.fraction(level):g}%" for level in self.levels)
+        object.__setattr__(self, "levels", tuple(shown))
 
     @classmethod
     def quick(cls) -> Setup:
@@ -110,8 +115,9 @@ def grid_of(setup: Setup) -> dict[tuple[str, str, str], Ask]:
 
 def check(setup: Setup) -> None:
     """Look every name and number up before the first run begins."""
+    least = min(setup.levels, key=units.fraction)  # where there is room for a chunk, there is at all levels
     for (_, system, level), ask in grid_of(setup).items():
-        if system == BASE and level == setup.levels[0]:
+        if system == BASE and level == least:
             ask.prepare()
     first = next(iter(setup.applications.values()))
     for system in setup.systems:
