@@ -110,6 +110,21 @@ _KINDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true
 _SPEC = re.compile(r"\s*([^()]+?)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
+def split_outside(text: str, at: str) -> list[str]:
+    """Split at a character, but not within brackets.
+
+    >>> split_outside("lfu(bins=2, remember=no), tournament(policies=lru+cp)", ",")
+    ['lfu(bins=2, remember=no)', 'tournament(policies=lru+cp)']
+    """
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if c == at and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [p.strip() for p in [*parts, text[start:]]]
+
+
 def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
     """Split ``name(key=value, …)`` into the name and its options; bare words and sizes need no quotes.
 
@@ -120,7 +135,7 @@ def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
     if not match:
         raise TidegateError(f"cannot read '{text}'; expected name or name(option=value, …)")
     options: dict[str, Any] = {}
-    for part in filter(None, (p.strip() for p in (match[2] or "").split(","))):
+    for part in filter(None, split_outside(match[2] or "", ",")):
         key, equals, value = (x.strip() for x in part.partition("="))
         if not equals or not key.isidentifier() or not value:
             raise TidegateError(f"cannot read '{part}' in '{text}'; expected option=value")

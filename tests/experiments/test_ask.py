@@ -111,6 +111,18 @@ def test_a_scale_shrinks_the_workload_and_what_is_observed():
     assert Ask("cyclic(bytes=48MiB)", eviction="lru", scale="1/4", observed=7).prepare().observed == 7
 
 
+def test_evicted_regions_are_watched_however_many_are_observed():
+    """ObservUVM, V-D: of 100 evicted regions, or as many as the scale leaves, how many came back?"""
+
+    def watch(**asked):
+        return Ask("cyclic(bytes=1GiB)", eviction="lru", **asked).prepare()._k.watch
+
+    assert [watch(), watch(observed=10), watch(observed=200)] == [100, 100, 100]
+    assert [watch(scale="1/4"), watch(scale="1/4", observed=7), watch(scale="1/4", observed=7, watched=9)] == [25, 25, 9]
+    with pytest.raises(TidegateError, match="0 watched regions are none"):
+        Ask("cyclic", eviction="lru", watched=0).prepare()
+
+
 def test_samples_and_observed_regions_name_a_run():
     keys = {Ask("cyclic(bytes=8MiB)", eviction="lru", **how).answer().key
             for how in ({}, {"samples": 2}, {"observed": 3})}  # fmt: skip

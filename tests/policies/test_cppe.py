@@ -299,6 +299,13 @@ def test_stop_when_full_stops_at_the_first_eviction() -> None:
         prefetch.make("stop-when-full(of=nothing)")
 
 
+def test_stop_when_full_wraps_prefetchers_joined_by_plus() -> None:
+    p = prefetch.make("stop-when-full(of=fdp(every=2, enough=3)+rgp(streak=1))")
+    assert p._inner.name == "fdp+rgp"
+    assert (p._inner.members[0].every, p._inner.members[0].enough, p._inner.members[1].streak) == (2, 3, 1)
+    assert p.sees == prefetch.make("fdp").sees
+
+
 def test_hpe_classifies_by_how_full_chunks_are() -> None:
     class Part(FakeMemory):
         def near(self, region: int) -> Any:

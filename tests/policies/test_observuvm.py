@@ -9,6 +9,7 @@ import pytest
 
 from tidegate.errors import TidegateError
 from tidegate.mechanism.geometry import Geometry
+from tidegate.policies.eviction.lrm import LRM
 from tidegate.policies.policy import Policy
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, prefetch
@@ -131,6 +132,48 @@ def test_tournament_keeps_at_least_one() -> None:
     for _ in range(20):
         arrive(p, leave(p))
     assert len(p._active) >= 1
+
+
+def test_tournament_blames_nobody_for_a_victim_that_stayed() -> None:
+    """A region served in the same turn is not evicted, though it was named: its next fault is nobody's fault."""
+    p = started(eviction.make("tournament(policies=fifo+mru, patience=4)"))
+    arrive(p, *range(10))
+    for _ in range(9):
+        region = p.victim()  # the mechanism cuts its batch short here and evicts nothing
+        arrive(p, region)
+    assert p._blames == 0
+    assert len(p._active) == 2
+    arrive(p, leave(p))
+    assert p._blames == 1
+
+
+def test_tournament_tells_contestants_of_everything() -> None:
+    class Told(LRM):
+        compiled = None
+
+        def start(self) -> None:
+            self.told: list[str] = []
+
+        def on_prefetch(self, region: int) -> None:
+            self.told.append(f"prefetch {region}")
+            super().on_prefetch(region)
+
+        def on_launch(self, launch: int) -> None:
+            self.told.append(f"launch {launch}")
+
+    p = eviction.make("tournament(policies=lrm+lrm)")
+    p.contestants[:] = [Told(), Told()]
+    started(p)
+    p.on_launch(3)
+    p.on_prefetch(7)
+    assert [q.told for q in p.contestants] == [["launch 3", "prefetch 7"]] * 2
+    assert [list(q.order) for q in p.contestants] == [[7], [7]]
+
+
+def test_contestants_may_have_several_options_and_be_tournaments() -> None:
+    p = eviction.make("tournament(policies=lfu(bins=2, remember=no)+tournament(policies=lru+cp(step=3, floor=0)))")
+    lfu, inner = p.contestants
+    assert (lfu.bins, lfu.remember, inner.contestants[1].step) == (2, False, 3)
 
 
 def test_tournament_takes_any_policies_and_refuses_nonsense(tmp_path: Any) -> None:

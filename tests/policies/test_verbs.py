@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tidegate.policies import PlacementPolicy, PrefetchPolicy
+from tidegate.policies.prefetch.together import make_prefetch
 from traces import PAGE, PAGES, Given, Kernel, machine, one_block, reads, run_of, simulation_of, writes
 
 ON = machine()
@@ -196,3 +197,15 @@ def test_what_is_about_to_be_prefetched_is_shown_page_by_page():
     run = run_of(one_block(reads([3]), [PAGES]), ON, 1, prefetch=policy)
     assert policy.seen == [[page for page in range(PAGES) if page != 3]]  # all but the one that faulted
     assert run.counts["pages_prefetched"] == PAGES - 1
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("spelt", ["rgp(streak=1, ahead=4)+none", "stop-when-full(of=rgp(streak=1, ahead=4))"])
+def test_a_prefetcher_within_another_is_told_no_sooner_than_alone(spelt: str, compiled: bool):
+    """A launch waits for what was asked for at it; a policy that only hands launches on to others asks for nothing."""
+    trace = Given([Kernel([reads([0, PAGES])]), Kernel([reads([0, 1])])], [10 * PAGES])
+    alone, within = (
+        run_of(trace, ON, 10, prefetch=make_prefetch(spec), compiled=compiled) for spec in ("rgp(streak=1, ahead=4)", spelt)
+    )
+    assert alone.counts["pages_prefetched"] > 0
+    assert (within.counts, within.parts) == (alone.counts, alone.parts)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from tidegate.options import split_outside
+
 Workload = Annotated[
     str, typer.Argument(help="A workload such as matmul or 'zipf(skew=0.9)', or a trace file.", show_default=False)
 ]
@@ -54,11 +56,4 @@ def split(text: str | None) -> list[str]:
     >>> split("lrm, random(seed=1, x=2),mru")
     ['lrm', 'random(seed=1, x=2)', 'mru']
     """
-    parts, depth, start = [], 0, 0
-    text = text or ""
-    for i, c in enumerate(text):
-        depth += (c == "(") - (c == ")")
-        if c == "," and depth == 0:
-            parts.append(text[start:i])
-            start = i + 1
-    return [p.strip() for p in [*parts, text[start:]] if p.strip()]
+    return list(filter(None, split_outside(text or "", ",")))

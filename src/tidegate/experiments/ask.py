@@ -52,6 +52,7 @@ class Ask:
     dirty_only: bool = False
     samples: int = 0  # pages sampled per observed region; 0 adapts the number
     observed: int | None = None  # regions observed at a time; by default what the policies declare
+    watched: int | None = None  # evicted regions by which the number of samples is judged; by default the same
     pipelined: bool | None = None
     compiled: bool = True
 
@@ -83,6 +84,7 @@ class Ask:
             dirty_only=self.dirty_only,
             samples=self._samples(),
             observed=self._observed(policies),
+            watched=self._watched(policies),
             compiled=self.compiled,
         )
 
@@ -96,6 +98,7 @@ class Ask:
             "dirty_only": s.dirty_only,
             "samples": s.samples,
             "observed": s.observed,
+            "watched": s.watched,
             "policies": [_policy_inputs(policy, given) for policy, given in policies],
         }
 
@@ -148,8 +151,17 @@ class Ask:
             if self.observed < 1:
                 raise TidegateError(f"{self.observed} observed regions are none; expected at least 1")
             return self.observed
-        declared = max((p.sees.regions for p in policies if isinstance(p.sees, Samples)), default=0)
+        declared = _declared(policies)
         return None if self.scale is None or not declared else max(1, round(declared * self._scale))
+
+    def _watched(self, policies: tuple[Policy, ...]) -> int | None:
+        """Evicted regions that are watched: as said, or as many as would be observed if nobody said how many."""
+        if self.watched is not None:
+            if self.watched < 1:
+                raise TidegateError(f"{self.watched} watched regions are none; expected at least 1")
+            return self.watched
+        declared = _declared(policies)
+        return None if self.observed is None or not declared else max(1, round(declared * self._scale))
 
     def _geometry(self) -> Geometry:
         if isinstance(self.geometry, Geometry):
@@ -206,6 +218,11 @@ def make_ask(kind: type[Any], workload: Any, asked: dict[str, Any]) -> Any:
             where = " with tiering" if "tiering" in known else ""
             raise TidegateError(f"a run{where} has no keyword '{keyword}'; it has {', '.join(known)}")
     return kind(workload, **asked)
+
+
+def _declared(policies: tuple[Policy, ...]) -> int:
+    """Regions that the policies want observed at a time, in a workload of full size."""
+    return max((p.sees.regions for p in policies if isinstance(p.sees, Samples)), default=0)
 
 
 def _policy(registry: Registry[Any], given: Any) -> Any:

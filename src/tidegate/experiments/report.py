@@ -6,6 +6,7 @@ import html
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,8 @@ class Exhibit:
 
     @property
     def slug(self) -> str:
-        return self.name.lower().replace(" ", "")
+        """Its name as part of a file's name or an anchor: figure9, figure8-75."""
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower().replace("figure ", "figure")).strip("-")
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "title": self.title, "words": self.words, "rows": self.table.to_dicts(),

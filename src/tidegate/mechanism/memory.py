@@ -167,6 +167,7 @@ def make_rules(
     decision: float,
     observe_most: int = 0,
     samples: int = 0,
+    watched: int | None = None,
 ) -> Rules:
     """The constants of a run, in the units the compiled loop wants: ns per page."""
     page, ppr = trace.geometry.page, trace.geometry.pages_per_region
@@ -193,7 +194,7 @@ def make_rules(
         decision=decision,
         counters=driver.counters,
         observe_most=min(observe_most, room),
-        watch=max(1, min(observe_most, room)),
+        watch=max(1, min(observe_most if watched is None else watched, room)),
         samples=samples,
         sample=driver.sample,
         notification=driver.notification,

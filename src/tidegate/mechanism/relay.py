@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.errors import PolicyError
-from tidegate.mechanism.events import EVENT_BITS, EVENT_NAMES, EVICTION, FAILED, FAULT, OBSERVE, PREFETCH, VICTIM
+from tidegate.mechanism.events import EVENT_BITS, EVENT_NAMES, EVICTION, FAILED, FAULT, LAUNCH, OBSERVE, PREFETCH, VICTIM
 from tidegate.mechanism.future import Future
 from tidegate.mechanism.header import OVERFULL, OWN, make_header
 from tidegate.mechanism.memory import Memory
@@ -128,4 +128,6 @@ def _wants(policy: Policy) -> NDArray[np.uint8]:
         wants[event] = defines(event)
     if isinstance(policy, EvictionPolicy):  # its on_prefetch is its on_fault, unless it says otherwise
         wants[PREFETCH] = wants[PREFETCH] or wants[FAULT]
+    if policy.parts:  # a launch that nobody wants to hear of does not wait for the driver, so relaying it is not wanting it
+        wants[LAUNCH] = wants[LAUNCH] and any(_wants(part)[LAUNCH] for part in policy.parts)
     return wants

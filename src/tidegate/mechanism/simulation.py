@@ -62,6 +62,7 @@ class Simulation:
     dirty_only: bool = False
     samples: int = 0  # pages sampled per observed region; 0 adapts it
     observed: int | None = None  # regions observed at a time; by default what the policies declare
+    watched: int | None = None  # evicted regions by which the number of samples is judged; by default as many as observed
     compiled: bool = True  # use a policy's compiled twin where it has one
     launches: list[LaunchRecord] = field(default_factory=list)
 
@@ -77,7 +78,9 @@ class Simulation:
             most = self.observed
         self.dirty_only |= not self.placement.managed  # a program does not copy out what it only read
         on = self.machine if self.placement.managed else self.machine.with_copies()
-        self._k = make_rules(on, self.trace, self.frames, self.dirty_only, tracking, decision, most, self.samples)
+        self._k = make_rules(
+            on, self.trace, self.frames, self.dirty_only, tracking, decision, most, self.samples, self.watched
+        )
         self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._k)
         self._m, self._rules = Reference(self.memory), as_record(self._k)
         self.books: Any = self.memory.books

@@ -35,3 +35,8 @@ class Patterns(dict[int, Pattern]):
         """This region is evicted after these of its pages were touched."""
         self[region] = Pattern(touched)
         self.longest = max(self.longest, len(self))
+
+
+def sparse_from(given: int, memory: MemoryView) -> int:
+    """Untouched pages from which a pattern is worth recording: as given, or half of a chunk's."""
+    return given or max(1, memory.geometry.pages_per_region // 2)

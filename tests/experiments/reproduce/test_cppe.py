@@ -42,10 +42,43 @@ def test_thresholds_interval_and_chunk_reach_the_policies() -> None:
     assert Setup().as_published
 
 
-@pytest.mark.parametrize("given", [{"scale": 0}, {"levels": ("0%",)}, {"levels": ("150%",)}, {"systems": ("cppe",)}])
+@pytest.mark.parametrize(("chunk", "pages"), [("16KiB", 4), ("32KiB", 8), ("128KiB", 32)])
+def test_what_is_a_chunk_follows_its_size(chunk: str, pages: int) -> None:
+    """The naive prefetcher fetches a chunk, and a chunk half of which is untouched leaves a pattern (CPPE, III and IV-C)."""
+    run = replace(Setup(chunk=chunk).ask("cyclic(bytes=1MiB)", "sl+lru", "50%"), slots=1).answer(cache=False)
+    assert run.counts["faults"] * pages == run.counts["pages_in"]
+    stopped = Setup(chunk=chunk).ask("cyclic(bytes=1MiB)", "sl-stop+lru", "50%").prepare()
+    stopped.run()
+    assert stopped.prefetch.of == f"sequential-local(block={4096 * pages})"
+    cppe = Setup(chunk=chunk).ask("cyclic(bytes=1MiB)", "cppe", "50%").prepare()
+    cppe.run()
+    assert cppe.eviction._sparse == cppe.prefetch._sparse == pages // 2
+
+
+def test_thresholds_reach_the_crossing() -> None:
+    crossed = crossed_of(Setup(t1=16, chunk="128KiB"))
+    assert "t1=16" in str(crossed["NW", "cppe", "cppe"].eviction)
+    assert "t1=16" in str(crossed["MM", "cppe", "observuvm"].eviction)
+    blocks = {str(crossed["NW", s, "cppe"].prefetch) for s in ("sl+lru", "lru", "tm")}
+    assert blocks == {"sequential-local(block=131072)"}
+
+
+@pytest.mark.parametrize(
+    "given", [{"scale": 0}, {"levels": ()}, {"levels": ("0%",)}, {"levels": ("150%",)}, {"systems": ("cppe",)}]
+)
 def test_what_cannot_be_run_is_refused_at_once(given: dict[str, object]) -> None:
     with pytest.raises(TidegateError):
         Setup(**given)  # type: ignore[arg-type]
+
+
+def test_a_level_is_the_same_however_it_is_written() -> None:
+    assert Setup(levels=("0.75", "1/2", " 50% ", "12.5%")).levels == ("75%", "50%", "12.5%")
+    assert Setup(levels=("3/4", "0.5")).as_published
+
+
+def test_every_level_is_looked_at_before_the_first_run() -> None:
+    with pytest.raises(TidegateError, match="cannot hold one region"):
+        reproduce(replace(TINY, levels=("75%", "1%")), workers=1, cache=False, progress=lambda runs: pytest.fail("it ran"))
 
 
 def as_published() -> dict[str, dict[tuple[str, str], Run]]:
@@ -107,6 +140,7 @@ def test_a_tiny_reproduction_from_end_to_end() -> None:
     assert size(TINY) == 2 * 4 * 2
     structures = done.exhibits[-1].table
     assert set(structures["application"]) == {"NW", "SRD"}
+    assert all("pattern buffer" in note for note in done.exhibits[-1].notes)
     for exhibit in done.exhibits:
         exhibit.draw()
     assert "MVT and BIC crashed" in " ".join(done.notes)

@@ -45,6 +45,8 @@ def test_scale_scales_bytes_and_observed_regions() -> None:
     assert small.workload == f"MM(bytes={round(10.1 * GB / 8)})"
     assert grid_of(Setup(observed=50, scale=1 / 8))["MM", "lru"].observed == 6
     assert grid_of(Setup(observed=1, scale=1 / 8))["MM", "lru"].observed == 1
+    assert small.watched == grid_of(Setup(observed=50, scale=1 / 8))["MM", "lru"].watched == 12  # V-D's 100
+    assert grid_of(Setup(observed=10))["MM", "lru"].watched == 100
 
 
 @pytest.mark.parametrize(

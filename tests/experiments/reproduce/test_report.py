@@ -55,5 +55,11 @@ def test_a_file_in_the_way_of_a_folder_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "report").read_text() == "mine"
 
 
+def test_names_make_file_names() -> None:
+    names = ("Figure 9", "Figure 8 75%", "Figure 7 12.5%", "Beyond cppe", "Structures")
+    made = [Exhibit(name, "", "", pl.DataFrame(), draw).slug for name in names]
+    assert made == ["figure9", "figure8-75", "figure7-12-5", "beyond-cppe", "structures"]
+
+
 def test_cells_as_people_read_them() -> None:
     assert [show_cell(v) for v in (None, 0.5, 12345.6, 12345, "MM")] == ["–", "0.500", "12,346", "12,345", "MM"]

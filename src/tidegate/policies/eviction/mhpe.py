@@ -9,7 +9,7 @@ import numpy as np
 
 from tidegate.options import Option
 from tidegate.policies.chain import Chain
-from tidegate.policies.patterns import Patterns
+from tidegate.policies.patterns import Patterns, sparse_from
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
 from tidegate.policies.sees import TouchBits
@@ -42,7 +42,7 @@ class MHPE(EvictionPolicy):
     nearest = Option(2, "least forward distance at first", least=0)
     farthest = Option(8, "greatest forward distance at first", least=0)
     skip = Option("new", "what the MRU search passes over first", choices=("new", "nothing"))
-    sparse = Option(8, "untouched pages from which a pattern is recorded", least=1)
+    sparse = Option(0, "untouched pages from which a pattern is recorded; 0: half a chunk's, 8 of 16 (IV-C)", least=0)
     patterns = Option("lru", "when patterns are recorded", choices=("lru", "always"))
 
     def start(self) -> None:
@@ -54,6 +54,7 @@ class MHPE(EvictionPolicy):
         self._evicted: deque[int] = deque(maxlen=8)
         self._untouched = self._wrong = self._first_untouched = self._intervals = 0
         self._longest = 0
+        self._sparse = sparse_from(self.sparse, self.memory)
 
     def on_fault(self, region: int) -> None:
         wrong = region in self._evicted
@@ -70,7 +71,7 @@ class MHPE(EvictionPolicy):
         touched = self.memory.touched(region)
         untouched = int((self.memory.near(region) & ~touched).sum())
         self._untouched += untouched
-        if untouched >= self.sparse and (self.strategy == "lru" or self.patterns == "always"):
+        if untouched >= self._sparse and (self.strategy == "lru" or self.patterns == "always"):
             self._patterns.record(region, frozenset(np.flatnonzero(touched).tolist()))
         self._chain.evicted(region)
         self._evicted.append(region)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.errors import TidegateError
-from tidegate.options import Option
+from tidegate.options import Option, split_outside
 from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
 from tidegate.policies.sees import Everything, Faults, Samples, Sees, TouchBits
@@ -20,8 +20,8 @@ class Tournament(EvictionPolicy):
     retires (ObservUVM, Algorithm 1). All policies are told of everything, so that each one's list is right whoever evicted.
 
     Open readings: the active policies observe in turn, each no more than its share of the regions, or one with patient
-    candidates would starve the others; a policy is blamed once per eviction; blames are kept for good, as the
-    algorithm has it, unless ``afresh``.
+    candidates would starve the others; a policy is blamed once per eviction, and for evictions only: a victim that was
+    served in the same turn is named and stays; blames are kept for good, as the algorithm has it, unless ``afresh``.
     """
 
     sees: Sees = Samples(regions=100)
@@ -34,7 +34,7 @@ class Tournament(EvictionPolicy):
 
     def __init__(self, **options: Any):
         super().__init__(**options)
-        self.contestants = [eviction.make(spec) for spec in self.policies.split("+")]
+        self.contestants = [eviction.make(spec) for spec in split_outside(self.policies, "+")]
         self.parts = self.contestants
         if len(self.contestants) < 2:
             raise TidegateError(f"tournament(policies={self.policies}) has one contestant; join two or more with +")
@@ -52,6 +52,7 @@ class Tournament(EvictionPolicy):
     def start(self) -> None:
         self._active = list(self.contestants)
         self._cause: dict[int, EvictionPolicy] = {}  # who had a region evicted that is not back yet
+        self._named: tuple[int, EvictionPolicy] | None = None  # the latest victim, until it leaves, and who named it
         self._blame = {id(p): 0 for p in self.contestants}
         self._blames = 0  # of all
         self._watched: dict[int, int] = {}  # who asked for an observed region
@@ -63,14 +64,14 @@ class Tournament(EvictionPolicy):
             policy.start()
 
     def on_fault(self, region: int) -> None:
-        culprit = self._cause.pop(region, None)
-        if culprit is not None:
-            self._blame[id(culprit)] += 1
-            self._blames += 1
-            if self._blames > self.patience and len(self._active) > 1:
-                self._judge(culprit)
+        self._came_back(region)
         for policy in self.contestants:
             policy.on_fault(region)
+
+    def on_prefetch(self, region: int) -> None:
+        self._came_back(region)
+        for policy in self.contestants:
+            policy.on_prefetch(region)
 
     def on_notification(self, region: int) -> None:
         self._unwatch(region)
@@ -79,14 +80,21 @@ class Tournament(EvictionPolicy):
 
     def on_eviction(self, region: int) -> None:
         self._unwatch(region)
+        if self._named and self._named[0] == region:
+            self._cause[region] = self._named[1]
+            self._named = None
         for policy in self.contestants:
             policy.on_eviction(region)
+
+    def on_launch(self, launch: int) -> None:
+        for policy in self.contestants:
+            policy.on_launch(launch)
 
     def victim(self) -> int:
         self._turn = (self._turn + 1) % len(self._active)
         chosen = self._active[self._turn]
         region = chosen.victim()
-        self._cause[region] = chosen
+        self._named = region, chosen
         return region
 
     def observe(self) -> int | None:
@@ -119,6 +127,14 @@ class Tournament(EvictionPolicy):
     def _unwatch(self, region: int) -> None:
         if region in self._watched:
             self._watches[self._watched.pop(region)] -= 1
+
+    def _came_back(self, region: int) -> None:
+        culprit = self._cause.pop(region, None)
+        if culprit is not None:
+            self._blame[id(culprit)] += 1
+            self._blames += 1
+            if self._blames > self.patience and len(self._active) > 1:
+                self._judge(culprit)
 
     def _judge(self, culprit: EvictionPolicy) -> None:
         # a blame raises its culprit's share and lowers all others', so after the first judgement only it can be too high

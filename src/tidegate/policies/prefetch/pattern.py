@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.options import Option
-from tidegate.policies.patterns import Patterns
+from tidegate.policies.patterns import Patterns, sparse_from
 from tidegate.policies.policy import PrefetchPolicy
 from tidegate.policies.registries import prefetch
 from tidegate.policies.sees import TouchBits
@@ -24,12 +24,17 @@ class PatternAware(PrefetchPolicy):
 
     sees = TouchBits()
     scheme = Option(2, "when a pattern is deleted: 1 at any mismatch, 2 at a mismatch of the first fault", least=1, most=2)
-    sparse = Option(8, "untouched pages from which a pattern is recorded, where the eviction policy records none", least=1)
+    sparse = Option(
+        0,
+        "untouched pages from which a pattern is recorded, where the eviction policy records none; 0: half a chunk's",
+        least=0,
+    )
 
     def start(self) -> None:
         self._patterns = Patterns.of(self.memory)
         self._pages = self.memory.geometry.pages_per_region
         self._asked = self._matched = 0
+        self._sparse = sparse_from(self.sparse, self.memory)
 
     def on_fault(self, region: int) -> None:
         base = region * self._pages
@@ -52,7 +57,7 @@ class PatternAware(PrefetchPolicy):
         if self._patterns.kept:
             return
         touched = self.memory.touched(region)
-        if int((self.memory.near(region) & ~touched).sum()) >= self.sparse:
+        if int((self.memory.near(region) & ~touched).sum()) >= self._sparse:
             self._patterns.record(region, frozenset(np.flatnonzero(touched).tolist()))
 
     def report(self) -> dict[str, object]:

@@ -7,6 +7,7 @@ from typing import Any
 from tidegate.mechanism.events import NO_TREE
 from tidegate.options import Option
 from tidegate.policies.policy import PrefetchPolicy
+from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import prefetch
 
 
@@ -18,7 +19,8 @@ class StopWhenFull(PrefetchPolicy):
 
     def __init__(self, **options: Any):
         super().__init__(**options)
-        self._inner = prefetch.make(self.of)
+        self._inner = make_prefetch(self.of)
+        self.parts = [self._inner]
         self.sees, self.in_driver = self._inner.sees, self._inner.in_driver
 
     def start(self) -> None:
@@ -46,3 +48,6 @@ class StopWhenFull(PrefetchPolicy):
         if not self._full:
             self._full = True
             self.memory.set_prefetch_threshold(NO_TREE)
+
+    def report(self) -> dict[str, Any]:
+        return self._inner.report()

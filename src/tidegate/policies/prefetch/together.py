@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidegate.jit import jit_policy
+from tidegate.options import split_outside
 from tidegate.policies.compiled import Twin, part_count, relay_to
 from tidegate.policies.policy import PrefetchPolicy
 from tidegate.policies.registries import prefetch
@@ -69,5 +70,5 @@ class Together(PrefetchPolicy):
 
 def make_prefetch(spec: str) -> PrefetchPolicy:
     """One prefetcher, or several joined by ``+``."""
-    members = [prefetch.make(part) for part in spec.split("+")]
+    members = [prefetch.make(part) for part in split_outside(spec, "+")]
     return members[0] if len(members) == 1 else Together(members)

@@ -13,8 +13,8 @@ from tidegate.mechanism.header import OWN
 from tidegate.policies.compiled import Twin, column, fractions, own_words, part_count, relay_to, scalars, words_at
 
 # Scalars, then rows of one word per contestant, then columns of one word per region. Contestants go by their numbers.
-PATIENCE, MARGIN, AFRESH, OBSERVABLE, BLAMES, TURN, WATCH, ACTIVE_N, RETIRED_N = range(9)  # MARGIN is a fraction
-_SCALARS = 9
+PATIENCE, MARGIN, AFRESH, OBSERVABLE, BLAMES, TURN, WATCH, ACTIVE_N, RETIRED_N, NAMED, NAMER = range(11)
+_SCALARS = 11  # MARGIN is a fraction; NAMED is the latest victim until it leaves, or -1, and NAMER who named it
 ACTIVE, BLAME, WATCHES, RETIRED = range(4)
 _ROWS = 4
 _CAUSE, _WATCHED = 0, 1  # who had a region evicted that is not back yet; who asked for an observed one; 0 or one higher
@@ -43,8 +43,7 @@ def _victim(own: int) -> int:
     w[TURN] = (w[TURN] + 1) % w[ACTIVE_N]
     chosen = _row(own, ACTIVE)[w[TURN]]
     region = relay_to(own, chosen, VICTIM)
-    if region >= 0:
-        _column(own, _CAUSE)[region] = chosen + 1
+    w[NAMED], w[NAMER] = region, chosen
     return region
 
 
@@ -72,6 +71,15 @@ def _unwatch(own: int, region: int) -> None:
     if watched[region]:
         _row(own, WATCHES)[watched[region] - 1] -= 1
         watched[region] = 0
+
+
+@jit_inner
+def _leaves(own: int, region: int) -> None:
+    """If this is the latest victim, note who named it."""
+    w = scalars(own, _SCALARS)
+    if w[NAMED] == region:
+        _column(own, _CAUSE)[region] = w[NAMER] + 1
+        w[NAMED] = -1
 
 
 @jit_inner
@@ -119,6 +127,8 @@ def _tournament(own: int, event: int) -> int:
     region, kind = event >> EVENT_BITS, event & 255
     if kind in (EVICTION, NOTIFICATION):
         _unwatch(own, region)
+        if kind == EVICTION:
+            _leaves(own, region)
     else:  # what is prefetched arrives like what has faulted
         kind = FAULT
         _blame(own, region)
@@ -128,7 +138,7 @@ def _tournament(own: int, event: int) -> int:
 
 def _prepare(policy: Any, regions: int, pages: int) -> NDArray[np.int64]:
     count = len(policy.contestants)
-    first = [policy.patience, policy.margin, policy.afresh, policy.memory.observable, 0, 0, 0, count, 0]
+    first = [policy.patience, policy.margin, policy.afresh, policy.memory.observable, 0, 0, 0, count, 0, -1, 0]
     return own_words(regions, [*first, *range(count), *[0] * (_ROWS - 1) * count], columns=2)
 
 

@@ -31,14 +31,19 @@ def crossed_of(setup: Setup) -> dict[tuple[str, str, str], Ask]:
     if not setup.crossing:
         return {}
     # the driver's tree takes less than a chunk; so that eviction is what differs, all but tm++ prefetch as the baseline does
-    ahead = {"lru": "sequential-local", "tm": "sequential-local"}
+    ahead = dict.fromkeys(("sl+lru", "lru", "tm"), setup.prefetch("sl+lru") or "sequential-local")
+    mhpe = {"cppe": setup.mhpe}
     own = {
-        (a, s, "cppe"): Ask(spec, MACHINE, s, prefetch=ahead.get(s), oversubscribe="50%", geometry=setup.geometry)
+        (a, s, "cppe"): Ask(
+            spec, MACHINE, s, eviction=mhpe.get(s), prefetch=ahead.get(s), oversubscribe="50%", geometry=setup.geometry
+        )
         for a, spec in setup.applications.items() for s in SYSTEMS["cppe"]
     }  # fmt: skip
+    few = round(100 * SCALE)
     others = {
         (parse_spec(spec)[0], s, "observuvm"): Ask(
-            spec, "rtx3090-pcie4", s, oversubscribe="50%", observed=round(100 * SCALE) if s != "uvm" else None
+            spec, "rtx3090-pcie4", s, eviction=mhpe.get(s), oversubscribe="50%", observed=few if s != "uvm" else None,
+            watched=few if s != "uvm" else None,
         )
         for spec in suite("observuvm", SCALE) for s in SYSTEMS["observuvm"]
     }  # fmt: skip

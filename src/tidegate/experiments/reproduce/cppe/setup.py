@@ -9,6 +9,7 @@ from tidegate.errors import TidegateError
 from tidegate.experiments.ask import Ask
 from tidegate.mechanism.geometry import Geometry
 from tidegate.options import parse_spec
+from tidegate.policies.systems import find_system
 from tidegate.workloads.suites import members, suite
 
 MACHINE = "gpgpusim-28sm"
@@ -19,6 +20,7 @@ SYSTEMS = (
 OWN = ("cppe", "cppe-scheme1", "sl+mhpe")  # those with MHPE, whose constants can be varied
 LEVELS = ("75%", "50%")  # of the footprint, that fits
 PAGE = "4KiB"
+CHUNK = units.size("64KiB")
 KINDS = {member.name.removeprefix("cppe-"): member.kind for member in members("cppe")}
 
 
@@ -43,9 +45,14 @@ class Setup:
             raise TidegateError(f"a scale of {self.scale:g} is none; expected something like 1/8")
         if BASE not in self.systems:
             raise TidegateError(f"systems {', '.join(self.systems)} lack {BASE}, which everything is measured against")
+        if not self.levels:
+            raise TidegateError("no level was given; expected shares that fit, such as 75%,50%")
         for level in self.levels:
             if not 0 < units.fraction(level) <= 1:
                 raise TidegateError(f"a level of {level} is none; expected the share that fits, such as 75%")
+        # findings and figures know levels by their names, so 0.5 and 1/2 are 50%
+        shown = dict.fromkeys(f"{100 * units.fraction(level):g}%" for level in self.levels)
+        object.__setattr__(self, "levels", tuple(shown))
 
     @classmethod
     def quick(cls) -> Setup:
@@ -69,11 +76,24 @@ class Setup:
 
     def ask(self, workload: str, system: str, level: str) -> Ask:
         """One run of the grid."""
-        own = {"interval": self.interval, "t1": self.t1, "t2": self.t2, "t3": self.t3}
-        mhpe = f"mhpe({', '.join(f'{k}={v}' for k, v in own.items())})" if system in OWN else None
         return Ask(
-            workload, MACHINE, system, eviction=mhpe, oversubscribe=1 / units.fraction(level) - 1, geometry=self.geometry
-        )
+            workload, MACHINE, system, eviction=self.mhpe if system in OWN else None, prefetch=self.prefetch(system),
+            oversubscribe=1 / units.fraction(level) - 1, geometry=self.geometry,
+        )  # fmt: skip
+
+    @property
+    def mhpe(self) -> str:
+        """MHPE with this set-up's constants."""
+        own = {"interval": self.interval, "t1": self.t1, "t2": self.t2, "t3": self.t3}
+        return f"mhpe({', '.join(f'{k}={v}' for k, v in own.items())})"
+
+    def prefetch(self, system: str) -> str | None:
+        """A system's prefetcher where it is not its own: the naive one fetches a chunk, so its blocks follow the chunk."""
+        own = find_system(system).prefetch
+        if units.size(self.chunk) == CHUNK or own not in ("sequential-local", "stop-when-full"):
+            return None
+        block = f"sequential-local(block={units.size(self.chunk)})"
+        return block if own == "sequential-local" else f"stop-when-full(of={block})"
 
     def describe(self) -> str:
         """In words, for the report."""
@@ -95,8 +115,9 @@ def grid_of(setup: Setup) -> dict[tuple[str, str, str], Ask]:
 
 def check(setup: Setup) -> None:
     """Look every name and number up before the first run begins."""
+    least = min(setup.levels, key=units.fraction)  # where there is room for a chunk, there is at all levels
     for (_, system, level), ask in grid_of(setup).items():
-        if system == BASE and level == setup.levels[0]:
+        if system == BASE and level == least:
             ask.prepare()
     first = next(iter(setup.applications.values()))
     for system in setup.systems:

@@ -79,7 +79,7 @@ class Setup:
         observed = max(1, round(most.regions * scale * self.scale)) if isinstance(most, Samples) else None
         return Ask(
             self.applications[at], machine, eviction=policy, prefetch="region", slots=1, observed=observed,
-            oversubscribe=self.oversubscribe,
+            watched=observed, oversubscribe=self.oversubscribe,
         )  # fmt: skip
 
     def describe(self) -> str:

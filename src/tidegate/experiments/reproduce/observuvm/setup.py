@@ -15,6 +15,7 @@ from tidegate.workloads.suites import suite
 MACHINE = "rtx3090-pcie4"
 SYSTEMS = ("uvm", "acbm", "ea", "lru", "lfu", "cp", "tm", "tm+", "tm++")
 OBSERVED = 100  # regions, at the paper's sizes (IV-A)
+WATCHED = 100  # evicted regions, likewise (V-D)
 PROBED = (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512, 768, 1024)  # regions of Figure 3
 
 QUICK_SCALE = 1 / 8
@@ -62,10 +63,15 @@ class Setup:
         here = max(1, round(self.observed * self.scale))
         return None if here == OBSERVED else here
 
+    @property
+    def watched_here(self) -> int | None:
+        """Evicted regions by which the number of samples is judged: V-D's 100 at this scale, however many are observed."""
+        return None if self.observed_here is None else max(1, round(WATCHED * self.scale))
+
     def ask(self, workload: str, system: str) -> Ask:
         """One run of the grid."""
         return Ask(workload, MACHINE, system, oversubscribe=self.oversubscribe, samples=self.samples,
-                   observed=self.observed_here)  # fmt: skip
+                   observed=self.observed_here, watched=self.watched_here)  # fmt: skip
 
     def at(self, scale: float) -> Setup:
         """The same at another scale."""
