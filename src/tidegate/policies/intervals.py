@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tidegate.statistics.intervals import Histograms
-from tidegate.statistics.phases import phases_of
+from tidegate.statistics.phases import RARER, phases_of
 
 BUCKETS = 60
 # EDGES[i] is the least interval in bucket i: 0, 1, 2, 3, 4, 6, 8, 12, 16 … up to 2³⁰ touches
@@ -52,7 +52,7 @@ class Reference:
         seen = np.flatnonzero(self.counts)
         upto = np.cumsum(self.counts)[seen].astype(np.int32)
         phases = phases_of(Histograms(np.array([0, len(seen)]), _LONGEST[seen], upto, np.array([self.touches])))
-        self.phases = phases.rows[phases.first[0] : phases.last[0] + 1].tolist()
+        self.phases = phases.rows[phases.first[0] : phases.last[0] + 1, :RARER].tolist()
         self._starts = [phase[0] for phase in self.phases]
 
     def priority(self, tesla: int) -> tuple[float, int]:

@@ -22,9 +22,10 @@ from tidegate.analysis.sequence import checked
 from tidegate.errors import TidegateError
 from tidegate.jit import jit, jit_bare
 from tidegate.references import Reference
-from tidegate.statistics.intervals import Touches
+from tidegate.statistics.intervals import NEVER, Touches
+from tidegate.statistics.lines import COLUMNS, OWNER, PHASE, TOUCHED, enter_phase, lower
 from tidegate.statistics.phases import phases_of
-from tidegate.statistics.tournament import COLUMNS, OWNER, PHASE, TOUCHED, enter_phase, lower, lowest, moved, tournament_of
+from tidegate.statistics.victims import AHEAD, AT, PLACE, arrive, expect, leave, resident, residents_of, ring, touch
 
 
 def leu_misses(ids: ArrayLike, capacity: int, references: ArrayLike | None = None) -> int:
@@ -50,10 +51,9 @@ def leu_stays(touches: Touches, capacity: int) -> NDArray[np.int32]:
 def _run(touches: Touches, capacity: int, stays: NDArray[np.int32]) -> int:
     checked([], capacity)
     phases = phases_of(touches.histograms())
-    tournament = tournament_of(min(int(capacity), touches.blocks), touches.bound)
-    slot = np.full(touches.blocks, -1, np.int32)
-    held = np.zeros(len(tournament.lines), np.int32)  # the block in each slot
-    return int(_misses(touches.ids, touches.owners, slot, held, Reference(tournament), Reference(phases), stays))
+    residents = residents_of(touches.blocks, min(int(capacity), touches.blocks), touches.bound)
+    intervals = touches.intervals()
+    return int(_misses(touches.ids, touches.owners, intervals, Reference(residents), Reference(phases), stays))
 
 
 def leu_curve(ids: ArrayLike, references: ArrayLike | None = None, unit_bytes: int = 1) -> MissRatioCurve:
@@ -74,33 +74,35 @@ def leu_curve(ids: ArrayLike, references: ArrayLike | None = None, unit_bytes: i
 
 
 @jit
-def _misses(ids: Any, owners: Any, slot: Any, held: Any, tournament: Any, phases: Any, stays: Any) -> int:
+def _misses(ids: Any, owners: Any, intervals: Any, residents: Any, phases: Any, stays: Any) -> int:
     """Count misses; in ``stays``, unless it is empty, write down how long each touch's block stays."""
-    return _count_misses(ids, owners, slot, held, tournament, phases, stays)
+    return _count_misses(ids, owners, intervals, residents, phases, stays)
 
 
 @jit_bare
-def _count_misses(ids: Any, owners: Any, slot: Any, held: Any, tournament: Any, phases: Any, stays: Any) -> int:
-    touched = tournament.lines[:, TOUCHED]
-    misses = 0
-    for now in range(len(ids)):
+def _count_misses(ids: Any, owners: Any, intervals: Any, residents: Any, phases: Any, stays: Any) -> int:
+    blocks, misses, end = residents.blocks, 0, len(ids)
+    for now in range(end):
         id = np.uint64(ids[now])
-        at = slot[id]
-        if at < 0:
-            at = misses
-            if misses >= len(held):
-                at = lowest(tournament, phases, now)
-                slot[held[at]] = -1
+        later = min(now + AHEAD, end - 1)
+        expect(residents, ids[later], owners[later])
+        ring(residents, phases, now)
+        if not resident(residents, id):
+            place = misses
+            if misses >= len(residents.held):
+                victim = leave(residents, phases, now)
+                place = int(blocks[victim, PLACE])
                 if len(stays):
-                    stays[touched[at]] = now - touched[at]
+                    stays[blocks[victim, AT]] = now - blocks[victim, AT]
+            arrive(residents, id, place)
             misses += 1
-            held[at], slot[id] = id, at
         elif len(stays):
-            stays[touched[at]] = now - touched[at]
-        moved(np.uint64(at), tournament, phases, now, owners[now])
+            stays[blocks[id, AT]] = now - blocks[id, AT]
+        touch(residents, phases, id, owners[now], now, now + intervals[now] if intervals[now] != NEVER else end)
     if len(stays):
-        for at in range(min(misses, len(held))):
-            stays[touched[at]] = len(ids) - touched[at]
+        for place in range(min(misses, len(residents.held))):
+            at = blocks[residents.held[place], AT]
+            stays[at] = end - at
     return misses
 
 

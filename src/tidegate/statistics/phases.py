@@ -27,7 +27,9 @@ from numpy.typing import NDArray
 from tidegate.jit import jit, jit_inline
 from tidegate.statistics.intervals import Histograms
 
-START, LEASE, WITHIN, LEFT = range(4)  # columns of a phase: first tesla, best lease, K, N
+# columns of a phase: first tesla, best lease, K, N, and the owner's next phase at whose start the priority is lower
+START, LEASE, WITHIN, LEFT, RARER = range(5)
+ROW_COLUMNS = 5
 # the phase after the longest interval, when no use is expected: K = 0, and a lease that is never over
 ENDLESS = 2**31 - 1
 
@@ -35,27 +37,24 @@ ENDLESS = 2**31 - 1
 class Phases(NamedTuple):
     """Owner ``o`` goes through the rows ``first[o]`` to ``last[o]`` of ``rows``, by rising START, from tesla 0 on.
 
-    ``rarer``: for every row the next of its owner at whose start the priority is lower, or the row behind the owner's
-    last. Who looks for the first priority below some level goes from row to row by it.
+    Who looks for the first priority below some level goes from row to row by RARER. Behind the last there is no rarer one.
     """
 
     first: NDArray[np.int64]
     last: NDArray[np.int64]
     rows: NDArray[np.int32]
-    rarer: NDArray[np.int32]
 
 
 def phases_of(histograms: Histograms) -> Phases:
     """Cut every owner's time into phases."""
     owners = len(histograms.touches)
-    rows = np.empty((2 * len(histograms.interval) + owners, 4), np.int32)
+    rows = np.empty((2 * len(histograms.interval) + owners, ROW_COLUMNS), np.int32)
     first, last = np.empty(owners, np.int64), np.empty(owners, np.int64)
     hull = np.empty(int(np.diff(histograms.first).max(initial=0)) + 1, np.int64)
     h = histograms
     cut(h.first, h.interval, h.upto, h.touches, hull, first, last, rows)
-    rarer = np.empty(len(rows), np.int32)
-    _link(first, last, rows, rarer)
-    return Phases(first, last, rows, rarer)
+    _link(first, last, rows)
+    return Phases(first, last, rows)
 
 
 @jit
@@ -109,10 +108,10 @@ def waits(rows: Any, row: Any) -> Any:
 
 
 @jit
-def _link(first: Any, last: Any, rows: Any, rarer: Any) -> None:
+def _link(first: Any, last: Any, rows: Any) -> None:
     for owner in range(len(first)):
         for row in range(last[owner], first[owner] - 1, -1):
             here, other = waits(rows, row), row + 1
             while other <= last[owner] and waits(rows, other) <= here:
-                other = int(rarer[other])
-            rarer[row] = other
+                other = int(rows[other, RARER])
+            rows[row, RARER] = other
