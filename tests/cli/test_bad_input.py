@@ -50,6 +50,12 @@ def mistake(command: str, *said: str, **how):
         mistake("run SMALL --observed 0", "0 observed regions"),
         mistake("run SMALL --samples -1", "-1 samples"),
         mistake("reproduce observuv", "'observuv'", "observuvm"),
+        mistake("reproduce", "'tidegate reproduce' needs one of observuvm,", "See 'tidegate reproduce --help'."),
+        mistake("list", "Missing argument 'kind'", "workloads, policies"),
+        mistake("list nonsense", "kind: 'nonsense' is not one of 'workloads'", "See 'tidegate list --help'."),
+        mistake("run SMALL --slots x", "--slots x: expected a whole number. See 'tidegate run --help'."),
+        mistake("compare SMALL --workers 0", "--workers 0: expected at least 1."),
+        mistake("reproduce gmt --factor x", "--factor x: expected a number."),
         mistake("reproduce observuvm --oversubscribe lots", "'lots' is not a share"),
         mistake("reproduce observuvm --scale 0", "a scale of 0"),
         mistake("reproduce observuvm --observed 0", "0 observed regions"),
@@ -65,7 +71,7 @@ def mistake(command: str, *said: str, **how):
         # verbs and options of the command line
         mistake("rnu", "'rnu'"),
         mistake("trace sav", "'sav'", "'save'"),
-        mistake("trace", "tidegate --help"),
+        mistake("trace", "needs one of save, info", "tidegate trace --help"),
         mistake("run", "workload"),
         mistake("list", "kind"),
         mistake("run SMALL --evictoin lrm", "--evictoin", "--eviction"),
@@ -164,7 +170,11 @@ def test_words_that_are_not_understood(refused, command, said):
         # the same thing twice
         mistake("compare SMALL -e lrm --near 8MiB,8MiB", "the same", "give each once"),
         mistake("compare SMALL -e lrm --oversubscribe 50%,0.5", "the same", "give each once"),
-        mistake("compare SMALL -e lrm,LRM", "the same", "give each once"),
+        mistake("compare SMALL -e lrm,LRM", "the same, lrm + tree + um with", "give each once"),
+        mistake("compare SMALL --near ,", "--near ','", "names nothing"),
+        mistake("compare SMALL --oversubscribe ,,", "--oversubscribe ',,'", "names nothing"),
+        mistake("compare SMALL --prefetch ''", "--prefetch ''", "names nothing"),
+        mistake("compare SMALL --system ,", "--system ','", "names nothing"),
         mistake("compare SMALL -e lrm --near 8MiB,9MiB", "the same", "give each once"),  # in whole regions
     ],
 )  # fmt: skip

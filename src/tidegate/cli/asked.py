@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from tidegate.errors import TidegateError
+
 Workload = Annotated[
     str, typer.Argument(help="A workload such as matmul or 'zipf(skew=0.9)', or a trace file.", show_default=False)
 ]
@@ -62,3 +64,10 @@ def split(text: str | None) -> list[str]:
             parts.append(text[start:i])
             start = i + 1
     return [p.strip() for p in [*parts, text[start:]] if p.strip()]
+
+
+def check_lists(**given: str | None) -> None:
+    """Refuse a list with nothing in it, which would otherwise be taken for one that was not given."""
+    for option, text in given.items():
+        if text is not None and not split(text):
+            raise TidegateError(f"--{option} '{text}' names nothing; expected one or several, with commas, or leave it out")

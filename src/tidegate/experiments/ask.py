@@ -251,7 +251,7 @@ def _facts(s: Simulation) -> dict[str, Any]:
         "eviction": spell(s.eviction),
         "prefetch": spell(s.prefetch),
         "placement": spell(s.placement),
-        "near_bytes": s.frames * (s.trace.geometry.page if s.machine.near.frame == "page" else s.trace.geometry.region),
+        "near_bytes": near_bytes(s),
         "footprint_bytes": s.trace.footprint,
         "page_bytes": s.trace.geometry.page,
         "region_bytes": s.trace.geometry.region,
@@ -259,6 +259,11 @@ def _facts(s: Simulation) -> dict[str, Any]:
         "slots": s.machine.near.slots,
         "policy_report": {k: v for p in (s.eviction, s.prefetch, s.placement) for k, v in p.report().items()},
     }
+
+
+def near_bytes(s: Simulation) -> int:
+    """Near memory: the bytes of its frames, which are regions, or pages where the machine gives it out by pages."""
+    return s.frames * (s.trace.geometry.page if s.machine.near.frame == "page" else s.trace.geometry.region)
 
 
 def spell(policy: Policy) -> str:

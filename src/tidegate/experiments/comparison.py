@@ -12,7 +12,7 @@ import polars as pl
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.experiments.ask import OVERSUBSCRIBE, Ask, spell
+from tidegate.experiments.ask import OVERSUBSCRIBE, Ask, near_bytes, spell
 from tidegate.experiments.grid import run_grid
 from tidegate.experiments.runs import PARTS, Run
 from tidegate.options import parse_spec
@@ -148,10 +148,14 @@ def asks_of(
     ]
     asks = [dataclasses.replace(base, **racer, **size) for size in sizes for racer in racers]
     # look every name up before the first run begins, and see that none is there twice
-    prepared = [ask.prepare() for ask in asks]
-    named = {(s.frames, spell(s.eviction), spell(s.prefetch), spell(s.placement)) for s in prepared}
-    if len(named) < len(asks):
-        raise TidegateError("two of the sizes or policies given are the same; give each once")
+    seen = set()
+    for ask in asks:
+        s = ask.prepare()
+        named = s.frames, spell(s.eviction), spell(s.prefetch), spell(s.placement)
+        if named in seen:
+            near = units.show_size(near_bytes(s))
+            raise TidegateError(f"two of those given are the same, {' + '.join(named[1:])} with {near}; give each once")
+        seen.add(named)
     return asks
 
 

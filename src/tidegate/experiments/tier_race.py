@@ -111,9 +111,14 @@ def asks_of(
     racers: list[dict[str, Any]] = [{"tiering": n} | ({"eviction": None} if n == BOUND else {}) for n in names]
     asks = [dataclasses.replace(base, **racer, **size) for size in sizes or [{}] for racer in racers]
     # look every name up before the first run begins, and see that none is there twice
-    prepared = [ask.prepare() for ask in asks]
-    if len({(s.near, spell(s.placement)) for s in prepared}) < len(asks):
-        raise TidegateError("two of the sizes or placements given are the same; give each once")
+    seen = set()
+    for ask in asks:
+        s = ask.prepare()
+        named = s.near, spell(s.placement)
+        if named in seen:
+            near = units.show_size(s.near * s.trace.geometry.page)
+            raise TidegateError(f"two of those given are the same, {named[1]} with {near}; give each once")
+        seen.add(named)
     return asks
 
 
