@@ -11,6 +11,7 @@ import functools
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ import numba
 from numba import int64
 
 _KEPT = 3  # states of the source whose compiled code is kept
+_IN_USE = 24 * 3600  # seconds: what was used since may be in use, by another checkout or a run that takes long
 # where compiled functions live, and how they are compiled
 _COMPILED = (
     "mechanism", "policies", "workloads", "analysis", "statistics", "live", "jit.py", "native.py", "references.py",
@@ -113,15 +115,22 @@ def _own_cache() -> Iterator[None]:
         config.CACHE_DIR = before
 
 
+def _forget_old(states: Path) -> None:
+    """Numba fails where a folder it writes to is gone, so none is taken from under a process that runs."""
+    others = sorted(states.iterdir(), key=lambda f: f.stat().st_mtime, reverse=True)
+    for old in others[_KEPT:]:
+        if old.stat().st_mtime < time.time() - _IN_USE:
+            shutil.rmtree(old, ignore_errors=True)
+
+
 @functools.cache
 def _compiled_folder() -> str:
     folder = cache_folder() / "compiled" / code_digest(*_COMPILED)
     with suppress(OSError):
         if not folder.exists():
             folder.mkdir(parents=True)
-            others = sorted(folder.parent.iterdir(), key=lambda f: f.stat().st_mtime, reverse=True)
-            for old in others[_KEPT:]:
-                shutil.rmtree(old, ignore_errors=True)
+            _forget_old(folder.parent)
+        os.utime(folder)
         if os.access(folder, os.W_OK):
             return str(folder)
     return ""  # nowhere to keep anything: Numba falls back on its own places
