@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 
 from tidegate import jit
@@ -35,3 +36,11 @@ def test_a_state_that_is_used_again_is_young_again(tmp_path, monkeypatch):
     os.utime(mine, (0, 0))
     assert jit._compiled_folder.__wrapped__() == mine
     assert os.stat(mine).st_mtime > time.time() - 60
+
+
+def test_code_that_cannot_be_kept_runs_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(jit, "_compiled_folder", lambda: str(tmp_path / "kept"))
+    function = jit.jit(lambda x: x + 1)
+    shutil.rmtree(tmp_path / "kept")
+    (tmp_path / "kept").write_text("in the way")
+    assert function(1) == 2

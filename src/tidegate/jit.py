@@ -19,6 +19,7 @@ from typing import Any
 
 import numba
 from numba import int64
+from numba.core.dispatcher import Dispatcher
 
 _KEPT = 3  # states of the source whose compiled code is kept
 _IN_USE = 24 * 3600  # seconds: what was used since may be in use, by another checkout or a run that takes long
@@ -75,9 +76,31 @@ def _keeping(compiler: Any, function: Callable[..., Any], **options: Any) -> Any
     """Compile, and keep the result if there is anywhere to keep it."""
     with _own_cache():
         try:
-            return compiler(cache=True, **options)(function)
-        except RuntimeError:  # Numba found no place that can be written to
+            compiled: Any = compiler(cache=True, **options)(function)
+        except (RuntimeError, OSError):  # Numba found no place that can be written to, or it is full
             return compiler(**options)(function)
+        if isinstance(compiled, Dispatcher):  # which compiles later
+            vars(compiled)["_cache"] = _Forgiving(vars(compiled)["_cache"])
+        return compiled
+
+
+class _Forgiving:
+    """Numba's cache, for which a full disk or a folder that is gone are no reason to fail."""
+
+    def __init__(self, cache: Any):
+        self._cache = cache
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        with suppress(OSError):
+            return self._cache.load_overload(signature, context)
+        return None
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        with suppress(OSError):
+            self._cache.save_overload(signature, data)
 
 
 def cache_folder() -> Path:
