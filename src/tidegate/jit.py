@@ -19,9 +19,10 @@ from typing import Any
 
 import numba
 from numba import int64
+from numba.core.dispatcher import Dispatcher
 
-_KEPT = 3  # states of the source whose compiled code is kept, beside
-_DAY = 86_400.0  # those that were used within so many seconds: a process may still be adding to one
+_KEPT = 3  # states of the source whose compiled code is kept
+_IN_USE = 24 * 3600  # seconds: what was used since may be in use, by another checkout or a run that takes long
 # where compiled functions live, and how they are compiled
 _COMPILED = (
     "mechanism", "policies", "workloads", "analysis", "statistics", "live", "bits.py", "jit.py", "native.py",
@@ -80,9 +81,31 @@ def _keeping(compiler: Any, function: Callable[..., Any], **options: Any) -> Any
     """Compile, and keep the result if there is anywhere to keep it."""
     with _own_cache():
         try:
-            return compiler(cache=True, **options)(function)
-        except RuntimeError:  # Numba found no place that can be written to
+            compiled: Any = compiler(cache=True, **options)(function)
+        except (RuntimeError, OSError):  # Numba found no place that can be written to, or it is full
             return compiler(**options)(function)
+        if isinstance(compiled, Dispatcher):  # which compiles later
+            vars(compiled)["_cache"] = _Forgiving(vars(compiled)["_cache"])
+        return compiled
+
+
+class _Forgiving:
+    """Numba's cache, for which a full disk or a folder that is gone are no reason to fail."""
+
+    def __init__(self, cache: Any):
+        self._cache = cache
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        with suppress(OSError):
+            return self._cache.load_overload(signature, context)
+        return None
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        with suppress(OSError):
+            self._cache.save_overload(signature, data)
 
 
 def cache_folder() -> Path:
@@ -120,16 +143,22 @@ def _own_cache() -> Iterator[None]:
         config.CACHE_DIR = before
 
 
+def _forget_old(states: Path) -> None:
+    """Numba fails where a folder it writes to is gone, so none is taken from under a process that runs."""
+    others = sorted(states.iterdir(), key=lambda f: f.stat().st_mtime, reverse=True)
+    for old in others[_KEPT:]:
+        if old.stat().st_mtime < time.time() - _IN_USE:
+            shutil.rmtree(old, ignore_errors=True)
+
+
 @functools.cache
 def _compiled_folder() -> str:
     folder = cache_folder() / "compiled" / code_digest(*_COMPILED)
     with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            _forget_old(folder.parent)
         os.utime(folder)
-        last_used = {other: other.stat().st_mtime for other in folder.parent.iterdir()}
-        for old in sorted(last_used, key=last_used.__getitem__, reverse=True)[_KEPT:]:
-            if time.time() - last_used[old] > _DAY:
-                shutil.rmtree(old, ignore_errors=True)
         if os.access(folder, os.W_OK):
             return str(folder)
     return ""  # nowhere to keep anything: Numba falls back on its own places

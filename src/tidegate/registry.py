@@ -69,6 +69,17 @@ class Registry(Generic[T]):
         name, options = parse_spec(spec)
         return self.create(self.find(name), options)
 
+    def given(self, what: Any) -> T:
+        """What a person handed over: a name with its options, a class, or an object that is made already."""
+        base = self._base()
+        if isinstance(what, str):
+            return self.make(what)
+        if isinstance(what, type) and issubclass(what, base):
+            return self.create(what, {})
+        if not isinstance(what, base):
+            raise TidegateError(f"{what!r} is no {self.family}; expected a name, or a tidegate.{base.__name__}")
+        return what
+
     def create(self, cls: type[T], options: dict[str, Any]) -> T:
         """An instance; whatever its class raises is said in one line."""
         try:
@@ -111,6 +122,21 @@ class Registry(Generic[T]):
         cls = classes[wanted] if wanted else next(iter(classes.values()))
         cls.name = cls.name or cls.__name__
         return cls
+
+
+def told(error: BaseException, cls: type[Any]) -> str:
+    """What went wrong in one line; and, if ``cls`` is from a user's own file, in which line of it."""
+    text = (str(error).splitlines() or ["no message"])[0]
+    said = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {text}"
+    if not cls.__module__.startswith(_USER_FILE):
+        return said
+    step, line = error.__traceback__, 0
+    while step is not None:
+        if step.tb_frame.f_globals.get("__name__") == cls.__module__:
+            line = step.tb_lineno
+        step = step.tb_next
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    return f"{said} ({Path(file).name}, line {line})" if file and line else said
 
 
 def source_digest(cls: type[Any]) -> str:

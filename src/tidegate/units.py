@@ -34,7 +34,7 @@ def size(text: str | int | float) -> int:
     if isinstance(text, int | float) and not isinstance(text, bool):
         return _whole(text, text)
     if not isinstance(text, str):
-        raise TypeError(f"{text!r} is not a size; expected a number and a unit such as 256MiB or 10GB")
+        raise TidegateError(f"{text!r} is not a size; expected a number and a unit such as 256MiB or 10GB")
     number, unit = _split(text, "a size such as 256MiB or 10GB")
     if unit.lower() not in _SIZES:
         raise TidegateError(f"'{text}' is not a size; expected a number and a unit such as 256MiB or 10GB")

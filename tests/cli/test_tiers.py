@@ -126,7 +126,7 @@ def test_bad_input_gets_one_line(refused, words, told):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--tiering", "bam,bam"), "are the same; give each once"),
+        (("--tiering", "bam,bam"), "are the same, bam with"),
         (("--tiering", ","), "no placement was given"),
         (("--tiering", "bam,nothing"), "unknown tiering 'nothing'"),
         (("--tiering", "bam", "--eviction", "lrm,mru"), "give one --eviction"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.experiments.comparison import RACERS
+from tidegate.policies.registries import eviction
 
 FORMATS = ["png", "svg", "html"]
 SHIPPED = ["belady", "clock", "fifo", "lrm", "lru-ideal", "mru", "random"]
@@ -208,6 +209,11 @@ def test_list(works, kind, column, expected):
     assert all(f"  {name} " in table for name in expected)
     for row in rows:
         assert all(row[k] for k in row if k != "options"), f"{row} leaves something unsaid"
+
+
+def test_a_policy_that_says_nothing_of_itself_is_listed(works, monkeypatch):
+    monkeypatch.setattr(eviction.find("fifo"), "__doc__", None)
+    assert "fifo" in works("list", "eviction").out
 
 
 def test_list_shows_options(works):

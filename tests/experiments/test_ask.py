@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tidegate.experiments.ask import spell
 from tidegate.machine.machine import load_machine
 from tidegate.policies.registries import prefetch
 from tidegate.trace import save_trace
+from tidegate.workloads import workloads
 from traces import FLAT, PAGE, PAGES, Given, Kernel, flat, machine, one_block, reads, run_of
 
 MIB = 1 << 20
@@ -80,6 +82,65 @@ def test_unknown_names_are_refused_with_the_nearest(asked, complaint):
         Ask("cyclic(bytes=48MiB)", **asked).prepare()
     with pytest.raises(UnknownName, match="unknown workload 'cyclics'; did you mean 'cyclic'"):
         Ask("cyclics").prepare()
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        ({"eviction": 5}, "5 is no eviction; expected a name, or a tidegate.EvictionPolicy"),
+        ({"eviction": prefetch.find("tree")}, "is no eviction; expected a name, or a tidegate.EvictionPolicy"),
+        ({"eviction": prefetch.make("tree")}, "is no eviction; expected a name, or a tidegate.EvictionPolicy"),
+        ({"prefetch": ["tree"]}, "is no prefetch; expected a name, or a tidegate.PrefetchPolicy"),
+        ({"near": ["8MiB"]}, "['8MiB'] is not a size"),
+        ({"slots": "x"}, "slots='x' is not a whole number"),
+        ({"samples": 1.5}, "samples=1.5 is not a whole number"),
+        ({"workload": None}, "None is no workload; expected a name, or a tidegate.Workload"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused_in_one_line(asked, complaint):
+    with pytest.raises(TidegateError, match=re.escape(complaint)):
+        tidegate.run(**{"workload": "cyclic(bytes=48MiB)"} | asked)
+
+
+@pytest.mark.parametrize("call", [tidegate.analyze, lambda given: save_trace(given, "x.parquet")])
+def test_a_name_is_no_trace(call):
+    with pytest.raises(TidegateError, match=re.escape("'matmul' is no trace; expected one such as tidegate.Ask")):
+        call("matmul")
+
+
+def test_a_trace_is_saved_under_a_name_that_can_be_run(tmp_path):
+    with pytest.raises(TidegateError, match=r"expected a name that ends in \.parquet"):
+        save_trace(Ask("cyclic(bytes=16MiB)").trace(), tmp_path / "x.txt")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_grid_is_made_of_asks():
+    with pytest.raises(TidegateError, match="'cyclic' is no Ask"):
+        tidegate.run_grid(["cyclic"])
+
+
+def test_a_class_of_workloads_will_do():
+    cyclic = workloads.find("cyclic")
+    assert Ask(cyclic, bytes="16MiB", scale="1/2").trace().footprint == 8 * MIB
+    assert Ask(cyclic).trace().identity() == Ask("cyclic").trace().identity()
+
+
+def test_one_policy_or_size_may_stand_alone():
+    race = tidegate.compare("cyclic(bytes=16MiB)", "lrm", near="8MiB", bound=False)
+    assert (race.policies, race.sizes) == (["lrm"], [8 * MIB])
+    with pytest.raises(TidegateError, match="no policy was given"):
+        tidegate.compare("cyclic(bytes=16MiB)", [])
+    with pytest.raises(TidegateError, match="has no keyword 'evict'"):
+        tidegate.compare("cyclic(bytes=16MiB)", evict="lrm")
+
+
+def test_what_was_found_is_one_short_line_at_a_prompt():
+    race = tidegate.compare("cyclic(bytes=16MiB)", ["lrm"], near=["8MiB"])
+    tiers = tidegate.race_tiers("cyclic(bytes=16MiB)", ["bam"], near=["8MiB"])
+    assert repr(race) == "<Comparison on cyclic: lrm, belady with 8.00 MiB>"
+    assert repr(tiers) == "<TierRace on cyclic: bam, tier-belady with 8.00 MiB>"
+    assert repr(race.runs[0]).startswith("<Run of cyclic, 16.0 MiB in 8.00 MiB, lrm + tree + um: ")
+    assert repr(tiers.runs[0]).startswith("<Run of cyclic, 16.0 MiB in 8.00 MiB, bam: ")
 
 
 def test_a_system_names_the_policies_that_are_not_given():

@@ -110,13 +110,11 @@ def test_a_victim_that_is_not_resident_is_named(region):
     )
 
 
-@pytest.mark.parametrize(("answer", "kind"), [(None, "NoneType"), ("0", "str"), (0.0, "float"), ([0], "list")])
-def test_a_victim_that_is_no_region_number_is_refused(answer, kind):
+@pytest.mark.parametrize("answer", [None, "0", 0.0, [0]])
+def test_a_victim_that_is_no_region_number_is_refused(answer):
     with pytest.raises(PolicyError) as error:
         run_with("eviction", broken("eviction", "victim", lambda self: answer))
-    assert (
-        line(error) == f"policy 'broken' raised in victim(): TypeError: '{kind}' object cannot be interpreted as an integer"
-    )
+    assert line(error) == f"policy 'broken' answered victim() with {answer!r}; expected the number of a resident region"
 
 
 def test_numpys_integers_are_region_numbers():

@@ -14,7 +14,7 @@ from tidegate.analysis.histogram import histogram
 from tidegate.analysis.reuse import ReuseDistances
 from tidegate.analysis.sequence import Sequence, Unit, empty
 from tidegate.analysis.shards import Shards
-from tidegate.trace import Trace
+from tidegate.trace.trace import Trace, check_trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,13 @@ def analyze(
 
     ``shards``: a sampling rate, such as 0.01, if a sampled curve is wanted beside the exact one. ``progress``
     is told how many touches were read, a segment at a time.
+
+    >>> import tidegate
+    >>> found = analyze(tidegate.Ask("cyclic(bytes=16MiB, passes=3)").trace())
+    >>> found.distinct, int(found.curve.misses[-1])  # memory for all eight: each misses once
+    (8, 8)
     """
+    check_trace(trace)
     sequence = Sequence(trace, unit)
     reuse, footprint = ReuseDistances(sequence.bound), Footprint(sequence.bound)
     sample = Shards(sequence.bound, shards) if shards is not None else None

@@ -10,6 +10,7 @@ from typer.exceptions import TyperException
 
 from tidegate.cli import analyze, compare, compile, listing, live, plan, reproduce, run, trace
 from tidegate.cli.interrupt import heeded
+from tidegate.cli.usage import explain
 from tidegate.starting import INTERRUPTED
 
 app = typer.Typer(
@@ -71,7 +72,7 @@ def invoke(arguments: list[str]) -> int:
             raise KeyboardInterrupt
         return int(code or 0)
     except TyperException as error:
-        return _fail(f"{error.format_message().splitlines()[0]} See 'tidegate --help'.", error)
+        return _fail(explain(error), error)
     except TidegateError as error:
         return _fail(str(error), error)
     except (KeyboardInterrupt, typer.Abort):

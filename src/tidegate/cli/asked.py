@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from tidegate.errors import TidegateError
 from tidegate.options import split_outside
 
 Workload = Annotated[
@@ -57,3 +58,10 @@ def split(text: str | None) -> list[str]:
     ['lrm', 'random(seed=1, x=2)', 'mru']
     """
     return list(filter(None, split_outside(text or "", ",")))
+
+
+def check_lists(**given: str | None) -> None:
+    """Refuse a list with nothing in it, which would otherwise be taken for one that was not given."""
+    for option, text in given.items():
+        if text is not None and not split(text):
+            raise TidegateError(f"--{option} '{text}' names nothing; expected one or several, with commas, or leave it out")

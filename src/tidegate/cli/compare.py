@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Evictions = Annotated[
     list[str] | None,
     typer.Option(
-        "--eviction", "-e", help="Policies to race; repeat it or use commas. By default all six that come with it."
+        "--eviction", "-e", help="Policies to race; repeat it or use commas. By default lrm,fifo,clock,random,mru,lru-ideal."
     ),
 ]
 Prefetches = Annotated[str | None, typer.Option("--prefetch", help="A prefetch policy, or several, with commas: none,tree.")]
@@ -63,6 +63,7 @@ def compare(
     tidegate compare matmul --oversubscribe 20%,50%,100% --plot race.png
     """
     output.check_asked(as_json, as_csv, plot)
+    asked.check_lists(near=near, oversubscribe=oversubscribe, prefetch=prefetch, system=system)
     options: dict[str, Any]
     if tiering is not None:
         tiers.check(

@@ -98,7 +98,7 @@ def _machines() -> list[dict[str, Any]]:
 
 
 def _first_line(cls: type) -> str:
-    return (cls.__doc__ or "").strip().splitlines()[0]
+    return ((cls.__doc__ or "").strip().splitlines() or [""])[0]
 
 
 def _options(cls: Any) -> str:

@@ -13,9 +13,7 @@ from tidegate.cli.progress import Bar
 if TYPE_CHECKING:
     from tidegate.experiments.report import Reproduction
 
-app = typer.Typer(
-    help="Reproduce a paper: its figures and the ledger of its claims, or all papers on one page.", no_args_is_help=True
-)
+app = typer.Typer(help="Reproduce a paper: its figures and the ledger of its claims, or all papers on one page.")
 
 READINGS = 1024  # combinations of open readings that --robustness tries
 

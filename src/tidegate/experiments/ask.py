@@ -18,10 +18,10 @@ from tidegate.options import Configurable, parse_spec
 from tidegate.policies.placement.objects import Planned
 from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
 from tidegate.policies.prefetch.together import make_prefetch
-from tidegate.policies.registries import eviction, placement
+from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.policies.sees import Samples
 from tidegate.policies.systems import find_system
-from tidegate.registry import Registry, source_digest
+from tidegate.registry import source_digest
 from tidegate.trace.file import TraceFile
 from tidegate.trace.trace import Trace
 from tidegate.workloads.program import Workload, workloads
@@ -37,12 +37,12 @@ class Ask:
     thirds of it). Give one of them or neither. ``slots``: override the machine's; 1 is a plain sequential cache.
     """
 
-    workload: str | Workload | Trace
+    workload: str | type[Workload] | Workload | Trace
     machine: str | Machine = "rtx3090-pcie4"
     system: str = "uvm"
-    eviction: str | EvictionPolicy | None = None
-    prefetch: str | PrefetchPolicy | None = None
-    placement: str | PlacementPolicy | None = None
+    eviction: str | type[EvictionPolicy] | EvictionPolicy | None = None
+    prefetch: str | type[PrefetchPolicy] | PrefetchPolicy | None = None
+    placement: str | type[PlacementPolicy] | PlacementPolicy | None = None
     near: str | int | None = None
     oversubscribe: str | float | None = None
     bytes: str | int | None = None
@@ -55,6 +55,9 @@ class Ask:
     watched: int | None = None  # evicted regions by which the number of samples is judged; by default the same
     pipelined: bool | None = None
     compiled: bool = True
+
+    def __post_init__(self) -> None:
+        check_whole(slots=self.slots, samples=self.samples, observed=self.observed)
 
     def answer(self, cache: bool = True, progress: Callable[[int], None] = lambda touches: None) -> Run:
         """Run it, or fetch it from the store."""
@@ -72,9 +75,9 @@ class Ask:
         trace = self.trace()
         system = find_system(self.system)
         policies = (
-            _policy(eviction, system.eviction if self.eviction is None else self.eviction),
+            eviction.given(system.eviction if self.eviction is None else self.eviction),
             _prefetch(system.prefetch if self.prefetch is None else self.prefetch),
-            _policy(placement, system.placement if self.placement is None else self.placement),
+            placement.given(system.placement if self.placement is None else self.placement),
         )
         return Simulation(
             trace,
@@ -108,25 +111,29 @@ class Ask:
             return self._as_recorded(self.workload)
         if isinstance(self.workload, str) and self.workload.endswith(".parquet"):
             return self._as_recorded(TraceFile(self.workload))
-        given = self.workload
-        if isinstance(given, str):
-            name, options = parse_spec(given)
-            cls = workloads.find(name)
-            if self.bytes is not None:
-                if "bytes" in options:
-                    raise TidegateError(f"'{given}' gives bytes, and so does --bytes; give it once")
-                options["bytes"] = self.bytes
-            if self.scale is not None:
-                whole = options.get("bytes", getattr(cls.options().get("bytes"), "default", None))
-                if whole is None:
-                    raise TidegateError(
-                        f"workload {name} has no option bytes, so scale={self.scale} cannot be applied to it"
-                    )
-                options["bytes"] = round(units.size(whole) * self._scale)
-            given = workloads.create(cls, options)
-        elif self.bytes is not None or self.scale is not None:
+        if isinstance(self.workload, str):
+            name, options = parse_spec(self.workload)
+            made = self._sized(workloads.find(name), name, options)
+        elif isinstance(self.workload, type) and issubclass(self.workload, Workload):
+            made = self._sized(self.workload, self.workload.__name__, {})
+        elif self.bytes is None and self.scale is None:
+            made = workloads.given(self.workload)
+        else:
             raise TidegateError("bytes and scale can be given with a workload's name only; this workload is made already")
-        return given.trace(self._geometry())
+        return made.trace(self._geometry())
+
+    def _sized(self, cls: type[Workload], name: str, options: dict[str, Any]) -> Workload:
+        """The workload, as large as asked for."""
+        if self.bytes is not None:
+            if "bytes" in options:
+                raise TidegateError(f"'{self.workload}' gives bytes, and so does --bytes; give it once")
+            options["bytes"] = self.bytes
+        if self.scale is not None:
+            whole = options.get("bytes", getattr(cls.options().get("bytes"), "default", None))
+            if whole is None:
+                raise TidegateError(f"workload {name} has no option bytes, so scale={self.scale} cannot be applied to it")
+            options["bytes"] = round(units.size(whole) * self._scale)
+        return workloads.create(cls, options)
 
     def _as_recorded(self, trace: Trace) -> Trace:
         if self.bytes is not None or self.scale is not None or self.geometry is not None:
@@ -194,7 +201,7 @@ class Ask:
         return near // (trace.geometry.page if self._machine().near.frame == "page" else trace.geometry.region)
 
 
-def run(workload: str | Workload | Trace | Path, *, cache: bool = True, **asked: Any) -> Run:
+def run(workload: str | type[Workload] | Workload | Trace | Path, *, cache: bool = True, **asked: Any) -> Run:
     """Run a workload under a policy and say what happened. Keywords: those of ``Ask``; with ``tiering``, ``TieredAsk``'s.
 
     >>> import tidegate
@@ -208,6 +215,13 @@ def run(workload: str | Workload | Trace | Path, *, cache: bool = True, **asked:
 
         return make_ask(TieredAsk, workload, asked).answer(cache)
     return make_ask(Ask, workload, asked).answer(cache)
+
+
+def check_whole(**given: Any) -> None:
+    """Refuse what is no whole number."""
+    for keyword, value in given.items():
+        if value is not None and not hasattr(type(value), "__index__"):
+            raise TidegateError(f"{keyword}={value!r} is not a whole number")
 
 
 def make_ask(kind: type[Any], workload: Any, asked: dict[str, Any]) -> Any:
@@ -225,14 +239,8 @@ def _declared(policies: tuple[Policy, ...]) -> int:
     return max((p.sees.regions for p in policies if isinstance(p.sees, Samples)), default=0)
 
 
-def _policy(registry: Registry[Any], given: Any) -> Any:
-    if isinstance(given, type):
-        return registry.create(given, {})
-    return registry.make(given) if isinstance(given, str) else given
-
-
 def _prefetch(given: Any) -> PrefetchPolicy:
-    return make_prefetch(given) if isinstance(given, str) else given
+    return make_prefetch(given) if isinstance(given, str) else prefetch.given(given)
 
 
 def _policy_inputs(policy: Policy, given: Any) -> list[Any]:
@@ -268,7 +276,7 @@ def _facts(s: Simulation) -> dict[str, Any]:
         "eviction": spell(s.eviction),
         "prefetch": spell(s.prefetch),
         "placement": spell(s.placement),
-        "near_bytes": s.frames * (s.trace.geometry.page if s.machine.near.frame == "page" else s.trace.geometry.region),
+        "near_bytes": near_bytes(s),
         "footprint_bytes": s.trace.footprint,
         "page_bytes": s.trace.geometry.page,
         "region_bytes": s.trace.geometry.region,
@@ -276,6 +284,11 @@ def _facts(s: Simulation) -> dict[str, Any]:
         "slots": s.machine.near.slots,
         "policy_report": {k: v for p in (s.eviction, s.prefetch, s.placement) for k, v in p.report().items()},
     }
+
+
+def near_bytes(s: Simulation) -> int:
+    """Near memory: the bytes of its frames, which are regions, or pages where the machine gives it out by pages."""
+    return s.frames * (s.trace.geometry.page if s.machine.near.frame == "page" else s.trace.geometry.region)
 
 
 def spell(policy: Policy) -> str:

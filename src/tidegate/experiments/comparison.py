@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import polars as pl
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.experiments.ask import OVERSUBSCRIBE, Ask, spell
+from tidegate.experiments.ask import OVERSUBSCRIBE, Ask, make_ask, near_bytes, spell
 from tidegate.experiments.grid import run_grid
 from tidegate.experiments.runs import PARTS, Run
 from tidegate.options import parse_spec
@@ -24,12 +24,16 @@ RACERS = ("lrm", "fifo", "clock", "random", "mru", "lru-ideal")
 BOUND = "belady"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """The runs of a comparison, largest near memory first; policies in the order in which they were given."""
 
     runs: list[Run]
     systems: tuple[str, ...] = ()  # what each run is called, where systems were raced
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(map(units.show_size, self.sizes))
+        return f"<Comparison on {self.runs[0].facts['workload']}: {', '.join(self.policies)} with {sizes}>"
 
     @property
     def policies(self) -> list[str]:
@@ -133,6 +137,10 @@ def asks_of(
     **asked: Any,
 ) -> list[Ask]:
     """The asks of a comparison, with Belady's line last."""
+    evictions, prefetches, systems = several(evictions), several(prefetches), several(systems)
+    near, oversubscribe = several(near), several(oversubscribe)
+    if not (systems or (evictions and prefetches)):
+        raise TidegateError("no policy was given; name at least one, such as lrm")
     racers: list[dict[str, Any]]
     if systems:
         # Belady evicts for the first system, whose prefetcher and placement it keeps
@@ -140,19 +148,26 @@ def asks_of(
     else:
         names = [*evictions, *([BOUND] if bound and not any(map(_is_bound, evictions)) else [])]
         racers = [{"eviction": e, "prefetch": p} for e in names for p in prefetches]
-    if not racers:
-        raise TidegateError("no policy was given; name at least one, such as lrm")
-    base = Ask(workload, **asked)
+    base = make_ask(Ask, workload, asked)
     sizes: list[dict[str, Any]] = [{"near": units.size(n)} for n in near] or [
         {"oversubscribe": o} for o in oversubscribe or (OVERSUBSCRIBE,)
     ]
     asks = [dataclasses.replace(base, **racer, **size) for size in sizes for racer in racers]
     # look every name up before the first run begins, and see that none is there twice
-    prepared = [ask.prepare() for ask in asks]
-    named = {(s.frames, spell(s.eviction), spell(s.prefetch), spell(s.placement)) for s in prepared}
-    if len(named) < len(asks):
-        raise TidegateError("two of the sizes or policies given are the same; give each once")
+    seen = set()
+    for ask in asks:
+        s = ask.prepare()
+        named = s.frames, spell(s.eviction), spell(s.prefetch), spell(s.placement)
+        if named in seen:
+            near = units.show_size(near_bytes(s))
+            raise TidegateError(f"two of those given are the same, {' + '.join(named[1:])} with {near}; give each once")
+        seen.add(named)
     return asks
+
+
+def several(given: Any) -> Sequence[Any]:
+    """What was given, as a list: one name, size, policy or class may stand alone."""
+    return (given,) if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
 
 
 def _is_bound(policy: Any) -> bool:

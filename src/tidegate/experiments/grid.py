@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+from tidegate.errors import TidegateError
 from tidegate.experiments.ask import Ask
 from tidegate.experiments.runs import Run
 
@@ -35,8 +36,16 @@ def run_grid(
 
     ``workers``: processes; by default one per core, or none for a small grid. ``executor``: one of your own, such
     as a Dask cluster's, in place of processes here.
+
+    >>> from tidegate import Ask
+    >>> runs = run_grid(Ask("cyclic(bytes=16MiB)", near=near, slots=1) for near in ("8MiB", "16MiB"))
+    >>> [r.counts["evictions"] > 0 for r in runs]
+    [True, False]
     """
     asked = list(asks)
+    for ask in asked:
+        if not isinstance(ask, Ask):
+            raise TidegateError(f"{ask!r} is no Ask; expected a list of them, such as [tidegate.Ask('matmul', near='1GiB')]")
     if workers is None and len(asked) < SERIAL_BELOW:
         workers = 1
     return spread(partial(_answer, cache=cache), asked, workers=workers, executor=executor, progress=progress)

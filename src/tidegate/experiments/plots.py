@@ -98,12 +98,17 @@ def _stack(axes: Any, runs: list[Run], labels: Iterable[str], scale: float) -> N
     axes.invert_yaxis()
 
 
+def line_style(i: int, bound: bool) -> Any:
+    """Of the i-th policy's line: rings that shrink from one to the next, so that all are seen where they coincide."""
+    if bound:
+        return {"linestyle": "--", "color": "black"}
+    return {"marker": "o", "markersize": max(3, 11 - 1.4 * i), "markerfacecolor": "none", "color": COLOURS[i % 7]}
+
+
 def _over_size(axes: Any, comparison: Comparison, scale: float, unit: str) -> None:
     for i, policy in enumerate(comparison.policies):
         runs = [comparison.run(policy, near) for near in comparison.sizes]
-        # rings that shrink from policy to policy, so that those on top of one another are all seen
-        ring = {"marker": "o", "markersize": max(3, 11 - 1.4 * i), "markerfacecolor": "none", "color": COLOURS[i % 7]}
-        style: Any = {"linestyle": "--", "color": "black"} if policy.startswith("belady") else ring
+        style = line_style(i, policy.startswith("belady"))
         axes.plot([n / units.MiB for n in comparison.sizes], [r.time / scale for r in runs], label=policy, **style)
     axes.set(xlabel="near memory (MiB)", ylabel=f"time ({unit})", ylim=(0, None))
     axes.legend(fontsize=8, frameon=False)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.mechanism.memory import TIMELINE_COLUMNS
 from tidegate.mechanism.simulation import Simulation
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 PARTS = ("compute", "fault_handling", "transfer_in", "transfer_out", "remote_access", "policy_overhead")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """The outcome of one simulation. ``key`` names it; ``inputs`` says what it was made from.
 
@@ -42,6 +43,13 @@ class Run:
     busy: dict[str, float]  # ns: driver and both directions of the link, whether or not anybody waited
     tables: dict[str, dict[str, list[Any]]]  # timeline, launches, objects: columns
     notes: list[str]
+
+    def __repr__(self) -> str:
+        """One line; all of it would fill a prompt's screen."""
+        f = self.facts
+        how = f["tiering"] if "tiering" in f else f"{f['eviction']} + {f['prefetch']} + {f['placement']}"
+        sizes = f"{units.show_size(f['footprint_bytes'])} in {units.show_size(f['near_bytes'])}"
+        return f"<Run of {f['workload']}, {sizes}, {how}: {units.show_duration(self.time)}>"
 
     @property
     def time(self) -> float:

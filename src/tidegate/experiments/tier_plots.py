@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tidegate import units
+from tidegate.experiments.plots import line_style
 from tidegate.experiments.runs import Run
-from tidegate.figures import COLOURS
 
 if TYPE_CHECKING:
     from tidegate.experiments.tier_race import TierRace
@@ -72,8 +72,7 @@ def _over_size(axes: Any, race: TierRace) -> None:
     scale, unit = (units.S, "s") if max(r.time for r in race.runs) >= units.S else (units.MS, "ms")
     for i, policy in enumerate(race.policies):
         times = [race.run(policy, near).time / scale for near in race.sizes]
-        style: Any = {"linestyle": "--", "color": "black"} if policy == "tier-belady" else {"color": COLOURS[i % 7]}
-        axes.plot([n / units.MiB for n in race.sizes], times, marker="o", markersize=4, label=policy, **style)
+        axes.plot([n / units.MiB for n in race.sizes], times, label=policy, **line_style(i, policy == "tier-belady"))
     axes.set_xticks([n / units.MiB for n in race.sizes])
     axes.set(xlabel="near memory (MiB)", ylabel=f"time ({unit})", ylim=(0, None))
     axes.legend(fontsize=8, frameon=False)

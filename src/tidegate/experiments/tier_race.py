@@ -13,7 +13,8 @@ import polars as pl
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.experiments.ask import spell
+from tidegate.experiments.ask import make_ask, spell
+from tidegate.experiments.comparison import several
 from tidegate.experiments.grid import SERIAL_BELOW, spread
 from tidegate.experiments.runs import Run
 from tidegate.experiments.tiered import TieredAsk
@@ -24,11 +25,15 @@ if TYPE_CHECKING:
 BOUND = "tier-belady"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TierRace:
     """The runs of a race, largest near memory first; placements in the order in which they were given."""
 
     runs: list[Run]
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(map(units.show_size, self.sizes))
+        return f"<TierRace on {self.runs[0].facts['workload']}: {', '.join(self.policies)} with {sizes}>"
 
     @property
     def policies(self) -> list[str]:
@@ -101,19 +106,25 @@ def asks_of(
     bound: bool = True, **asked: Any,
 ) -> list[TieredAsk]:  # fmt: skip
     """The asks of a race, with the bound's last. The bound chooses victims itself, so it is the same for any eviction."""
+    tiering, near, oversubscribe = several(tiering), several(near), several(oversubscribe)
     if near and oversubscribe:
         raise TidegateError("near and oversubscribe were both given; they say the same thing, give one")
     if not tiering:
         raise TidegateError("no placement was given; name at least one, such as tier-reuse")
-    base = TieredAsk(workload, **asked)
+    base = make_ask(TieredAsk, workload, asked)
     sizes: list[dict[str, Any]] = [{"near": units.size(n)} for n in near] or [{"oversubscribe": o} for o in oversubscribe]
     names = [*tiering, *([BOUND] if bound and BOUND not in tiering else [])]
     racers: list[dict[str, Any]] = [{"tiering": n} | ({"eviction": None} if n == BOUND else {}) for n in names]
     asks = [dataclasses.replace(base, **racer, **size) for size in sizes or [{}] for racer in racers]
     # look every name up before the first run begins, and see that none is there twice
-    prepared = [ask.prepare() for ask in asks]
-    if len({(s.near, spell(s.placement)) for s in prepared}) < len(asks):
-        raise TidegateError("two of the sizes or placements given are the same; give each once")
+    seen = set()
+    for ask in asks:
+        s = ask.prepare()
+        named = s.near, spell(s.placement)
+        if named in seen:
+            near = units.show_size(s.near * s.trace.geometry.page)
+            raise TidegateError(f"two of those given are the same, {named[1]} with {near}; give each once")
+        seen.add(named)
     return asks
 
 

@@ -12,7 +12,7 @@ from tidegate import units
 from tidegate.analysis.remaining import remaining_by_id, reuse_pairs, shares
 from tidegate.errors import TidegateError
 from tidegate.experiments import store
-from tidegate.experiments.ask import Ask, _policy, _policy_inputs, spell
+from tidegate.experiments.ask import Ask, _policy_inputs, check_whole, spell
 from tidegate.experiments.runs import Run
 from tidegate.machine.machine import Machine, load_machine
 from tidegate.mechanism.geometry import Geometry
@@ -44,13 +44,13 @@ class TieredAsk:
     256
     """
 
-    workload: str | Workload | Trace
-    tiering: str | TierPolicy = "tier-reuse"
+    workload: str | type[Workload] | Workload | Trace
+    tiering: str | type[TierPolicy] | TierPolicy = "tier-reuse"
     near: str | int | None = None
     middle: str | int | None = None
     oversubscribe: str | float | None = None  # the footprint over near memory, in place of ``near``
     machine: str | Machine = "a100-pcie3-ssd"
-    eviction: str | EvictionPolicy | None = None
+    eviction: str | type[EvictionPolicy] | EvictionPolicy | None = None
     bytes: str | int | None = None
     scale: str | float | None = None
     slots: int | None = None  # misses under way at a time
@@ -61,6 +61,9 @@ class TieredAsk:
     flush: bool = True  # what is dirty at the end is written
     traits: bool = False
     compiled: bool = True
+
+    def __post_init__(self) -> None:
+        check_whole(slots=self.slots, most_stays=self.most_stays)
 
     def answer(self, cache: bool = True, progress: Callable[[int], None] = lambda touches: None) -> Run:
         """Run it, or fetch it from the store."""
@@ -82,8 +85,8 @@ class TieredAsk:
             machine = machine.with_slots(self.slots)
         near, middle = self._capacities(trace)
         return Tiered(
-            trace, machine, near, middle, _policy(tiering, self.tiering),
-            None if self.eviction is None else _policy(eviction, self.eviction),
+            trace, machine, near, middle, tiering.given(self.tiering),
+            None if self.eviction is None else eviction.given(self.eviction),
             service=self.service, shared=self.shared, read_ahead=self.read_ahead, most_stays=self.most_stays,
             flush=self.flush, compiled=self.compiled,
         )  # fmt: skip

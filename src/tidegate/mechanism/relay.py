@@ -37,6 +37,13 @@ class Relay(NamedTuple):
     placement: int
 
 
+class WrongAnswer(TypeError):
+    """What was answered, and what was expected."""
+
+
+_UNASKED = object()
+
+
 class Caller:
     """Calls a Python policy. What it raises is kept in ``failure`` and reported to the engine as FAILED."""
 
@@ -53,15 +60,19 @@ class Caller:
         request_n = books["request_n"]
 
         def call(own: int, event: int) -> int:
+            region = _UNASKED
             try:
                 if event == VICTIM:
-                    return index(victim())  # type: ignore[misc]
+                    region = victim()  # type: ignore[misc]
+                    return index(region)  # type: ignore[arg-type]
                 if event == OBSERVE:
-                    return FAILED if (region := observe()) is None else index(region)  # type: ignore[misc]
+                    region = observe()  # type: ignore[misc]
+                    return FAILED if region is None else index(region)  # type: ignore[arg-type]
                 handlers[event & (_KINDS - 1)](event >> EVENT_BITS)
                 return 0
             except BaseException as error:
-                self.failure = error
+                wrong = region is not _UNASKED and not isinstance(error, KeyboardInterrupt)
+                self.failure = WrongAnswer(f"{region!r}; expected the number of a resident region") if wrong else error
                 request_n[0] = -1
                 return FAILED
 

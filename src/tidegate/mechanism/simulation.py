@@ -22,13 +22,14 @@ from tidegate.mechanism.gpu import play, take_rest
 from tidegate.mechanism.memory import IDLE, Memory, Touches, as_record, make_memory, make_rules, play_on
 from tidegate.mechanism.observe import LEFT_FAR
 from tidegate.mechanism.pages import COMING, NEAR
-from tidegate.mechanism.relay import Caller, CompiledCaller, Relay
+from tidegate.mechanism.relay import Caller, CompiledCaller, Relay, WrongAnswer
 from tidegate.mechanism.requests import carry_out
 from tidegate.mechanism.view import SimulatedMemory, label
 from tidegate.policies.compiled import has_twin
 from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
 from tidegate.policies.sees import Everything, Samples, Sees
 from tidegate.references import Reference
+from tidegate.registry import told
 from tidegate.trace.build import blocks_of
 from tidegate.trace.trace import Launch, Segment, Trace, check_segment
 
@@ -71,6 +72,8 @@ class Simulation:
         for policy in self._policies:
             if not isinstance(policy.sees, Sees):
                 raise PolicyError(f"policy '{label(policy)}' has sees = {policy.sees!r}; expected a level such as Faults()")
+        if getattr(self.eviction.victim, "__isabstractmethod__", False):
+            raise PolicyError(f"policy '{label(self.eviction)}' has no method victim(); it must answer a resident region")
         tracking = any(isinstance(p.sees, Everything) for p in self._policies)
         decision = 0.0 if self.eviction.in_driver else self.machine.driver.decision
         most = max((p.sees.regions for p in self._policies if isinstance(p.sees, Samples)), default=0)
@@ -166,13 +169,15 @@ class Simulation:
                 raise failure
             if failure is not None:
                 where = f"{EVENT_NAMES[event]}()" if event in (VICTIM, OBSERVE) else f"{EVENT_NAMES[event]}({culprit})"
-                raise PolicyError(f"policy '{label(policy)}' raised in {where}: {_say(failure)}") from failure
+                if isinstance(failure, WrongAnswer):
+                    raise PolicyError(f"policy '{label(policy)}' answered {where} with {failure}") from failure
+                raise PolicyError(f"policy '{label(policy)}' raised in {where}: {told(failure, type(policy))}") from failure
 
     def _guard(self, policy: Policy, call: str, method: Callable[[], None]) -> None:
         try:
             method()
         except Exception as error:
-            raise PolicyError(f"policy '{label(policy)}' raised in {call}(): {_say(error)}") from error
+            raise PolicyError(f"policy '{label(policy)}' raised in {call}(): {told(error, type(policy))}") from error
         carry_out(self._m, self._rules)  # what it asked for in start
 
 
@@ -219,10 +224,3 @@ def _with_last(segments: Iterable[Segment]) -> Iterator[tuple[Segment, bool]]:
         held = segment
     if held is not None:
         yield held, True
-
-
-def _say(error: BaseException) -> str:
-    if isinstance(error, TidegateError):
-        return str(error)
-    text = str(error).splitlines()[0] if str(error) else "no message"
-    return f"{type(error).__name__}: {text}"

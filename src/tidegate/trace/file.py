@@ -24,7 +24,7 @@ from polars.io.plugins import register_io_source
 
 from tidegate.errors import TidegateError
 from tidegate.mechanism.geometry import Geometry
-from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace
+from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, check_trace
 
 FORMAT = 1
 SCHEMA = {
@@ -35,8 +35,18 @@ _ROWS = 1 << 20
 
 
 def save_trace(trace: Trace, path: str | Path, progress: Callable[[int], None] = lambda touches: None) -> Path:
-    """Write ``trace`` to ``path``. The file appears whole or not at all."""
+    """Write ``trace`` to ``path``, a name that ends in .parquet. The file appears whole or not at all.
+
+    >>> import tempfile, tidegate
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = save_trace(tidegate.Ask("cyclic(bytes=16MiB)").trace(), f"{folder}/loop.parquet")
+    ...     tidegate.TraceFile(path).footprint
+    16777216
+    """
+    check_trace(trace)
     path = Path(path)
+    if path.suffix != ".parquet":
+        raise TidegateError(f"cannot write {path}: expected a name that ends in .parquet")
     head = {
         "format": FORMAT,
         "name": trace.name,

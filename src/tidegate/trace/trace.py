@@ -143,6 +143,12 @@ def lay_out(sizes: dict[str, int], geometry: Geometry) -> tuple[Object, ...]:
     return tuple(objects)
 
 
+def check_trace(given: Any) -> None:
+    """Refuse what is no trace, such as a workload's name."""
+    if not isinstance(given, Trace):
+        raise TidegateError(f"{given!r} is no trace; expected one such as tidegate.Ask('matmul').trace()")
+
+
 def check_segment(segment: Segment, trace: Trace) -> None:
     """The compiled loop trusts its columns, so they are looked at once here."""
     if segment.touches == 0:

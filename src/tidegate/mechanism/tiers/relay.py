@@ -10,11 +10,13 @@ from typing import Any
 
 from tidegate.errors import PolicyError
 from tidegate.mechanism import events as near_events
+from tidegate.mechanism.relay import WrongAnswer
 from tidegate.mechanism.tiers.events import EVENT_BITS, EVENT_NAMES, FAILED, KNOWN, PLACE, RETURN, SPILL, VICTIM
 from tidegate.mechanism.tiers.header import OWN, make_header
 from tidegate.mechanism.tiers.state import Tiers
 from tidegate.policies.policy import EvictionPolicy, Policy
 from tidegate.policies.tier_policy import STAY, TierPolicy
+from tidegate.registry import told
 
 _C_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _NOTHING = FAILED - 1  # None was answered, which is no page and no tier
@@ -36,10 +38,6 @@ class Twin:
 
     def finish(self) -> None:
         self._twin.results(self._policy, self._data[OWN:])
-
-
-class _WrongAnswer(TypeError):
-    """What was answered, and what was expected."""
 
 
 class Caller:
@@ -69,9 +67,11 @@ class Caller:
         if isinstance(self._failure, KeyboardInterrupt):
             raise self._failure
         if self._failure is not None:
-            told = str(self._failure) or type(self._failure).__name__
-            what = f"answered {self._where} with" if isinstance(self._failure, _WrongAnswer) else f"raised in {self._where}:"
-            raise PolicyError(f"policy '{label(self._policy)}' {what} {told}") from self._failure
+            if isinstance(self._failure, WrongAnswer):
+                what = f"answered {self._where} with {self._failure}"
+            else:
+                what = f"raised in {self._where}: {told(self._failure, type(self._policy))}"
+            raise PolicyError(f"policy '{label(self._policy)}' {what}") from self._failure
 
     def finish(self) -> None:
         """Nothing to take back: the policy has it all."""
@@ -95,7 +95,7 @@ def _number(answer: Any, expected: str = "the number of a page") -> int:
     try:
         number = index(answer)
     except TypeError:
-        raise _WrongAnswer(f"{answer!r}, a {type(answer).__name__}; expected {expected}") from None
+        raise WrongAnswer(f"{answer!r}, a {type(answer).__name__}; expected {expected}") from None
     return number if number >= 0 else _NOTHING
 
 

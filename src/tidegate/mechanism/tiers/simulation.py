@@ -39,6 +39,7 @@ from tidegate.policies.policy import EvictionPolicy
 from tidegate.policies.sees import Everything, Samples
 from tidegate.policies.tier_policy import ASKED, NOBODY, OLDEST, TierPolicy
 from tidegate.references import Reference
+from tidegate.registry import told
 from tidegate.trace.trace import Trace, check_segment
 
 NEVER = 2**31 - 1  # when a page is touched next that is not touched again
@@ -232,8 +233,7 @@ def _guard(policy: TierPolicy | EvictionPolicy, call: str, method: Callable[[], 
     try:
         method()
     except Exception as error:
-        told = str(error) or type(error).__name__
-        raise PolicyError(f"policy '{label(policy)}' raised in {call}(): {told}") from error
+        raise PolicyError(f"policy '{label(policy)}' raised in {call}(): {told(error, type(policy))}") from error
 
 
 def _check_placement(placement: TierPolicy, near: int) -> None:

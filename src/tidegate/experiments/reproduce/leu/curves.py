@@ -122,7 +122,9 @@ def curves_figure(curves: Mapping[Application, Curves]) -> Exhibit:
         f"Misses over OPT's, geometric mean over {len(SHARES)} sizes and all applications: {said}. LEU is exact here, with "
         "the distributions of blocks, or of references, of the whole sequence."
     )
-    return Exhibit("Figure 1", "misses over size", _WORDS, pl.DataFrame(rows), partial(draw_curves, chosen(curves)), (note,))
+    drawn = chosen(curves)
+    notes = [note] + [f"{len(drawn)} of {len(rows)} applications are drawn; the table has all."] * (len(drawn) < len(rows))
+    return Exhibit("Figure 1", "misses over size", _WORDS, pl.DataFrame(rows), partial(draw_curves, drawn), tuple(notes))
 
 
 def chosen(curves: Mapping[Application, Curves]) -> dict[Application, Curves]:

@@ -128,7 +128,7 @@ def draw_means(gaps: Gaps, suites: list[str]) -> Figure:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set(xlabel="pages brought in, over Belady's (geometric mean)")
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    figure.legend(frameon=False, fontsize=8, loc="outside upper center", ncols=4)  # the worst policy's marks may be anywhere
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 
