@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -47,7 +48,11 @@ def _trace(spec: str, geometry: Geometry) -> Trace:
 
 
 def _give_back() -> None:
-    """Give memory that is free back to the system: glibc keeps it, and the next trace is as large again."""
+    """Give memory that is free back to the system: glibc keeps it, and the next trace is as large again.
+
+    A run and its policies point at each other and at the trace, so that nobody but the collector frees them.
+    """
+    gc.collect()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
