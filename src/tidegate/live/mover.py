@@ -55,7 +55,7 @@ class LiveMover:
         self._buffers = threading.local()
         self._buffer_size = max(CHUNK, geometry.page)
         self._zeros = Buffer(self._buffer_size)
-        self._stream = Stream(self._pool, geometry.page, self._ppr)
+        self._stream = Stream(geometry.page, self._ppr)
         self._ahead = ReadAhead(geometry.page)
         self._reads_ahead = self._ahead.works and geometry.page <= INLINE
         self._not_yet = 0  # faults to be served before reading ahead is tried again
@@ -154,7 +154,8 @@ class LiveMover:
         if going.bit_count() * self._page <= INLINE:
             self._evict_now(region, going, dirty)
         else:
-            self._about_to_leave.append((region, going, dirty))
+            rest = 0 if self.present[region] else span(0, self._ppr)  # one hole, with what was set aside, costs less than some
+            self._about_to_leave.append((region, going | rest, dirty))
 
     def sample(self, region: int, pages: int) -> None:
         begin = time.thread_time_ns()
@@ -295,12 +296,14 @@ class LiveMover:
         self.present[region] = self._used[region] = present
         return present
 
-    def settle_loading(self, region: int, pages: int = -1) -> None:
-        """Wait until nothing of this region is on its way in, or none of these pages."""
-        if parts := self._loading.pop(region, None):
-            if rest := [part for part in parts if not part[0] & pages]:
-                self._loading[region] = rest
-            self._wait([future for mask, future in parts if mask & pages])
+    def settle_loading(self, region: int, pages: int = -1) -> bool:
+        """Wait until nothing of this region is on its way in, or none of these pages. Was there anything?"""
+        parts = self._loading.pop(region, [])
+        if rest := [part for part in parts if not part[0] & pages]:
+            self._loading[region] = rest
+        awaited = [future for mask, future in parts if mask & pages]
+        self._wait(awaited)
+        return bool(awaited)
 
     def is_loading(self, region: int) -> bool:
         return region in self._loading
