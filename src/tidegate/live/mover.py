@@ -33,6 +33,7 @@ from tidegate.mechanism.geometry import Geometry
 WORKERS = 4
 CHUNK = 1024 * 1024  # bytes a thread moves at a time: two are busy with one region of 2 MB, and handing over costs, too
 INLINE = 128 * 1024  # moves of no more than this are done at once
+IN_VAIN = 64  # sampled pages that nobody came back for: then clean ones are no longer copied, and read if somebody does
 ALONE = 256  # pages that came with others show that reading them alone was for nothing: no more of it for so many faults
 
 
@@ -65,6 +66,7 @@ class LiveMover:
         self._writes: dict[int, int] = {}  # pages whose load a write waits for
         self._unreadable: set[int] = set()  # pages whose use is a SIGBUS
         self._away: dict[int, int] = {}  # pages that are set aside
+        self._in_vain = 0  # pages sampled since one of them was used
         self._loading: dict[int, list[tuple[int, Future[None]]]] = {}  # pages, and who loads them
         self._leaving: dict[int, Future[None]] = {}
         self._about_to_leave: list[tuple[int, int, int]] = []  # region, pages, dirty ones
@@ -154,23 +156,26 @@ class LiveMover:
         if going.bit_count() * self._page <= INLINE:
             self._evict_now(region, going, dirty)
         else:
-            rest = 0 if self.present[region] else span(0, self._ppr)  # one hole, with what was set aside, costs less than some
+            rest = 0 if self.present[region] else span(0, self._ppr)  # one hole costs less than one on each side of a sample
             self._about_to_leave.append((region, going | rest, dirty))
 
     def sample(self, region: int, pages: int) -> None:
         begin = time.thread_time_ns()
         self.settle_loading(region, pages)
         number = region * self._ppr
-        for first, n in runs(self._kept.dirty(number, self._ppr) & pages):  # clean pages are protected anyway
+        dirty = self._kept.dirty(number, self._ppr) & pages
+        for first, n in runs(dirty):  # clean pages are protected anyway
             self._userfault.protect(self._address(region, first), n * self._page)
         if self._unreadable:  # no memory of theirs is there, and zeros are not what they hold
             pages &= ~sum(1 << page for page in bits(pages) if number + page in self._unreadable)
-        for page in bits(pages):
+        copied = pages & dirty if self._in_vain >= IN_VAIN and self._tiers is None else pages
+        for page in bits(copied):
             self._aside.put(number + page, self._memory)
         for first, n in runs(pages):
             punch(self._memory, (number + first) * self._page, n * self._page)
         self.present[region] &= ~pages
-        self._away[region] = self._away.get(region, 0) | pages
+        self._away[region] = self._away.get(region, 0) | copied
+        self._in_vain += pages.bit_count()
         self.observe_ns += time.thread_time_ns() - begin
 
     def bring_home(self, region: int, pages: int) -> None:
@@ -180,7 +185,9 @@ class LiveMover:
         there = self.present.get(region, 0) & pages
         for page in bits(there):
             self.map_again(region, page)
-        self._load(region, pages & ~there, pages & ~there)
+        if pages != there:
+            self._in_vain = 0
+            self._load(region, pages & ~there, pages & ~there)
         self.observe_ns += time.thread_time_ns() - begin
 
     def expect_only(self, pages: list[int]) -> None:
