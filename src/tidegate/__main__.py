@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from tidegate.starting import starting
+from tidegate.starting import hold_back, starting
 
 
 def main() -> None:
     """Import the command line and run it."""
     with starting():
         from tidegate import cli
+
+        hold_back()
     cli.main()
 
 

@@ -18,7 +18,7 @@ INTERRUPTED = 130
 def starting() -> Iterator[None]:
     """For imports, at a moment when there is nothing to put away: Ctrl-C ends the process there and then.
 
-    One that was held back (``held_until_started``) arrives here.
+    One that was held back (``hold_back``) arrives here.
     """
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # else somebody has other plans for it
@@ -30,8 +30,8 @@ def starting() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def held_until_started() -> None:
-    """Hold Ctrl-C back, for the moment between ``exec`` and the new program's ``starting``."""
+def hold_back() -> None:
+    """Hold Ctrl-C back until somebody answers it again: ``starting``, also behind ``exec``, or the command line."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 

@@ -96,3 +96,32 @@ def test_there_is_room_when_every_counter_is_in_use() -> None:
             for _ in range(3):
                 assert (a[: 7 << 20] == value).all()
         assert arena.stats()["notifications"] > 100
+
+
+def test_pages_that_nobody_comes_back_for_are_read_when_somebody_does(tmp_path: Path) -> None:
+    """Copying them was in vain; that shows in what is read beside what migrates. Written ones are copied all the same."""
+    path = tmp_path / "data"
+    data = np.arange(64 << 14, dtype="u8")  # 64 regions of eight pages
+    data.tofile(path)
+    region = 1 << 14
+    with Arena(**SMALL | {"near": "1MiB", "eviction": "lru", "samples": 4}) as arena:  # type: ignore[arg-type]
+        a = arena.open(path, "u8", mode="r+")
+
+        def read_beside() -> int:
+            stats = arena.stats()
+            return int(stats["bytes_in"]) - PAGE * int(stats["pages_in"])
+
+        for _ in range(2):
+            assert (a == data).all()
+        assert arena.stats()["observations"] > 64
+        assert (arena.stats()["notifications"], read_beside()) == (0, 0)
+        assert (a[-8 * region :] == data[-8 * region :]).all()  # all of it is near, and some of it is sampled
+        assert arena.stats()["notifications"] > 0
+        assert (first := read_beside()) > 0
+        assert (a[-8 * region :] == data[-8 * region :]).all()  # somebody came back: from here on they are copied
+        assert read_beside() == first
+        for _ in range(2):
+            a += 1
+        assert (a[-8 * region :] == data[-8 * region :] + 2).all()
+        assert read_beside() == first
+    assert (np.fromfile(path, "u8") == data + 2).all()

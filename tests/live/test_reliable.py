@@ -24,7 +24,7 @@ SMALL = {"near": "512KiB", "geometry": "16KiB/128KiB", "span": "1GiB"}
 WRITERS = Path(__file__).parent / "writers.py"
 
 
-def python(*arguments: str, timeout: float = 300 if SOAK else 60) -> subprocess.CompletedProcess[str]:
+def python(*arguments: str, timeout: float = 280) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=timeout)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ SMALL = ["--near", "1MiB", "--geometry", "16KiB/128KiB", "--min-array", "64KiB",
 
 def live(verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tidegate", "live", verb, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=200)
 
 
 def script(folder: Path, text: str) -> str:
@@ -42,7 +43,7 @@ thread.join()
 print(a.sum(), a[1 << 18 :].any(), grown.sum(), sums, sys.argv[1:], __name__)
 sys.exit(int(sys.argv[2]))
 """)  # fmt: skip
-    alone = subprocess.run([sys.executable, path, "--near", "7"], capture_output=True, text=True, timeout=60)
+    alone = subprocess.run([sys.executable, path, "--near", "7"], capture_output=True, text=True, timeout=200)
     done = live("run", *SMALL, path, "--near", "7")
     assert alone.stdout
     assert (done.stdout, done.returncode) == (alone.stdout, alone.returncode) == (alone.stdout, 7)
@@ -105,7 +106,7 @@ def test_what_python_says_of_a_broken_script_is_said(text: str, tmp_path: Path) 
     (tmp_path / "broken.py").write_text("1 +\n")
     path = tmp_path / "script.py"
     path.write_text(text)
-    alone = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
+    alone = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=200)
     done = live("run", "--quiet", str(path))
     assert "Error" in alone.stderr
     assert (done.stderr, done.returncode) == (alone.stderr, alone.returncode)
@@ -114,7 +115,7 @@ def test_what_python_says_of_a_broken_script_is_said(text: str, tmp_path: Path) 
 def test_what_follows_the_script_is_its_own(tmp_path: Path) -> None:
     path = script(tmp_path, "print(sys.argv, sys.path[0], __file__, __spec__, sorted(globals()))\n")
     words = [path, "--debug", "--json", "x", "--debug"]
-    alone = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60)
+    alone = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=200)
     done = live("run", "--debug", "--quiet", "--near=4MiB", *words)
     assert (done.stdout, done.stderr) == (alone.stdout, "")
     assert alone.stdout.count("--debug") == 2
@@ -140,28 +141,54 @@ def test_three_tiers(tmp_path: Path) -> None:
     assert done.stderr.startswith("tidegate: 1 array in 1.00 MiB of near memory, lrm + none + tier-reuse: ")
 
 
-@pytest.mark.parametrize("seconds", [0.2, 0.4, 0.6, 0.7, 0.8, 0.9])
-def test_ctrl_c_while_it_starts_is_one_line(seconds: float, tmp_path: Path) -> None:
-    """Wherever it lands: in the command line's imports, or in those of the process that is to run the script."""
-    command = [sys.executable, "-m", "tidegate", "live", "run", script(tmp_path, "")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(seconds)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
-    if process.returncode == 0 or "tidegate" not in said or ("Traceback" in said and ", in main" not in said):
-        pytest.skip("on this machine it came before we were begun, or after we were done")
-    assert (process.returncode, len(said.splitlines())) == (130, 1), said
-    assert said.startswith("tidegate: stopped")
+AT_THIS_MOMENT = """
+import os, signal, sys
+
+def hook(event, arguments):
+    global waiting
+    if waiting and event == {event!r} and {word!r} in str(arguments):
+        waiting = False
+        os.kill(os.getpid(), signal.SIGINT)
+
+waiting = True
+if sys.orig_argv[2] == {module!r}:
+    sys.addaudithook(hook)
+"""
+COMMAND, PROCESS = "tidegate", "tidegate.live.script"  # the command line, and what it becomes
+
+
+@pytest.mark.parametrize(
+    ("module", "event", "word", "said"),
+    [
+        (COMMAND, "import", "tidegate.cli.reproduce", "stopped"),
+        (COMMAND, "import", "tidegate.live.script", "stopped; nothing was written"),
+        (COMMAND, "os.exec", "tidegate.live.script", "stopped"),
+        (PROCESS, "import", "tidegate.units", "stopped"),  # held back until imports have begun
+        (PROCESS, "import", "numpy", "stopped"),
+        (PROCESS, "open", "test_ctrl_c", "stopped"),  # the store
+        (PROCESS, "subprocess.Popen", "supervisor", "stopped"),
+        (PROCESS, "fcntl.fcntl", str(signal.SIGBUS.value), "stopped"),  # the arena is there
+        (PROCESS, "compile", "script.py", "stopped"),
+    ],
+)
+def test_ctrl_c_while_it_starts_is_one_line(module: str, event: str, word: str, said: str, tmp_path: Path) -> None:
+    """Wherever it lands: in the command line's imports, or in those of the process that is to run the script, or later."""
+    (tmp_path / "sitecustomize.py").write_text(AT_THIS_MOMENT.format(module=module, event=event, word=word))
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "tidegate", "live", "run", "--store", str(tmp_path / "store"), script(tmp_path, "")]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, timeout=200)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", f"tidegate: {said}\n")
+    assert not (tmp_path / "store").exists()
 
 
 def test_ctrl_c_ends_the_script_as_ever(tmp_path: Path) -> None:
-    path = script(tmp_path, "import time\na = np.ones(1 << 18)\nprint('begun', flush=True)\ntime.sleep(50)\n")
+    path = script(tmp_path, "import time\na = np.ones(1 << 18)\nprint('begun', flush=True)\ntime.sleep(300)\n")
     command = [sys.executable, "-m", "tidegate", "live", "run", *SMALL, path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=200)
     assert process.returncode == -signal.SIGINT
     assert "KeyboardInterrupt" in said
     assert "evictions" in said  # the summary is there all the same
@@ -176,7 +203,7 @@ def test_ctrl_c_while_memory_is_asked_for_is_heard(tmp_path: Path) -> None:
             assert process.stdout.readline() == "begun\n"
             time.sleep(seconds)
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=30)
+            _, said = process.communicate(timeout=200)
         assert process.returncode == -signal.SIGINT, said
         assert said.splitlines()[-1] == "KeyboardInterrupt"
 
@@ -242,12 +269,14 @@ def test_top_waits_for_no_impossible_time(seconds: str) -> None:
 
 
 def test_top_shows_rates(tmp_path: Path) -> None:
-    path = script(tmp_path, "a = np.zeros(4 << 20, 'u1')\nprint('begun', flush=True)\nwhile True: a[:: 16 << 10] = 1\n")
+    path = script(
+        tmp_path,
+        "a = np.zeros(4 << 20, 'u1')\na[:: 16 << 10] = 1\nprint('begun', flush=True)\nwhile True: a[:: 16 << 10] = 1\n",
+    )
     command = [sys.executable, "-m", "tidegate", "live", "run", *SMALL, path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        time.sleep(0.5)
         shown = live("top", "--json", "--seconds", "0.5")
         table = live("top", "--seconds", "0.1")
         process.kill()

@@ -6,6 +6,7 @@ Python raises it in the middle of whatever runs. Inside a compiler's callback it
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -13,17 +14,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+_HELD = {signal.SIGINT}
 AGAIN = 0.05  # seconds until a lost Ctrl-C is raised again: it must not arrive in the same ``__del__``
+_again: list[threading.Timer] = []  # who will do that
 
 
 @contextmanager
 def heeded() -> Iterator[None]:
-    """Whatever a Ctrl-C turns into in this block leaves it as KeyboardInterrupt."""
+    """Whatever a Ctrl-C turns into in this block leaves it as KeyboardInterrupt; one that was held back arrives here."""
     if threading.current_thread() is not threading.main_thread():  # signals are none of its business
         yield
         return
     arrived = False
-    again: list[threading.Timer] = []
 
     def note(number: int, frame: Any) -> None:
         nonlocal arrived
@@ -32,18 +34,20 @@ def heeded() -> Iterator[None]:
 
     def unraisable(lost: Any) -> None:
         if arrived:
-            again.append(threading.Timer(AGAIN, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)))
-            again[-1].start()
+            _again.append(threading.Timer(AGAIN, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)))
+            _again[-1].start()
         else:
             before_hook(lost)
 
     before_hook, before_signal = sys.unraisablehook, signal.getsignal(signal.SIGINT)
     if before_signal is not signal.default_int_handler:  # somebody has other plans for it
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
         yield
         return
     sys.unraisablehook = unraisable
     signal.signal(signal.SIGINT, note)
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
         yield
     except Exception as error:
         if arrived:
@@ -52,7 +56,13 @@ def heeded() -> Iterator[None]:
     finally:
         sys.unraisablehook = before_hook
         signal.signal(signal.SIGINT, lambda number, frame: None)  # it was not lost after all: once is enough
-        for timer in again:
-            timer.cancel()
-            timer.join()
+        while _again:
+            _again[-1].cancel()
+            _again.pop().join()
         signal.signal(signal.SIGINT, before_signal)
+
+
+def send_lost() -> None:
+    """Before ``exec``, which ends the thread that would do it later; where Ctrl-C is held back it then waits."""
+    if _again:
+        os.kill(os.getpid(), signal.SIGINT)

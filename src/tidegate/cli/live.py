@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tidegate.cli import asked, output
+from tidegate.cli.interrupt import send_lost
 from tidegate.errors import TidegateError
 
 app = typer.Typer(help="Live memory: the same policies on real arrays.")
@@ -136,14 +137,15 @@ def _become(script: str, arguments: list[str] | None, arena: dict[str, Any], min
     """Turn this process into the script's, so that its exit code and its signals are its own."""
     from tidegate import units
     from tidegate.live.script import Orders
-    from tidegate.starting import held_until_started
+    from tidegate.starting import hold_back
 
     if Path(script).is_dir():
         raise TidegateError(f"{script} is a folder; give a script, such as {Path(script) / 'main.py'}")
     if not Path(script).is_file():
         raise TidegateError(f"there is no script {script}")
     command = Orders(arena, units.size(min_array), record, quiet).command(script, arguments or [])
-    held_until_started()
+    hold_back()
+    send_lost()
     os.execv(command[0], command)
 
 

@@ -8,6 +8,8 @@ The supervisor holds the file. A page's slot is filled and noted before its near
 near again, or stored. So whatever moment a pager dies in, each page is whole in one place, and near memory, where it is
 there, is the newer.
 
+The mover leaves clean pages out while nobody comes back for such pages (IN_VAIN there): the store has them, too.
+
 Why not leave the memory and only unmap it? MADV_PAGEOUT does that to another process, but interrupts every core the program
 has run on for each 4 KB; punching a hole does so once (374 µs against 95 for 64 KB while the program runs, in
 one measurement).

@@ -38,19 +38,14 @@ class Connection:
         undo.callback(self._socket.close)
         self._lifeline, setup.lifeline = os.pipe()
         undo.callback(os.close, self._lifeline)
-        package = str(Path(__file__).parents[2])
-        paths = [package, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-        self.supervisor = subprocess.Popen(
-            [sys.executable, "-m", "tidegate.live.supervisor", setup.text(), str(theirs.fileno())],
-            pass_fds=[*setup.descriptors, theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-        )  # fmt: skip
-        undo.callback(self._hang_up)
-        theirs.close()
-        os.close(setup.lifeline)
+        with contextlib.ExitStack() as passed_on:
+            passed_on.callback(theirs.close)
+            passed_on.callback(os.close, setup.lifeline)
+            self.supervisor = _start(setup, theirs.fileno())
+            undo.callback(self._hang_up)
         self._hear_whether_it_began()
-        self._tie_lifeline()
         undo.callback(fcntl.fcntl, self._lifeline, fcntl.F_SETFL, os.O_NONBLOCK)  # before the supervisor is let go
+        self._tie_lifeline()
 
     def ask(self, request: dict[str, Any], fds: list[int] | None = None) -> dict[str, Any]:
         """The answer to this request."""
@@ -124,3 +119,13 @@ class Connection:
         except subprocess.TimeoutExpired:
             self.supervisor.kill()
             self.supervisor.wait()
+
+
+def _start(setup: Setup, line: int) -> subprocess.Popen[bytes]:
+    package = str(Path(__file__).parents[2])
+    paths = [package, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return subprocess.Popen(
+        [sys.executable, "-m", "tidegate.live.supervisor", setup.text(), str(line)],
+        pass_fds=[*setup.descriptors, line], stdin=subprocess.DEVNULL, start_new_session=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+    )  # fmt: skip

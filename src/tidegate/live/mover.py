@@ -1,43 +1,35 @@
 """The mover: pages between the arena's memory and its files, without losing a write.
 
-    load     file ──▶ buffer ──▶ UFFDIO_COPY, write-protected, so that the first write is noticed
-    evict    protect ──▶ memory ──▶ buffer ──▶ file ──▶ punch the memory ──▶ wake who tried to write meanwhile
+    load     once what leaves has made room; a stream's next region is read meanwhile (stream.py)
+    evict    what was written goes to the store first
     sample   memory ──▶ set aside (aside.py) ──▶ punch the memory: the next use is a fault, and brings it home
 
-Large moves go to a few threads, so that reading what comes overlaps writing what leaves. One page is moved here and now:
-handing it over would cost more than it takes.
+Here is what is where, and who waits for whom; carrier.py moves the bytes. Large moves go to a few threads, so that reading
+what comes overlaps writing what leaves. One page is moved here and now: handing it over would cost more than it takes.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from tidegate.live.ahead import ReadAhead
 from tidegate.live.aside import Aside
 from tidegate.live.bits import bits, runs, span
-from tidegate.live.buffer import Buffer
+from tidegate.live.carrier import INLINE, Carrier
 from tidegate.live.kept import Kept
-from tidegate.live.middle import UNIT, Middle
+from tidegate.live.middle import Middle
 from tidegate.live.store import Backing
-from tidegate.live.stream import Early, Stream
+from tidegate.live.stream import Stream
 from tidegate.live.tiers import LiveTiers
 from tidegate.live.userfault import SMALL_PAGE, Userfault, punch
 from tidegate.mechanism.geometry import Geometry
 
 WORKERS = 4
-CHUNK = 1024 * 1024  # bytes a thread moves at a time: two are busy with one region of 2 MB, and handing over costs, too
-INLINE = 128 * 1024  # moves of no more than this are done at once
+IN_VAIN = 64  # sampled pages that nobody came back for: then clean ones are no longer copied, and read if somebody does
 ALONE = 256  # pages that came with others show that reading them alone was for nothing: no more of it for so many faults
-
-
-class StoreError(OSError):
-    """The far tier failed while something was to be written there."""
 
 
 class LiveMover:
@@ -47,28 +39,28 @@ class LiveMover:
                  aside: Aside, track_touches: bool, tiers: LiveTiers | None = None,
                  middle: Middle | None = None):  # fmt: skip
         self._tiers, self._middle = tiers, middle
-        self._base, self._page, self._ppr = base, geometry.page, geometry.pages_per_region
+        self._page, self._ppr = geometry.page, geometry.pages_per_region
         self._userfault, self._memory, self._kept = userfault, memory, kept
         self._aside, self._track = aside, track_touches
-        self._chunk = max(1, CHUNK // geometry.page)
+        self._carrier = Carrier(base, geometry, userfault, memory, kept, tiers, middle)
+        self._address, self._ahead = self._carrier.address, self._carrier.ahead
         self._pool = ThreadPoolExecutor(WORKERS, "mover")
-        self._buffers = threading.local()
-        self._buffer_size = max(CHUNK, geometry.page)
-        self._zeros = Buffer(self._buffer_size)
-        self._stream = Stream(self._pool, geometry.page, self._ppr)
-        self._ahead = ReadAhead(geometry.page)
-        self._reads_ahead = self._ahead.works and geometry.page <= INLINE
+        self._stream = Stream(geometry.page, self._ppr)
         self._not_yet = 0  # faults to be served before reading ahead is tried again
-        self.backing: dict[int, tuple[Backing, int]] = {}  # of each region, and where in the object it begins
+        self.backing = self._carrier.backing
         self.present: dict[int, int] = {}  # pages whose memory is there
         self._used: dict[int, int] = {}
         self._writes: dict[int, int] = {}  # pages whose load a write waits for
-        self._unreadable: set[int] = set()  # pages whose use is a SIGBUS
         self._away: dict[int, int] = {}  # pages that are set aside
+        self._in_vain = 0  # pages sampled since one of them was used
         self._loading: dict[int, list[tuple[int, Future[None]]]] = {}  # pages, and who loads them
         self._leaving: dict[int, Future[None]] = {}
         self._about_to_leave: list[tuple[int, int, int]] = []  # region, pages, dirty ones
-        self.bytes_in = self.bytes_out = self.observe_ns = 0
+        self.bytes_in = self.observe_ns = 0
+
+    @property
+    def bytes_out(self) -> int:
+        return self._carrier.bytes_out
 
     # What the engine asks for
 
@@ -90,8 +82,8 @@ class LiveMover:
         early = self._stream.take_over(region)
         self._start_leaving()
         self._settle_leaving(region)
-        if self._unreadable:
-            self._unreadable.difference_update(region * self._ppr + page for page in bits(pages))
+        if self._carrier.unreadable:
+            self._carrier.unreadable.difference_update(region * self._ppr + page for page in bits(pages))
         self.present[region] = self.present.get(region, 0) | pages
         self._used[region] = self._used.get(region, 0) & ~pages | touched
         writes = self._writes.pop(region, 0) & pages
@@ -105,15 +97,16 @@ class LiveMover:
         if n * self._page <= INLINE:
             self._wait(self._must_have_left())
             if n == 1:
-                self._load_run(region, pages.bit_length() - 1, 1, writes, quiet, ())
+                self._carrier.load_run(region, pages.bit_length() - 1, 1, writes, quiet, ())
             else:
                 for first, count in runs(pages):
-                    self._load_run(region, first, count, writes, quiet, ())
+                    self._carrier.load_run(region, first, count, writes, quiet, ())
             return
         after = self._must_have_left()
-        parts = sorted(self._parts(pages), key=lambda part: not touched & span(part[0], part[0] + part[1]))
+        parts = sorted(self._carrier.parts(pages), key=lambda part: not touched & span(part[0], part[0] + part[1]))
+        load = self._carrier.load_run
         loads = [
-            (span(first, first + n), self._pool.submit(self._load_run, region, first, n, writes, quiet, after, early))
+            (span(first, first + n), self._pool.submit(load, region, first, n, writes, quiet, after, early))
             for first, n in parts
         ]
         self._loading.setdefault(region, []).extend(loads)
@@ -145,31 +138,36 @@ class LiveMover:
         dirty &= going
         if self._tiers is not None and pages is None:
             for page in bits(going):
-                if self._tiers.leaves(region * self._ppr + page) and self._to_middle(region, page, bool(dirty >> page & 1)):
+                number, is_dirty = region * self._ppr + page, bool(dirty >> page & 1)
+                if self._tiers.leaves(number) and self._carrier.to_middle(region, page, is_dirty):
                     going &= ~(1 << page)
                 else:
-                    self._tiers.went(region * self._ppr + page, 0)
+                    self._tiers.went(number, 0)
             dirty &= going
-        self.bytes_out += dirty.bit_count() * self._page
+        self._carrier.bytes_out += dirty.bit_count() * self._page
         if going.bit_count() * self._page <= INLINE:
-            self._evict_now(region, going, dirty)
+            self._carrier.evict_now(region, going, dirty)
         else:
-            self._about_to_leave.append((region, going, dirty))
+            rest = 0 if self.present[region] else span(0, self._ppr)  # one hole costs less than one on each side of a sample
+            self._about_to_leave.append((region, going | rest, dirty))
 
     def sample(self, region: int, pages: int) -> None:
         begin = time.thread_time_ns()
         self.settle_loading(region, pages)
         number = region * self._ppr
-        for first, n in runs(self._kept.dirty(number, self._ppr) & pages):  # clean pages are protected anyway
+        dirty = self._kept.dirty(number, self._ppr) & pages
+        for first, n in runs(dirty):  # clean pages are protected anyway
             self._userfault.protect(self._address(region, first), n * self._page)
-        if self._unreadable:  # no memory of theirs is there, and zeros are not what they hold
-            pages &= ~sum(1 << page for page in bits(pages) if number + page in self._unreadable)
-        for page in bits(pages):
+        if self._carrier.unreadable:  # no memory of theirs is there, and zeros are not what they hold
+            pages &= ~sum(1 << page for page in bits(pages) if number + page in self._carrier.unreadable)
+        copied = pages & dirty if self._in_vain >= IN_VAIN and self._tiers is None else pages
+        for page in bits(copied):
             self._aside.put(number + page, self._memory)
         for first, n in runs(pages):
             punch(self._memory, (number + first) * self._page, n * self._page)
         self.present[region] &= ~pages
-        self._away[region] = self._away.get(region, 0) | pages
+        self._away[region] = self._away.get(region, 0) | copied
+        self._in_vain += pages.bit_count()
         self.observe_ns += time.thread_time_ns() - begin
 
     def bring_home(self, region: int, pages: int) -> None:
@@ -179,7 +177,9 @@ class LiveMover:
         there = self.present.get(region, 0) & pages
         for page in bits(there):
             self.map_again(region, page)
-        self._load(region, pages & ~there, pages & ~there)
+        if pages != there:
+            self._in_vain = 0
+            self._load(region, pages & ~there, pages & ~there)
         self.observe_ns += time.thread_time_ns() - begin
 
     def expect_only(self, pages: list[int]) -> None:
@@ -234,7 +234,7 @@ class LiveMover:
             return
         if self._not_yet:
             self._not_yet -= 1
-        elif self._reads_ahead and region not in self._leaving and self._kept.stored(number, 1):
+        elif self._carrier.reads_ahead and region not in self._leaving and self._kept.stored(number, 1):
             backing, at = self.backing[region]
             self._ahead.start(number, backing.direct, backing.offset + at + page * self._page)
 
@@ -259,16 +259,16 @@ class LiveMover:
         for region in own & self.present.keys():
             self.settle_loading(region)
             dirty = self._kept.dirty(region * self._ppr, self._ppr) & self.present[region]
-            for first, n in self._parts(dirty):
-                self._write_back(region, first, n, protect=region not in held)
+            for first, n in self._carrier.parts(dirty):
+                self._carrier.write_back(region, first, n, protect=region not in held)
                 if region not in held:
                     self._kept.set_dirty(region * self._ppr + first, n, False)
             dirty |= self._flush_aside(region)
-            self.bytes_out += dirty.bit_count() * self._page
+            self._carrier.bytes_out += dirty.bit_count() * self._page
         if self._middle is not None:
             for number in [n for n in self._middle.oldest_first() if self._middle.is_newer(n)]:
                 if number // self._ppr in own:
-                    self._store_from_middle(number)
+                    self._carrier.store_from_middle(number)
         for fd in {self.backing[region][0].plain for region in own if self.backing[region][0].writable}:
             os.fsync(fd)
 
@@ -289,18 +289,20 @@ class LiveMover:
                 continue
             present |= 1 << page
             if part != span(0, per_page):  # what is missing is as it was in the store, or in the middle
-                self._load_run(region, page, 1, 0, 0, [])
+                self._carrier.load_run(region, page, 1, 0, 0, [])
             elif self._middle is not None:
                 self._middle.remove(region * self._ppr + page)  # what is near is newer
         self.present[region] = self._used[region] = present
         return present
 
-    def settle_loading(self, region: int, pages: int = -1) -> None:
-        """Wait until nothing of this region is on its way in, or none of these pages."""
-        if parts := self._loading.pop(region, None):
-            if rest := [part for part in parts if not part[0] & pages]:
-                self._loading[region] = rest
-            self._wait([future for mask, future in parts if mask & pages])
+    def settle_loading(self, region: int, pages: int = -1) -> bool:
+        """Wait until nothing of this region is on its way in, or none of these pages. Was there anything?"""
+        parts = self._loading.pop(region, [])
+        if rest := [part for part in parts if not part[0] & pages]:
+            self._loading[region] = rest
+        awaited = [future for mask, future in parts if mask & pages]
+        self._wait(awaited)
+        return bool(awaited)
 
     def is_loading(self, region: int) -> bool:
         return region in self._loading
@@ -331,7 +333,7 @@ class LiveMover:
     def _start_leaving(self) -> None:
         """Evictions begin when their turn's samples are taken: beside them, that would take several times as long."""
         for region, pages, dirty in self._about_to_leave:
-            self._leaving[region] = self._pool.submit(self._evict_now, region, pages, dirty)
+            self._leaving[region] = self._pool.submit(self._carrier.evict_now, region, pages, dirty)
         self._about_to_leave.clear()
 
     def _must_have_left(self) -> list[Future[None]]:
@@ -348,68 +350,6 @@ class LiveMover:
             wait(futures)
         for future in futures:
             future.result()
-
-    def _address(self, region: int, page: int) -> int:
-        return self._base + (region * self._ppr + page) * self._page
-
-    def _parts(self, pages: int) -> Iterator[tuple[int, int]]:
-        for first, n in runs(pages):
-            for i in range(first, first + n, self._chunk):
-                yield i, min(self._chunk, first + n - i)
-
-    def _own_buffer(self) -> Buffer:
-        if not hasattr(self._buffers, "own"):
-            self._buffers.own = Buffer(self._buffer_size)
-        return self._buffers.own  # type: ignore[no-any-return]
-
-    def _load_run(self, region: int, first: int, n: int, writes: int, quiet: int, after: Sequence[Future[None]],
-                  begun: Early | None = None) -> None:  # fmt: skip
-        """Read pages and put them in place, once what leaves has made room."""
-        number = region * self._ppr + first
-        backing, at = self.backing[region]
-        own = self._own_buffer()
-        stored = self._kept.stored(number, n) << first
-        if self._middle is not None and (inside := [i for i in range(n) if number + i in self._middle]):
-            for i in inside:
-                self._from_middle(region, first + i, writes, quiet, after)
-            for start, count in runs(span(first, first + n) & ~sum(1 << first + i for i in inside)):
-                self._load_run(region, start, count, writes, quiet, after)
-            return
-        for start, count in ((first, 1),) if n == 1 else _split(first, n, stored, self._chunk):
-            size = count * self._page
-            early = self._ahead.take(number) if n == 1 and self._reads_ahead else None
-            if early is not None:
-                data, source = early
-            elif stored >> start & 1 and begun is not None and (found := begun.take(start, count)) is not None:
-                data, source = found
-            elif stored >> start & 1:
-                try:
-                    backing.read(at + start * self._page, own.view[:size])
-                except OSError as error:
-                    self._poison(region, start, count, error)
-                    continue
-                source, data = own.address, own.view
-            else:
-                source, data = self._zeros.address, self._zeros.view
-            if after:
-                wait(after)
-            if count == 1 and not quiet >> start & 1:
-                to = self._base + (region * self._ppr + start) * self._page
-                self._userfault.copy(to, source, size, not writes >> start & 1)
-            else:
-                self._place(region, start, count, source, data, writes, quiet)
-
-    def _place(self, region: int, first: int, n: int, source: int, data: memoryview, writes: int, quiet: int) -> None:
-        mask = span(first, first + n)
-        quiet &= mask  # there, but not mapped: their first use shows
-        for start, count in runs(quiet):
-            offset = (start - first) * self._page
-            os.pwrite(self._memory, data[offset : offset + count * self._page], (region * self._ppr + start) * self._page)
-            self._userfault.wake(self._address(region, start), count * self._page)
-        for protect, pages in ((True, mask & ~writes & ~quiet), (False, mask & writes & ~quiet)):
-            for start, count in runs(pages):
-                offset = (start - first) * self._page
-                self._userfault.copy(self._address(region, start), source + offset, count * self._page, protect)
 
     # Sampled pages
 
@@ -443,107 +383,10 @@ class LiveMover:
         number = region * self._ppr
         dirty = self._kept.dirty(number, self._ppr) & self._away.get(region, 0)
         for page in bits(dirty):
-            self._write_store(region, page, self._aside.get(number + page)[0])
+            self._carrier.write_store(region, page, self._aside.get(number + page)[0])
             self._kept.set_stored(number + page, 1, True)
             self._kept.set_dirty(number + page, 1, False)
         return dirty
-
-    # The middle tier
-
-    def _from_middle(self, region: int, page: int, writes: int, quiet: int, after: Sequence[Future[None]]) -> None:
-        """Near first, then no longer in the middle: it is whole in one of them, whenever we die."""
-        assert self._middle is not None
-        own = self._own_buffer()
-        number = region * self._ppr + page
-        self._middle.get(number, own.view)
-        if self._middle.is_newer(number):
-            self._kept.set_dirty(number, 1, True)
-        if after:
-            wait(after)
-        self._place(region, page, 1, own.address, own.view, writes, quiet)
-        self._middle.remove(number)
-
-    def _to_middle(self, region: int, page: int, dirty: bool) -> bool:
-        """A page leaves for the middle, if it can have room there."""
-        assert self._middle is not None
-        assert self._tiers is not None
-        number, address = region * self._ppr + page, self._address(region, page)
-        view = self._own_buffer().view[: self._page]
-        if dirty:
-            self._userfault.protect(address, self._page)
-        self._read_near(number, view)
-        packed = self._middle.pack(view)
-        units = -(-len(packed) // UNIT)
-        if not self._tiers.make_room(units, self._spill) or not self._middle.put(number, packed, dirty):
-            return False
-        self._tiers.went(number, units)
-        punch(self._memory, number * self._page, self._page)
-        self._kept.set_dirty(number, 1, False)
-        self._userfault.wake(address, self._page)
-        return True
-
-    def _spill(self, number: int) -> None:
-        """A page leaves the middle for the store."""
-        assert self._middle is not None
-        if self._middle.is_newer(number):
-            self._store_from_middle(number)
-        self._middle.remove(number)
-
-    def _store_from_middle(self, number: int) -> None:
-        assert self._middle is not None
-        view = self._own_buffer().view[: self._page]
-        self._middle.get(number, view)
-        self._write_store(number // self._ppr, number % self._ppr, view)
-        self._kept.set_stored(number, 1, True)
-        self._middle.stored(number)
-        self.bytes_out += self._page
-
-    # Out of near memory
-
-    def _evict_now(self, region: int, pages: int, dirty: int) -> None:
-        for first, n in self._parts(dirty):
-            self._write_back(region, first, n, protect=True)
-        for first, n in runs(pages):
-            punch(self._memory, (region * self._ppr + first) * self._page, n * self._page)
-            self._kept.set_dirty(region * self._ppr + first, n, False)
-            self._userfault.wake(self._address(region, first), n * self._page)
-
-    def _write_back(self, region: int, first: int, n: int, protect: bool) -> None:
-        view = self._own_buffer().view
-        number, size = region * self._ppr + first, n * self._page
-        if protect:
-            self._userfault.protect(self._address(region, first), size)
-        self._read_near(number, view[:size])
-        self._write_store(region, first, view[:size])
-        self._kept.set_stored(number, n, True)
-
-    def _read_near(self, number: int, into: memoryview) -> None:
-        got = os.preadv(self._memory, [into], number * self._page)
-        if got != len(into):
-            raise StoreError(errno.EIO, f"only {got} of {len(into)} bytes of near memory could be read")
-
-    def _write_store(self, region: int, first: int, data: memoryview) -> None:
-        backing, at = self.backing[region]
-        try:
-            backing.write(at + first * self._page, data)
-        except OSError as error:
-            raise StoreError(error.errno, f"the store cannot be written: {error.strerror}") from error
-
-    def _poison(self, region: int, first: int, n: int, error: OSError) -> None:
-        """What cannot be read must not look like zeros: its use is a SIGBUS."""
-        print(f"tidegate: the store cannot be read: {error.strerror}; using these {n} pages ends the program with SIGBUS",
-              file=sys.stderr, flush=True)  # fmt: skip
-        self._unreadable.update(range(region * self._ppr + first, region * self._ppr + first + n))
-        self._userfault.poison(self._address(region, first), n * self._page)
-        self._userfault.wake(self._address(region, first), n * self._page)
-
-
-def _split(first: int, n: int, stored: int, most: int) -> Iterator[tuple[int, int]]:
-    """Runs of pages that are all stored or all not."""
-    for mask in (stored & span(first, first + n), ~stored & span(first, first + n)):
-        for start, count in runs(mask):
-            for i in range(start, start + count, most):
-                yield i, min(most, start + count - i)
 
 
 def _there(fd: int, start: int, size: int) -> int:

@@ -144,8 +144,10 @@ class Pager:
             elif event.protected and there:
                 self._mover.let_write(number, within)
             elif event.minor and there:
-                self._mover.settle_loading(number, bit)
-                self._mover.map_again(number, within)
+                if self._mover.settle_loading(number, bit):  # mapping it once more would cost more than its load did
+                    self._mover.wake(number, within)  # if it came without being mapped, its next use says so
+                else:
+                    self._mover.map_again(number, within)
             elif there:
                 if not self._mover.is_loading(number):
                     self._mover.wake(number, within)

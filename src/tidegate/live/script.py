@@ -19,6 +19,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.starting import INTERRUPTED, starting
+from tidegate.starting import starting
 
 if TYPE_CHECKING:
     from tidegate.live.allocator import ArenaAllocator
@@ -48,27 +49,27 @@ class Orders:
 
 
 def main() -> int:
-    orders, script = Orders(**json.loads(sys.argv[1])), sys.argv[2]
-    with starting():
-        from tidegate.live.allocator import ArenaAllocator
-        from tidegate.live.arena import Arena
+    """Until the script begins a Ctrl-C ends us there and then: nothing has to be put away, and no KeyboardInterrupt can be
+    raised where nobody catches it. The supervisor sees that we are gone."""
+    orders, script = Orders(**json.loads(sys.argv[1])), _Script(sys.argv[2])
     try:
-        arena = Arena(record=orders.record is not None, **orders.arena)
-        allocator = ArenaAllocator(arena, orders.min_array)
+        with starting():
+            from tidegate.live.allocator import ArenaAllocator
+            from tidegate.live.arena import Arena
+
+            arena = Arena(record=orders.record is not None, **orders.arena)
+            allocator = ArenaAllocator(arena, orders.min_array)
+            _follow_threads(allocator)
+            owner = os.getpid()
+            # registered before the script's own, so called after them; a forked child has nothing to say
+            atexit.register(lambda: _end(arena, allocator, orders, script) if os.getpid() == owner else None)
+            sys.argv = sys.argv[2:]
+            sys.excepthook = _without_us(script.path, sys.excepthook)
+            begin = script.prepare()
     except TidegateError as error:
         print(f"tidegate: {str(error).replace('geometry=', '--geometry')}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("tidegate: stopped", file=sys.stderr)
-        return INTERRUPTED
-    _follow_threads(allocator)
-    run = _Script(script)
-    owner = os.getpid()
-    # registered before the script's own, so called after them; a forked child has nothing to say
-    atexit.register(lambda: _end(arena, allocator, orders, run) if os.getpid() == owner else None)
-    sys.argv = sys.argv[2:]
-    sys.excepthook = _without_us(run.path, sys.excepthook)
-    run()
+    script.run(begin)
     return 0
 
 
@@ -77,20 +78,21 @@ class _Script:
 
     def __init__(self, path: str):
         self.path = os.path.abspath(path)
-        self.well = True
+        self.well = False
 
-    def __call__(self) -> None:
+    def prepare(self) -> Callable[[], Any]:
+        """Compile it. What is answered runs it."""
+        sys.path[0] = str(Path(self.path).resolve().parent)
+        if pkgutil.get_importer(self.path) is None:
+            return partial(exec, self._code(), self._module().__dict__)
+        return partial(runpy.run_path, self.path, run_name="__main__")  # an archive, with a __main__.py inside
+
+    def run(self, begin: Callable[[], Any]) -> None:
         try:
-            sys.path[0] = str(Path(self.path).resolve().parent)
-            if pkgutil.get_importer(self.path) is None:
-                exec(self._code(), self._module().__dict__)
-            else:  # an archive, with a __main__.py inside
-                runpy.run_path(self.path, run_name="__main__")
+            begin()
+            self.well = True
         except SystemExit as end:
             self.well = end.code in (None, 0)
-            raise
-        except BaseException:
-            self.well = False
             raise
 
     def _module(self) -> ModuleType:

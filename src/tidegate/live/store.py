@@ -68,12 +68,22 @@ def open_scratch(path: str | None) -> tuple[int, int, str]:
         raise TidegateError(f"store {path}: there is no folder {folder}")
     name = str(folder / (Path(path).name if path is not None else f".tidegate-{os.getpid()}-{os.urandom(4).hex()}"))
     try:
-        plain = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        plain = _open_nameless(str(folder), name)
     except OSError as error:
         raise TidegateError(f"store {name} cannot be made: {error.strerror}") from error
-    direct = reopen_direct(name, plain, os.O_RDWR)
+    return reopen_direct(f"/proc/self/fd/{plain}", plain, os.O_RDWR), plain, str(folder)
+
+
+def _open_nameless(folder: str, name: str) -> int:
+    """It never has a name, so that even who is killed right now leaves none behind; or a short while, where it must."""
+    try:
+        return os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
+            raise
+    fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     os.unlink(name)
-    return direct, plain, str(folder)
+    return fd
 
 
 def open_file(path: str, writable: bool) -> tuple[int, int]:

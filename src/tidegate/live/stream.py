@@ -9,11 +9,13 @@ From then on it is old: whoever loads takes the buffer over, once.
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from tidegate.live.buffer import Buffer
 from tidegate.live.store import Backing
+
+BUFFERS = 2
 
 
 @dataclass(eq=False)
@@ -40,11 +42,15 @@ class Early:
 
 
 class Stream:
-    """Reads one region early at a time; there are two buffers, since what was read before may still be copied from."""
+    """Reads one region early at a time; there are two buffers, since what was read before may still be copied from.
 
-    def __init__(self, pool: Executor, page: int, pages_per_region: int):
-        self._pool, self._page = pool, page
-        self._free = [Buffer(pages_per_region * page) for _ in range(2)]
+    Its threads are its own: the mover's may all be busy, some of them waiting for what is read here, while the disk idles.
+    """
+
+    def __init__(self, page: int, pages_per_region: int):
+        self._page = page
+        self._pool = ThreadPoolExecutor(BUFFERS, "stream")
+        self._free = [Buffer(pages_per_region * page) for _ in range(BUFFERS)]
         self._latest = -2  # the region that was loaded last
         self._early: Early | None = None
         self._taken: list[Early] = []  # whose buffers may be in use
