@@ -37,12 +37,12 @@ def _leu(own: int, event: int) -> int:
     if event == VICTIM:
         settle_arrivals(own)
         region = lowest(own)
-        while region >= 0 and touched_since(own, region):
+        while region >= 0:
+            fetch_known(own, nodes(own)[region, AFTER])  # who is likely next
+            if not touched_since(own, region):
+                return region
             region = lowest(own)
-        if region < 0:
-            return nodes(own)[arrivals_node(own), AFTER]
-        fetch_known(own, nodes(own)[region, AFTER])  # who is likely next
-        return region
+        return nodes(own)[arrivals_node(own), AFTER]
     region = event >> EVENT_BITS
     if event & 255 != EVICTION:
         _fault(own, region)

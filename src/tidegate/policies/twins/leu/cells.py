@@ -33,7 +33,7 @@ from tidegate.policies.twins.leu.layout import (
     time_of,
     words,
 )
-from tidegate.policies.twins.leu.priorities import consider, least_tesla, refresh
+from tidegate.policies.twins.leu.priorities import consider, least_tesla, phase_at, refresh, rises
 from tidegate.policies.twins.leu.rings import append, pour, remove
 
 
@@ -48,7 +48,8 @@ def enter(own: int, region: int) -> None:
         level += 1
     node = cell(own, place, level, last >> level)
     if words(own, BEST_AT)[place] == now and node_of[node, AFTER] == node:
-        consider(own, place, node, least_tesla(level, last >> level, now), words(own, ROW)[2 * place])
+        tesla = least_tesla(level, last >> level, now)
+        consider(own, place, node, tesla, phase_at(own, place, tesla, words(own, ROW)[2 * place]))
     append(node_of, node, region)
     filled_cells(own)[place, level] |= 1 << (last >> level) % SPAN
     node_of[region, PLACE] = place
@@ -87,10 +88,11 @@ def advance(own: int, place: int) -> None:
 
 @jit_inner
 def _find_best(own: int, place: int) -> None:
-    """The cell with the lowest priority in this place."""
+    """The cell with the lowest priority in this place: the youngest with anybody in it, of one of the phases."""
     refresh(own, place)
     now, row, link, filled = time_of(own), words(own, ROW)[2 * place], nodes(own), filled_cells(own)
     best_of(own)[place], words(own, BEST_TESLA)[place] = np.inf, -1
+    settled = -1  # the phase whose lowest is known
     for level in range(LEVELS):
         if filled[place, level] == 0:
             continue
@@ -98,11 +100,15 @@ def _find_best(own: int, place: int) -> None:
             bit = 1 << number % SPAN
             if filled[place, level] & bit == 0:
                 continue
-            node = cell(own, place, level, number)
+            tesla, node = least_tesla(level, number, now), cell(own, place, level, number)
+            row = phase_at(own, place, tesla, row)
+            if row == settled:
+                continue
             if link[node, AFTER] == node:
                 filled[place, level] &= ~bit
-            else:
-                row = consider(own, place, node, least_tesla(level, number, now), row)
+                continue
+            consider(own, place, node, tesla, row)
+            settled = row if rises(own, place, row) else -1
     words(own, BEST_AT)[place] = now
 
 

@@ -37,18 +37,29 @@ def least_tesla(level: int, number: int, now: int) -> int:
 
 
 @jit_inner
-def consider(own: int, place: int, node: int, tesla: int, row: int) -> int:
-    """Has this cell the lowest priority in its place so far? Answers the phase it is in, which is not before ``row``."""
-    rows, last, best, best_tesla = rows_of(own, place), words(own, ROW)[2 * place + 1], best_of(own), words(own, BEST_TESLA)
+def phase_at(own: int, place: int, tesla: int, row: int) -> int:
+    """The phase of so old a region, which is not before ``row``."""
+    rows, last = rows_of(own, place), words(own, ROW)[2 * place + 1]
     while row < last and rows[row + 1, START] <= tesla:
         row += 1
-    within = rows[row, WITHIN]
+    return row
+
+
+@jit_inner
+def consider(own: int, place: int, node: int, tesla: int, row: int) -> None:
+    """Has this cell, which is in phase ``row``, the lowest priority in its place so far?"""
+    rows, best, best_tesla = rows_of(own, place), best_of(own), words(own, BEST_TESLA)
     priority = 0.0
-    if within:
-        priority = within / (float(rows[row, LEFT]) * float(rows[row, LEASE] - tesla))
+    if rises(own, place, row):
+        priority = rows[row, WITHIN] / (float(rows[row, LEFT]) * float(rows[row, LEASE] - tesla))
     if priority < best[place] or (priority == best[place] and tesla > best_tesla[place]):
         best[place], best_tesla[place], words(own, BEST_CELL)[place] = priority, tesla, node
-    return int(row)
+
+
+@jit_inner
+def rises(own: int, place: int, row: int) -> bool:
+    """Does priority rise with age in this phase? If no use is expected it is 0 throughout."""
+    return rows_of(own, place)[row, WITHIN] != 0
 
 
 @jit_inner

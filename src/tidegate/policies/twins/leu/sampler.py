@@ -115,8 +115,10 @@ def _arrived(own: int, region: int, touches: int) -> None:
 @jit_inner
 def fetch_known(own: int, region: int) -> None:
     """Have what decides on a region fetched, so that it is there when its turn comes."""
+    h = words_at(own, OWN)
     fetch_ahead(nodes(own), region * COLUMNS)
-    fetch_ahead(words_at(words_at(own, OWN)[REGION_TOUCHES], PLENTY), region)
+    fetch_ahead(words_at(h[REGION_TOUCHES], PLENTY), region)
+    fetch_ahead(words_at(h[LATEST], PLENTY), region * h[PAGES_PER_REGION])
 
 
 @jit_inner
