@@ -36,7 +36,7 @@ def jit(function: Callable[..., Any]) -> Any:
 
 
 def jit_inner(function: Callable[..., Any]) -> Any:
-    """Compile into the compiled functions that use it. Calls, and arrays handed out of them, cost twins a tenth of their time.
+    """Compile into the compiled functions that use it: calls, and arrays they hand out, cost twins a tenth of their time.
 
     There is no way in from Python, which would take as long again to compile.
     """
