@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
+from tidegate import units
 from tidegate.errors import TidegateError, UnknownName
 
 T = TypeVar("T")
@@ -47,6 +48,18 @@ class Option(Generic[T]):
         if instance is None:
             return self
         return instance.__dict__.get(self.name, self.default)
+
+    @property
+    def shown(self) -> str:
+        """The default, as people write it."""
+        return units.show_size(self.default) if self._parse is units.size else str(self.default)  # type: ignore[arg-type]
+
+    @property
+    def allowed(self) -> str:
+        """What may be given, as far as it is limited."""
+        least = "" if self.least is None else f"at least {self.least:g}"
+        most = "" if self.most is None else f"at most {self.most:g}"
+        return ", ".join(map(str, self.choices)) or ", ".join(filter(None, (least, most)))
 
     def parse(self, given: Any, owner: str) -> T:
         """The value ``given`` stands for, or one clear line saying why it cannot be."""

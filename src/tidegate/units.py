@@ -86,6 +86,22 @@ def fraction(text: str | int | float) -> float:
         raise TidegateError(f"'{text}' is not a share; expected something like 50%, 1/8 or 0.5") from None
 
 
+def oversubscription(text: str | int | float) -> float:
+    """How much larger than near memory a footprint is, as a share. ``50`` is refused: it would be 5000 %.
+
+    >>> oversubscription("50%"), oversubscription(2)
+    (0.5, 2.0)
+    """
+    level = fraction(text)
+    if level < 0:
+        raise TidegateError(f"oversubscribe={text} is negative; 0% means that everything just fits")
+    if level >= 10 and not str(text).strip().endswith("%"):
+        raise TidegateError(
+            f"oversubscribe={text} is {100 * level:g}%; write {text}% or, if that is meant, {100 * level:g}%"
+        )
+    return level
+
+
 def show_size(n: float) -> str:
     """
     >>> show_size(65536), show_size(10_100_000_000), show_size(0)

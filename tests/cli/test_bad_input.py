@@ -132,6 +132,10 @@ def test_words_that_are_not_understood(refused, command, said):
         # shares
         mistake("run SMALL --oversubscribe half", "'half' is not a share", "50%"),
         mistake("run SMALL --oversubscribe -50%", "-50% is negative"),
+        mistake("list policies cq", "unknown policy 'cq'; did you mean 'cp'"),
+        mistake("list machines gh200", "leave it out"),
+        mistake("run SMALL --oversubscribe 50", "oversubscribe=50 is 5000%; write 50% or"),
+        mistake("reproduce observuvm --oversubscribe 30", "oversubscribe=30 is 3000%; write 30% or"),
         mistake("run SMALL --oversubscribe 1/0", "'1/0' is not a share"),
         mistake("run SMALL --oversubscribe nan", "'nan' is not a share"),
         mistake("run SMALL --oversubscribe inf", "'inf' is not a share"),

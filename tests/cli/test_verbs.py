@@ -216,6 +216,17 @@ def test_a_policy_that_says_nothing_of_itself_is_listed(works, monkeypatch):
     assert "fifo" in works("list", "eviction").out
 
 
+def test_list_tells_all_about_one(works):
+    shown = works("list", "eviction", "tournament").out
+    assert "Algorithm 1" in shown
+    assert "blames before a judgement" in shown
+    about = works("list", "policies", "cp", "--json").json
+    assert about["name"] == "cp"
+    assert {"option": "floor", "default": "0.01", "allowed": "at least 0, at most 1"}.items() <= about["options"][1].items()
+    sizes = {o["option"]: o["default"] for o in works("list", "workloads", "zipf", "--json").json["options"]}
+    assert sizes["bytes"] == "1.00 GiB"
+
+
 def test_list_shows_options(works):
     options = {r["policy"]: r["options"] for r in works("list", "policies", "--json").json}
     assert options["tree"] == "threshold=51"

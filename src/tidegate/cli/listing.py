@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from tidegate.cli import output
+from tidegate.errors import TidegateError, UnknownName
 
 
 class Kind(StrEnum):
@@ -25,15 +27,19 @@ class Kind(StrEnum):
 
 def list_names(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
+    name: Annotated[str | None, typer.Argument(help="One policy or workload: all about it.", show_default=False)] = None,
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,
 ) -> None:
     """List workloads, policies (or one kind of them), systems or machines, with their options.
 
     tidegate list policies
-    tidegate list tiering
+    tidegate list eviction tournament
     """
     output.check_asked(as_json, as_csv, None)
+    if name is not None:
+        _show(_found(kind, name), as_json, as_csv)
+        return
     of = {Kind.WORKLOADS: _workloads, Kind.SYSTEMS: _systems, Kind.MACHINES: _machines}
     rows = of[kind]() if kind in of else [r for r in _policies() if kind in (Kind.POLICIES, r["kind"])]
     if as_json:
@@ -42,6 +48,40 @@ def list_names(
         output.print_csv(rows)
     else:
         output.print_table(list(rows[0]), [[str(v) for v in r.values()] for r in rows], left=len(rows[0]))
+
+
+def _found(kind: Kind, name: str) -> Any:
+    """The class of this name."""
+    from tidegate.policies.registries import eviction, placement, prefetch, tiering
+    from tidegate.workloads import workloads
+
+    families: dict[str, Any] = {r.family: r for r in (eviction, prefetch, placement, tiering)}
+    if kind in (Kind.SYSTEMS, Kind.MACHINES):
+        raise TidegateError(f"'{name}' was given behind {kind}, whose list says all there is; leave it out")
+    if kind is Kind.WORKLOADS:
+        return workloads.find(name)
+    if kind is not Kind.POLICIES:
+        return families[kind].find(name)
+    holding = [registry for registry in families.values() if name in registry.names()]
+    if not holding:
+        raise UnknownName("policy", name, [n for registry in families.values() for n in registry.names()])
+    return holding[0].find(name)
+
+
+def _show(cls: Any, as_json: bool, as_csv: bool) -> None:
+    """All about a policy or workload: its docstring, and its options with their meaning."""
+    rows = [
+        {"option": name, "default": option.shown, "allowed": option.allowed, "what": option.help}
+        for name, option in cls.options().items()
+    ]
+    if as_json:
+        output.print_json({"name": cls.name, "what": inspect.getdoc(cls) or "", "options": rows})
+    elif as_csv:
+        output.print_csv(rows)
+    else:
+        print(f"{cls.name}: {inspect.getdoc(cls) or ''}")
+        if rows:
+            output.print_table(list(rows[0]), [list(row.values()) for row in rows], left=4)
 
 
 def _workloads() -> list[dict[str, Any]]:
@@ -102,4 +142,4 @@ def _first_line(cls: type) -> str:
 
 
 def _options(cls: Any) -> str:
-    return ", ".join(f"{name}={option.default}" for name, option in cls.options().items())
+    return ", ".join(f"{name}={option.shown}" for name, option in cls.options().items())

@@ -189,10 +189,8 @@ class Ask:
         if self.near is not None:
             near = units.size(self.near)
         else:
-            level = units.fraction(OVERSUBSCRIBE if self.oversubscribe is None else self.oversubscribe)
-            if level < 0:
-                raise TidegateError(f"oversubscribe={self.oversubscribe} is negative; 0% means that everything just fits")
-            near = int(trace.footprint / (1 + level))
+            level = OVERSUBSCRIBE if self.oversubscribe is None else self.oversubscribe
+            near = int(trace.footprint / (1 + units.oversubscription(level)))
         if near < trace.geometry.region:
             raise TidegateError(
                 f"near memory of {units.show_size(near)} cannot hold one region of "

@@ -99,10 +99,7 @@ class TieredAsk:
         if self.near is not None:
             near = units.size(self.near)
         elif self.oversubscribe is not None:
-            level = units.fraction(self.oversubscribe)
-            if level < 0:
-                raise TidegateError(f"oversubscribe={self.oversubscribe} is negative; 0% means that everything just fits")
-            near = int(trace.footprint / (1 + level))
+            near = int(trace.footprint / (1 + units.oversubscription(self.oversubscribe)))
         else:
             near = int(trace.footprint / (FACTOR * (1 + RATIO)))
         if near < page:

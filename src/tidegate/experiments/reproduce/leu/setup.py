@@ -42,7 +42,7 @@ class Setup:
     def __post_init__(self) -> None:
         if self.scale <= 0:
             raise TidegateError(f"a scale of {self.scale:g} is none; expected something like 1/2")
-        if units.fraction(self.oversubscribe) <= 0:
+        if units.oversubscription(self.oversubscribe) <= 0:
             raise TidegateError(f"oversubscribed by {self.oversubscribe} everything fits; expected something like 50%")
 
     @classmethod

@@ -44,8 +44,7 @@ class Setup:
             raise TidegateError(f"{self.observed} observed regions are none; expected at least 1")
         if self.samples < 0:
             raise TidegateError(f"{self.samples} samples are none; expected at least 1, or 0 to adapt the number")
-        if units.fraction(self.oversubscribe) < 0:
-            raise TidegateError(f"oversubscribe={self.oversubscribe} is negative; 0% means that everything just fits")
+        units.oversubscription(self.oversubscribe)
 
     @classmethod
     def quick(cls) -> Setup:
