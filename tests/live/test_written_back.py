@@ -165,6 +165,8 @@ def test_wrong_shapes_do_no_harm(shape: Any, said: str) -> None:
         ({"observed": -1}, "expected 0 or more"),
         ({"samples": -1}, "expected 1 or more"),
         ({"tiering": "tier-reuse"}, "give middle"),
+        ({"eviction": tidegate.EvictionPolicy}, "is not a name"),
+        ({"prefetch": 5}, "is not a name"),
         ({"span": 0}, "cannot be reserved"),
         ({"span": "900TiB"}, "cannot be reserved"),
     ],
@@ -172,6 +174,12 @@ def test_wrong_shapes_do_no_harm(shape: Any, said: str) -> None:
 def test_wrong_options(options: dict[str, Any], said: str) -> None:
     with pytest.raises(TidegateError, match=said):
         tidegate.Arena("8MiB", **options)
+
+
+def test_a_policy_that_cannot_decide_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import tidegate\nclass Mine(tidegate.EvictionPolicy):\n    pass\n")
+    with pytest.raises(TidegateError, match=r"has no method victim\(\)"):
+        tidegate.Arena("8MiB", eviction=f"{tmp_path / 'mine.py'}:Mine")
 
 
 @pytest.mark.parametrize(("offset", "dtype", "said"), [(-4096, "f8", "multiple of"), (0, "S0", "no bytes")])

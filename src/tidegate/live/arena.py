@@ -29,7 +29,7 @@ from tidegate.errors import TidegateError
 from tidegate.live import store as far
 from tidegate.live import userfault
 from tidegate.live.aside import SLOTS, Aside
-from tidegate.live.asked import check_choices, check_memory, dims_of
+from tidegate.live.asked import check_choices, check_memory, check_names, dims_of
 from tidegate.live.connection import Connection
 from tidegate.live.kept import Kept
 from tidegate.live.middle import Middle
@@ -89,6 +89,7 @@ class Arena:
         frames = self.near // self.geometry.region
         middle_bytes = units.size(middle)
         check_memory(self.geometry, frames, self.near, middle_bytes)
+        check_names(eviction=eviction, prefetch=prefetch, placement=placement, tiering=tiering)
         check_choices(observed, samples, units.size(span), self.geometry, middle_bytes, tiering)
         self._gone: deque[int | _Watch] = deque()  # whose arrays are gone and that the pager has yet to hear of
         self._watches: dict[int, _Watch] = {}

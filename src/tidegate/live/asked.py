@@ -52,6 +52,15 @@ def check_choices(
         raise TidegateError(f"tiering={tiering} decides what goes to the middle, and there is none; give middle= too")
 
 
+def check_names(**policies: object) -> None:
+    for kind, given in policies.items():
+        if given is not None and not isinstance(given, str):
+            raise TidegateError(
+                f"{kind}={given!r} is not a name; the pager is a process of its own, so give one, such as lru, or "
+                "mine.py:MyPolicy for a class in a file"
+            )
+
+
 def dims_of(shape: int | tuple[int, ...]) -> tuple[int, ...]:
     try:
         dims = (operator.index(shape),) if not isinstance(shape, Iterable) else tuple(map(operator.index, shape))

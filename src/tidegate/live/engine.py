@@ -20,13 +20,13 @@ from tidegate.live.bits import bits, span
 from tidegate.live.lent import Lent
 from tidegate.live.observe import Observation
 from tidegate.live.region import Region, want_subtrees
-from tidegate.live.relay import Relay, check_policies, label
+from tidegate.live.relay import Relay, check_policies
 from tidegate.live.tiers import MOST_STAYS, LiveTiers
 from tidegate.live.view import LiveMemory
 from tidegate.mechanism.events import NO_TREE
 from tidegate.mechanism.geometry import Geometry
 from tidegate.mechanism.memory import PREFETCH_TURN
-from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
+from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy, label
 from tidegate.policies.sees import Samples
 from tidegate.trace.trace import Object
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tidegate.errors import PolicyError, TidegateError
-from tidegate.policies.policy import PlacementPolicy, Policy
+from tidegate.policies.policy import PlacementPolicy, Policy, check_declared, label
 from tidegate.policies.sees import Everything, TouchBits
+from tidegate.registry import told
 
 _EVENTS = ("on_launch", "on_fault", "on_prefetch", "on_eviction", "on_notification")
 
@@ -44,6 +45,7 @@ class Relay:
 def check_policies(policies: Iterable[Policy]) -> None:
     """Live memory shows faults, samples and touch bits; nothing shows every touch."""
     for policy in policies:
+        check_declared(policy)
         if isinstance(policy.sees, Everything):
             raise TidegateError(
                 f"policy '{label(policy)}' sees every touch, which no live memory can show; "
@@ -73,11 +75,5 @@ def _method(policy: Policy, event: str) -> Callable[[int], Any] | None:
 
 
 def _blame(policy: Policy, method: str, argument: tuple[int, ...], error: Exception) -> PolicyError:
-    said = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {error}"
     where = ", ".join(map(str, argument))
-    return PolicyError(f"policy '{label(policy)}' raised in {method}({where}): {said}")
-
-
-def label(policy: Policy) -> str:
-    """The policy's name."""
-    return policy.name or type(policy).__name__
+    return PolicyError(f"policy '{label(policy)}' raised in {method}({where}): {told(error, type(policy))}")

@@ -24,10 +24,10 @@ from tidegate.mechanism.observe import LEFT_FAR
 from tidegate.mechanism.pages import COMING, NEAR
 from tidegate.mechanism.relay import Caller, CompiledCaller, Relay, WrongAnswer
 from tidegate.mechanism.requests import carry_out
-from tidegate.mechanism.view import SimulatedMemory, label
+from tidegate.mechanism.view import SimulatedMemory
 from tidegate.policies.compiled import has_twin
-from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
-from tidegate.policies.sees import Everything, Samples, Sees
+from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy, check_declared, label
+from tidegate.policies.sees import Everything, Samples
 from tidegate.references import Reference
 from tidegate.registry import told
 from tidegate.trace.build import blocks_of
@@ -70,10 +70,7 @@ class Simulation:
     def __post_init__(self) -> None:
         self._policies: tuple[Policy, ...] = (self.eviction, self.prefetch, self.placement)
         for policy in self._policies:
-            if not isinstance(policy.sees, Sees):
-                raise PolicyError(f"policy '{label(policy)}' has sees = {policy.sees!r}; expected a level such as Faults()")
-        if getattr(self.eviction.victim, "__isabstractmethod__", False):
-            raise PolicyError(f"policy '{label(self.eviction)}' has no method victim(); it must answer a resident region")
+            check_declared(policy)
         tracking = any(isinstance(p.sees, Everything) for p in self._policies)
         decision = 0.0 if self.eviction.in_driver else self.machine.driver.decision
         most = max((p.sees.regions for p in self._policies if isinstance(p.sees, Samples)), default=0)

@@ -24,7 +24,7 @@ from tidegate.mechanism.future import Future
 from tidegate.mechanism.latest import BITS
 from tidegate.mechanism.memory import Memory, Rules
 from tidegate.mechanism.pages import COMING, FAULTED, NEAR, TOUCHED, WANTED
-from tidegate.policies.policy import Policy
+from tidegate.policies.policy import Policy, label
 from tidegate.policies.sees import Everything, Samples, TouchBits
 from tidegate.trace.trace import Trace
 
@@ -202,8 +202,3 @@ class SimulatedMemory:
 def too_many_requests(policy: Policy) -> PolicyError:
     """What becomes of a policy that asks for more than there are rows for."""
     return PolicyError(f"{label(policy)} asked for more than {REQUEST_ROWS} things in one call; ask for ranges instead")
-
-
-def label(policy: Policy) -> str:
-    """What a policy is called in messages."""
-    return policy.name or type(policy).__name__

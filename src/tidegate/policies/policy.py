@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from numpy.typing import NDArray
 
+from tidegate.errors import PolicyError
 from tidegate.mechanism.geometry import Geometry
 from tidegate.options import Configurable
 from tidegate.policies.order import Order
@@ -187,3 +188,16 @@ class PlacementPolicy(Policy):
 
     needs_plan: ClassVar[bool] = False  # must ``memory.plan`` say what each launch will use?
     managed: ClassVar[bool] = True  # False: the program copies between memories of its own, past the driver's page tables
+
+
+def label(policy: Policy) -> str:
+    """What a policy is called in messages."""
+    return policy.name or type(policy).__name__
+
+
+def check_declared(policy: Policy) -> None:
+    """Every mechanism's first question: does the class say what it sees, and can it decide?"""
+    if not isinstance(policy.sees, Sees):
+        raise PolicyError(f"policy '{label(policy)}' has sees = {policy.sees!r}; expected a level such as Faults()")
+    if isinstance(policy, EvictionPolicy) and getattr(policy.victim, "__isabstractmethod__", False):
+        raise PolicyError(f"policy '{label(policy)}' has no method victim(); it must answer a resident region")

@@ -14,7 +14,7 @@ from tidegate.mechanism.relay import WrongAnswer
 from tidegate.mechanism.tiers.events import EVENT_BITS, EVENT_NAMES, FAILED, KNOWN, PLACE, RETURN, SPILL, VICTIM
 from tidegate.mechanism.tiers.header import OWN, make_header
 from tidegate.mechanism.tiers.state import Tiers
-from tidegate.policies.policy import EvictionPolicy, Policy
+from tidegate.policies.policy import EvictionPolicy, Policy, label
 from tidegate.policies.tier_policy import STAY, TierPolicy
 from tidegate.registry import told
 
@@ -108,7 +108,3 @@ def defines(policy: Policy, event: int) -> bool:
     """Does this placement's class have a method of its own for the event?"""
     name = EVENT_NAMES[event]
     return getattr(type(policy), name, None) is not getattr(TierPolicy, name, None)
-
-
-def label(policy: Policy) -> str:
-    return policy.name or type(policy).__name__

@@ -15,7 +15,7 @@ from tidegate.machine.machine import Machine
 from tidegate.mechanism.memory import touches_of
 from tidegate.mechanism.tiers import engine
 from tidegate.mechanism.tiers.events import RETURN, SPILL, TOUCH, VICTIM
-from tidegate.mechanism.tiers.relay import Twin, call_eviction, call_placement, defines, label
+from tidegate.mechanism.tiers.relay import Twin, call_eviction, call_placement, defines
 from tidegate.mechanism.tiers.service import Costs, costs_of
 from tidegate.mechanism.tiers.state import (
     COMPUTE,
@@ -35,7 +35,7 @@ from tidegate.mechanism.tiers.state import (
     make_tiers,
 )
 from tidegate.mechanism.tiers.view import NearTier, SimulatedTiers
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.policies.policy import EvictionPolicy, label
 from tidegate.policies.sees import Everything, Samples
 from tidegate.policies.tier_policy import ASKED, NOBODY, OLDEST, TierPolicy
 from tidegate.references import Reference
