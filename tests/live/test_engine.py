@@ -10,7 +10,7 @@ from tidegate.live.bits import bits, runs
 from tidegate.live.engine import Engine
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
-from tidegate.policies.sees import TouchBits
+from tidegate.policies.sees import Samples, TouchBits
 from tidegate.trace.trace import lay_out
 
 OBJECTS = [100, 60, 37]  # pages; the last regions of two of them are not full
@@ -84,7 +84,7 @@ def pages_of(name: str, length: int = 3000) -> list[int]:
 @pytest.mark.parametrize("prefetch_spec", ["none", "tree", "region", "fdp+rgp", "tbnp", "pattern"])
 @pytest.mark.parametrize("policy", live_policies())
 def test_it_decides_as_the_simulated_driver_does(policy: str, prefetch_spec: str, name: str) -> None:
-    if policy in ("lru", "lfu", "cp", "tournament") and prefetch_spec == "pattern":
+    if isinstance(eviction.find(policy).sees, Samples) and prefetch_spec == "pattern":
         pytest.skip("samples and touch bits: no hardware has both")
     if policy == "mhpe" and prefetch_spec == "fdp+rgp":
         pytest.skip("touch bits and samples: no hardware has both")

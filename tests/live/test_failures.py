@@ -138,6 +138,15 @@ def test_pagers_that_die_in_the_middle_of_a_write_lose_nothing() -> None:
         assert json.loads(done.stdout)["restarts"] > 2
 
 
+def test_pagers_that_always_die_end_the_program_with_a_line() -> None:
+    code = f"""{OPEN}
+arena.empty(1 << 20, "u1")[:] = 7
+"""
+    done = run(code, env=with_fault("die-at-once"))
+    assert done.returncode == -signal.SIGBUS
+    assert "tidegate: live memory cannot go on: the pager died again and again" in done.stderr
+
+
 def test_a_forked_child_gets_an_error_and_no_zeros() -> None:
     code = f"""{OPEN}
 with arena:

@@ -26,7 +26,7 @@ from tidegate.live.setup import Setup
 from tidegate.live.tiers import check_tiering
 from tidegate.policies.registries import tiering
 
-TOO_OFTEN = 20  # pagers that die within SHORT seconds of one another: something is wrong for good
+TOO_OFTEN = 200  # pagers in a row that live for less than SHORT seconds, ten seconds in all: something is wrong for good
 SHORT = 0.05
 
 

@@ -2,6 +2,7 @@
 
 TIDEGATE_FAULT=die-in-write: the pager is killed in the middle of every fifth write to the store, half of it written.
 TIDEGATE_FAULT=die-in-drop: the pager is killed at every eleventh region that it or its predecessors drop.
+TIDEGATE_FAULT=die-at-once: no pager ever does anything.
 TIDEGATE_FAULT=read-error: from the hundredth on, reads of the store fail.
 """
 
@@ -15,7 +16,7 @@ import signal
 import sys
 
 if any("tidegate.live.supervisor" in argument for argument in sys.orig_argv):
-    from tidegate.live import ahead, mover, store
+    from tidegate.live import ahead, mover, pager, store
 
     writes, reads = itertools.count(1), itertools.count(1)
     drops = mmap.mmap(-1, 1)  # shared by all pagers
@@ -43,6 +44,8 @@ if any("tidegate.live.supervisor" in argument for argument in sys.orig_argv):
             store.Backing.write = die_in_write  # type: ignore[method-assign]
         case "die-in-drop":
             mover.LiveMover.drop = die_in_drop  # type: ignore[method-assign]
+        case "die-at-once":
+            pager.main = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment, func-returns-value]
         case "read-error":
             store.Backing.read = fail_to_read  # type: ignore[method-assign]
             ahead.ReadAhead.start = lambda *_: None  # type: ignore[method-assign]
