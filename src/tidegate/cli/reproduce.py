@@ -61,7 +61,7 @@ def cppe(
     level: Annotated[str, typer.Option("--level", help="Shares of the footprint that fit, with commas.")] = "75%,50%",
     t1: Annotated[int, typer.Option("--t1", help="Untouched pages of an interval from which LRU takes over.")] = 32,
     t2: Annotated[int, typer.Option("--t2", help="Those of the first four intervals.")] = 40,
-    t3: Annotated[int, typer.Option("--t3", help="Forward distance from which it grows no further.")] = 32,
+    t3: Annotated[int, typer.Option("--t3", help="The forward distance grows while it is no more than this.")] = 32,
     interval: Annotated[int, typer.Option("--interval", help="Pages in an interval.")] = 64,
     chunk: Annotated[str, typer.Option("--chunk", help="Size of a chunk, e.g. 32KiB.")] = "64KiB",
     scale: Annotated[str, typer.Option("--scale", help="Of the paper's sizes, e.g. 1/2.")] = "1",

@@ -38,7 +38,7 @@ class MHPE(EvictionPolicy):
     counts = Option("pages", "what an interval counts: pages migrated or faults", choices=("pages", "faults"))
     t1 = Option(32, "U1 from which LRU takes over", least=5)
     t2 = Option(40, "U2 from which LRU takes over", least=1)
-    t3 = Option(32, "forward distance from which it grows no further", least=0)
+    t3 = Option(32, "the forward distance grows while it is no more than this", least=0)
     nearest = Option(2, "least forward distance at first", least=0)
     farthest = Option(8, "greatest forward distance at first", least=0)
     skip = Option("new", "what the MRU search passes over first", choices=("new", "nothing"))
