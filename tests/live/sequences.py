@@ -63,7 +63,8 @@ def simulate(
     victims = spy_on_evictions(policy)
     simulation = Simulation(
         one_block(reads(sequence), objects, geometry), machine, frames, policy,
-        make_prefetch(prefetch_spec), placement.make(placement_spec), observed=observed, compiled=False,
+        make_prefetch(prefetch_spec), placement.make(placement_spec), observed=observed,
+        watched=100, compiled=False,
     )  # fmt: skip
     simulation.run()
     b = simulation.books[0]

@@ -83,10 +83,9 @@ class Engine:
         self.eviction, self.prefetch, self.placement = eviction, prefetch, placement
         self.policies: tuple[Policy, ...] = (eviction, prefetch, placement)
         check_policies(self.policies)
-        most = max((p.sees.regions for p in self.policies if isinstance(p.sees, Samples)), default=0)
-        if most and observed is not None:
-            most = observed
-        self._observation = Observation(min(most, frames), samples, geometry.pages_per_region)
+        declared = max((p.sees.regions for p in self.policies if isinstance(p.sees, Samples)), default=0)
+        most = observed if declared and observed is not None else declared
+        self._observation = Observation(min(most, frames), samples, geometry.pages_per_region, min(declared, frames))
         self.observe_most = self._observation.most
         self.ppr = geometry.pages_per_region
         self.region: dict[int, Region] = {}

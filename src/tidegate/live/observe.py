@@ -14,10 +14,10 @@ from tidegate.mechanism.observe import BACK_SOON, STAY_AWAY
 
 
 class Observation:
-    """At most ``most`` regions are observed at a time. ``samples``: pages of each, or 0 to adapt it."""
+    """At most ``most`` regions are observed at a time. ``samples``: pages of each; 0 adapts it by ``watched`` evictions."""
 
-    def __init__(self, most: int, samples: int, pages_per_region: int):
-        self.most, self._watch = most, max(1, most)
+    def __init__(self, most: int, samples: int, pages_per_region: int, watched: int):
+        self.most, self._watch = most, max(1, watched)
         self._fixed, self._samples = samples, samples or 1
         self._ppr = pages_per_region
         self._regions = self._pages = 0  # observed, sampled
