@@ -87,15 +87,15 @@ def fraction(text: str | int | float) -> float:
 
 
 def oversubscription(text: str | int | float) -> float:
-    """How much larger than near memory a footprint is, as a share. ``50`` is refused: it would be 5000 %.
+    """How much larger than near memory a footprint is, as a share. Who writes ``50`` hardly means 5000 %, so it is refused.
 
-    >>> oversubscription("50%"), oversubscription(2)
-    (0.5, 2.0)
+    >>> oversubscription("50%"), oversubscription("2"), oversubscription(50)
+    (0.5, 2.0, 50.0)
     """
     level = fraction(text)
     if level < 0:
         raise TidegateError(f"oversubscribe={text} is negative; 0% means that everything just fits")
-    if level >= 10 and not str(text).strip().endswith("%"):
+    if level >= 10 and isinstance(text, str) and not text.strip().endswith("%"):
         raise TidegateError(
             f"oversubscribe={text} is {100 * level:g}%; write {text}% or, if that is meant, {100 * level:g}%"
         )

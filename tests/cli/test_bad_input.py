@@ -141,7 +141,7 @@ def test_words_that_are_not_understood(refused, command, said):
         mistake("run SMALL --oversubscribe inf", "'inf' is not a share"),
         mistake("run SMALL --oversubscribe nan%", "'nan%'"),
         mistake("run SMALL --oversubscribe inf%", "'inf%'"),
-        mistake("run SMALL --oversubscribe 1e9", "cannot hold one region"),
+        mistake("run SMALL --oversubscribe 1e9%", "cannot hold one region"),
         mistake("analyze SMALL --shards 0", "sampling rate"),
         mistake("analyze SMALL --shards 2", "sampling rate"),
         mistake("analyze SMALL --shards -1%", "sampling rate"),
