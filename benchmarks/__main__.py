@@ -1,4 +1,7 @@
-"""``python -m benchmarks``: every question, one table. ``python -m benchmarks NAME…`` asks some of them."""
+"""``python -m benchmarks``: every question, one table.
+
+``python -m benchmarks NAME…`` asks some of them.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,18 @@ from benchmarks.start_up import start_up
 from benchmarks.tiers import tiers
 
 BENCHMARKS: dict[str, Benchmark] = {
-    b.__name__: b for b in (hit_path, flat_lru, python_policy, python_lru, start_up, growth, large_matmul, tiers, leu)
+    b.__name__: b
+    for b in (
+        hit_path,
+        flat_lru,
+        python_policy,
+        python_lru,
+        start_up,
+        growth,
+        large_matmul,
+        tiers,
+        leu,
+    )
 }
 BY_NAME: dict[str, Benchmark] = BENCHMARKS | {b.__name__: b for b in SLOW}
 
@@ -38,7 +52,9 @@ BY_NAME: dict[str, Benchmark] = BENCHMARKS | {b.__name__: b for b in SLOW}
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "name", nargs="*", help=f"some of: {', '.join(BY_NAME)}; all but the last {len(SLOW)} if none is given"
+        "name",
+        nargs="*",
+        help=f"some of: {', '.join(BY_NAME)}; all but the last {len(SLOW)} if none is given",
     )
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     asked = parser.parse_args()
@@ -60,7 +76,11 @@ def main() -> None:
 
 def machine() -> dict[str, str]:
     """What the figures depend on."""
-    models = [line.split(":")[1].strip() for line in _read("/proc/cpuinfo").splitlines() if line.startswith("model name")]
+    models = [
+        line.split(":")[1].strip()
+        for line in _read("/proc/cpuinfo").splitlines()
+        if line.startswith("model name")
+    ]
     load = ", ".join(f"{share:.1f}" for share in os.getloadavg())
     return {
         "date": datetime.date.today().isoformat(),

@@ -1,7 +1,8 @@
-"""A run in a process of its own, so that its peak memory is its own: ``python -m benchmarks.child ASK``.
+"""A run in a process of its own, so that its peak memory is its own: ``python -m benchmarks.child
+ASK``.
 
-ASK is a JSON object of ``tidegate.run``'s arguments. The child plays a small run first, so that loading the compiled
-code is not counted as part of the run.
+ASK is a JSON object of ``tidegate.run``'s arguments. The child plays a small run first, so that
+loading the compiled code is not counted as part of the run.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class Report:
 
     wall: float
     cpu: float
-    start: float  # processor time until everything was imported, compiled or loaded, and a small run played
+    # processor time until everything was imported, compiled or loaded, and a small run played
+    start: float
     touches: int
     faults: int
     evictions: int
@@ -29,7 +31,9 @@ class Report:
 
 
 def peak() -> int:
-    """The most memory this program has held, in bytes; getrusage would count that of the process that started it."""
+    """The most memory this program has held, in bytes; getrusage would count that of the process
+    that started it.
+    """
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 

@@ -1,7 +1,8 @@
 """Do time and memory grow in step with touches and pages?
 
-Runs of 1e6, 1e7 and 1e8 touches, and over 1e4, 1e5 and 1e6 pages, each in a process of its own. The exponent is the slope of
-a straight line through log time over log size: 1 is linear. Traces are streamed, so memory must not grow with touches.
+Runs of 1e6, 1e7 and 1e8 touches, and over 1e4, 1e5 and 1e6 pages, each in a process of its own. The
+exponent is the slope of a straight line through log time over log size: 1 is linear. Traces are
+streamed, so memory must not grow with touches.
 """
 
 from __future__ import annotations
@@ -24,12 +25,26 @@ def growth() -> list[Row]:
         reports = [run_in_child(workload=_touching(name, int(touches))) for touches in TOUCHES]
         rows.append(_time(f"time over touches, {name}", reports, [r.touches for r in reports]))
         peaks = [r.peak / 1e6 for r in reports]
-        against = " → ".join(f"{peak:.0f}" for peak in peaks) + f" MB for {_sizes([r.touches for r in reports])} touches"
-        rows.append(Row(f"memory over touches, {name}", max(peaks) / peaks[0], "×", against, MEMORY))
-    reports = [run_in_child(workload=f"cyclic(bytes={64 * pages}KiB, passes=10)") for pages in SIZES]
+        against = (
+            " → ".join(f"{peak:.0f}" for peak in peaks)
+            + f" MB for {_sizes([r.touches for r in reports])} touches"
+        )
+        rows.append(
+            Row(f"memory over touches, {name}", max(peaks) / peaks[0], "×", against, MEMORY)
+        )
+    reports = [
+        run_in_child(workload=f"cyclic(bytes={64 * pages}KiB, passes=10)") for pages in SIZES
+    ]
     rows.append(_time("time over pages, cyclic", reports, SIZES))
     grown = (reports[-1].peak - reports[0].peak) / (SIZES[-1] - SIZES[0])
-    rows.append(Row("memory per page", grown, "bytes", f"{reports[-1].peak / 1e6:.0f} MB at {SIZES[-1]:,} pages"))
+    rows.append(
+        Row(
+            "memory per page",
+            grown,
+            "bytes",
+            f"{reports[-1].peak / 1e6:.0f} MB at {SIZES[-1]:,} pages",
+        )
+    )
     return rows
 
 

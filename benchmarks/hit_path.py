@@ -1,8 +1,9 @@
 """How many touches a second, when nothing is missing?
 
-656 slots, everything near after the first launch. Loop: the time inside the compiled loop (``play``), of the launches
-after the first. End to end: the whole run, with checking the segments and handing them over. The limit is a plain
-compiled loop over the same columns that does the least a simulator could: look the page up, mark it, add its bytes.
+656 slots, everything near after the first launch. Loop: the time inside the compiled loop
+(``play``), of the launches after the first. End to end: the whole run, with checking the segments
+and handing them over. The limit is a plain compiled loop over the same columns that does the least
+a simulator could: look the page up, mark it, add its bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from benchmarks.in_memory import InMemory
 from benchmarks.row import Row
 from benchmarks.timing import best_of
 from tidegate import Ask, blocks_of
-from tidegate.mechanism import simulation
+from tidegate.simulation.gpu import simulation
 
 REGIONS, PAGES_PER_REGION = 5120, 32
 SEGMENT = 1 << 20  # touches; what workloads stream
@@ -28,7 +29,9 @@ REPETITIONS = 4
 
 
 def hit_path() -> list[Row]:
-    return _rows("whole pages", used=64 * 1024, block=4) + _rows("8 KiB each", used=8 * 1024, block=32)
+    return _rows("whole pages", used=64 * 1024, block=4) + _rows(
+        "8 KiB each", used=8 * 1024, block=32
+    )
 
 
 def _rows(what: str, used: int, block: int) -> list[Row]:
@@ -43,7 +46,9 @@ def _rows(what: str, used: int, block: int) -> list[Row]:
     in_loop = SEGMENT * SEGMENTS * (LAUNCHES - 1) / loop / 1e6
     in_all = SEGMENT * SEGMENTS * LAUNCHES / whole / 1e6
     limit = SEGMENT / least / 1e6
-    share = f"{in_loop / limit:.0%} of a plain compiled loop over the same columns ({limit:.0f} M/s)"
+    share = (
+        f"{in_loop / limit:.0%} of a plain compiled loop over the same columns ({limit:.0f} M/s)"
+    )
     fed = f"{in_all / in_loop:.0%} of the loop alone; 1 Mi touches a segment"
     return [
         Row(f"hit path, {what}: loop", in_loop, "M touches/s", share, MANY, at_least=True),
@@ -65,7 +70,9 @@ def _seconds_in_loop(prepared: simulation.Simulation) -> float:
     play = simulation.play
     with patch.object(simulation, "play", timed):
         prepared.run()
-    assert prepared.books["faults"][0] <= REGIONS * PAGES_PER_REGION, "only the first launch may fault"
+    assert prepared.books["faults"][0] <= REGIONS * PAGES_PER_REGION, (
+        "only the first launch may fault"
+    )
     return sum(spent)
 
 

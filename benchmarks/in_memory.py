@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tidegate.mechanism.geometry import Geometry
 from tidegate.trace import Launch, Provenance, Segment, Trace, lay_out
+from tidegate.trace.geometry import Geometry
 
 
 class InMemory(Trace):
@@ -15,7 +15,9 @@ class InMemory(Trace):
     name = "in memory"
     provenance = Provenance.ASSUMED
 
-    def __init__(self, pages: int, launches: Sequence[Sequence[Segment]], geometry: Geometry | None = None):
+    def __init__(
+        self, pages: int, launches: Sequence[Sequence[Segment]], geometry: Geometry | None = None
+    ):
         self.geometry = geometry or Geometry()
         self.objects = lay_out({"array": pages * self.geometry.page}, self.geometry)
         self._launches = launches

@@ -1,7 +1,7 @@
 """Does a 10 GB application run in little memory?
 
-A whole matrix multiplication of 10 GB. Belady reads the trace first and keeps 4 bytes per touch, so its memory does grow
-with the trace; it is here for information.
+A whole matrix multiplication of 10 GB. Belady reads the trace first and keeps 4 bytes per touch, so
+its memory does grow with the trace; it is here for information.
 """
 
 from __future__ import annotations
@@ -21,5 +21,13 @@ def large_matmul() -> list[Row]:
             f"{report.touches / 1e6:.0f} M touches in {report.wall:.1f} s: "
             f"{report.touches / report.wall / 1e6:.0f} M touches/s with making the trace"
         )
-        rows.append(Row(f"10 GB matmul under {eviction}: peak memory", report.peak / 1e9, "GB", against, target))
+        rows.append(
+            Row(
+                f"10 GB matmul under {eviction}: peak memory",
+                report.peak / 1e9,
+                "GB",
+                against,
+                target,
+            )
+        )
     return rows

@@ -1,9 +1,11 @@
-"""How fast is statistical caching: the policy ``leu`` in whole runs, its search for a victim, and exact LEU?
+"""How fast is statistical caching: the policy ``leu`` in whole runs, its search for a victim, and
+exact LEU?
 
-Whole runs: the zipf workload, in segments made beforehand. Faults take most of the time there whatever the policy, so
-``lrm`` and ``lru-ideal`` are run beside it. The search: the twin alone, called as the mechanism does, with as many
-regions resident as are asked for; after each victim another region arrives and is touched. Exact LEU: several kinds of
-sequence over twice as many blocks as fit.
+Whole runs: the zipf workload, in segments made beforehand. Faults take most of the time there
+whatever the policy, so ``lrm`` and ``lru-ideal`` are run beside it. The search: the twin alone,
+called as the mechanism does, with as many regions resident as are asked for; after each victim
+another region arrives and is touched. Exact LEU: several kinds of sequence over twice as many
+blocks as fit.
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ from benchmarks.in_memory import InMemory
 from benchmarks.row import Row
 from benchmarks.timing import best_of
 from tidegate import Ask, Geometry, blocks_of
-from tidegate.mechanism.events import EVENT_BITS, EVICTION, FAULT, VICTIM
-from tidegate.mechanism.latest import BITS
-from tidegate.policies.eviction.leu import LEU
-from tidegate.statistics import leu_misses
+from tidegate.analysis.exact import leu_misses
+from tidegate.policies.eviction.leu.policy import LEU
+from tidegate.policies.interface.events import EVENT_BITS, EVICTION, FAULT, VICTIM
+from tidegate.policies.interface.last_touch import BITS
 from tidegate.workloads.draw import Zipf, generator
 
 PAGES, TOUCHES, SEGMENT, PAGE = 163_840, 20_000_000, 1 << 20, 64 * 1024
@@ -39,28 +41,44 @@ def leu() -> list[Row]:
 
 def _whole_runs() -> list[Row]:
     numbers = Zipf(PAGES, 0.9, seed=1).draw(generator(1, 1), TOUCHES)
-    segments = [blocks_of(16, numbers[first : first + SEGMENT], bytes=PAGE) for first in range(0, TOUCHES, SEGMENT)]
+    segments = [
+        blocks_of(16, numbers[first : first + SEGMENT], bytes=PAGE)
+        for first in range(0, TOUCHES, SEGMENT)
+    ]
     trace = InMemory(PAGES, [segments], Geometry(PAGE, PAGE))
     rows = []
     for share, target in ((2 / 3, None), (0.95, RATE)):
         seconds, faults = {}, 0
         for policy in ("lrm", "lru-ideal", "leu"):
             ask = Ask(trace, eviction=policy, prefetch="none", near=round(share * trace.footprint))
-            timing = best_of(REPETITIONS, lambda s: s.run() or int(s.books["faults"][0]), ask.prepare)
+            timing = best_of(
+                REPETITIONS, lambda s: s.run() or int(s.books["faults"][0]), ask.prepare
+            )
             seconds[policy], faults = timing.cpu, timing.result
         beside = ", ".join(f"{p} {TOUCHES / s / 1e6:.1f}" for p, s in seconds.items() if p != "leu")
-        against = (
-            f"{beside}; {faults / TOUCHES:.1%} of touches fault; {seconds['leu'] / seconds['lru-ideal']:.2f} × lru-ideal"
-        )
+        against = f"{beside}; {faults / TOUCHES:.1%} of touches fault; {seconds['leu'] / seconds['lru-ideal']:.2f} × lru-ideal"
         rate = TOUCHES / seconds["leu"] / 1e6
-        rows.append(Row(f"leu: zipf, {share:.0%} near", rate, "M touches/s", against, target, at_least=True))
+        rows.append(
+            Row(f"leu: zipf, {share:.0%} near", rate, "M touches/s", against, target, at_least=True)
+        )
     return rows
 
 
 def _searches() -> list[Row]:
     spent = {resident: min(_search(resident) for _ in range(REPETITIONS)) for resident in RESIDENT}
-    told = " → ".join(f"{s:.2f}" for s in spent.values()) + " µs for 1e3 to 1e6 resident, the calls' own cost among them"
-    return [Row("leu: a victim among 1e6, over 1e3", spent[RESIDENT[-1]] / spent[RESIDENT[0]], "×", told, FLAT)]
+    told = (
+        " → ".join(f"{s:.2f}" for s in spent.values())
+        + " µs for 1e3 to 1e6 resident, the calls' own cost among them"
+    )
+    return [
+        Row(
+            "leu: a victim among 1e6, over 1e3",
+            spent[RESIDENT[-1]] / spent[RESIDENT[0]],
+            "×",
+            told,
+            FLAT,
+        )
+    ]
 
 
 def _search(resident: int) -> float:
@@ -95,13 +113,28 @@ def _exact() -> list[Row]:
         "uniform": rng.integers(0, BLOCKS, n),
         "loop": np.arange(n) % BLOCKS,
         "runs of 10": np.repeat(rng.integers(0, BLOCKS, n // 10), 10),
-        "loop and hot blocks": np.where(rng.random(n) < 0.5, rng.integers(0, BLOCKS // 20, n), np.arange(n) % BLOCKS),
+        "loop and hot blocks": np.where(
+            rng.random(n) < 0.5, rng.integers(0, BLOCKS // 20, n), np.arange(n) % BLOCKS
+        ),
     }
     rows = []
     leu_misses([0, 1, 2, 0], 2)  # compiled here, not in the time of the first kind
     for name, ids in kinds.items():
-        timing = best_of(1, lambda ids: leu_misses(ids, BLOCKS // 2), lambda ids=ids: np.asarray(ids, np.int32))
-        against = f"{timing.result / n:.1%} miss; {n:.0e} touches, distributions counted among the time"
+        timing = best_of(
+            1, lambda ids: leu_misses(ids, BLOCKS // 2), lambda ids=ids: np.asarray(ids, np.int32)
+        )
+        against = (
+            f"{timing.result / n:.1%} miss; {n:.0e} touches, distributions counted among the time"
+        )
         rate = n / timing.cpu / 1e6
-        rows.append(Row(f"exact LEU, 1e5 resident: {name}", rate, "M touches/s", against, EXACT, at_least=True))
+        rows.append(
+            Row(
+                f"exact LEU, 1e5 resident: {name}",
+                rate,
+                "M touches/s",
+                against,
+                EXACT,
+                at_least=True,
+            )
+        )
     return rows

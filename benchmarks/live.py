@@ -1,10 +1,12 @@
-"""How fast is live memory? ``python -m benchmarks.live``: peers and policies on the same arrays, in turns, in one run.
+"""How fast is live memory? ``python -m benchmarks.live``: peers and policies on the same arrays, in
+turns, in one run.
 
     peers   np.memmap in a memory cgroup of the size of near memory · plain mmap with MADV_RANDOM there · a pager in C
     disk    as it is, or held to 300 MB/s by a blkio cgroup
 
-Every measurement is a process of its own (``python -m benchmarks.live child ...``), so that cgroups hold all of it and
-nothing else. Cgroups (version 1) and the C compiler need root and gcc; what cannot be had is said and left out.
+Every measurement is a process of its own (``python -m benchmarks.live child ...``), so that cgroups
+hold all of it and nothing else. Cgroups (version 1) and the C compiler need root and gcc; what
+cannot be had is said and left out.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.live import Arena, userfault
-from tidegate.live.store import open_file
+from tidegate.live import Arena
+from tidegate.live.transfer import userfault
+from tidegate.live.transfer.store import open_file
 
 NEAR = 256 << 20
 PAGE = 64 << 10
@@ -61,7 +64,11 @@ def zipf(a: np.ndarray) -> None:
         assert block.sum() == step
 
 
-WORK: dict[str, Callable[[np.ndarray], None]] = {"sequential": sequential, "cyclic": cyclic, "zipf": zipf}
+WORK: dict[str, Callable[[np.ndarray], None]] = {
+    "sequential": sequential,
+    "cyclic": cyclic,
+    "zipf": zipf,
+}
 
 
 def child(path: str, how: str, work: str) -> dict[str, Any]:
@@ -114,7 +121,9 @@ def measure(path: Path, how: str, work: str, throttled: bool) -> dict[str, Any]:
                 (group / "cgroup.procs").write_text(str(os.getpid()))
 
         command = [sys.executable, "-m", "benchmarks.live", "child", str(path), how, work]
-        done = subprocess.run(command, env=environment, preexec_fn=join, capture_output=True, text=True)
+        done = subprocess.run(
+            command, env=environment, preexec_fn=join, capture_output=True, text=True
+        )
         if done.returncode:
             raise RuntimeError(f"{how} {work}: {done.stderr}")
         return dict(json.loads(done.stdout))
@@ -155,7 +164,10 @@ def fault_in_c(path: Path, pager: Path, near: int) -> float:
     userfault.map_shared(base, size, memory)
     uffd.register(base, size)
     store, plain = open_file(str(path), False)
-    command = [str(pager), *map(str, (uffd.fd, memory, store, base, size // PAGE, PAGE, near // PAGE))]
+    command = [
+        str(pager),
+        *map(str, (uffd.fd, memory, store, base, size // PAGE, PAGE, near // PAGE)),
+    ]
     process = subprocess.Popen(command, pass_fds=[uffd.fd, memory, store])
     try:
         return _touch_at_random(base, size, near)
@@ -196,7 +208,9 @@ def main() -> None:
     if sys.argv[1:2] == ["child"]:
         print(json.dumps(child(*sys.argv[2:5])))
         return
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     asked.add_argument("--only", help="cyclic, zipf, sequential, fault or observation")
     asked.add_argument("--repeat", type=int, default=3)
     asked.add_argument("--folder", help="where the file is made; its disk is what is measured")
@@ -204,25 +218,37 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path = Path(folder) / "array.bin"
         np.ones(NEAR * 3 // 2 // 8, "u8").tofile(path)
-        for name, part in (("fault", show_fault), ("cyclic", show_cyclic), ("zipf", show_zipf),
-                           ("sequential", show_sequential), ("observation", show_observation)):  # fmt: skip
+        for name, part in (
+            ("fault", show_fault),
+            ("cyclic", show_cyclic),
+            ("zipf", show_zipf),
+            ("sequential", show_sequential),
+            ("observation", show_observation),
+        ):
             if options.only in (None, name):
                 part(path, options.repeat)
 
 
 def show_fault(path: Path, repeat: int) -> None:
     pager = path.with_name("pager")
-    subprocess.run(["gcc", "-O2", "-o", str(pager), str(Path(__file__).with_name("pager.c"))], check=True)
+    subprocess.run(
+        ["gcc", "-O2", "-o", str(pager), str(Path(__file__).with_name("pager.c"))], check=True
+    )
     near = 64 << 20
     ours, theirs = [], []
     for _ in range(repeat):
         theirs.append(fault_in_c(path, pager, near))
         ours.append(fault_in_arena(path, near))
     ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
-    print(f"fault of a 64 KB page: {_spread(ours)} us, in C {_spread(theirs)} us: {ratio:.2f} x (to reach: 1.3)", flush=True)
+    print(
+        f"fault of a 64 KB page: {_spread(ours)} us, in C {_spread(theirs)} us: {ratio:.2f} x (to reach: 1.3)",
+        flush=True,
+    )
 
 
-def race(path: Path, repeat: int, work: str, peer: str, throttled: bool, systems: list[str], goal: str) -> None:
+def race(
+    path: Path, repeat: int, work: str, peer: str, throttled: bool, systems: list[str], goal: str
+) -> None:
     """Each system against the peer, in turns; the ratio is of medians."""
     took: dict[str, list[float]] = {how: [] for how in [peer, *systems]}
     read: dict[str, int] = {}
@@ -235,7 +261,10 @@ def race(path: Path, repeat: int, work: str, peer: str, throttled: bool, systems
     print(f"{work}, {disk}: {peer} {_spread(took[peer])} s   ({goal})", flush=True)
     for how in systems:
         ratio = statistics.median(took[peer]) / statistics.median(took[how])
-        print(f"    {how:30} {_spread(took[how])} s, {read[how] / 1e6:.0f} MB read: {ratio:.2f} x as fast", flush=True)
+        print(
+            f"    {how:30} {_spread(took[how])} s, {read[how] / 1e6:.0f} MB read: {ratio:.2f} x as fast",
+            flush=True,
+        )
 
 
 def show_cyclic(path: Path, repeat: int) -> None:
@@ -245,23 +274,48 @@ def show_cyclic(path: Path, repeat: int) -> None:
 
 
 def show_zipf(path: Path, repeat: int) -> None:
-    race(path, repeat, "zipf", "memmap-random", False, [f"{e}:none:64KiB/64KiB" for e in ("lru", "lrm")], "to reach: 3 x")
+    race(
+        path,
+        repeat,
+        "zipf",
+        "memmap-random",
+        False,
+        [f"{e}:none:64KiB/64KiB" for e in ("lru", "lrm")],
+        "to reach: 3 x",
+    )
 
 
 def show_sequential(path: Path, repeat: int) -> None:
-    race(path, repeat, "sequential", "memmap", False, ["mru:region:64KiB/2MiB", "mru:sequential-local:64KiB/2MiB"],
-         "to reach: 0.83 x")  # fmt: skip
+    race(
+        path,
+        repeat,
+        "sequential",
+        "memmap",
+        False,
+        ["mru:region:64KiB/2MiB", "mru:sequential-local:64KiB/2MiB"],
+        "to reach: 0.83 x",
+    )
 
 
 def show_observation(path: Path, repeat: int) -> None:
-    """By the pager's own clock; and, since around and around lru and lrm decide alike, by what lru takes longer."""
+    """By the pager's own clock; and, since around and around lru and lrm decide alike, by what lru
+    takes longer.
+    """
     for how in ("lru:region:64KiB/2MiB", "tournament:fdp+rgp:64KiB/2MiB"):
         shares = []
         for _ in range(repeat):
             answer = measure(path, how, "cyclic", False)
             shares.append(100 * answer["observe_seconds"] / answer["seconds"])
         print(f"observation, {how}: {_spread(shares)} % of the run (to reach: 3)", flush=True)
-    race(path, repeat, "cyclic", "lrm:region:64KiB/2MiB", False, ["lru:region:64KiB/2MiB"], "to reach: 0.97 x")
+    race(
+        path,
+        repeat,
+        "cyclic",
+        "lrm:region:64KiB/2MiB",
+        False,
+        ["lru:region:64KiB/2MiB"],
+        "to reach: 0.97 x",
+    )
 
 
 def _spread(values: list[float]) -> str:

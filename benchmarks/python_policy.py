@@ -1,6 +1,7 @@
 """What does a policy written in Python cost above its compiled twin?
 
-The same run of LRM twice, with and without its twin. An event is a call of a policy's method; a third run counts them.
+The same run of LRM twice, with and without its twin. An event is a call of a policy's method; a
+third run counts them.
 """
 
 from __future__ import annotations
@@ -49,5 +50,7 @@ def python_policy() -> list[Row]:
         ask = Ask(WORKLOAD, eviction="lrm", prefetch="region", compiled=compiled)
         seconds[compiled] = best_of(REPETITIONS, lambda s: s.run(), ask.prepare).cpu
     extra = (seconds[False] - seconds[True]) / events * 1e6
-    against = f"lrm, {events:,} events: {seconds[False]:.2f} s in Python, {seconds[True]:.2f} s compiled"
+    against = (
+        f"lrm, {events:,} events: {seconds[False]:.2f} s in Python, {seconds[True]:.2f} s compiled"
+    )
     return [Row("a Python policy, above a compiled one", extra, "µs per event", against, MOST)]

@@ -1,9 +1,10 @@
-"""How long do whole reproductions take, nothing fetched from the store? By name only: they take minutes.
+"""How long do whole reproductions take, nothing fetched from the store? By name only: they take
+minutes.
 
-The grids of ObservUVM's Figures 9 to 13 and of CPPE, at the papers' sizes, on one worker per core. Traces are made once per
-worker: the grid's time counts them, a run's rate does not. Compilation is not counted: a small grid goes before. Rates are
-per second of processor time, so that they stand when others use the cores. The original of ObservUVM's takes 24 hours on a
-real card.
+The grids of ObservUVM's Figures 9 to 13 and of CPPE, at the papers' sizes, on one worker per core.
+Traces are made once per worker: the grid's time counts them, a run's rate does not. Compilation is
+not counted: a small grid goes before. Rates are per second of processor time, so that they stand
+when others use the cores. The original of ObservUVM's takes 24 hours on a real card.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from benchmarks.child import peak
 from benchmarks.row import Row
 from tidegate.experiments import Ask
 from tidegate.experiments.grid import spread
-from tidegate.experiments.reproduce.cppe import setup as cppe_setup
-from tidegate.experiments.reproduce.kept import Kept
-from tidegate.experiments.reproduce.observuvm import setup as observuvm_setup
+from tidegate.reproduce.cppe import setup as cppe_setup
+from tidegate.reproduce.kept import Kept
+from tidegate.reproduce.observuvm import setup as observuvm_setup
 
 
 class Timed(NamedTuple):
-    """One run: how long the processor took to make ready and to play, the touches, and how large its worker had become."""
+    """One run: how long the processor took to make ready and to play, the touches, and how large
+    its worker had become.
+    """
 
     readying: float  # the trace, where the worker had another one before, and loading compiled code
     playing: float
@@ -34,14 +37,24 @@ class Timed(NamedTuple):
 
 def observuvm_grid() -> list[Row]:
     """14 applications × 9 systems."""
-    whole, small = (observuvm_setup.grid_of(observuvm_setup.Setup(scale=scale)) for scale in (1.0, 1 / 256))
+    whole, small = (
+        observuvm_setup.grid_of(observuvm_setup.Setup(scale=scale)) for scale in (1.0, 1 / 256)
+    )
     seconds, found = _measure(small, whole)
     work = sum(t.readying + t.playing for t in found)
     rate = median(t.touches / t.playing for t in found) / 1e6
     most = max(t.worker_bytes for t in found) / 1e9
     return [
-        Row("ObservUVM's grid", seconds, "s", f"{len(found)} runs; the original takes 24 hours", 180),
-        Row("ObservUVM's grid: processor time of its runs", work, "s", "with their traces; the target for two cores", 360),
+        Row(
+            "ObservUVM's grid", seconds, "s", f"{len(found)} runs; the original takes 24 hours", 180
+        ),
+        Row(
+            "ObservUVM's grid: processor time of its runs",
+            work,
+            "s",
+            "with their traces; the target for two cores",
+            360,
+        ),
         Row("ObservUVM's grid: largest worker", most, "GB", "with the trace it keeps", 2),
         Row("ObservUVM's grid: median run", rate, "M touches/s", "its trace made before", 50, True),
     ]
@@ -73,7 +86,9 @@ def _timed(ask: Ask) -> Timed:
         pass
     ready = time.process_time()
     simulation.run()
-    return Timed(ready - began, time.process_time() - ready, int(simulation.books["touches"][0]), peak())
+    return Timed(
+        ready - began, time.process_time() - ready, int(simulation.books["touches"][0]), peak()
+    )
 
 
 SLOW: tuple[Callable[[], list[Row]], ...] = (observuvm_grid, cppe_grid)

@@ -1,6 +1,7 @@
 """How long until something happens?
 
-``tidegate --help``; the first run ever, when the core is compiled; a later first run, when it comes from the cache.
+``tidegate --help``; the first run ever, when the core is compiled; a later first run, when it comes
+from the cache.
 """
 
 from __future__ import annotations
@@ -29,8 +30,19 @@ def start_up() -> list[Row]:
         later = min(run_in_child(fresh, **TINY).start for _ in range(3))
     return [
         Row("tidegate --help", shown, "s", f"python -c pass takes {bare:.2f} s", HELP),
-        Row("first compile of the core", first - later, "s", f"the first run ever takes {first:.1f} s", COMPILE),
-        Row("first run from the cache", later, "s", "imports, loading the compiled code, a run of 2,048 touches"),
+        Row(
+            "first compile of the core",
+            first - later,
+            "s",
+            f"the first run ever takes {first:.1f} s",
+            COMPILE,
+        ),
+        Row(
+            "first run from the cache",
+            later,
+            "s",
+            "imports, loading the compiled code, a run of 2,048 touches",
+        ),
     ]
 
 

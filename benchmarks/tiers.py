@@ -1,9 +1,10 @@
 """How fast are three tiers, and how much memory do they take?
 
-Three traces of 20 M touches over twice what near and middle hold together, as GMT's factor has it: zipf (0.9), a loop, in
-which every touch misses, and bursts, in which a page is touched 32 times running. The peer is a bare CLOCK over near memory
-(analysis.clock_misses), which neither keeps time nor places anything, in the same process: the ratio to it says more than
-the rate where others use the machine. Then a million near pages, in a process of its own, for its peak of memory.
+Three traces of 20 M touches over twice what near and middle hold together, as GMT's factor has it:
+zipf (0.9), a loop, in which every touch misses, and bursts, in which a page is touched 32 times
+running. The peer is a bare CLOCK over near memory (analysis.clock_misses), which neither keeps time
+nor places anything, in the same process: the ratio to it says more than the rate where others use
+the machine. Then a million near pages, in a process of its own, for its peak of memory.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from benchmarks.timing import best_of
 from tidegate import Geometry, TieredAsk, blocks_of
 from tidegate.analysis import clock_misses
 from tidegate.machine import load_machine
-from tidegate.mechanism.tiers.simulation import Tiered
 from tidegate.policies.registries import tiering
+from tidegate.simulation.tiers.simulation import Tiered
 from tidegate.workloads.draw import Zipf, generator
 
 TOUCHES, PAGES, BURST = 20_000_000, 163_840, 32
@@ -41,14 +42,33 @@ def tiers() -> list[Row]:
         peer = best_of(REPETITIONS, lambda _, pages=pages: clock_misses(pages, NEAR)).cpu
         for name in PLACEMENTS:
             timing = best_of(
-                REPETITIONS, lambda s: s.run() or s.counts["hits"], lambda name=name, trace=trace: _tiered(trace, NEAR, name)
+                REPETITIONS,
+                lambda s: s.run() or s.counts["hits"],
+                lambda name=name, trace=trace: _tiered(trace, NEAR, name),
             )
             target = 20.0 if (name, kind) == ("tier-reuse", "zipf") else None
             told = f"{timing.result / TOUCHES:.0%} near; {timing.cpu / peer:.1f} times a bare CLOCK"
-            rows.append(Row(f"tiers: {name}, {kind}", TOUCHES / timing.cpu / 1e6, "M touches/s", told, target, True))
-    used = subprocess.run([sys.executable, "-m", "benchmarks.tiers"], check=True, capture_output=True, text=True).stdout
+            rows.append(
+                Row(
+                    f"tiers: {name}, {kind}",
+                    TOUCHES / timing.cpu / 1e6,
+                    "M touches/s",
+                    told,
+                    target,
+                    True,
+                )
+            )
+    used = subprocess.run(
+        [sys.executable, "-m", "benchmarks.tiers"], check=True, capture_output=True, text=True
+    ).stdout
     rows.append(
-        Row("tiers: a million near pages", float(used), "GB", "a loop over 10 M pages, tier-reuse; peak of the process", 1.0)
+        Row(
+            "tiers: a million near pages",
+            float(used),
+            "GB",
+            "a loop over 10 M pages, tier-reuse; peak of the process",
+            1.0,
+        )
     )
     return rows
 

@@ -1,7 +1,8 @@
 """Timing: the best of a few repetitions, by the clock on the wall and by the processor's.
 
-The best, because everything that disturbs a repetition makes it slower. Other programs on the machine show in wall time
-and less in processor time, so figures are made from the latter where all the work is in this process.
+The best, because everything that disturbs a repetition makes it slower. Other programs on the
+machine show in wall time and less in processor time, so figures are made from the latter where all
+the work is in this process.
 """
 
 from __future__ import annotations
@@ -21,8 +22,12 @@ class Timing:
     result: Any
 
 
-def best_of(repetitions: int, work: Callable[[Any], Any], prepare: Callable[[], Any] = lambda: None) -> Timing:
-    """Time ``work(prepare())``, of which only ``work`` counts; wall and processor time are the best of each."""
+def best_of(
+    repetitions: int, work: Callable[[Any], Any], prepare: Callable[[], Any] = lambda: None
+) -> Timing:
+    """Time ``work(prepare())``, of which only ``work`` counts; wall and processor time are the best
+    of each.
+    """
     walls, cpus, results = [], [], []
     for _ in range(repetitions):
         prepared = prepare()

@@ -1,4 +1,6 @@
-"""The example programs of examples/openmp: their sizes for tests, and how one is run offloaded to the host."""
+"""The example programs of examples/openmp: their sizes for tests, and how one is run offloaded to
+the host.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.compiler import clang
+from tidegate.compiler.ir import clang
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "openmp"
 NAMES = ("backprop", "bfs", "cfd", "hotspot", "kmeans", "louvain", "nn", "srad")
@@ -45,13 +47,17 @@ def clang_19() -> str:
     """The compiler, or the test is skipped."""
     found = clang.find_clang()
     if found is None or not found.endswith("-19"):
-        pytest.skip(f"clang-19 is not installed: apt-get install --no-install-recommends {clang.PACKAGES}")
+        pytest.skip(
+            f"clang-19 is not installed: apt-get install --no-install-recommends {clang.PACKAGES}"
+        )
     return found
 
 
 def run(binary: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a program offloaded to the host, or not at all."""
-    asked = subprocess.run([clang_19(), "-print-resource-dir"], capture_output=True, text=True, check=True)
+    asked = subprocess.run(
+        [clang_19(), "-print-resource-dir"], capture_output=True, text=True, check=True
+    )
     environment = {
         **os.environ,
         "LD_LIBRARY_PATH": str(Path(asked.stdout.strip()).parents[1]),
@@ -59,4 +65,11 @@ def run(binary: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         "LIBOMPTARGET_INFO": "16",
         "OMP_NUM_THREADS": "2",
     }
-    return subprocess.run([binary, *arguments], capture_output=True, text=True, env=environment, timeout=60, check=False)
+    return subprocess.run(
+        [binary, *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
+        check=False,
+    )

@@ -1,4 +1,6 @@
-"""What the documentation shows is so: doctests, the README's policy, the docs' examples, commands and links."""
+"""What the documentation shows is so: doctests, the README's policy, the docs' examples, commands
+and links.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = [
     "tidegate",
-    *(m.name for m in pkgutil.walk_packages(tidegate.__path__, "tidegate.") if not m.name.endswith("__main__")),
+    *(
+        m.name
+        for m in pkgutil.walk_packages(tidegate.__path__, "tidegate.")
+        if not m.name.endswith("__main__")
+    ),
 ]
 
 
@@ -39,7 +45,11 @@ def first_block(page: Path, language: str, having: str) -> str:
 
 
 def each(language: str) -> list:
-    return [pytest.param(text, id=f"{page.name}-{i}") for page in PAGES for i, text in enumerate(blocks(page, language))]
+    return [
+        pytest.param(text, id=f"{page.name}-{i}")
+        for page in PAGES
+        for i, text in enumerate(blocks(page, language))
+    ]
 
 
 # Docstrings
@@ -48,7 +58,8 @@ def each(language: str) -> list:
 @pytest.mark.parametrize("name", MODULES)
 def test_doctests(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(store, "cache_folder", lambda: tmp_path)  # nothing is fetched from earlier runs
+    # nothing is fetched from earlier runs
+    monkeypatch.setattr(store, "cache_folder", lambda: tmp_path)
     module = importlib.import_module(name)
     assert doctest.testmod(module).failed == 0
 
@@ -79,10 +90,17 @@ def test_the_policy_in_the_readme_runs_as_printed(here, capsys):
     text = first_block(ROOT / "README.md", "python", "EvictionPolicy")
     (here / "mine.py").write_text(text)
     (name,) = re.findall(r"^class (\w+)\(EvictionPolicy\)", text, re.MULTILINE)
-    code = invoke(["compare", "blackscholes", "--bytes", "64MiB", "--eviction", f"lrm,mru,mine.py:{name}"])
+    code = invoke(
+        ["compare", "blackscholes", "--bytes", "64MiB", "--eviction", f"lrm,mru,mine.py:{name}"]
+    )
     out, err = capsys.readouterr()
     assert (code, err) == (0, "")
-    assert re.findall(r"^  (\S+) +[\d.]+ [mu]s ", out, re.MULTILINE) == ["lrm", "mru", name, "belady"]
+    assert re.findall(r"^  (\S+) +[\d.]+ [mu]s ", out, re.MULTILINE) == [
+        "lrm",
+        "mru",
+        name,
+        "belady",
+    ]
 
 
 def test_it_has_twenty_lines():
@@ -103,7 +121,9 @@ def defined(text: str) -> list[str]:
     return [ast.dump(node) for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "examples").glob("*.py")), ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "examples").glob("*.py")), ids=lambda file: file.name
+)
 def test_the_examples_run(here, capsys, file):
     text = file.read_text()
     if "(EvictionPolicy)" in text:
@@ -133,7 +153,10 @@ def test_the_machine_in_the_docs_works(here, capsys):
 
 def test_the_policy_in_the_docs_works_and_so_does_its_twin(here):
     page = ROOT / "docs" / "policies.md"
-    policy, twin = first_block(page, "python", "class Oldest"), first_block(page, "python", "Oldest.compiled")
+    policy, twin = (
+        first_block(page, "python", "class Oldest"),
+        first_block(page, "python", "Oldest.compiled"),
+    )
     (here / "plain.py").write_text(policy)
     (here / "fast.py").write_text(policy + twin)
     plain, fast, fifo = (
@@ -161,9 +184,13 @@ def test_the_python_in_the_readme_works(here):
 
 def commands() -> list:
     texts = [(page, text) for page in PAGES for text in blocks(page, "console")]
-    texts += [(page, text) for page in PAGES for text in re.findall("`(tidegate .*?)`", page.read_text())]
+    texts += [
+        (page, text) for page in PAGES for text in re.findall("`(tidegate .*?)`", page.read_text())
+    ]
     lines = [(page, line) for page, text in texts for line in text.splitlines()]
-    found = [(page, re.match(r"(?:\$ )?(?:\.venv/bin/)?tidegate (.*)", line)) for page, line in lines]
+    found = [
+        (page, re.match(r"(?:\$ )?(?:\.venv/bin/)?tidegate (.*)", line)) for page, line in lines
+    ]
     return [pytest.param(match[1], id=f"{page.name}: {match[1]}") for page, match in found if match]
 
 
@@ -183,7 +210,10 @@ def targets() -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_targets_of_make_exist(page):
     assert set(
-        re.findall(r"\bmake ([a-z]+)\b", "\n".join(re.findall("```console.*?```|`make .*?`", page.read_text(), re.DOTALL)))
+        re.findall(
+            r"\bmake ([a-z]+)\b",
+            "\n".join(re.findall("```console.*?```|`make .*?`", page.read_text(), re.DOTALL)),
+        )
     ) <= set(targets())
 
 

@@ -29,7 +29,13 @@ class MoreKnobs(Knobs):
 
 
 def test_defaults():
-    assert Knobs().settings() == {"depth": 3, "decay": 0.5, "loud": False, "mode": "slow", "room": 2**20}
+    assert Knobs().settings() == {
+        "depth": 3,
+        "decay": 0.5,
+        "loud": False,
+        "mode": "slow",
+        "room": 2**20,
+    }
 
 
 def test_what_is_given_is_in_force():
@@ -127,7 +133,10 @@ def test_specs(text, name, options):
     assert parse_spec(text) == (name, options)
 
 
-@pytest.mark.parametrize("text", ["", "()", "f(", "f)", "f(a=1", "f(a)", "f(a=)", "f(=1)", "f(a b=1)", "f(1=2)", "f(a=1) g"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "()", "f(", "f)", "f(a=1", "f(a)", "f(a=)", "f(=1)", "f(a b=1)", "f(1=2)", "f(a=1) g"],
+)
 def test_what_is_no_spec(text):
     with pytest.raises(TidegateError, match="cannot read"):
         parse_spec(text)
@@ -146,7 +155,11 @@ def test_no_text_breaks_the_reader(text):
         assert all(key.isidentifier() for key in options)
 
 
-@given(st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), st.integers() | st.booleans(), max_size=4))
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-z_]{1,8}", fullmatch=True), st.integers() | st.booleans(), max_size=4
+    )
+)
 def test_what_is_written_is_read(options):
     text = ", ".join(f"{k}={v}" for k, v in options.items())
     assert parse_spec(f"name({text})") == ("name", options)

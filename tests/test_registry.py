@@ -12,7 +12,7 @@ import pytest
 from tidegate import registry as module
 from tidegate.errors import TidegateError, UnknownName
 from tidegate.options import Configurable, Option
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.policies.interface.policy import EvictionPolicy
 from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.registry import Registry, source_digest
 from tidegate.workloads import workloads
@@ -42,7 +42,10 @@ def things(tmp_path, monkeypatch):
         (eviction, {"lrm", "lru-ideal", "fifo", "mru", "random", "clock", "belady"}),
         (prefetch, {"none", "tree", "region"}),
         (placement, {"um", "host"}),
-        (workloads, {"matmul", "blackscholes", "stencil", "chase", "cyclic", "stream", "uniform", "zipf"}),
+        (
+            workloads,
+            {"matmul", "blackscholes", "stencil", "chase", "cyclic", "stream", "uniform", "zipf"},
+        ),
     ],
 )
 def test_what_comes_with_it(registry, names):
@@ -66,7 +69,9 @@ def test_a_name_is_taken_once(things):
 
 
 def test_unknown_names_offer_the_nearest(things):
-    with pytest.raises(UnknownName, match="unknown thing 'frist'; did you mean 'first'\\? Known: first"):
+    with pytest.raises(
+        UnknownName, match="unknown thing 'frist'; did you mean 'first'\\? Known: first"
+    ):
         things.find("frist")
 
 
@@ -88,7 +93,9 @@ def test_packages_add_names(things, monkeypatch):
 def test_a_package_that_cannot_be_loaded_is_named(things, monkeypatch):
     point = importlib.metadata.EntryPoint("other", "no_such_package:Other", "tidegate.thing")
     monkeypatch.setattr(module, "entry_points", lambda group: [point])
-    with pytest.raises(TidegateError, match="thing 'other' of package no_such_package:Other cannot be loaded"):
+    with pytest.raises(
+        TidegateError, match="thing 'other' of package no_such_package:Other cannot be loaded"
+    ):
         things.find("first")
 
 

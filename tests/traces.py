@@ -11,10 +11,10 @@ import numpy as np
 
 from tidegate.experiments import Ask, Run
 from tidegate.machine.machine import Driver, Link, Machine, Near
-from tidegate.mechanism.geometry import Geometry
-from tidegate.mechanism.simulation import Simulation
 from tidegate.policies.registries import eviction, placement, prefetch
+from tidegate.simulation.gpu.simulation import Simulation
 from tidegate.trace import Launch, Provenance, Trace
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Segment, lay_out
 
 PAGE, PAGES = 4096, 8  # of the geometry most tests use: regions of eight pages
@@ -59,10 +59,16 @@ class Given(Trace):
     provenance = Provenance.ASSUMED
 
     def __init__(
-        self, kernels: Sequence[Kernel], objects: Sequence[int], geometry: Geometry = SMALL, fresh: Sequence[str] = ()
+        self,
+        kernels: Sequence[Kernel],
+        objects: Sequence[int],
+        geometry: Geometry = SMALL,
+        fresh: Sequence[str] = (),
     ):
         self.kernels, self.geometry, self.fresh = kernels, geometry, frozenset(fresh)
-        self.objects = lay_out({f"o{i}": pages * geometry.page for i, pages in enumerate(objects)}, geometry)
+        self.objects = lay_out(
+            {f"o{i}": pages * geometry.page for i, pages in enumerate(objects)}, geometry
+        )
 
     def launches(self) -> Iterator[Launch]:
         for kernel in self.kernels:
@@ -81,7 +87,9 @@ def writes(pages: Any, **fields: Any) -> list[Touch]:
     return reads(pages, write=True, **fields)
 
 
-def one_block(touches: Sequence[Touch], objects: Sequence[int], geometry: Geometry = SMALL) -> Given:
+def one_block(
+    touches: Sequence[Touch], objects: Sequence[int], geometry: Geometry = SMALL
+) -> Given:
     """One launch of one block."""
     return Given([Kernel([touches])], objects, geometry)
 
@@ -91,13 +99,27 @@ def flat(ids: Any, distinct: int | None = None) -> Given:
     return one_block(reads(ids), [distinct or int(max(ids)) + 1], FLAT)
 
 
-# Every constant is a small multiple of a power of two, so that sums of them are exact in floating point.
+# Every constant is a small multiple of a power of two, so that sums of them are exact in floating
+# point.
 CONSTANTS: dict[str, Any] = {
-    "bandwidth": 512.0, "flops": 1024.0, "latency": 2.0, "launch_overhead": 4000.0,
-    "inward": 16.0, "outward": 8.0, "both": 16.0, "run_overhead": 1536.0, "remote_share": 0.5, "remote_latency": 640.0,
-    "batch_faults": 256, "batch_overhead": 20_000.0, "region_overhead": 10_000.0, "unmap_per_kib": 48.0,
-    "decision": 1024.0, "pipelined": False, "frame": "region",
-}  # fmt: skip
+    "bandwidth": 512.0,
+    "flops": 1024.0,
+    "latency": 2.0,
+    "launch_overhead": 4000.0,
+    "inward": 16.0,
+    "outward": 8.0,
+    "both": 16.0,
+    "run_overhead": 1536.0,
+    "remote_share": 0.5,
+    "remote_latency": 640.0,
+    "batch_faults": 256,
+    "batch_overhead": 20_000.0,
+    "region_overhead": 10_000.0,
+    "unmap_per_kib": 48.0,
+    "decision": 1024.0,
+    "pipelined": False,
+    "frame": "region",
+}
 
 
 def machine(slots: int = 1, **changed: Any) -> Machine:
@@ -114,7 +136,9 @@ def machine(slots: int = 1, **changed: Any) -> Machine:
 
 
 def run_of(trace: Trace, on: Machine, frames: int, **asked: Any) -> Run:
-    """Run a trace with room for ``frames`` regions, without prefetch unless asked for, and without the store."""
+    """Run a trace with room for ``frames`` regions, without prefetch unless asked for, and without
+    the store.
+    """
     asked = {"prefetch": "none", **asked}
     return Ask(trace, machine=on, near=frames * trace.geometry.region, **asked).answer(cache=False)
 
@@ -133,7 +157,13 @@ def simulation_of(
     if on.near.frame == "page":
         frames *= trace.geometry.pages_per_region
     return Simulation(
-        trace, on, frames, _made("eviction", eviction), _made("prefetch", prefetch), _made("placement", placement), **how
+        trace,
+        on,
+        frames,
+        _made("eviction", eviction),
+        _made("prefetch", prefetch),
+        _made("placement", placement),
+        **how,
     )
 
 

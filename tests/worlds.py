@@ -9,22 +9,36 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tidegate.machine.machine import Machine, load_machine, preset_names
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from traces import Given, Kernel, Touch, machine
 
 
 @st.composite
 def machines(draw: Any) -> Machine:
-    """Constants are sums of powers of two, so both simulators add them up exactly, in whatever order."""
+    """Constants are sums of powers of two, so both simulators add them up exactly, in whatever
+    order.
+    """
     one_of = lambda *values: draw(st.sampled_from(values))  # noqa: E731
     return machine(
-        slots=draw(st.integers(1, 8)), batch_faults=draw(st.integers(1, 8)), pipelined=draw(st.booleans()),
-        bandwidth=one_of(4.0, 64.0, 512.0), flops=one_of(64.0, 1024.0), latency=one_of(0.0, 2.0, 4096.0),
-        launch_overhead=one_of(0.0, 4000.0), inward=one_of(2.0, 16.0), outward=one_of(1.0, 8.0, 16.0),
-        both=one_of(2.0, 16.0, 32.0), run_overhead=one_of(0.0, 1536.0), remote_share=one_of(0.5, 1.0),
-        remote_latency=one_of(0.0, 640.0), batch_overhead=one_of(0.0, 20_000.0), region_overhead=one_of(0.0, 10_000.0),
-        unmap_per_kib=one_of(0.0, 48.0), decision=one_of(0.0, 1024.0), frame=one_of("region", "page"),
-    )  # fmt: skip
+        slots=draw(st.integers(1, 8)),
+        batch_faults=draw(st.integers(1, 8)),
+        pipelined=draw(st.booleans()),
+        bandwidth=one_of(4.0, 64.0, 512.0),
+        flops=one_of(64.0, 1024.0),
+        latency=one_of(0.0, 2.0, 4096.0),
+        launch_overhead=one_of(0.0, 4000.0),
+        inward=one_of(2.0, 16.0),
+        outward=one_of(1.0, 8.0, 16.0),
+        both=one_of(2.0, 16.0, 32.0),
+        run_overhead=one_of(0.0, 1536.0),
+        remote_share=one_of(0.5, 1.0),
+        remote_latency=one_of(0.0, 640.0),
+        batch_overhead=one_of(0.0, 20_000.0),
+        region_overhead=one_of(0.0, 10_000.0),
+        unmap_per_kib=one_of(0.0, 48.0),
+        decision=one_of(0.0, 1024.0),
+        frame=one_of("region", "page"),
+    )
 
 
 @st.composite
@@ -32,9 +46,11 @@ def observing(draw: Any) -> Machine:
     """The same with few counters, and observation at a price."""
     on = draw(machines())
     driver = dataclasses.replace(
-        on.driver, counters=draw(st.integers(1, 8)), sample=draw(st.sampled_from((0.0, 8192.0))),
+        on.driver,
+        counters=draw(st.integers(1, 8)),
+        sample=draw(st.sampled_from((0.0, 8192.0))),
         notification=draw(st.sampled_from((0.0, 16384.0))),
-    )  # fmt: skip
+    )
     return dataclasses.replace(on, driver=driver)
 
 
@@ -42,12 +58,16 @@ def observing(draw: Any) -> Machine:
 def presets(draw: Any) -> Machine:
     """The machines that come with Tidegate, with few slots and small batches."""
     real = load_machine(draw(st.sampled_from(preset_names()))).with_slots(draw(st.integers(1, 8)))
-    return dataclasses.replace(real, driver=dataclasses.replace(real.driver, batch_faults=draw(st.integers(1, 8))))
+    return dataclasses.replace(
+        real, driver=dataclasses.replace(real.driver, batch_faults=draw(st.integers(1, 8)))
+    )
 
 
 @st.composite
 def kernels(draw: Any, pages: list[int]) -> Kernel:
-    """Blocks over these pages: now and then the same page again, mostly near the last one, sometimes anywhere."""
+    """Blocks over these pages: now and then the same page again, mostly near the last one,
+    sometimes anywhere.
+    """
     seed, blocks = draw(st.integers(0, 10**6)), draw(st.integers(1, 20))
     rng = random.Random(seed)
     made, at = [], rng.randrange(len(pages))
@@ -55,13 +75,28 @@ def kernels(draw: Any, pages: list[int]) -> Kernel:
         block = []
         for _ in range(rng.choice((0, 1, 2, 3, 6, 10))):
             at = rng.choice((at, at + 1, at + 1, at + 2, rng.randrange(len(pages)))) % len(pages)
-            block.append(Touch(pages[at], rng.random() < 0.3, rng.choice((0, 1, 64, 512, 4096)), rng.randrange(4)))
+            block.append(
+                Touch(
+                    pages[at],
+                    rng.random() < 0.3,
+                    rng.choice((0, 1, 64, 512, 4096)),
+                    rng.randrange(4),
+                )
+            )
         made.append(block)
     cuts = draw(st.lists(st.integers(0, blocks), max_size=3))
-    return Kernel(made, draw(st.sampled_from((1, 1, 2, 5, 16))), draw(st.sampled_from((0.0, 0.25, 8.0))), tuple(cuts))
+    return Kernel(
+        made,
+        draw(st.sampled_from((1, 1, 2, 5, 16))),
+        draw(st.sampled_from((0.0, 0.25, 8.0))),
+        tuple(cuts),
+    )
 
 
-GEOMETRIES = tuple(Geometry(page, page * n) for page, n in ((4096, 1), (4096, 2), (4096, 8), (1024, 16), (65536, 4)))
+GEOMETRIES = tuple(
+    Geometry(page, page * n)
+    for page, n in ((4096, 1), (4096, 2), (4096, 8), (1024, 16), (65536, 4))
+)
 
 
 @st.composite
@@ -69,7 +104,11 @@ def traces(draw: Any, geometries: tuple[Geometry, ...] = GEOMETRIES) -> Given:
     """A few launches over up to three objects, which end wherever they end."""
     geometry = draw(st.sampled_from(geometries))
     objects = draw(st.lists(st.integers(1, 3 * geometry.pages_per_region), min_size=1, max_size=3))
-    pages = [p for o in Given([], objects, geometry).objects for p in range(o.first_page, o.first_page + o.pages)]
+    pages = [
+        p
+        for o in Given([], objects, geometry).objects
+        for p in range(o.first_page, o.first_page + o.pages)
+    ]
     made = draw(st.lists(kernels(pages), min_size=1, max_size=3))
     if not any(block for kernel in made for block in kernel.blocks):
         made.append(Kernel([[Touch(pages[0])]]))

@@ -4,8 +4,8 @@
     run = tidegate.run("matmul(bytes=1GiB)", oversubscribe="50%", eviction="lru-ideal")
     run.summary, run.timeline, run.plot()
 
-Names are imported when they are first used, so that starting up is quick; not even ``typing`` is imported here, since
-until ``starting`` there is nobody to answer a Ctrl-C.
+Names are imported when they are first used, so that starting up is quick; not even ``typing`` is
+imported here, since until ``starting`` there is nobody to answer a Ctrl-C.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tidegate.live import Arena as Arena
     from tidegate.machine import Machine as Machine
     from tidegate.machine import load_machine as load_machine
-    from tidegate.mechanism.geometry import Geometry as Geometry
     from tidegate.options import Option as Option
     from tidegate.policies import Everything as Everything
     from tidegate.policies import EvictionPolicy as EvictionPolicy
@@ -42,42 +41,67 @@ if TYPE_CHECKING:
     from tidegate.policies import Samples as Samples
     from tidegate.policies import TouchBits as TouchBits
     from tidegate.policies import first as first
+    from tidegate.policies.interface.tier_policy import ASKED as ASKED
+    from tidegate.policies.interface.tier_policy import FAR as FAR
+    from tidegate.policies.interface.tier_policy import MIDDLE as MIDDLE
+    from tidegate.policies.interface.tier_policy import NOBODY as NOBODY
+    from tidegate.policies.interface.tier_policy import OLDEST as OLDEST
+    from tidegate.policies.interface.tier_policy import STAY as STAY
+    from tidegate.policies.interface.tier_policy import TierPolicy as TierPolicy
     from tidegate.policies.registries import eviction as eviction
     from tidegate.policies.registries import placement as placement
     from tidegate.policies.registries import prefetch as prefetch
     from tidegate.policies.registries import tiering as tiering
-    from tidegate.policies.tier_policy import ASKED as ASKED
-    from tidegate.policies.tier_policy import FAR as FAR
-    from tidegate.policies.tier_policy import MIDDLE as MIDDLE
-    from tidegate.policies.tier_policy import NOBODY as NOBODY
-    from tidegate.policies.tier_policy import OLDEST as OLDEST
-    from tidegate.policies.tier_policy import STAY as STAY
-    from tidegate.policies.tier_policy import TierPolicy as TierPolicy
     from tidegate.trace import Launch as Launch
     from tidegate.trace import Provenance as Provenance
     from tidegate.trace import Trace as Trace
     from tidegate.trace import TraceFile as TraceFile
     from tidegate.trace import blocks_of as blocks_of
     from tidegate.trace import save_trace as save_trace
+    from tidegate.trace.geometry import Geometry as Geometry
     from tidegate.workloads import Workload as Workload
     from tidegate.workloads import workload as workload
 
 _HOME = {
     "tidegate.analysis": ("analyze",),
     "tidegate.errors": ("PolicyError", "TidegateError"),
-    "tidegate.experiments": ("Ask", "Comparison", "Run", "TieredAsk", "compare", "race_tiers", "run", "run_grid"),
+    "tidegate.experiments": (
+        "Ask",
+        "Comparison",
+        "Run",
+        "TieredAsk",
+        "compare",
+        "race_tiers",
+        "run",
+        "run_grid",
+    ),
     "tidegate.live": ("Arena",),
     "tidegate.machine": ("Machine", "load_machine"),
-    "tidegate.mechanism.geometry": ("Geometry",),
+    "tidegate.trace.geometry": ("Geometry",),
     "tidegate.options": ("Option",),
     "tidegate.policies": (
-        "EvictionPolicy", "Everything", "Faults", "PlacementPolicy", "PrefetchPolicy", "Samples", "TouchBits", "first",
+        "EvictionPolicy",
+        "Everything",
+        "Faults",
+        "PlacementPolicy",
+        "PrefetchPolicy",
+        "Samples",
+        "TouchBits",
+        "first",
     ),
     "tidegate.policies.registries": ("eviction", "placement", "prefetch", "tiering"),
-    "tidegate.policies.tier_policy": ("ASKED", "FAR", "MIDDLE", "NOBODY", "OLDEST", "STAY", "TierPolicy"),
+    "tidegate.policies.interface.tier_policy": (
+        "ASKED",
+        "FAR",
+        "MIDDLE",
+        "NOBODY",
+        "OLDEST",
+        "STAY",
+        "TierPolicy",
+    ),
     "tidegate.trace": ("Launch", "Provenance", "Trace", "TraceFile", "blocks_of", "save_trace"),
     "tidegate.workloads": ("Workload", "workload"),
-}  # fmt: skip
+}
 _WHERE = {name: home for home, names in _HOME.items() for name in names}
 __all__ = sorted(_WHERE)
 

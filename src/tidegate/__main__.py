@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.starting import hold_back, starting
+from tidegate.interrupts import hold_back, starting
 
 
 def main() -> None:

@@ -7,7 +7,10 @@ from collections.abc import Iterable
 
 
 class TidegateError(Exception):
-    """Something the user can put right. The command line prints it as one line and exits with code 2."""
+    """Something the user can put right.
+
+    The command line prints it as one line and exits with code 2.
+    """
 
 
 class UnknownName(TidegateError):
@@ -29,8 +32,13 @@ class UnknownName(TidegateError):
 
 
 class PolicyError(TidegateError):
-    """A policy raised, or asked for something impossible; names the policy, the call and the region."""
+    """A policy raised, or asked for something impossible; names the policy, the call and the
+    region.
+    """
 
 
 class BooksError(TidegateError):
-    """A run whose books do not balance. This is a defect of Tidegate or of a policy, never of the input."""
+    """A run whose books do not balance.
+
+    This is a defect of Tidegate or of a policy, never of the input.
+    """

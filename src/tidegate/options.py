@@ -1,9 +1,11 @@
-"""Typed options of policies and workloads, and the text people write them in: ``lfu(decay=0.5, bins=16)``.
+"""Typed options of policies and workloads, and the text people write them in: ``lfu(decay=0.5,
+bins=16)``.
 
     class LFU(EvictionPolicy):
         decay = Option(0.5, "share of every count kept when the counts are halved")
 
-An option's type is its default's type, or the ``parse`` function given (for sizes: ``parse=units.size``).
+An option's type is its default's type, or the ``parse`` function given (for sizes:
+``parse=units.size``).
 """
 
 from __future__ import annotations
@@ -33,7 +35,13 @@ class Option(Generic[T]):
         most: float | None = None,
         choices: tuple[T, ...] = (),
     ):
-        self.default, self.help, self.least, self.most, self.choices = default, help, least, most, choices
+        self.default, self.help, self.least, self.most, self.choices = (
+            default,
+            help,
+            least,
+            most,
+            choices,
+        )
         self._parse = parse
         self.name = ""
 
@@ -84,12 +92,16 @@ class Option(Generic[T]):
             raise TidegateError(f"{owner}: option {self.name}={given!s} is not one of {allowed}")
         for bound, wrong, word in ((self.least, -1, "at least"), (self.most, 1, "at most")):
             if bound is not None and wrong * (value - bound) > 0:  # type: ignore[operator]
-                raise TidegateError(f"{owner}: option {self.name}={given!s} must be {word} {bound:g}")
+                raise TidegateError(
+                    f"{owner}: option {self.name}={given!s} must be {word} {bound:g}"
+                )
         return value
 
 
 class Configurable:
-    """Anything with declared options: ``LFU(decay=0.9)``; unknown options are refused with the nearest name."""
+    """Anything with declared options: ``LFU(decay=0.9)``; unknown options are refused with the
+    nearest name.
+    """
 
     name: str = ""
 
@@ -118,8 +130,22 @@ class Configurable:
         return {name: getattr(self, name) for name in self.options()}
 
 
-_BOOLS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
-_KINDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+_BOOLS = {
+    "true": True,
+    "1": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+}
+_KINDS: dict[type, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a text",
+}
 _SPEC = re.compile(r"\s*([^()]+?)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
@@ -139,7 +165,8 @@ def split_outside(text: str, at: str) -> list[str]:
 
 
 def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
-    """Split ``name(key=value, …)`` into the name and its options; bare words and sizes need no quotes.
+    """Split ``name(key=value, …)`` into the name and its options; bare words and sizes need no
+    quotes.
 
     >>> parse_spec("cyclic(bytes=1GiB, passes=3)")
     ('cyclic', {'bytes': '1GiB', 'passes': 3})

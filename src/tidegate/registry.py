@@ -1,7 +1,8 @@
 """Names → things. Each family (eviction, prefetch, placement, workload) is one Registry.
 
-A name is looked up in this order: what the package's own folder registers, what installed packages add by entry
-point (group ``tidegate.<family>``), and ``path/to/file.py:ClassName`` for a class in the user's own file.
+A name is looked up in this order: what the package's own folder registers, what installed packages
+add by entry point (group ``tidegate.<family>``), and ``path/to/file.py:ClassName`` for a class in
+the user's own file.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _USER_FILE = "tidegate_user_"  # how the modules of users' own files are named
 
 
 class Registry(Generic[T]):
-    """The classes of one family by name; modules are imported when first asked for, so that ``--help`` is quick."""
+    """The classes of one family by name; modules are imported when first asked for, so that
+    ``--help`` is quick.
+    """
 
     def __init__(self, family: str, base: Callable[[], type[T]], folder: str):
         self.family, self._base, self._folder = family, base, folder
@@ -37,9 +40,12 @@ class Registry(Generic[T]):
 
         def register(cls: type[T]) -> type[T]:
             if not (isinstance(cls, type) and issubclass(cls, self._base())):
-                raise TidegateError(f"{self.family} '{name}' is {cls!r}, which does not extend {self._base().__name__}")
+                raise TidegateError(
+                    f"{self.family} '{name}' is {cls!r}, which does not extend {self._base().__name__}"
+                )
             cls.name = name
-            if cls.__module__.startswith(_USER_FILE):  # found by its file; a copy keeps out of the original's way
+            # found by its file; a copy keeps out of the original's way
+            if cls.__module__.startswith(_USER_FILE):
                 cls.name = cls.__name__ if name in self._classes else name
             elif name in self._classes and self._classes[name] is not cls:
                 raise TidegateError(f"{self.family} '{name}' is registered twice")
@@ -70,14 +76,18 @@ class Registry(Generic[T]):
         return self.create(self.find(name), options)
 
     def given(self, what: Any) -> T:
-        """What a person handed over: a name with its options, a class, or an object that is made already."""
+        """What a person handed over: a name with its options, a class, or an object that is made
+        already.
+        """
         base = self._base()
         if isinstance(what, str):
             return self.make(what)
         if isinstance(what, type) and issubclass(what, base):
             return self.create(what, {})
         if not isinstance(what, base):
-            raise TidegateError(f"{what!r} is no {self.family}; expected a name, or a tidegate.{base.__name__}")
+            raise TidegateError(
+                f"{what!r} is no {self.family}; expected a name, or a tidegate.{base.__name__}"
+            )
         return what
 
     def create(self, cls: type[T], options: dict[str, Any]) -> T:
@@ -87,7 +97,9 @@ class Registry(Generic[T]):
         except TidegateError:
             raise
         except Exception as error:
-            raise TidegateError(f"{self.family} {cls.__name__} cannot be made: {type(error).__name__}: {error}") from error
+            raise TidegateError(
+                f"{self.family} {cls.__name__} cannot be made: {type(error).__name__}: {error}"
+            ) from error
 
     @functools.cache  # noqa: B019 - registries live as long as the process
     def _load_all(self) -> None:
@@ -110,13 +122,18 @@ class Registry(Generic[T]):
         module = _load_file(Path(file))
         base = self._base()
         classes = {
-            k: v for k, v in vars(module).items()
+            k: v
+            for k, v in vars(module).items()
             if isinstance(v, type) and issubclass(v, base) and v.__module__ == module.__name__
-        }  # fmt: skip
+        }
         if not classes:
-            raise TidegateError(f"{file} has no {base.__name__}; expected a class that extends tidegate.{base.__name__}")
+            raise TidegateError(
+                f"{file} has no {base.__name__}; expected a class that extends tidegate.{base.__name__}"
+            )
         if not wanted and len(classes) > 1:
-            raise TidegateError(f"{file} has several classes; say which: {', '.join(f'{file}:{c}' for c in classes)}")
+            raise TidegateError(
+                f"{file} has several classes; say which: {', '.join(f'{file}:{c}' for c in classes)}"
+            )
         if wanted and wanted not in classes:
             raise UnknownName(f"{self.family} in {file}", wanted, classes)
         cls = classes[wanted] if wanted else next(iter(classes.values()))
@@ -140,9 +157,11 @@ def told(error: BaseException, cls: type[Any]) -> str:
 
 
 def source_digest(cls: type[Any]) -> str:
-    """A hash of the file that defines ``cls``: part of what names a run, so that an edited policy is run anew.
+    """A hash of the file that defines ``cls``: part of what names a run, so that an edited policy
+    is run anew.
 
-    A class with no file (defined in a notebook or a prompt) gets a digest that is never the same twice.
+    A class with no file (defined in a notebook or a prompt) gets a digest that is never the same
+    twice.
     """
     module = sys.modules.get(cls.__module__)
     if loaded := getattr(module, "tidegate_digest", None):
@@ -155,8 +174,11 @@ def source_digest(cls: type[Any]) -> str:
 
 def _load_file(path: Path) -> Any:
     if not path.is_file():
-        raise TidegateError(f"no file {path}; expected a Python file with a policy or workload class")
-    # the name has the text in it, so that an edited file is loaded anew and old classes keep their digest
+        raise TidegateError(
+            f"no file {path}; expected a Python file with a policy or workload class"
+        )
+    # the name has the text in it, so that an edited file is loaded anew and old classes keep their
+    # digest
     digest = hashlib.sha256(str(path.resolve()).encode() + path.read_bytes()).hexdigest()[:16]
     name = f"{_USER_FILE}{digest}"
     if name in sys.modules:
@@ -168,11 +190,16 @@ def _load_file(path: Path) -> Any:
     module.tidegate_digest = digest  # type: ignore[attr-defined]
     sys.modules[name] = module
     try:
-        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))  # not from a .pyc, which may be of an older text
+        # not from a .pyc, which may be of an older text
+        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
     except SyntaxError as error:
         del sys.modules[name]
-        raise TidegateError(f"{path}, line {error.lineno}: {error.msg}; put the syntax error right and try again") from error
+        raise TidegateError(
+            f"{path}, line {error.lineno}: {error.msg}; put the syntax error right and try again"
+        ) from error
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise TidegateError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+        raise TidegateError(
+            f"{path} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     return module

@@ -1,7 +1,7 @@
 """Sizes, times and rates as people write them: "24GiB", "20us", "936GB/s", "1/8", "50%".
 
-Inside Tidegate sizes are bytes (int), times are nanoseconds (float), rates are bytes per nanosecond (float; the
-same number as GB/s).
+Inside Tidegate sizes are bytes (int), times are nanoseconds (float), rates are bytes per nanosecond
+(float; the same number as GB/s).
 """
 
 from __future__ import annotations
@@ -16,10 +16,21 @@ KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
 US, MS, S = 1e3, 1e6, 1e9  # in nanoseconds
 
 _SIZES = {
-    "": 1, "b": 1,
-    "k": 10**3, "kb": 10**3, "m": 10**6, "mb": 10**6, "g": 10**9, "gb": 10**9, "t": 10**12, "tb": 10**12,
-    "kib": KiB, "mib": MiB, "gib": GiB, "tib": 1 << 40,
-}  # fmt: skip
+    "": 1,
+    "b": 1,
+    "k": 10**3,
+    "kb": 10**3,
+    "m": 10**6,
+    "mb": 10**6,
+    "g": 10**9,
+    "gb": 10**9,
+    "t": 10**12,
+    "tb": 10**12,
+    "kib": KiB,
+    "mib": MiB,
+    "gib": GiB,
+    "tib": 1 << 40,
+}
 _LARGEST = 1 << 60
 _TIMES = {"ns": 1.0, "us": US, "µs": US, "ms": MS, "s": S}
 _NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([^0-9\s.]*)\s*", re.IGNORECASE)
@@ -34,10 +45,14 @@ def size(text: str | int | float) -> int:
     if isinstance(text, int | float) and not isinstance(text, bool):
         return _whole(text, text)
     if not isinstance(text, str):
-        raise TidegateError(f"{text!r} is not a size; expected a number and a unit such as 256MiB or 10GB")
+        raise TidegateError(
+            f"{text!r} is not a size; expected a number and a unit such as 256MiB or 10GB"
+        )
     number, unit = _split(text, "a size such as 256MiB or 10GB")
     if unit.lower() not in _SIZES:
-        raise TidegateError(f"'{text}' is not a size; expected a number and a unit such as 256MiB or 10GB")
+        raise TidegateError(
+            f"'{text}' is not a size; expected a number and a unit such as 256MiB or 10GB"
+        )
     return _whole(number * _SIZES[unit.lower()], text)
 
 
@@ -51,7 +66,9 @@ def duration(text: str | int | float) -> float:
         return 0.0
     number, unit = _split(str(text), "a time such as 20us or 1.5ms")
     if unit.lower() not in _TIMES:
-        raise TidegateError(f"'{text}' is not a time; expected a number and one of ns, us, ms, s, such as 20us")
+        raise TidegateError(
+            f"'{text}' is not a time; expected a number and one of ns, us, ms, s, such as 20us"
+        )
     time = number * _TIMES[unit.lower()]
     if not math.isfinite(time):
         raise TidegateError(f"'{text}' is not a time that exists")
@@ -83,11 +100,14 @@ def fraction(text: str | int | float) -> float:
             raise ValueError
         return share
     except (ValueError, ZeroDivisionError, OverflowError):
-        raise TidegateError(f"'{text}' is not a share; expected something like 50%, 1/8 or 0.5") from None
+        raise TidegateError(
+            f"'{text}' is not a share; expected something like 50%, 1/8 or 0.5"
+        ) from None
 
 
 def oversubscription(text: str | int | float) -> float:
-    """How much larger than near memory a footprint is, as a share. Who writes ``50`` hardly means 5000 %, so it is refused.
+    """How much larger than near memory a footprint is, as a share. Who writes ``50`` hardly means
+    5000 %, so it is refused.
 
     >>> oversubscription("50%"), oversubscription("2"), oversubscription(50)
     (0.5, 2.0, 50.0)
@@ -159,7 +179,9 @@ def _whole(number: float, given: object) -> int:
     if number < 0:
         raise TidegateError(f"'{given}' is negative; a size is at least 0")
     if number > _LARGEST:
-        raise TidegateError(f"'{given}' is larger than {show_size(_LARGEST)}, and so than anything here")
+        raise TidegateError(
+            f"'{given}' is larger than {show_size(_LARGEST)}, and so than anything here"
+        )
     return round(number)
 
 

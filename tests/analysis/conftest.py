@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tidegate.mechanism.geometry import Geometry
 from tidegate.trace import Launch, Provenance, Trace, blocks_of, lay_out
+from tidegate.trace.geometry import Geometry
 
 
 class Small(Trace):
@@ -19,10 +19,14 @@ class Small(Trace):
     provenance = Provenance.ASSUMED
     geometry = Geometry()
 
-    def __init__(self, pages: Sequence[int] | NDArray[Any], cuts: Sequence[int] = (), room: int | None = None):
+    def __init__(
+        self, pages: Sequence[int] | NDArray[Any], cuts: Sequence[int] = (), room: int | None = None
+    ):
         self.name = "small"
         self._parts = np.split(np.asarray(pages, np.int32), np.cumsum(np.asarray(cuts, int)))
-        self.objects = lay_out({"a": (room or max(pages, default=0) + 1) * self.geometry.page}, self.geometry)
+        self.objects = lay_out(
+            {"a": (room or max(pages, default=0) + 1) * self.geometry.page}, self.geometry
+        )
 
     def launches(self) -> Iterator[Launch]:
         for part in self._parts:

@@ -40,7 +40,9 @@ def test_an_empty_trace_is_refused(small, read, objects):
 @pytest.mark.parametrize("shards", [None, 0.5])
 @pytest.mark.parametrize("pages", [[5], [5, 5], list(range(40)) * 3])
 def test_the_figure_can_be_drawn(small, tmp_path, pages, shards):
-    path = analyze(small(np.array(pages) * 32), shards=1.0 if len(pages) < 9 and shards else shards).plot(tmp_path / "a.png")
+    path = analyze(
+        small(np.array(pages) * 32), shards=1.0 if len(pages) < 9 and shards else shards
+    ).plot(tmp_path / "a.png")
     assert path.read_bytes().startswith(b"\x89PNG")
 
 

@@ -15,7 +15,15 @@ from tidegate.analysis import (
     two_q_misses,
 )
 
-ALL = [lru_misses, fifo_misses, clock_misses, belady_misses, arc_misses, two_q_misses, s3_fifo_misses]
+ALL = [
+    lru_misses,
+    fifo_misses,
+    clock_misses,
+    belady_misses,
+    arc_misses,
+    two_q_misses,
+    s3_fifo_misses,
+]
 
 
 def drawn(seed, touches, ids):
@@ -75,7 +83,9 @@ def naive_belady(ids, capacity):
             misses += 1
             if len(cache) == capacity:
                 rest = ids[i + 1 :]
-                cache.remove(max(cache, key=lambda other: rest.index(other) if other in rest else len(ids)))
+                cache.remove(
+                    max(cache, key=lambda other: rest.index(other) if other in rest else len(ids))
+                )
             cache.add(id)
     return misses
 
@@ -83,10 +93,12 @@ def naive_belady(ids, capacity):
 @pytest.mark.parametrize(
     ("compiled", "naive"),
     [
-        (lru_misses, naive_lru), (fifo_misses, naive_fifo), (clock_misses, naive_clock),
+        (lru_misses, naive_lru),
+        (fifo_misses, naive_fifo),
+        (clock_misses, naive_clock),
         (belady_misses, naive_belady),
     ],
-)  # fmt: skip
+)
 @settings(deadline=None, max_examples=150)
 @given(*ids_and_capacity)
 def test_compiled_equals_naive(compiled, naive, ids, capacity):
@@ -99,7 +111,9 @@ def test_a_loop_larger_than_memory_always_misses(misses_of, capacity):
     assert misses_of(np.tile(np.arange(100), 7), capacity) == 700
 
 
-@pytest.mark.parametrize(("n", "capacity", "loops"), [(10, 4, 1), (10, 4, 30), (100, 99, 50), (1000, 2, 9), (3, 1, 8)])
+@pytest.mark.parametrize(
+    ("n", "capacity", "loops"), [(10, 4, 1), (10, 4, 30), (100, 99, 50), (1000, 2, 9), (3, 1, 8)]
+)
 def test_belady_on_a_loop_keeps_all_frames_but_one(n, capacity, loops):
     # After the first loop, of every N - 1 touches in a row C - 1 hit: one frame takes the misses.
     touches = n * loops

@@ -15,11 +15,20 @@ from tidegate.analysis import (
 
 lcs = pytest.importorskip("libcachesim", reason="libcachesim is the oracle; install tidegate[dev]")
 
-# libCacheSim's oracleGeneral format, packed, which it reads without Python; next is -1 if there is none
+# libCacheSim's oracleGeneral format, packed, which it reads without Python; next is -1 if there is
+# none
 RECORD = np.dtype([("time", "<u4"), ("id", "<u8"), ("size", "<u4"), ("next", "<i8")])
-OURS = {"LRU": lru_misses, "FIFO": fifo_misses, "Clock": clock_misses, "Belady": belady_misses,
-        "ARC": arc_misses, "TwoQ": two_q_misses, "S3FIFO": s3_fifo_misses}  # fmt: skip
-LEAST = {"TwoQ": 4, "S3FIFO": 20}  # frames below which libCacheSim's queues hold nothing, and it always misses
+OURS = {
+    "LRU": lru_misses,
+    "FIFO": fifo_misses,
+    "Clock": clock_misses,
+    "Belady": belady_misses,
+    "ARC": arc_misses,
+    "TwoQ": two_q_misses,
+    "S3FIFO": s3_fifo_misses,
+}
+# frames below which libCacheSim's queues hold nothing, and it always misses
+LEAST = {"TwoQ": 4, "S3FIFO": 20}
 
 
 def reader_of(ids, path):
@@ -35,7 +44,9 @@ def reader_of(ids, path):
 @pytest.fixture(scope="module")
 def readers(id_sequences, tmp_path_factory):
     folder = tmp_path_factory.mktemp("oracle")
-    return {name: reader_of(ids, folder / f"{name}.oracleGeneral") for name, ids in id_sequences.items()}
+    return {
+        name: reader_of(ids, folder / f"{name}.oracleGeneral") for name, ids in id_sequences.items()
+    }
 
 
 @pytest.mark.parametrize("policy", OURS)
@@ -48,4 +59,6 @@ def test_misses_equal_libcachesim(policy, name, id_sequences, readers):
             continue
         cache = getattr(lcs, policy)(cache_size=capacity, hashpower=12)
         ratio, _ = cache.process_trace(readers[name])
-        assert OURS[policy](ids, capacity) == round(ratio * len(ids)), f"{policy}, {name}, {capacity} frames"
+        assert OURS[policy](ids, capacity) == round(ratio * len(ids)), (
+            f"{policy}, {name}, {capacity} frames"
+        )

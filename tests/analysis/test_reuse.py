@@ -38,12 +38,15 @@ def test_distances_are_those_of_a_stack(ids):
 def test_distances_are_those_of_a_stack_when_marks_are_moved_together():
     ids = np.random.default_rng(0).integers(0, 40, 2 * FEWEST_SLOTS + 100)
     distances, _ = naive(ids.tolist())
-    assert distances_of(ids, bound=40).counts.tolist() == np.bincount(distances, minlength=40).tolist()
+    assert (
+        distances_of(ids, bound=40).counts.tolist() == np.bincount(distances, minlength=40).tolist()
+    )
 
 
 @pytest.mark.parametrize("bound", [1, 2, 64, 65, 1023, 1024, 5000, 70_000])
 def test_a_loop_has_one_distance(bound):
-    loops = max(3, 6 * FEWEST_SLOTS // bound)  # the slots are used up more than once, and the tree has up to 3 levels
+    # the slots are used up more than once, and the tree has up to 3 levels
+    loops = max(3, 6 * FEWEST_SLOTS // bound)
     reuse = distances_of(np.tile(np.arange(bound), loops), bound)
     assert reuse.cold == bound
     assert reuse.counts[bound - 1] == reuse.counts.sum() == (loops - 1) * bound
@@ -54,7 +57,10 @@ def test_a_repeat_has_distance_0():
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.integers(0, 900), max_size=40), st.sampled_from(["zipf", "uniform", "cyclic", "runs"]))
+@given(
+    st.lists(st.integers(0, 900), max_size=40),
+    st.sampled_from(["zipf", "uniform", "cyclic", "runs"]),
+)
 def test_chunks_do_not_matter(id_sequences, cuts, name):
     ids = id_sequences[name][:20_000]
     whole, pieces = distances_of(ids, 2000), distances_of(ids, 2000, cuts)
@@ -66,7 +72,9 @@ def test_memory_depends_on_the_ids_only():
     reuse = distances_of([0, 1], bound=1000)
     before = {name: a.nbytes for name, a in vars(reuse).items() if isinstance(a, np.ndarray)}
     reuse.update(np.random.default_rng(0).integers(0, 1000, 200_000).astype(np.int32))
-    assert before == {name: a.nbytes for name, a in vars(reuse).items() if isinstance(a, np.ndarray)}
+    assert before == {
+        name: a.nbytes for name, a in vars(reuse).items() if isinstance(a, np.ndarray)
+    }
 
 
 def test_ids_may_be_read_only():
@@ -81,8 +89,12 @@ def test_histogram_buckets_double():
     reuse = distances_of([0, 0, 1, 0, 2, 3, 4, 0, 1], bound=5)  # distances 0, 1, 3, 4
     table = histogram(reuse, unit_bytes=100)
     assert table.select("at_least", "below", "bytes", "touches").rows() == [
-        (0, 1, 0, 1), (1, 2, 100, 1), (2, 4, 200, 1), (4, 8, 400, 1), (None, None, None, 5),
-    ]  # fmt: skip
+        (0, 1, 0, 1),
+        (1, 2, 100, 1),
+        (2, 4, 200, 1),
+        (4, 8, 400, 1),
+        (None, None, None, 5),
+    ]
     assert table["share"].sum() == pytest.approx(1)
 
 

@@ -11,7 +11,10 @@ def test_ids_are_pages_or_their_regions_in_trace_order(small):
     assert [chunk.tolist() for chunk in Sequence(trace, "page")] == [[0, 31], [32, 95, 5]]
     assert [chunk.tolist() for chunk in Sequence(trace, "region")] == [[0, 0], [1, 2, 0]]
     assert (Sequence(trace, "page").bound, Sequence(trace, "region").bound) == (96, 3)
-    assert (Sequence(trace, "page").unit_bytes, Sequence(trace, "region").unit_bytes) == (1 << 16, 1 << 21)
+    assert (Sequence(trace, "page").unit_bytes, Sequence(trace, "region").unit_bytes) == (
+        1 << 16,
+        1 << 21,
+    )
 
 
 def test_repeats_collapse_across_chunks(small):

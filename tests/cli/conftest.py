@@ -46,7 +46,9 @@ def small() -> str:
 
 
 @pytest.fixture
-def tidegate(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+def tidegate(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Command:
     """``tidegate("run", "matmul")`` types that command in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
@@ -96,7 +98,9 @@ def process(tmp_path: Path) -> Command:
     """The same, as a process of its own."""
 
     def type_in(*words: str, **how: Any) -> Answer:
-        ran = subprocess.run([SCRIPT, *words], cwd=tmp_path, capture_output=True, text=True, timeout=120, **how)
+        ran = subprocess.run(
+            [SCRIPT, *words], cwd=tmp_path, capture_output=True, text=True, timeout=120, **how
+        )
         return Answer(ran.returncode, ran.stdout, ran.stderr)
 
     return type_in

@@ -27,9 +27,9 @@ def test_one_reference_is_one(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("workload", [LOOP, "matmul(bytes=48MiB)"])
 def test_legends_cover_nothing_and_steps_begin_at_nothing(workload: str) -> None:
+    from tidegate.analysis.exact.plot import figure
     from tidegate.cli.references import look
     from tidegate.experiments import Ask
-    from tidegate.statistics.plot import figure
 
     fig = figure(look(Ask(workload).trace(), "region", None, lambda touches: None))
     fig.draw_without_rendering()
@@ -42,11 +42,15 @@ def test_legends_cover_nothing_and_steps_begin_at_nothing(workload: str) -> None
         assert fig.bbox.y0 <= box.y0
     curves = [line for line in fig.axes[0].lines if line.get_marker() == "None"]
     assert curves
-    assert all(line.get_ydata()[0] == 0 and line.get_xdata()[0] == line.get_xdata()[1] for line in curves)
+    assert all(
+        line.get_ydata()[0] == 0 and line.get_xdata()[0] == line.get_xdata()[1] for line in curves
+    )
 
 
 def test_json_has_distributions_and_shares(capsys: pytest.CaptureFixture[str]) -> None:
-    """A loop of sixteen regions in eight frames: every reuse is after sixteen, and LEU keeps seven of them."""
+    """A loop of sixteen regions in eight frames: every reuse is after sixteen, and LEU keeps seven
+    of them.
+    """
     assert invoke(["analyze", LOOP, "--leu", "--near", "16MiB", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["touches"], found["distinct"], found["capacity"]) == (80, 16, 8)
@@ -74,7 +78,9 @@ def test_csv_and_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
         (["--leu", "--json", "--csv"], "both given"),
     ],
 )
-def test_bad_input_gets_one_line(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_gets_one_line(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert invoke(["analyze", LOOP, *arguments]) == 2
     error = capsys.readouterr().err.strip()
     assert told in error

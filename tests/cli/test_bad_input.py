@@ -1,4 +1,6 @@
-"""Mistakes a user makes: each gets one line that says what was given, exit code 2, and every file left as it was."""
+"""Mistakes a user makes: each gets one line that says what was given, exit code 2, and every file
+left as it was.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,14 @@ def mistake(command: str, *said: str, **how):
         mistake("run SMALL --prefetch tre", "unknown prefetch 'tre'", "did you mean 'tree'?"),
         mistake("run SMALL --placement hots", "unknown placement 'hots'", "did you mean 'host'?"),
         mistake("run SMALL --system uvn", "unknown system 'uvn'", "did you mean 'uvm'?"),
-        mistake("run SMALL --machine rtx309", "unknown machine 'rtx309'", "did you mean 'rtx3090-pcie4'?"),
+        mistake(
+            "run SMALL --machine rtx309",
+            "unknown machine 'rtx309'",
+            "did you mean 'rtx3090-pcie4'?",
+        ),
         mistake("run SMALL --machine none.toml", "none.toml", "rtx3090-pcie4"),
-        mistake("run SMALL --eviction tree", "unknown eviction 'tree'"),  # a prefetcher is no eviction policy
+        # a prefetcher is no eviction policy
+        mistake("run SMALL --eviction tree", "unknown eviction 'tree'"),
         mistake("compare SMALL --system uvm,uvn", "unknown system 'uvn'", "did you mean 'uvm'?"),
         mistake("compare SMALL --system uvm,lru -e lrm", "--system was given, and policies too"),
         mistake("compare SMALL --system uvm,uvm", "give each once"),
@@ -50,10 +57,20 @@ def mistake(command: str, *said: str, **how):
         mistake("run SMALL --observed 0", "0 observed regions"),
         mistake("run SMALL --samples -1", "-1 samples"),
         mistake("reproduce observuv", "'observuv'", "observuvm"),
-        mistake("reproduce", "'tidegate reproduce' needs one of observuvm,", "See 'tidegate reproduce --help'."),
+        mistake(
+            "reproduce",
+            "'tidegate reproduce' needs one of observuvm,",
+            "See 'tidegate reproduce --help'.",
+        ),
         mistake("list", "Missing argument 'kind'", "workloads, policies"),
-        mistake("list nonsense", "kind: 'nonsense' is not one of 'workloads'", "See 'tidegate list --help'."),
-        mistake("run SMALL --slots x", "--slots x: expected a whole number. See 'tidegate run --help'."),
+        mistake(
+            "list nonsense",
+            "kind: 'nonsense' is not one of 'workloads'",
+            "See 'tidegate list --help'.",
+        ),
+        mistake(
+            "run SMALL --slots x", "--slots x: expected a whole number. See 'tidegate run --help'."
+        ),
         mistake("compare SMALL --workers 0", "--workers 0: expected at least 1."),
         mistake("reproduce gmt --factor x", "--factor x: expected a number."),
         mistake("reproduce observuvm --oversubscribe lots", "'lots' is not a share"),
@@ -126,8 +143,13 @@ def test_words_that_are_not_understood(refused, command, said):
         mistake("run SMALL --near -5", "'-5'"),
         mistake("run SMALL --near 12parsecs", "'12parsecs' is not a size"),
         mistake("run 'cyclic(bytes=1MiB)'", "cannot hold one region", "more bytes"),
-        mistake("run SMALL --near 8MiB --oversubscribe 50%", "near and oversubscribe were both given"),
-        mistake("compare SMALL --near 8MiB --oversubscribe 50%", "near and oversubscribe were both given"),
+        mistake(
+            "run SMALL --near 8MiB --oversubscribe 50%", "near and oversubscribe were both given"
+        ),
+        mistake(
+            "compare SMALL --near 8MiB --oversubscribe 50%",
+            "near and oversubscribe were both given",
+        ),
         mistake("compare SMALL --near 8MiB,1MiB", "1.00 MiB cannot hold one region"),
         # shares
         mistake("run SMALL --oversubscribe half", "'half' is not a share", "50%"),
@@ -135,7 +157,9 @@ def test_words_that_are_not_understood(refused, command, said):
         mistake("list policies cq", "unknown policy 'cq'; did you mean 'cp'"),
         mistake("list machines gh200", "leave it out"),
         mistake("run SMALL --oversubscribe 50", "oversubscribe=50 is 5000%; write 50% or"),
-        mistake("reproduce observuvm --oversubscribe 30", "oversubscribe=30 is 3000%; write 30% or"),
+        mistake(
+            "reproduce observuvm --oversubscribe 30", "oversubscribe=30 is 3000%; write 30% or"
+        ),
         mistake("run SMALL --oversubscribe 1/0", "'1/0' is not a share"),
         mistake("run SMALL --oversubscribe nan", "'nan' is not a share"),
         mistake("run SMALL --oversubscribe inf", "'inf' is not a share"),
@@ -179,9 +203,10 @@ def test_words_that_are_not_understood(refused, command, said):
         mistake("compare SMALL --oversubscribe ,,", "--oversubscribe ',,'", "names nothing"),
         mistake("compare SMALL --prefetch ''", "--prefetch ''", "names nothing"),
         mistake("compare SMALL --system ,", "--system ','", "names nothing"),
-        mistake("compare SMALL -e lrm --near 8MiB,9MiB", "the same", "give each once"),  # in whole regions
+        # in whole regions
+        mistake("compare SMALL -e lrm --near 8MiB,9MiB", "the same", "give each once"),
     ],
-)  # fmt: skip
+)
 def test_numbers_that_cannot_be(refused, command, said):
     line = refused(*typed(command))
     for words in said:
@@ -202,8 +227,14 @@ def test_what_is_given_twice_is_refused_before_anything_runs(refused, monkeypatc
 def bad_traces(tmp_path_factory) -> Path:
     """Trace files with something wrong in each."""
     folder = tmp_path_factory.mktemp("traces")
-    good = save_trace(workloads.make("cyclic(bytes=16MiB, passes=1)").trace(), folder / "good.parquet")
-    data, rows, head = good.read_bytes(), pl.read_parquet(good), json.loads(pl.read_parquet_metadata(good)["tidegate"])
+    good = save_trace(
+        workloads.make("cyclic(bytes=16MiB, passes=1)").trace(), folder / "good.parquet"
+    )
+    data, rows, head = (
+        good.read_bytes(),
+        pl.read_parquet(good),
+        json.loads(pl.read_parquet_metadata(good)["tidegate"]),
+    )
 
     def write(file, frame=rows, **changed):
         text = json.dumps({k: v for k, v in (head | changed).items() if v is not None})
@@ -212,10 +243,17 @@ def bad_traces(tmp_path_factory) -> Path:
     def column(name, value):
         return rows.with_columns(pl.lit(value, rows.schema[name]).alias(name))
 
-    for name, size in {"cut-to-nothing": 0, "cut-to-3": 3, "cut-in-half": len(data) // 2, "cut-by-1": len(data) - 1}.items():
+    for name, size in {
+        "cut-to-nothing": 0,
+        "cut-to-3": 3,
+        "cut-in-half": len(data) // 2,
+        "cut-by-1": len(data) - 1,
+    }.items():
         (folder / f"{name}.parquet").write_bytes(data[:size])
     (folder / "hole.parquet").write_bytes(data[:100] + data[200:])
-    (folder / "scrambled.parquet").write_bytes(data[:20] + bytes(b ^ 0x5A for b in data[20:120]) + data[120:])
+    (folder / "scrambled.parquet").write_bytes(
+        data[:20] + bytes(b ^ 0x5A for b in data[20:120]) + data[120:]
+    )
     (folder / "text.parquet").write_text("touches, mostly\n" * 9)
     (folder / "folder.parquet").mkdir()
     pl.DataFrame({"page": [1, 2]}).write_parquet(folder / "foreign.parquet")
@@ -294,20 +332,26 @@ def test_traces_that_cannot_be_read(refused, bad_traces, name, said):
 
 
 @pytest.mark.parametrize("verb", ["run", "compare", "analyze", "trace info"])
-@pytest.mark.parametrize("name", ["not-there", "cut-in-half", "foreign", "no-touches", "page-too-large", "page-negative"])
+@pytest.mark.parametrize(
+    "name", ["not-there", "cut-in-half", "foreign", "no-touches", "page-too-large", "page-negative"]
+)
 def test_every_verb_refuses_them(refused, bad_traces, verb, name):
     refused(*verb.split(), str(bad_traces / f"{name}.parquet"))
 
 
 @pytest.mark.parametrize("given", ["--bytes 1MiB", "--geometry 4KiB/64KiB"])
 def test_a_trace_has_its_size_and_geometry_already(refused, bad_traces, given):
-    assert "has its size and geometry already" in refused("run", str(bad_traces / "good.parquet"), *given.split())
+    assert "has its size and geometry already" in refused(
+        "run", str(bad_traces / "good.parquet"), *given.split()
+    )
 
 
 # Outputs that cannot be written
 
 
-@pytest.mark.parametrize("verb", ["run SMALL --plot", "compare SMALL -e lrm --plot", "analyze SMALL --plot"])
+@pytest.mark.parametrize(
+    "verb", ["run SMALL --plot", "compare SMALL -e lrm --plot", "analyze SMALL --plot"]
+)
 @pytest.mark.parametrize(
     ("path", "said"),
     [
@@ -343,7 +387,8 @@ def test_traces_that_cannot_be_written(refused, tmp_path, path, said):
 
 
 def test_a_plot_that_fails_in_the_end_is_one_line_too(tidegate):
-    answer = tidegate(*typed("run SMALL --plot /proc/out.png"))  # looks writable to root, and is not
+    # looks writable to root, and is not
+    answer = tidegate(*typed("run SMALL --plot /proc/out.png"))
     assert answer.code == 2
     assert answer.err.count("\n") == 1
     assert "cannot write /proc/out.png" in answer.err
@@ -390,43 +435,128 @@ def own(name: str, text: str, *said: str, **how):
         own("syntax error", "class Mine(:\n", "mine.py, line 1", "invalid syntax"),
         own("indentation", "if True:\nx = 1\n", "mine.py, line 2"),
         own("not text", "\0", "mine.py"),
-        own("import error", "import nothing_of_that_name\n", "mine.py cannot be imported", "nothing_of_that_name"),
+        own(
+            "import error",
+            "import nothing_of_that_name\n",
+            "mine.py cannot be imported",
+            "nothing_of_that_name",
+        ),
         own("raises on import", "1 / 0\n", "mine.py cannot be imported", "ZeroDivisionError"),
         own("exits on import", "raise SystemExit(3)\n", "mine.py cannot be imported"),
         own("no class", "x = 1\n", "mine.py has no EvictionPolicy", "tidegate.EvictionPolicy"),
-        own("only an imported class", "from tidegate import EvictionPolicy\n", "mine.py has no EvictionPolicy"),
+        own(
+            "only an imported class",
+            "from tidegate import EvictionPolicy\n",
+            "mine.py has no EvictionPolicy",
+        ),
         own("another class", EVICTION.replace("Mine", "Mime"), "'Mine'", "did you mean 'Mime'?"),
-        own("raises in __init__", method("def __init__(self): raise ValueError('no\\nway')"), "Mine", "no way"),
-        own("wants arguments", method("def __init__(self, depth): super().__init__()"), "Mine", "depth"),
+        own(
+            "raises in __init__",
+            method("def __init__(self): raise ValueError('no\\nway')"),
+            "Mine",
+            "no way",
+        ),
+        own(
+            "wants arguments",
+            method("def __init__(self, depth): super().__init__()"),
+            "Mine",
+            "depth",
+        ),
         own("sees what is no level", method("sees = 'faults'"), "Mine", "sees"),
-        own("raises in start", method("def start(self): 1 / 0"), "policy 'Mine' raised in start(): ZeroDivisionError"),
-        own("raises in on_fault", method("def on_fault(self, region): raise KeyError('lost')"),
-            "policy 'Mine' raised in on_fault(0): KeyError: 'lost' (mine.py, line "),
-        own("raises in on_eviction", method("def on_eviction(self, region): raise KeyError(region)"),
-            "policy 'Mine' raised in on_eviction(0): KeyError: 0"),
-        own("raises in on_launch", method("def on_launch(self, launch): 1 / 0"), "policy 'Mine' raised in on_launch(0)"),
-        own("raises in victim", method("def victim(self): raise RuntimeError('many\\nlines')"),
-            "policy 'Mine' raised in victim(): RuntimeError: many"),
-        own("raises without a word", method("def victim(self): raise RuntimeError"), "raised in victim(): RuntimeError"),
-        own("exits", method("def victim(self): raise SystemExit(3)"), "policy 'Mine' raised in victim(): SystemExit"),
-        own("does not balance", method("def finished(self): assert 1 == 2, 'lists differ'"),
-            "policy 'Mine' raised in finished(): AssertionError: lists differ"),
-        own("takes too few", method("def on_fault(self): pass"), "policy 'Mine' raised in on_fault(0): TypeError"),
-        own("victim not resident", method("def victim(self): return max(set(range(8)) - self.resident)"),
-            "policy 'Mine' named region 7 in victim(), which is not resident"),
-        own("victim beyond memory", method("def victim(self): return 8000"), "policy 'Mine' named region 8000 in victim()"),
-        own("victim negative", method("def victim(self): return -1"), "policy 'Mine' named region -1 in victim()"),
-        own("victim none", method("def victim(self): return None"), "policy 'Mine' answered victim() with None"),
-        own("no victim", "from tidegate import EvictionPolicy\nclass Mine(EvictionPolicy):\n    pass\n",
-            "policy 'Mine' has no method victim()"),
-        own("looks into the future", method("def victim(self): return self.memory.next_touch(0)"),
-            "policy 'Mine' raised in victim()", "Everything(future=True)"),
-        own("evicts what is not there", method("def on_launch(self, launch): self.memory.evict(3)"),
-            "region 3", "not resident"),
-        own("prefetches beyond memory", method("def on_launch(self, launch): self.memory.prefetch(10**6)"), "pages 1000000"),
-        own("advises nonsense", method("def on_launch(self, launch): self.memory.advise(0, 1, 'moon')"), "'moon'"),
+        own(
+            "raises in start",
+            method("def start(self): 1 / 0"),
+            "policy 'Mine' raised in start(): ZeroDivisionError",
+        ),
+        own(
+            "raises in on_fault",
+            method("def on_fault(self, region): raise KeyError('lost')"),
+            "policy 'Mine' raised in on_fault(0): KeyError: 'lost' (mine.py, line ",
+        ),
+        own(
+            "raises in on_eviction",
+            method("def on_eviction(self, region): raise KeyError(region)"),
+            "policy 'Mine' raised in on_eviction(0): KeyError: 0",
+        ),
+        own(
+            "raises in on_launch",
+            method("def on_launch(self, launch): 1 / 0"),
+            "policy 'Mine' raised in on_launch(0)",
+        ),
+        own(
+            "raises in victim",
+            method("def victim(self): raise RuntimeError('many\\nlines')"),
+            "policy 'Mine' raised in victim(): RuntimeError: many",
+        ),
+        own(
+            "raises without a word",
+            method("def victim(self): raise RuntimeError"),
+            "raised in victim(): RuntimeError",
+        ),
+        own(
+            "exits",
+            method("def victim(self): raise SystemExit(3)"),
+            "policy 'Mine' raised in victim(): SystemExit",
+        ),
+        own(
+            "does not balance",
+            method("def finished(self): assert 1 == 2, 'lists differ'"),
+            "policy 'Mine' raised in finished(): AssertionError: lists differ",
+        ),
+        own(
+            "takes too few",
+            method("def on_fault(self): pass"),
+            "policy 'Mine' raised in on_fault(0): TypeError",
+        ),
+        own(
+            "victim not resident",
+            method("def victim(self): return max(set(range(8)) - self.resident)"),
+            "policy 'Mine' named region 7 in victim(), which is not resident",
+        ),
+        own(
+            "victim beyond memory",
+            method("def victim(self): return 8000"),
+            "policy 'Mine' named region 8000 in victim()",
+        ),
+        own(
+            "victim negative",
+            method("def victim(self): return -1"),
+            "policy 'Mine' named region -1 in victim()",
+        ),
+        own(
+            "victim none",
+            method("def victim(self): return None"),
+            "policy 'Mine' answered victim() with None",
+        ),
+        own(
+            "no victim",
+            "from tidegate import EvictionPolicy\nclass Mine(EvictionPolicy):\n    pass\n",
+            "policy 'Mine' has no method victim()",
+        ),
+        own(
+            "looks into the future",
+            method("def victim(self): return self.memory.next_touch(0)"),
+            "policy 'Mine' raised in victim()",
+            "Everything(future=True)",
+        ),
+        own(
+            "evicts what is not there",
+            method("def on_launch(self, launch): self.memory.evict(3)"),
+            "region 3",
+            "not resident",
+        ),
+        own(
+            "prefetches beyond memory",
+            method("def on_launch(self, launch): self.memory.prefetch(10**6)"),
+            "pages 1000000",
+        ),
+        own(
+            "advises nonsense",
+            method("def on_launch(self, launch): self.memory.advise(0, 1, 'moon')"),
+            "'moon'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_policies_with_mistakes(refused, tmp_path, text, said):
     (tmp_path / "mine.py").write_text(text)
     line = refused(*typed("run SMALL --eviction mine.py:Mine"))
@@ -436,7 +566,9 @@ def test_policies_with_mistakes(refused, tmp_path, text, said):
 
 def test_a_policy_that_fails_in_a_worker_is_one_line_too(refused, tmp_path):
     (tmp_path / "mine.py").write_text(method("def victim(self): raise RuntimeError('lost')"))
-    line = refused(*typed("compare SMALL -e mine.py:Mine --no-belady --oversubscribe 50%,100% --workers 2"))
+    line = refused(
+        *typed("compare SMALL -e mine.py:Mine --no-belady --oversubscribe 50%,100% --workers 2")
+    )
     assert "policy 'Mine' raised in victim(): RuntimeError: lost" in line
 
 
@@ -477,7 +609,10 @@ class Mine(Workload):
         pytest.param("range(256)", "range(-1, 8)", "Mine touches page -1", id="page negative"),
         pytest.param("range(256)", "[]", "Mine is empty", id="no touches"),
         pytest.param(
-            'yield Launch("k", [blocks_of(4, range(256), bytes=4096)])', "yield from ()", "Mine is empty", id="none"
+            'yield Launch("k", [blocks_of(4, range(256), bytes=4096)])',
+            "yield from ()",
+            "Mine is empty",
+            id="none",
         ),
         pytest.param("bytes=4096", "bytes=-1", "-1 bytes", id="bytes negative"),
         pytest.param('{"a": 16 << 20}', "{}", "Mine is empty", id="no objects"),
@@ -513,10 +648,20 @@ def constant(key: str, value: str, *said: str, **how):
     [
         pytest.param("[near\n", ["not TOML"], id="broken"),
         pytest.param("", ["[near] is missing"], id="empty"),
-        pytest.param(PRESET[: PRESET.index("[driver]")], ["[driver] is missing"], id="table missing"),
-        pytest.param(re.sub("(?m)^bandwidth.*\n", "", PRESET), ["near.bandwidth is missing"], id="key missing"),
+        pytest.param(
+            PRESET[: PRESET.index("[driver]")], ["[driver] is missing"], id="table missing"
+        ),
+        pytest.param(
+            re.sub("(?m)^bandwidth.*\n", "", PRESET),
+            ["near.bandwidth is missing"],
+            id="key missing",
+        ),
         pytest.param(PRESET + "\nfoo = 1\n", ["unknown key of [driver] 'foo'"], id="key unknown"),
-        pytest.param(PRESET + "\n[diver]\n", ["unknown key 'diver'", "did you mean 'driver'?"], id="table unknown"),
+        pytest.param(
+            PRESET + "\n[diver]\n",
+            ["unknown key 'diver'", "did you mean 'driver'?"],
+            id="table unknown",
+        ),
         pytest.param("storage = 3\n" + PRESET, ["[storage] must be a table"], id="not a table"),
         constant("sms", "0", "near.sms: 0", "at least 1"),
         constant("sms", "-1", "near.sms: -1", "at least 1"),

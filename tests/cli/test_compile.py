@@ -38,11 +38,16 @@ def test_options_reach_clang(works):
 def test_percentages_add_up(shares: list[float]) -> None:
     whole = whole_percentages(shares)
     assert sum(whole) == 100
-    assert all(abs(percent - 100 * share / sum(shares)) < 1 for percent, share in zip(whole, shares, strict=True))
+    assert all(
+        abs(percent - 100 * share / sum(shares)) < 1
+        for percent, share in zip(whole, shares, strict=True)
+    )
 
 
 def test_bad_input(refused):
-    assert "'nothing.rs' is neither source nor IR; give files that end in" in refused("compile", "nothing.rs")
+    assert "'nothing.rs' is neither source nor IR; give files that end in" in refused(
+        "compile", "nothing.rs"
+    )
     assert "no file: 'nothing.ll'" in refused("compile", "nothing.ll", "--save", "x.json")
 
 
@@ -50,7 +55,9 @@ def test_bad_input(refused):
 def test_what_is_no_program(verb: str, refused, tmp_path: Path) -> None:
     clang_19()
     (tmp_path / "folder.c").mkdir()
-    assert "a folder is no file: 'folder.c'; give a C or C++ source file" in refused(verb, "folder.c")
+    assert "a folder is no file: 'folder.c'; give a C or C++ source file" in refused(
+        verb, "folder.c"
+    )
     (tmp_path / "empty.c").touch()
     assert "'empty.c' has no main; give all files of a program" in refused(verb, "empty.c")
     (tmp_path / "empty.ll").touch()
@@ -61,4 +68,6 @@ def test_what_is_no_program(verb: str, refused, tmp_path: Path) -> None:
     (tmp_path / "none.c").write_text("int main(void) { return 0; }")
     assert "'none.c' launches no target region" in refused(verb, "none.c")
     (tmp_path / "wrong.c").write_text("int main(void) { return 0 }")
-    assert "'wrong.c' does not compile: wrong.c:1:26: error: expected ';'" in refused(verb, "wrong.c")
+    assert "'wrong.c' does not compile: wrong.c:1:26: error: expected ';'" in refused(
+        verb, "wrong.c"
+    )

@@ -75,10 +75,21 @@ def newest(tmp_path):
 
 def test_run_takes_a_policy_from_a_file(works, small, newest):
     summary = works(
-        "run", small, "--eviction", newest, "--slots", "1", "--prefetch", "none", "--near", "8MiB", "--json"
+        "run",
+        small,
+        "--eviction",
+        newest,
+        "--slots",
+        "1",
+        "--prefetch",
+        "none",
+        "--near",
+        "8MiB",
+        "--json",
     ).json["summary"]
     assert summary["eviction"] == "Newest"
-    # eight regions through four frames: 0, 1 and 2 stay, and the others take turns in the fourth frame
+    # eight regions through four frames: 0, 1 and 2 stay, and the others take turns in the fourth
+    # frame
     assert summary["evictions"] == 4 + 5
 
 
@@ -89,9 +100,19 @@ def test_its_class_need_not_be_named_if_it_is_the_only_one(works, small, newest)
 
 def test_its_options_are_read(works, small, newest):
     def summary(how: str) -> dict:
-        return works("run", small, "--eviction", how, "--slots", "1", "--prefetch", "none", "--near", "8MiB", "--json").json[
-            "summary"
-        ]
+        return works(
+            "run",
+            small,
+            "--eviction",
+            how,
+            "--slots",
+            "1",
+            "--prefetch",
+            "none",
+            "--near",
+            "8MiB",
+            "--json",
+        ).json["summary"]
 
     assert summary(f"{newest}(spared=0)")["eviction"] == "Newest"
     oldest = summary(f"{newest}(spared=3)")
@@ -129,8 +150,12 @@ def test_a_path_may_lead_anywhere(works, small, tmp_path):
 
 
 def test_a_policy_with_a_name_of_its_own_is_called_by_it(works, small, tmp_path):
-    named = NEWEST.replace("import EvictionPolicy, Option", "import EvictionPolicy, Option, eviction")
-    (tmp_path / "newest.py").write_text(named.replace("\nclass", '\n@eviction("the-newest")\nclass'))
+    named = NEWEST.replace(
+        "import EvictionPolicy, Option", "import EvictionPolicy, Option, eviction"
+    )
+    (tmp_path / "newest.py").write_text(
+        named.replace("\nclass", '\n@eviction("the-newest")\nclass')
+    )
     assert "the-newest + tree + um" in works("run", small, "--eviction", "newest.py:Newest").out
 
 
@@ -145,14 +170,21 @@ def test_prefetch_and_placement_come_from_files_too(works, small, tmp_path):
     assert by_file.pop("prefetch") == "All"
     assert by_name.pop("prefetch") == "region"
     assert by_file == by_name
-    assert works("run", small, "--placement", "mine.py:Far", "--json").json["summary"]["remote_touches"] == 512
+    assert (
+        works("run", small, "--placement", "mine.py:Far", "--json").json["summary"][
+            "remote_touches"
+        ]
+        == 512
+    )
 
 
 def test_an_edited_policy_is_run_anew_by_the_next_command(process, small, tmp_path):
     """Each command is a process of its own; what the store kept of the old text must not come back."""
     counts = []
     for end in ("head", "tail"):
-        text = NEWEST.replace("list(self.order)[max(-len(self.order), -1 - self.spared)]", f"self.order.{end}")
+        text = NEWEST.replace(
+            "list(self.order)[max(-len(self.order), -1 - self.spared)]", f"self.order.{end}"
+        )
         (tmp_path / "newest.py").write_text(text)
         counts.append(process("run", small, "--eviction", "newest.py", "--csv").out)
     assert counts[0] != counts[1]
@@ -161,8 +193,18 @@ def test_an_edited_policy_is_run_anew_by_the_next_command(process, small, tmp_pa
 def test_an_edited_policy_is_run_anew_in_the_same_process(tmp_path):
     file, counts = tmp_path / "mine.py", []
     for end in ("head", "tail"):
-        file.write_text(NEWEST.replace("list(self.order)[max(-len(self.order), -1 - self.spared)]", f"self.order.{end}"))
-        run = library.run("cyclic(bytes=16MiB, passes=2)", eviction=f"{file}:Newest", slots=1, prefetch="none", cache=False)
+        file.write_text(
+            NEWEST.replace(
+                "list(self.order)[max(-len(self.order), -1 - self.spared)]", f"self.order.{end}"
+            )
+        )
+        run = library.run(
+            "cyclic(bytes=16MiB, passes=2)",
+            eviction=f"{file}:Newest",
+            slots=1,
+            prefetch="none",
+            cache=False,
+        )
         counts.append(run.counts["evictions"])
     assert counts[0] != counts[1]
 
@@ -196,7 +238,14 @@ class LastFirst(FIFO):
 
 
 def evictions(policy, **how) -> int:
-    run = library.run("cyclic(bytes=16MiB, passes=2)", eviction=policy, slots=1, prefetch="none", near="8MiB", **how)
+    run = library.run(
+        "cyclic(bytes=16MiB, passes=2)",
+        eviction=policy,
+        slots=1,
+        prefetch="none",
+        near="8MiB",
+        **how,
+    )
     return run.counts["evictions"]
 
 
@@ -205,7 +254,9 @@ def test_a_policy_can_be_given_as_an_object():
 
 
 def test_a_class_made_from_a_shipped_one_decides_for_itself():
-    assert evictions(LastFirst(), cache=False) == evictions(LastFirst(), cache=False, compiled=False)
+    assert evictions(LastFirst(), cache=False) == evictions(
+        LastFirst(), cache=False, compiled=False
+    )
 
 
 def test_objects_that_differ_are_different_runs():
@@ -286,8 +337,12 @@ def test_a_machine_from_a_file(works, small, tmp_path):
 def test_an_edited_machine_is_another_machine(works, small, tmp_path):
     times = []
     for speed in ("10GB/s", "5GB/s"):
-        (tmp_path / "mine.toml").write_text(MINE.replace('inward = "10GB/s"', f'inward = "{speed}"'))
-        times.append(works("run", small, "--machine", "mine.toml", "--json").json["summary"]["time_ns"])
+        (tmp_path / "mine.toml").write_text(
+            MINE.replace('inward = "10GB/s"', f'inward = "{speed}"')
+        )
+        times.append(
+            works("run", small, "--machine", "mine.toml", "--json").json["summary"]["time_ns"]
+        )
     assert times[0] < times[1]
 
 
@@ -301,11 +356,16 @@ def installed(folder, points: str, code: str) -> dict[str, str]:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(points)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]),
+    }
 
 
 def test_an_installed_policy_works_by_name(process, tmp_path):
-    points = "[tidegate.eviction]\nnewest = plugin:Newest\n[tidegate.workload]\ntwice = plugin:Twice\n"
+    points = (
+        "[tidegate.eviction]\nnewest = plugin:Newest\n[tidegate.workload]\ntwice = plugin:Twice\n"
+    )
     env = installed(tmp_path, points, NEWEST + TWICE)
     ran = process("compare", "twice", "-e", "lrm,newest(spared=1),Newest", env=env)
     assert ran.code == 0, ran.err

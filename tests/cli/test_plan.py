@@ -15,11 +15,11 @@ import pytest
 from offloaded import EXAMPLES, NAMES, clang_19, run
 from tidegate.cli import invoke
 from tidegate.compiler import ProgramModel, model_of_source
-from tidegate.compiler.clang import TARGET
-from tidegate.compiler.schedule import Schedule, emit_cuda, emit_openmp
-from tidegate.compiler.sizes import Formula
+from tidegate.compiler.analysis.sizes import Formula
+from tidegate.compiler.ir.clang import TARGET
+from tidegate.compiler.plan.schedule import Schedule, emit_cuda, emit_openmp
 from tidegate.experiments.planning import make_policy, rehearse, settle
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.workloads.openmp.modelled import Modelled
 from tidegate.workloads.openmp.offloaded import model_named
 
@@ -31,9 +31,18 @@ def test_json_holds_places_actions_and_predictions(capsys: pytest.CaptureFixture
     assert invoke(["plan", CFD, "--near", "64MiB", "--set", "side=900", "--emit", "json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert [p["name"] for p in data["places"]] == [
-        "initialize_variables", "copy", "compute_step_factor", "compute_flux", "time_step"
-    ]  # fmt: skip
-    assert {a["verb"] for p in data["places"] for v in p["visits"] for a in v} <= {"prefetch", "evict", "far", "anywhere"}
+        "initialize_variables",
+        "copy",
+        "compute_step_factor",
+        "compute_flux",
+        "time_step",
+    ]
+    assert {a["verb"] for p in data["places"] for v in p["visits"] for a in v} <= {
+        "prefetch",
+        "evict",
+        "far",
+        "anywhere",
+    }
     times = {name: run.get("time_ns") for name, run in data["predicted"].items()}
     assert times["explicit"] is None
     assert times["rdm"] < times["um"]
@@ -47,17 +56,35 @@ def test_a_policy_that_would_be_faster_is_named(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(
-    ("form", "call"), [("cuda", "TIDEGATE_PREFETCH((char *)variables"), ("openmp", "enter data map(close, to : var")]
+    ("form", "call"),
+    [("cuda", "TIDEGATE_PREFETCH((char *)variables"), ("openmp", "enter data map(close, to : var")],
 )
 def test_code_asks_at_the_right_launches(form: str, call: str, tmp_path: Path) -> None:
     clang_19()
     header = tmp_path / "plan.h"
-    assert invoke(["plan", CFD, "--near", "64MiB", "--set", "side=900", "--emit", form, "--out", str(header)]) == 0
+    assert (
+        invoke(
+            [
+                "plan",
+                CFD,
+                "--near",
+                "64MiB",
+                "--set",
+                "side=900",
+                "--emit",
+                form,
+                "--out",
+                str(header),
+            ]
+        )
+        == 0
+    )
     first, *_ = header.read_text().split("tidegate_before_copy")
     assert call in first  # variables come before the launch that uses them first
 
 
-# Names that C++ has taken, that are none, and that become the same; a global array; a region reached by two calls.
+# Names that C++ has taken, that are none, and that become the same; a global array; a region
+# reached by two calls.
 AWKWARD = """#include <stdlib.h>
 float new[4000000];
 struct both { float *x, *y; };
@@ -92,7 +119,9 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> ProgramModel:
 
 def planned(model: ProgramModel) -> Schedule:
     near = 64 * 2**20
-    return rehearse(Modelled(model, settle(model, {}, near)[0]), make_policy("rdm"), Geometry(), near // 2**21)
+    return rehearse(
+        Modelled(model, settle(model, {}, near)[0]), make_policy("rdm"), Geometry(), near // 2**21
+    )
 
 
 def test_names_are_made_valid_and_differ(awkward: ProgramModel) -> None:
@@ -116,7 +145,9 @@ def test_each_function_says_which_launch_it_is_for(awkward: ProgramModel) -> Non
 
 
 def test_places_differ_without_debug_information(awkward: ProgramModel) -> None:
-    model = replace(awkward, launches=tuple(replace(launch, calls=()) for launch in awkward.launches))
+    model = replace(
+        awkward, launches=tuple(replace(launch, calls=()) for launch in awkward.launches)
+    )
     told = sorted(model.where(launch) for launch in model.launches)
     assert told == ["step:5, place 1 of 2", "step:5, place 2 of 2", "step_2:9"]
 
@@ -124,11 +155,15 @@ def test_places_differ_without_debug_information(awkward: ProgramModel) -> None:
 def test_a_global_array_has_the_size_of_its_type(awkward: ProgramModel) -> None:
     assert awkward.object("new").bytes == Formula.number(16_000_000)
     assert planned(awkward).places[0].objects.count("new") == 1
-    assert "new: is a global array; it is placed as if it were managed memory" in "".join(map(str, awkward.notes))
+    assert "new: is a global array; it is placed as if it were managed memory" in "".join(
+        map(str, awkward.notes)
+    )
 
 
 def test_what_is_assumed_is_large_whatever_the_globals_are(awkward: ProgramModel) -> None:
-    """near memory of 8 MiB is smaller than the global array alone; n has to size 1.5 times 8 MiB all the same."""
+    """near memory of 8 MiB is smaller than the global array alone; n has to size 1.5 times 8 MiB
+    all the same.
+    """
     values, notes = settle(awkward, {}, 2**23)
     assert 4 * 4 * values["n"] == pytest.approx(1.5 * 2**23, rel=1e-5)
     assert "was assumed" in notes[0]
@@ -143,8 +178,17 @@ def test_code_of_every_example_is_cuda(awkward: ProgramModel, tmp_path: Path) ->
     for name, model in models.items():
         (tmp_path / f"{name}.h").write_text(emit_cuda(planned(model)))
     parts = [f'namespace {name} {{\n#include "{name}.h"\n}}\n' for name in models]
-    (tmp_path / "all.cu").write_text("".join(["#include <cuda_runtime.h>\n", *parts, "int main() { return 0; }\n"]))
-    done = subprocess.run([nvcc, "-c", "all.cu"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    (tmp_path / "all.cu").write_text(
+        "".join(["#include <cuda_runtime.h>\n", *parts, "int main() { return 0; }\n"])
+    )
+    done = subprocess.run(
+        [nvcc, "-c", "all.cu"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -165,17 +209,25 @@ static inline void cudaMemPrefetchAsync(void *p, size_t n, int device, int strea
 """
 
 
-@pytest.mark.parametrize("rehearsed", [200, 49])  # all there are, and three iterations of the outer loop
+# all there are, and three iterations of the outer loop
+@pytest.mark.parametrize("rehearsed", [200, 49])
 @pytest.mark.parametrize("policy", ["rdm", "rlm", "object-lru", "glm(partial=rest)"])
-def test_the_emitted_code_asks_at_each_launch_what_the_policy_asked(policy: str, rehearsed: int, tmp_path: Path) -> None:
-    """The header is compiled against functions that print, and called in the order in which the program launches."""
+def test_the_emitted_code_asks_at_each_launch_what_the_policy_asked(
+    policy: str, rehearsed: int, tmp_path: Path
+) -> None:
+    """The header is compiled against functions that print, and called in the order in which the
+    program launches.
+    """
     model = model_named("cfd")
     program = Modelled(model, {"side": 900})
     whole = rehearse(program, make_policy(policy), Geometry(), 24)
-    schedule = rehearse(Modelled(model, {"side": 900}, most=rehearsed), make_policy(policy), Geometry(), 24)
+    schedule = rehearse(
+        Modelled(model, {"side": 900}, most=rehearsed), make_policy(policy), Geometry(), 24
+    )
     (tmp_path / "cuda_runtime.h").write_text(STUB)
     (tmp_path / "plan.h").write_text(emit_cuda(schedule))
-    at = {o.name: 10**9 * n for n, o in enumerate(model.placeable())}  # addresses that nobody looks at
+    # addresses that nobody looks at
+    at = {o.name: 10**9 * n for n, o in enumerate(model.placeable())}
     place = {p.name: p for p in whole.places}
     names = [launch.name for launch in program.plan().launches]
     order = [place[names[n]] for n in program.order]
@@ -184,13 +236,21 @@ def test_the_emitted_code_asks_at_each_launch_what_the_policy_asked(policy: str,
         for p in order
     ]
     source = tmp_path / "main.c"
-    source.write_text('#include "plan.h"\nint main(void) {\n' + "\n".join(calls) + "\nreturn 0;\n}\n")
-    subprocess.run([clang_19(), "-I", tmp_path, source, "-o", tmp_path / "main"], check=True, timeout=60)
-    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True, timeout=60)
+    source.write_text(
+        '#include "plan.h"\nint main(void) {\n' + "\n".join(calls) + "\nreturn 0;\n}\n"
+    )
+    subprocess.run(
+        [clang_19(), "-I", tmp_path, source, "-o", tmp_path / "main"], check=True, timeout=60
+    )
+    done = subprocess.run(
+        [tmp_path / "main"], capture_output=True, text=True, check=True, timeout=60
+    )
     told = [part.split("\n")[1:-1] for part in done.stdout.split("launch")[1:]]
     visits: Counter[str] = Counter()
     for p, lines in zip(order, told, strict=True):
-        asked = [f"{a.verb} {at[a.object] + a.first} {a.end - a.first}" for a in p.visits[visits[p.name]]]
+        asked = [
+            f"{a.verb} {at[a.object] + a.first} {a.end - a.first}" for a in p.visits[visits[p.name]]
+        ]
         assert lines == asked, (p.name, visits[p.name])
         visits[p.name] += 1
     assert sum(map(len, told)) > 5
@@ -199,7 +259,9 @@ def test_the_emitted_code_asks_at_each_launch_what_the_policy_asked(policy: str,
 
 @pytest.mark.parametrize("name", [*NAMES, "awkward"])
 @pytest.mark.parametrize("form", ["cuda", "openmp"])
-def test_code_of_every_example_compiles(name: str, form: str, awkward: ProgramModel, tmp_path: Path) -> None:
+def test_code_of_every_example_compiles(
+    name: str, form: str, awkward: ProgramModel, tmp_path: Path
+) -> None:
     """As C, without a warning; CUDA's against functions that print."""
     schedule = planned(awkward if name == "awkward" else model_named(name))
     (tmp_path / "plan.h").write_text((emit_cuda if form == "cuda" else emit_openmp)(schedule))
@@ -208,11 +270,14 @@ def test_code_of_every_example_compiles(name: str, form: str, awkward: ProgramMo
     (tmp_path / "main.c").write_text('#include "plan.h"\nint main(void) { return 0; }\n')
     options = [clang_19(), "-Wall", "-Werror", "-Wno-unused-function", "-I", ".", "-fsyntax-only"]
     more = [] if form == "cuda" else ["-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"]
-    done = subprocess.run([*options, *more, "main.c"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*options, *more, "main.c"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
-# Each launch uses two of three objects, so that with room for two they take turns; the host reads one between launches.
+# Each launch uses two of three objects, so that with room for two they take turns; the host reads
+# one between launches.
 TURNS = """#include <stdio.h>
 #include <stdlib.h>
 static void add(double *a, double *b, int n) {
@@ -240,7 +305,9 @@ int main(int c, char **v) {
 
 @pytest.mark.parametrize("policy", ["rdm", "object-lru", "glm(partial=rest)", "prefetch-all"])
 @pytest.mark.parametrize("frames", [3, 5, 6])  # of 2 MiB, where each object has two
-def test_the_emitted_directives_leave_results_as_they_were(policy: str, frames: int, tmp_path: Path) -> None:
+def test_the_emitted_directives_leave_results_as_they_were(
+    policy: str, frames: int, tmp_path: Path
+) -> None:
     """Offloaded to the host itself, where a near object has a copy of its own as it has on a GPU."""
     clang_19()
     (tmp_path / "turns.c").write_text(TURNS)
@@ -257,12 +324,25 @@ def test_the_emitted_directives_leave_results_as_they_were(policy: str, frames: 
 
     functions = re.findall(r"void (tidegate_before_\w+)\(", header)
     copies = re.findall(r"void (tidegate_update_from_device_\w+)\(", header)
-    z = [call(name) for name in re.findall(r"void (tidegate_update_\w+_device_z)\(", header)] or ["", ""]
-    with_plan = dict(zip(hooks, [*map(call, functions), z[0], z[1], " ".join(map(call, copies))], strict=True))
+    z = [call(name) for name in re.findall(r"void (tidegate_update_\w+_device_z)\(", header)] or [
+        "",
+        "",
+    ]
+    with_plan = dict(
+        zip(hooks, [*map(call, functions), z[0], z[1], " ".join(map(call, copies))], strict=True)
+    )
     sums = []
     for name, defined in (("plain", dict.fromkeys(hooks, "")), ("planned", with_plan)):
         options = [f"-D{hook}={text}" for hook, text in defined.items()]
-        command = [clang_19(), "-O1", *TARGET, "-include", tmp_path / "plan.h", *options, tmp_path / "turns.c"]
+        command = [
+            clang_19(),
+            "-O1",
+            *TARGET,
+            "-include",
+            tmp_path / "plan.h",
+            *options,
+            tmp_path / "turns.c",
+        ]
         subprocess.run([*command, "-o", tmp_path / name], check=True, timeout=60)
         done = run(tmp_path / name, str(n))
         assert done.returncode == 0, done.stderr
@@ -271,13 +351,21 @@ def test_the_emitted_directives_leave_results_as_they_were(policy: str, frames: 
     assert copies or policy == "glm(partial=rest)"
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (["--set", "side=none"], "whole number"), (["--set", "sides=9"], "sides"),
-    (["--near", "1KiB"], "cannot hold one region"),
-    (["--placement", "um"], "nothing to plan"), (["--out", "/nowhere/plan.h"], "no folder"),
-    (["--emit", "fortran"], "fortran"), (["--emit", "table"], "say what to write with --emit json, cuda or openmp"),
-])  # fmt: skip
-def test_bad_input_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--set", "side=none"], "whole number"),
+        (["--set", "sides=9"], "sides"),
+        (["--near", "1KiB"], "cannot hold one region"),
+        (["--placement", "um"], "nothing to plan"),
+        (["--out", "/nowhere/plan.h"], "no folder"),
+        (["--emit", "fortran"], "fortran"),
+        (["--emit", "table"], "say what to write with --emit json, cuda or openmp"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     clang_19()
     out = tmp_path / "plan.h"
     extra = [] if "--out" in arguments else ["--out", str(out)]
@@ -289,26 +377,40 @@ def test_bad_input_is_one_line(arguments: list[str], said: str, capsys: pytest.C
     assert not list(tmp_path.iterdir())
 
 
-def test_a_saved_model_is_planned_as_its_source_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_saved_model_is_planned_as_its_source_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     clang_19()
     saved = str(tmp_path / "m.json")
     assert invoke(["compile", CFD, "--save", saved]) == 0
     capsys.readouterr()
     plans = []
     for given in (CFD, saved):
-        assert invoke(["plan", given, "--near", "64MiB", "--set", "side=900", "--emit", "cuda"]) == 0
+        assert (
+            invoke(["plan", given, "--near", "64MiB", "--set", "side=900", "--emit", "cuda"]) == 0
+        )
         plans.append(capsys.readouterr().out)
     assert plans[0] == plans[1]
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (["m.json"], "'m.json' is not a program model; give a file that tidegate compile --save wrote"),
-    (["none.json"], "cannot read none.json: No such file or directory"),
-    (["m.json", CFD], "a saved model (.json) is of a whole program; give it alone"),
-    (["m.json", "--clang=-O2"], "'m.json' is a saved model, and clang has nothing to do"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["m.json"],
+            "'m.json' is not a program model; give a file that tidegate compile --save wrote",
+        ),
+        (["none.json"], "cannot read none.json: No such file or directory"),
+        (["m.json", CFD], "a saved model (.json) is of a whole program; give it alone"),
+        (["m.json", "--clang=-O2"], "'m.json' is a saved model, and clang has nothing to do"),
+    ],
+)
 def test_what_is_no_saved_model(
-    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.json").write_text('{"a": 1}')

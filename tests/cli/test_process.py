@@ -40,9 +40,17 @@ class Slow(EvictionPolicy):
 
 
 def interrupted(folder, words: list[str], when: str, within: float = 60) -> Answer:
-    """Type a command, and Ctrl-C once a file matching ``when`` is there. A terminal sends it to workers too."""
+    """Type a command, and Ctrl-C once a file matching ``when`` is there.
+
+    A terminal sends it to workers too.
+    """
     ran = subprocess.Popen(
-        [SCRIPT, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [SCRIPT, *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     try:
         patience = time.monotonic() + 60
@@ -74,8 +82,14 @@ def left_in(folder) -> set[str]:
     ("command", "when"),
     [
         pytest.param("run long.py:Long --plot out.png --no-cache", "reading", id="run"),
-        pytest.param("run long.py:Long --eviction long.py:Slow --plot out.png --no-cache", "asked", id="run, in a policy"),
-        pytest.param("compare long.py:Long -e lrm --plot out.png --no-cache", "reading", id="compare"),
+        pytest.param(
+            "run long.py:Long --eviction long.py:Slow --plot out.png --no-cache",
+            "asked",
+            id="run, in a policy",
+        ),
+        pytest.param(
+            "compare long.py:Long -e lrm --plot out.png --no-cache", "reading", id="compare"
+        ),
         pytest.param("analyze long.py:Long --plot out.png", "reading", id="analyze"),
         pytest.param("trace info long.py:Long", "reading", id="trace info"),
     ],
@@ -90,7 +104,9 @@ def test_ctrl_c_stops_and_leaves_nothing(long, command, when):
 
 def test_ctrl_c_while_a_trace_is_saved_leaves_no_half_file(long):
     (long / "out.parquet").write_text("old")
-    answer = interrupted(long, ["trace", "save", "long.py:Long", "out.parquet"], ".out.parquet.*.part")
+    answer = interrupted(
+        long, ["trace", "save", "long.py:Long", "out.parquet"], ".out.parquet.*.part"
+    )
     assert answer.code == 130
     assert "Traceback" not in answer.err
     assert left_in(long) == {"out.parquet"}
@@ -136,7 +152,14 @@ def test_debug_shows_a_traceback(process):
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["run", "--help"], ["compare", "--help"], ["analyze", "--help"], ["trace", "--help"]]
+    "words",
+    [
+        ["--help"],
+        ["run", "--help"],
+        ["compare", "--help"],
+        ["analyze", "--help"],
+        ["trace", "--help"],
+    ],
 )
 def test_help_loads_nothing_heavy(words):
     code = f"import sys; from tidegate.cli import invoke; invoke({words}); print(*sys.modules, file=sys.stderr)"
@@ -149,11 +172,20 @@ def test_help_loads_nothing_heavy(words):
 @pytest.mark.parametrize("module", ["numba", "matplotlib"])
 def test_looking_into_a_trace_does_not_wait_for(module, tmp_path):
     code = f"import sys; from tidegate.cli import invoke; invoke(['list', 'machines']); sys.exit({module!r} in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=tmp_path).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=tmp_path).returncode
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
-    "words", [["list", "policies"], ["list", "policies", "--json"], ["--help"], ["run", "cyclic(bytes=16MiB)", "--csv"]]
+    "words",
+    [
+        ["list", "policies"],
+        ["list", "policies", "--json"],
+        ["--help"],
+        ["run", "cyclic(bytes=16MiB)", "--csv"],
+    ],
 )
 def test_a_reader_that_has_gone_away_is_no_error(words):
     reader, writer = os.pipe()
@@ -165,7 +197,9 @@ def test_a_reader_that_has_gone_away_is_no_error(words):
 
 
 def test_head(tmp_path):
-    ran = subprocess.run(f"{SCRIPT} list policies --csv | head -1", shell=True, capture_output=True, text=True)
+    ran = subprocess.run(
+        f"{SCRIPT} list policies --csv | head -1", shell=True, capture_output=True, text=True
+    )
     assert ran.stdout == "kind,policy,sees,what,options\n"
     assert ran.stderr == ""
 
@@ -183,7 +217,9 @@ def test_the_picture_is_drawn_even_if_the_reader_goes_away(words, small, tmp_pat
 
 def test_a_full_disk_is_one_line(small):
     with open("/dev/full", "w") as full:
-        ran = subprocess.run([SCRIPT, "list", "policies"], stdout=full, stderr=subprocess.PIPE, text=True)
+        ran = subprocess.run(
+            [SCRIPT, "list", "policies"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
     assert ran.returncode == 2
     assert ran.stderr == "tidegate: No space left on device: standard output\n"
 
@@ -197,7 +233,11 @@ def test_a_store_that_cannot_be_written_to_loses_no_result(works, small, tmp_pat
 
 
 def test_python_m():
-    ran = subprocess.run([sys.executable, "-m", "tidegate", "list", "systems", "--csv"], capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-m", "tidegate", "list", "systems", "--csv"],
+        capture_output=True,
+        text=True,
+    )
     assert ran.stdout.startswith("system,")
 
 
@@ -210,7 +250,9 @@ print(len(race.runs))
 
 def test_a_plain_script_can_compare(tmp_path):
     (tmp_path / "mine.py").write_text(SCRIPT_OF_MINE)
-    ran = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert ran.stdout == "14\n", ran.stderr
 
 
@@ -230,5 +272,7 @@ if __name__ == "__main__":
 
 def test_a_script_can_compare_a_policy_of_its_own(tmp_path):
     (tmp_path / "mine.py").write_text(SCRIPT_WITH_A_POLICY)
-    ran = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert ran.stdout == "2\n", ran.stderr

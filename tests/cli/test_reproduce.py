@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tidegate.cli import invoke
-from tidegate.experiments.reproduce import PAPERS, find_paper, gmt, hybrid, leu, observuvm
-from tidegate.experiments.reproduce.cppe import setup as cppe_grid
-from tidegate.experiments.reproduce.observuvm import setup as grid
+from tidegate.reproduce import PAPERS, find_paper, gmt, hybrid, leu, observuvm
+from tidegate.reproduce.cppe import setup as cppe_grid
+from tidegate.reproduce.observuvm import setup as grid
 
 STAND_INS = ("cyclic(bytes=16MiB)", "stencil(bytes=16MiB)")
 
@@ -21,17 +21,36 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "suite", lambda name, scale: STAND_INS)
     monkeypatch.setattr(cppe_grid, "suite", lambda name, scale: STAND_INS)
     monkeypatch.setattr(grid, "PROBED", (32, 256, 512))
-    tiers = gmt.Setup(given=(("Hotspot", "gmt-Hotspot(bytes=4MiB)", 4 << 16),), systems=("bam", "tier-reuse"))
+    tiers = gmt.Setup(
+        given=(("Hotspot", "gmt-Hotspot(bytes=4MiB)", 4 << 16),), systems=("bam", "tier-reuse")
+    )
     monkeypatch.setattr(gmt.Setup, "quick", classmethod(lambda cls: tiers))
     small = hybrid.Setup(scale=1 / 256, fitting=(4,), larger=(19,), applications=("nn",))
     monkeypatch.setattr(hybrid.Setup, "quick", classmethod(lambda cls: small))
-    few = leu.Setup(given=(("observuvm", "loop", STAND_INS[0]),), policies=("lrm", "leu"), sequences=2)
+    few = leu.Setup(
+        given=(("observuvm", "loop", STAND_INS[0]),), policies=("lrm", "leu"), sequences=2
+    )
     monkeypatch.setattr(leu.Setup, "quick", classmethod(lambda cls: few))
 
 
 @pytest.mark.usefixtures("tiny")
-def test_it_prints_figures_and_ledger_and_writes_a_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert invoke(["reproduce", "observuvm", "--quick", "--workers", "1", "--out", str(tmp_path / "r.html")]) == 0
+def test_it_prints_figures_and_ledger_and_writes_a_page(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert (
+        invoke(
+            [
+                "reproduce",
+                "observuvm",
+                "--quick",
+                "--workers",
+                "1",
+                "--out",
+                str(tmp_path / "r.html"),
+            ]
+        )
+        == 0
+    )
     out = capsys.readouterr().out
     for number in (3, 5, 9, 10, 11, 12, 13):
         assert f"Figure {number}:" in out
@@ -72,7 +91,9 @@ def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["observuvm", "--out", "report.pdf"], "cannot write report.pdf"),
     ],
 )
-def test_bad_input_gets_one_line(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_gets_one_line(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert invoke(["reproduce", *arguments]) == 2
     error = capsys.readouterr().err.strip()
     assert told in error

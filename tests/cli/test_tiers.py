@@ -28,14 +28,23 @@ def test_run_says_what_ran_and_where_the_time_went(works):
     out = works("run", SMALL, *TIERS).out
     assert "cyclic (assumed) · tier-order, victims by clock · a100-pcie3-ssd" in out
     assert "8.00 MiB over 1.00 MiB near and 4.00 MiB middle: 1.60 times both" in out
-    for word in ("compute", "storage read", "touches", "misses", "evictions", "SSD read", "SSD written"):
+    for word in (
+        "compute",
+        "storage read",
+        "touches",
+        "misses",
+        "evictions",
+        "SSD read",
+        "SSD written",
+    ):
         assert word in out
 
 
 def test_run_as_json_and_csv(works):
     data = works("run", SMALL, *TIERS, "--json").json
     s = data["summary"]
-    assert (s["touches"], s["middle_hits"], s["far_reads"]) == (384, 0, 384)  # the oldest is always the next to be used
+    # the oldest is always the next to be used
+    assert (s["touches"], s["middle_hits"], s["far_reads"]) == (384, 0, 384)
     assert (s["near_bytes"], s["middle_bytes"]) == (1 << 20, 4 << 20)
     assert len(data["launches"]["name"]) == len(data["launches"]["far_reads"]) > 0
     row = works("run", SMALL, *TIERS, "--csv").csv[0]
@@ -46,12 +55,23 @@ def test_run_as_json_and_csv(works):
 def test_capacities_by_default_are_gmts(works):
     s = works("run", "cyclic(bytes=100MiB)", "--tiering", "bam", "--json").json["summary"]
     assert (s["near_bytes"], s["middle_bytes"]) == (10 << 20, 0)
-    s = works("run", "cyclic(bytes=100MiB)", "--tiering", "tier-order", "--oversubscribe", "300%", "--json").json["summary"]
+    s = works(
+        "run",
+        "cyclic(bytes=100MiB)",
+        "--tiering",
+        "tier-order",
+        "--oversubscribe",
+        "300%",
+        "--json",
+    ).json["summary"]
     assert (s["near_bytes"], s["middle_bytes"]) == (25 << 20, 100 << 20)
 
 
 def test_what_is_dirty_at_the_end_is_written_unless_one_says_so(works):
-    flushed, left = (works("run", "stencil(bytes=8MiB)", *TIERS, *more, "--json").json for more in ((), ("--no-flush",)))
+    flushed, left = (
+        works("run", "stencil(bytes=8MiB)", *TIERS, *more, "--json").json
+        for more in ((), ("--no-flush",))
+    )
     assert flushed["summary"]["far_writes"] > left["summary"]["far_writes"]
     assert flushed["summary"]["time_ns"] > left["summary"]["time_ns"]
     assert any("not written" in note for note in left["notes"])
@@ -63,31 +83,50 @@ def test_another_eviction_policy_in_place_of_clock(works, eviction):
 
 
 def test_a_run_is_kept_and_the_same_again(works):
-    one, other, anew = (works("run", SMALL, *TIERS, *more, "--json").json for more in ((), (), ("--no-cache",)))
+    one, other, anew = (
+        works("run", SMALL, *TIERS, *more, "--json").json for more in ((), (), ("--no-cache",))
+    )
     assert one == other == anew
 
 
 @pytest.mark.parametrize("format", ["png", "svg"])
 def test_pictures(works, tmp_path, format):
     works("run", SMALL, *TIERS, "--plot", f"run.{format}")
-    works("compare", SMALL, "--tiering", "bam,tier-reuse", "--near", "1MiB,2MiB", "--plot", f"race.{format}")
+    works(
+        "compare",
+        SMALL,
+        "--tiering",
+        "bam,tier-reuse",
+        "--near",
+        "1MiB,2MiB",
+        "--plot",
+        f"race.{format}",
+    )
     assert (tmp_path / f"run.{format}").stat().st_size > 5000
     assert (tmp_path / f"race.{format}").stat().st_size > 5000
 
 
 def test_compare_races_placements_with_the_bound(works):
-    rows = works("compare", SMALL, "--tiering", "bam,tier-reuse", "--near", "1MiB,2MiB", "--csv").csv
+    rows = works(
+        "compare", SMALL, "--tiering", "bam,tier-reuse", "--near", "1MiB,2MiB", "--csv"
+    ).csv
     assert [r["policy"] for r in rows] == ["bam", "tier-reuse", "tier-belady"] * 2
     assert [r["near_bytes"] for r in rows] == [str(2 << 20)] * 3 + [str(1 << 20)] * 3
     assert rows[0]["speedup"] == "1.0"
     for size in (rows[:3], rows[3:]):
         assert int(size[2]["far_reads"]) == min(int(r["far_reads"]) for r in size)
-    assert "tier-belady" not in works("compare", SMALL, "--tiering", "bam,tier-reuse", "--no-belady").out
+    assert (
+        "tier-belady"
+        not in works("compare", SMALL, "--tiering", "bam,tier-reuse", "--no-belady").out
+    )
 
 
 def test_ones_own_placement(works, refused, tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
-    assert "Odd(beyond=64), victims by clock" in works("run", SMALL, *TIERS[2:], "--tiering", "mine.py:Odd(beyond=64)").out
+    assert (
+        "Odd(beyond=64), victims by clock"
+        in works("run", SMALL, *TIERS[2:], "--tiering", "mine.py:Odd(beyond=64)").out
+    )
     assert "Even" in refused("run", SMALL, "--tiering", "mine.py:Even")
     (tmp_path / "bad.py").write_text(MINE.replace("return MIDDLE", "return 9"))
     told = refused("run", SMALL, *TIERS[2:], "--tiering", "bad.py:Odd")
@@ -96,7 +135,9 @@ def test_ones_own_placement(works, refused, tmp_path):
 
 def test_list_names_the_placements(works):
     rows = [r for r in works("list", "policies", "--json").json if r["kind"] == "tiering"]
-    assert {"bam", "tier-order", "tier-random", "tier-reuse", "hmm", "tier-belady"} <= {r["policy"] for r in rows}
+    assert {"bam", "tier-order", "tier-random", "tier-reuse", "hmm", "tier-belady"} <= {
+        r["policy"] for r in rows
+    }
 
 
 @pytest.mark.parametrize(
@@ -112,8 +153,14 @@ def test_list_names_the_placements(works):
         (("--tiering", "tier-order", "--middle", "some"), "'some'"),
         (("--tiering", "tier-order", "--slots", "0"), "slots=0"),
         (("--tiering", "tier-order", "--machine", "rtx3090-pcie4"), "has no [storage]"),
-        (("--tiering", "tier-order", "--prefetch", "tree"), "--prefetch and --tiering were both given"),
-        (("--tiering", "tier-order", "--geometry", "4KiB/64KiB"), "--geometry and --tiering were both given"),
+        (
+            ("--tiering", "tier-order", "--prefetch", "tree"),
+            "--prefetch and --tiering were both given",
+        ),
+        (
+            ("--tiering", "tier-order", "--geometry", "4KiB/64KiB"),
+            "--geometry and --tiering were both given",
+        ),
         (("--tiering", "tier-belady", "--eviction", "mru"), "chooses victims itself"),
         (("--middle", "1GiB"), "--middle was given without --tiering"),
         (("--no-flush",), "--no-flush was given without --tiering"),

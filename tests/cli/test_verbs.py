@@ -23,7 +23,15 @@ def test_run_says_what_ran_and_where_the_time_went(works, small):
     out = works("run", small, "--near", "8MiB", "--eviction", "mru", "--prefetch", "none").out
     assert "cyclic (assumed) · mru + none + um · rtx3090-pcie4" in out
     assert "16.0 MiB in 8.00 MiB of near memory: 100% oversubscribed" in out
-    for word in ("compute", "fault handling", "transfer in", "transfer out", "touches", "page faults", "evictions"):
+    for word in (
+        "compute",
+        "fault handling",
+        "transfer in",
+        "transfer out",
+        "touches",
+        "page faults",
+        "evictions",
+    ):
         assert word in out
 
 
@@ -45,7 +53,9 @@ def test_run_json(works, small):
     assert summary["near_bytes"] == 8 << 20
     assert summary["footprint_bytes"] == 16 << 20
     assert summary["touches"] == 2 * 256
-    parts = [v for k, v in summary.items() if k.endswith("_ns") and "busy" not in k and k != "time_ns"]
+    parts = [
+        v for k, v in summary.items() if k.endswith("_ns") and "busy" not in k and k != "time_ns"
+    ]
     assert sum(parts) == pytest.approx(summary["time_ns"])
     assert data["launches"]["name"] == ["pass", "pass"]
     assert data["objects"]["bytes"] == [16 << 20]
@@ -65,15 +75,37 @@ def test_run_is_the_same_computed_anew(works, small):
 
 def test_every_option_of_run_is_taken(works, small):
     summary = works(
-        "run", "cyclic(passes=2)", "--bytes", "1MiB", "--oversubscribe", "1/3", "--machine", "gpgpusim-28sm",
-        "--system", "uvm", "--eviction", "clock", "--prefetch", "tree(threshold=75)", "--placement", "um",
-        "--geometry", "16KiB/128KiB", "--slots", "3", "--dirty-only", "--pipelined", "--no-cache", "--json",
-    ).json["summary"]  # fmt: skip
+        "run",
+        "cyclic(passes=2)",
+        "--bytes",
+        "1MiB",
+        "--oversubscribe",
+        "1/3",
+        "--machine",
+        "gpgpusim-28sm",
+        "--system",
+        "uvm",
+        "--eviction",
+        "clock",
+        "--prefetch",
+        "tree(threshold=75)",
+        "--placement",
+        "um",
+        "--geometry",
+        "16KiB/128KiB",
+        "--slots",
+        "3",
+        "--dirty-only",
+        "--pipelined",
+        "--no-cache",
+        "--json",
+    ).json["summary"]
     assert summary["geometry"] == "16.0 KiB / 128 KiB"
     assert summary["near_bytes"] == 6 * (128 << 10)  # three quarters of 1 MiB, in whole regions
     assert summary["slots"] == 3
     assert summary["prefetch"] == "tree(threshold=75)"
-    assert summary["bytes_out"] == 0  # nothing was written, and only what was written is written back
+    # nothing was written, and only what was written is written back
+    assert summary["bytes_out"] == 0
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -109,12 +141,25 @@ def test_compare_races_all_six_and_belady(works, small):
 
 @pytest.mark.parametrize("name", ["belady", "Belady", "belady()"])
 def test_belady_is_there_once_however_it_is_asked_for(works, small, name):
-    assert [r["policy"] for r in works("compare", small, "-e", f"lrm,{name}", "--json").json] == ["lrm", "belady"]
+    assert [r["policy"] for r in works("compare", small, "-e", f"lrm,{name}", "--json").json] == [
+        "lrm",
+        "belady",
+    ]
 
 
 def test_compare_json_has_a_row_per_run(works, small):
     rows = works(
-        "compare", small, "-e", "lrm,mru", "-e", "random(seed=1)", "--near", "4MiB,8MiB", "--workers", "1", "--json"
+        "compare",
+        small,
+        "-e",
+        "lrm,mru",
+        "-e",
+        "random(seed=1)",
+        "--near",
+        "4MiB,8MiB",
+        "--workers",
+        "1",
+        "--json",
     ).json
     assert [(r["near_bytes"] >> 20, r["policy"]) for r in rows] == [
         (size, policy) for size in (8, 4) for policy in ("lrm", "mru", "random(seed=1)", "belady")
@@ -136,12 +181,16 @@ def test_compare_json_has_a_row_per_run(works, small):
 
 
 def test_compare_csv(works, small):
-    rows = works("compare", small, "-e", "lrm", "--no-belady", "--oversubscribe", "0%,100%", "--csv").csv
+    rows = works(
+        "compare", small, "-e", "lrm", "--no-belady", "--oversubscribe", "0%,100%", "--csv"
+    ).csv
     assert [(r["policy"], int(r["near_bytes"]) >> 20) for r in rows] == [("lrm", 16), ("lrm", 8)]
 
 
 def test_compare_takes_prefetchers_too(works, small):
-    rows = works("compare", small, "-e", "lrm", "--no-belady", "--prefetch", "none,region", "--json").json
+    rows = works(
+        "compare", small, "-e", "lrm", "--no-belady", "--prefetch", "none,region", "--json"
+    ).json
     assert [r["policy"] for r in rows] == ["lrm + none", "lrm + region"]
 
 
@@ -170,8 +219,22 @@ def test_analyze_shows_the_curve(works, small):
 
 def test_analyze_json(works, small):
     data = works("analyze", small, "--unit", "page", "--json").json
-    assert data.keys() == {"name", "unit", "unit_bytes", "touches", "distinct", "curve", "histogram", "footprint"}
-    assert (data["unit"], data["unit_bytes"], data["touches"], data["distinct"]) == ("page", 64 << 10, 512, 256)
+    assert data.keys() == {
+        "name",
+        "unit",
+        "unit_bytes",
+        "touches",
+        "distinct",
+        "curve",
+        "histogram",
+        "footprint",
+    }
+    assert (data["unit"], data["unit_bytes"], data["touches"], data["distinct"]) == (
+        "page",
+        64 << 10,
+        512,
+        256,
+    )
     # a loop: LRU finds nothing until all of it fits, and then all but the first pass
     assert [(p["bytes"], p["misses"]) for p in data["curve"]][-1] == (16 << 20, 256)
     assert all(p["misses"] == 512 for p in data["curve"][:-1])
@@ -195,10 +258,18 @@ def test_analyze_plots(works, small, tmp_path, suffix):
 @pytest.mark.parametrize(
     ("kind", "column", "expected"),
     [
-        ("workloads", "workload", {"blackscholes", "chase", "cyclic", "matmul", "stencil", "stream", "uniform", "zipf"}),
+        (
+            "workloads",
+            "workload",
+            {"blackscholes", "chase", "cyclic", "matmul", "stencil", "stream", "uniform", "zipf"},
+        ),
         ("policies", "policy", {*SHIPPED, "none", "tree", "region", "um", "host"}),
         ("systems", "system", {"uvm"}),
-        ("machines", "machine", {"rtx3090-pcie4", "a100-pcie3-ssd", "v100-nvlink2", "gpgpusim-28sm", "gh200"}),
+        (
+            "machines",
+            "machine",
+            {"rtx3090-pcie4", "a100-pcie3-ssd", "v100-nvlink2", "gpgpusim-28sm", "gh200"},
+        ),
     ],
 )
 def test_list(works, kind, column, expected):
@@ -222,8 +293,15 @@ def test_list_tells_all_about_one(works):
     assert "blames before a judgement" in shown
     about = works("list", "policies", "cp", "--json").json
     assert about["name"] == "cp"
-    assert {"option": "floor", "default": "0.01", "allowed": "at least 0, at most 1"}.items() <= about["options"][1].items()
-    sizes = {o["option"]: o["default"] for o in works("list", "workloads", "zipf", "--json").json["options"]}
+    assert {
+        "option": "floor",
+        "default": "0.01",
+        "allowed": "at least 0, at most 1",
+    }.items() <= about["options"][1].items()
+    sizes = {
+        o["option"]: o["default"]
+        for o in works("list", "workloads", "zipf", "--json").json["options"]
+    }
     assert sizes["bytes"] == "1.00 GiB"
 
 
@@ -241,7 +319,10 @@ def test_trace_save_and_info(works, small, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["c.parquet"]
     out = works("trace", "info", "c.parquet").out
     assert "cyclic (assumed), pages / regions of 64.0 KiB / 2.00 MiB" in out
-    assert "footprint 16.0 MiB, 16.0 MiB of it touched; 512 touches, 0% of them writes, 32.0 MiB used" in out
+    assert (
+        "footprint 16.0 MiB, 16.0 MiB of it touched; 512 touches, 0% of them writes, 32.0 MiB used"
+        in out
+    )
 
 
 def test_info_is_the_same_from_the_file_and_from_the_workload(works, small):
@@ -249,10 +330,23 @@ def test_info_is_the_same_from_the_file_and_from_the_workload(works, small):
     from_file = works("trace", "info", "c.parquet", "--json").json
     assert from_file == works("trace", "info", small, "--json").json
     assert from_file.keys() == {
-        "name", "provenance", "page_bytes", "region_bytes", "footprint_bytes", "touched_pages", "touches", "writes", "bytes",
-        "objects", "launches", "working_set",
-    }  # fmt: skip
-    assert from_file["launches"] == [{"name": "pass", "blocks": 64, "touches": 256, "bytes": 16 << 20}] * 2
+        "name",
+        "provenance",
+        "page_bytes",
+        "region_bytes",
+        "footprint_bytes",
+        "touched_pages",
+        "touches",
+        "writes",
+        "bytes",
+        "objects",
+        "launches",
+        "working_set",
+    }
+    assert (
+        from_file["launches"]
+        == [{"name": "pass", "blocks": 64, "touches": 256, "bytes": 16 << 20}] * 2
+    )
 
 
 def test_info_csv_is_the_launches(works):
@@ -271,9 +365,12 @@ def test_every_verb_takes_a_trace_file(works, small):
     for verb in (["run"], ["analyze"], ["trace", "info"]):
         assert works(*verb, "c.parquet", "--csv").out == works(*verb, small, "--csv").out
     for by_file, by_name in zip(
-        works("compare", "c.parquet", "--csv").csv, works("compare", small, "--csv").csv, strict=True
+        works("compare", "c.parquet", "--csv").csv,
+        works("compare", small, "--csv").csv,
+        strict=True,
     ):
-        del by_file["run"], by_name["run"]  # a run is named by its inputs, and a file is another input than a workload
+        # a run is named by its inputs, and a file is another input than a workload
+        del by_file["run"], by_name["run"]
         assert by_file == by_name
 
 
@@ -289,7 +386,17 @@ def test_a_trace_file_can_be_saved_again(works, small, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "verb", [["run"], ["compare"], ["analyze"], ["list"], ["trace"], ["trace", "save"], ["trace", "info"], []]
+    "verb",
+    [
+        ["run"],
+        ["compare"],
+        ["analyze"],
+        ["list"],
+        ["trace"],
+        ["trace", "save"],
+        ["trace", "info"],
+        [],
+    ],
 )
 def test_every_verb_has_help(works, verb):
     assert "Usage: tidegate" in works(*verb, "--help").out
@@ -309,7 +416,9 @@ def test_version(works):
 def test_systems_race_by_their_names(works, small):
     rows = works("compare", small, "--system", "uvm,lru,tm++", "--near", "8MiB", "--json").json
     assert [r["policy"] for r in rows] == ["uvm", "lru", "tm++", "belady"]
-    first = works("run", small, "--system", "tm+", "--eviction", "belady", "--near", "8MiB", "--json").json["summary"]
+    first = works(
+        "run", small, "--system", "tm+", "--eviction", "belady", "--near", "8MiB", "--json"
+    ).json["summary"]
     line = works("compare", small, "--system", "tm+,uvm", "--near", "8MiB", "--json").json[-1]
     assert line["time_ns"] == first["time_ns"]  # Belady's line keeps the first system's prefetcher
     out = works("compare", small, "--system", "uvm,tm", "--no-belady").out
@@ -325,15 +434,22 @@ def test_run_says_what_was_observed(works):
 
 def test_scale_observed_and_samples_reach_the_run(works):
     plain = works("run", "cyclic(bytes=16MiB)", "--system", "lru", "--json").json["summary"]
-    half = works("run", "cyclic(bytes=32MiB)", "--scale", "1/2", "--system", "lru", "--json").json["summary"]
+    half = works("run", "cyclic(bytes=32MiB)", "--scale", "1/2", "--system", "lru", "--json").json[
+        "summary"
+    ]
     assert half["footprint_bytes"] == plain["footprint_bytes"]
     one, four = (
-        works("run", "cyclic(bytes=16MiB)", "--system", "lru", "--samples", n, "--json").json["summary"] for n in "14"
+        works("run", "cyclic(bytes=16MiB)", "--system", "lru", "--samples", n, "--json").json[
+            "summary"
+        ]
+        for n in "14"
     )
     assert one["pages_sampled"] == one["observations"]
     assert four["pages_sampled"] > four["observations"]
     few, many = (
-        works("run", "zipf(bytes=64MiB, touches=20000)", "--system", "lru", "--observed", n, "--json").json["summary"]
+        works(
+            "run", "zipf(bytes=64MiB, touches=20000)", "--system", "lru", "--observed", n, "--json"
+        ).json["summary"]
         for n in ("1", "100")
     )
     assert few["observations"] < many["observations"]

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from offloaded import ARGUMENTS, EXAMPLES, Told, clang_19, run
-from tidegate.compiler import ProgramModel, clang, model_of_source
+from tidegate.compiler import ProgramModel, model_of_source
+from tidegate.compiler.ir import clang
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +22,11 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     @cache
     def built(name: str) -> Path:
         options = ["-O1", "-Wall", "-Wextra", "-Werror", "-DPRINT_LAUNCHES", *clang.TARGET]
-        subprocess.run([clang_19(), *options, EXAMPLES / f"{name}.c", "-lm", "-o", place / name], check=True, timeout=120)
+        subprocess.run(
+            [clang_19(), *options, EXAMPLES / f"{name}.c", "-lm", "-o", place / name],
+            check=True,
+            timeout=120,
+        )
         return place / name
 
     return built
@@ -38,7 +43,11 @@ def told(build: Callable[[str], Path]) -> Callable[..., Told]:
             {line[1]: int(line[2]) for line in lines if line[0] == "object"},
             tuple(tuple(line[1:]) for line in lines if line[0] == "launch"),
             next(line[1] for line in lines if line[0] == "checksum"),
-            tuple(line.split("kernel ")[1].split()[0] for line in done.stderr.splitlines() if "Launching kernel" in line),
+            tuple(
+                line.split("kernel ")[1].split()[0]
+                for line in done.stderr.splitlines()
+                if "Launching kernel" in line
+            ),
         )
 
     return ran

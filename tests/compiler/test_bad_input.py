@@ -1,4 +1,6 @@
-"""What cannot be read is one clear line; what cannot be known is noted, with what was assumed, and the rest goes on."""
+"""What cannot be read is one clear line; what cannot be known is noted, with what was assumed, and
+the rest goes on.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from offloaded import EXAMPLES, clang_19
-from tidegate.compiler import ProgramModel, clang, model_of_ir, model_of_source
-from tidegate.compiler.ir import parse
-from tidegate.compiler.plan import launch_names
+from tidegate.compiler import ProgramModel, model_of_ir, model_of_source
+from tidegate.compiler.ir import clang
+from tidegate.compiler.ir.module import parse
+from tidegate.compiler.plan.make import launch_names
 from tidegate.errors import TidegateError
 from tidegate.experiments.planning import make_policy, predict, rehearse, settle
 from tidegate.machine.machine import load_machine
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.workloads.openmp.modelled import Modelled
 
 LOOP = "#pragma omp target teams distribute parallel for"
@@ -37,7 +40,9 @@ def _notes(model: ProgramModel) -> str:
     return "\n".join(map(str, model.notes))
 
 
-@pytest.mark.parametrize("given", ["", "no IR at all", b"BC\xc0\xde and rubbish", b"\xff\xfe", "define i32 @main() {"])
+@pytest.mark.parametrize(
+    "given", ["", "no IR at all", b"BC\xc0\xde and rubbish", b"\xff\xfe", "define i32 @main() {"]
+)
 def test_what_is_not_ir(given: str | bytes) -> None:
     with pytest.raises(TidegateError, match=r"'x\.ll' (is not LLVM IR|has no main)") as error:
         model_of_ir([given], name="x.ll")
@@ -52,7 +57,10 @@ def test_nothing_given() -> None:
 def test_the_devices_part_alone() -> None:
     clang_19()
     _, device = clang.compile_ir(EXAMPLES / "nn.c")
-    with pytest.raises(TidegateError, match=r"'nn\.ll' is the device's IR only; give the host's too, which holds main"):
+    with pytest.raises(
+        TidegateError,
+        match=r"'nn\.ll' is the device's IR only; give the host's too, which holds main",
+    ):
         model_of_ir([], [device], "nn.ll")
 
 
@@ -67,7 +75,9 @@ def test_no_regions() -> None:
 
 
 def test_no_such_source() -> None:
-    with pytest.raises(TidegateError, match=r"no file: 'nowhere\.c'; give a C or C\+\+ source file"):
+    with pytest.raises(
+        TidegateError, match=r"no file: 'nowhere\.c'; give a C or C\+\+ source file"
+    ):
         model_of_source("nowhere.c")
 
 
@@ -93,7 +103,10 @@ int main(int c, char **v) {{
   for (int i = 0; i < c; i++) a[i] += i;
   return a[0];
 }}""")
-    assert "main:5: is launched in a task (nowait); it is taken to run where the task is made" in _notes(model)
+    assert (
+        "main:5: is launched in a task (nowait); it is taken to run where the task is made"
+        in _notes(model)
+    )
     assert model.table() == {"main:5": ("a",), "main:7": ("a",)}
     assert [use.distance for launch in model.launches for use in launch.uses] == [1, float("inf")]
 
@@ -115,7 +128,9 @@ int main(int c, char **v) {{
     assert "deeper:4: is launched in deeper, which calls itself; it is left out" in _notes(model)
 
 
-def test_a_program_of_which_nothing_can_be_traced_cannot_be_planned(written: Callable[[str], ProgramModel]) -> None:
+def test_a_program_of_which_nothing_can_be_traced_cannot_be_planned(
+    written: Callable[[str], ProgramModel],
+) -> None:
     model = written(f"""
 void deeper(float *a, int n, int k) {{
 {LOOP} map(tofrom : a[0 : n])
@@ -129,14 +144,19 @@ int main(int c, char **v) {{
   return a[0];
 }}""")
     with pytest.raises(
-        TidegateError, match=r"no launch of .* could be traced, so nothing can be planned \(deeper: calls itself"
+        TidegateError,
+        match=r"no launch of .* could be traced, so nothing can be planned \(deeper: calls itself",
     ):
         Modelled(model, {})
 
 
-@pytest.mark.parametrize(("allocation", "language"), [("malloc(n * sizeof(double))", "c"), ("new double[n]", "cpp")])
+@pytest.mark.parametrize(
+    ("allocation", "language"), [("malloc(n * sizeof(double))", "c"), ("new double[n]", "cpp")]
+)
 def test_sizes_that_atoi_gives(allocation: str, language: str, tmp_path: Path) -> None:
-    """An int that came as a long is masked, shifted and widened in the IR; it is n all the same, and n - 2 are n - 2."""
+    """An int that came as a long is masked, shifted and widened in the IR; it is n all the same,
+    and n - 2 are n - 2.
+    """
     clang_19()
     source = tmp_path / f"program.{language}"
     source.write_text(f"""#include <stdlib.h>
@@ -179,7 +199,9 @@ int main(int c, char **v) {{
 
 
 def test_loops_whose_length_no_size_tells(written: Callable[[str], ProgramModel]) -> None:
-    """k sizes nothing, so no size of near memory suggests a value; the second region has no loop to be shared at all."""
+    """k sizes nothing, so no size of near memory suggests a value; the second region has no loop to
+    be shared at all.
+    """
     model = written(f"""
 int main(int c, char **v) {{
   int n = atoi(v[1]), k = atoi(v[2]);
@@ -190,16 +212,26 @@ int main(int c, char **v) {{
   for (int i = 0; i < n; i++) u[i] += 1;
   return u[0];
 }}""")
-    assert "main:8: how often it loops is not known; its objects are taken as densely used" in _notes(model)
+    assert (
+        "main:8: how often it loops is not known; its objects are taken as densely used"
+        in _notes(model)
+    )
     for given in ({}, {"n": 10**5}, {"n": 10**8}):
         values, _ = settle(model, given, 2**23)
         program = Modelled(model, values)
         assert values.keys() == {"n"}
-        assert [use.density for launch in program.plan().launches for use in launch.uses] == [None, None]
+        assert [use.density for launch in program.plan().launches for use in launch.uses] == [
+            None,
+            None,
+        ]
         notes = rehearse(program, make_policy("rdm"), Geometry(), 4).notes
-        assert any(note.startswith("main:6: how often it loops depends on k, which no size tells") for note in notes)
+        assert any(
+            note.startswith("main:6: how often it loops depends on k, which no size tells")
+            for note in notes
+        )
     given, _ = settle(model, {"n": 1000, "k": 500}, 2**23)
-    assert Modelled(model, given).plan().launches[0].uses[0].density == pytest.approx(1)  # read and written
+    # read and written
+    assert Modelled(model, given).plan().launches[0].uses[0].density == pytest.approx(1)
 
 
 def test_two_values_of_one_name(written: Callable[[str], ProgramModel]) -> None:
@@ -213,7 +245,9 @@ int main(int c, char **v) {{
   return b[0];
 }}""")
     assert {str(o.bytes) for o in model.placeable()} == {"4*n"}
-    assert "n: 2 values that sizes depend on are called so; they are taken to be equal" in _notes(model)
+    assert "n: 2 values that sizes depend on are called so; they are taken to be equal" in _notes(
+        model
+    )
 
 
 def test_calls_through_pointers(written: Callable[[str], ProgramModel]) -> None:
@@ -229,7 +263,9 @@ int main(int c, char **v) {{
   f[c % 2](a, c);
   return a[0];
 }}""")
-    assert "one:4: is launched in one, which no direct call leads to; it is left out" in _notes(model)
+    assert "one:4: is launched in one, which no direct call leads to; it is left out" in _notes(
+        model
+    )
 
 
 def test_rows(written: Callable[[str], ProgramModel]) -> None:
@@ -245,7 +281,9 @@ int main(int c, char **v) {{
   }}
   return m[0][0];
 }}""")
-    assert "row: is allocated in a loop; all that are made there are taken as one object" in _notes(model)
+    assert "row: is allocated in a loop; all that are made there are taken as one object" in _notes(
+        model
+    )
     assert model.table() == {"main:9": ("row",)}
 
 
@@ -260,7 +298,10 @@ int main(int c, char **v) {{
     for (int j = 0; j < c; j++) m[i][j] = i;
   return m[0][0];
 }}""")
-    assert "main:7: follows pointers that it reads from m; what they point to is left out" in _notes(model)
+    assert (
+        "main:7: follows pointers that it reads from m; what they point to is left out"
+        in _notes(model)
+    )
     assert model.table() == {"main:7": ("m",)}
 
 
@@ -277,7 +318,8 @@ int main(int c, char **v) {{
 }}""")
     assert "may be a or b; each is taken as used" in _notes(model)
     (launch,) = model.launches
-    assert [use.locality for use in launch.uses] == [pytest.approx(1.5)] * 2  # three accesses, shared
+    # three accesses, shared
+    assert [use.locality for use in launch.uses] == [pytest.approx(1.5)] * 2
 
 
 def test_a_global_that_is_no_argument(written: Callable[[str], ProgramModel]) -> None:
@@ -291,7 +333,10 @@ int main(int c, char **v) {{
   for (int i = 0; i < c; i++) b[i] += table[i % 4000];
   return b[0];
 }}""")
-    assert "main:8: uses the global table by its name (declare target), not as an argument; it is left out" in _notes(model)
+    assert (
+        "main:8: uses the global table by its name (declare target), not as an argument; it is left out"
+        in _notes(model)
+    )
     assert model.table() == {"main:8": ("b",)}
 
 
@@ -404,7 +449,10 @@ def test_without_the_devices_ir(model: Callable[[str], ProgramModel]) -> None:
     host, _ = clang.compile_ir(EXAMPLES / "bfs.c")
     alone = model_of_ir([host])
     assert alone.table() == model("bfs").table()
-    assert "its kernel is not in the device's IR; its localities are taken as 0 and its objects as densely" in _notes(alone)
+    assert (
+        "its kernel is not in the device's IR; its localities are taken as 0 and its objects as densely"
+        in _notes(alone)
+    )
 
 
 def test_without_the_devices_ir_a_plan_takes_objects_as_densely_used() -> None:
@@ -446,8 +494,12 @@ int main(int c, char **v) {{
     assert launch_names(model) == ["Grid::sweep"]
 
 
-def test_places_on_one_line_are_numbered_as_a_run_comes_to_them(written: Callable[[str], ProgramModel]) -> None:
-    """The call after the loop is not told before those in it, wherever the compiler has put its block."""
+def test_places_on_one_line_are_numbered_as_a_run_comes_to_them(
+    written: Callable[[str], ProgramModel],
+) -> None:
+    """The call after the loop is not told before those in it, wherever the compiler has put its
+    block.
+    """
     model = written(f"""
 static void add(float *a, float *b, int n) {{
 {LOOP} map(to : a[0 : n]) map(tofrom : b[0 : n])
@@ -467,7 +519,9 @@ int main(int c, char **v) {{
 
 
 def test_kernels_on_one_line_are_regions_of_their_own(tmp_path: Path) -> None:
-    """A template's float and double versions have the same function and line, and move different bytes."""
+    """A template's float and double versions have the same function and line, and move different
+    bytes.
+    """
     clang_19()
     source = tmp_path / "program.cpp"
     source.write_text(f"""
@@ -483,7 +537,11 @@ int main(int c, char **v) {{
   return x[0] + y[0];
 }}""")
     model = model_of_source(source)
-    bytes_of = {(launch.region, use.object): use.bytes_per_iteration for launch in model.launches for use in launch.uses}
+    bytes_of = {
+        (launch.region, use.object): use.bytes_per_iteration
+        for launch in model.launches
+        for use in launch.uses
+    }
     assert bytes_of == {("twice:3", "x"): pytest.approx(8), ("twice:3.2", "y"): pytest.approx(16)}
     assert model.table() == {"twice:3": ("x",), "twice:3.2": ("y",)}
 

@@ -1,4 +1,6 @@
-"""The example programs compile, run offloaded, tell their launches, and always come to the same result."""
+"""The example programs compile, run offloaded, tell their launches, and always come to the same
+result.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from offloaded import NAMES, Told, run
-from tidegate.compiler.launches import region_name
+from tidegate.compiler.analysis.launches import region_name
 
 LAUNCHES = {
     "backprop": "layer_forward layer_forward adjust_weights adjust_weights",
@@ -30,14 +32,18 @@ def test_launches_are_those_of_the_original(name: str, told: Callable[..., Told]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_told_is_what_libomptarget_launched(name: str, told: Callable[..., Told]) -> None:
-    assert [region_name(kernel) for kernel in told(name).kernels] == [region for region, *_ in told(name).launches]
+    assert [region_name(kernel) for kernel in told(name).kernels] == [
+        region for region, *_ in told(name).launches
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_object_told_is_used(name: str, told: Callable[..., Told]) -> None:
-    assert {o for _, *objects in told(name).launches for o in objects} | {"past", "current", "target"} >= set(
-        told(name).objects
-    )
+    assert {o for _, *objects in told(name).launches for o in objects} | {
+        "past",
+        "current",
+        "target",
+    } >= set(told(name).objects)
 
 
 @pytest.mark.parametrize("name", NAMES)

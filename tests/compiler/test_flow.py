@@ -1,4 +1,6 @@
-"""Loops, trip counts, layouts, formulas and distances on programs small enough to be worked out by hand; no clang needed."""
+"""Loops, trip counts, layouts, formulas and distances on programs small enough to be worked out by
+hand; no clang needed.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.compiler.distances import Distances, use_of_object, use_of_region
-from tidegate.compiler.flow import Flow
-from tidegate.compiler.ir import Body, parse
-from tidegate.compiler.layout import gep_offset, struct_bodies
-from tidegate.compiler.loops import natural_loops
+from tidegate.compiler.analysis.distances import Distances, use_of_object, use_of_region
+from tidegate.compiler.analysis.flow import Flow
+from tidegate.compiler.analysis.sizes import Formula
+from tidegate.compiler.ir.layout import gep_offset, struct_bodies
+from tidegate.compiler.ir.loops import natural_loops
+from tidegate.compiler.ir.module import Body, parse
+from tidegate.compiler.ir.probabilities import branch_probabilities
 from tidegate.compiler.model import Argument, Launch
-from tidegate.compiler.probabilities import branch_probabilities
-from tidegate.compiler.sizes import Formula
 from tidegate.errors import TidegateError
 
 
@@ -45,7 +47,9 @@ end:
 
 
 def launch(region: str, block: str, *objects: str, index: int = 0) -> Launch:
-    return Launch(region, block, index, tuple(Argument((o,), n, 0x21) for n, o in enumerate(objects)), None)
+    return Launch(
+        region, block, index, tuple(Argument((o,), n, 0x21) for n, o in enumerate(objects)), None
+    )
 
 
 @settings(deadline=None)  # LLVM is asked in a process of its own
@@ -68,7 +72,9 @@ def test_frequencies_are_trip_counts(outer: int, inner: int) -> None:
         (-3, 1, "slt i32 %next, 4", 7),
     ],
 )
-def test_loops_that_count_down_or_have_no_sign(start: int, step: int, again: str, turns: int | None) -> None:
+def test_loops_that_count_down_or_have_no_sign(
+    start: int, step: int, again: str, turns: int | None
+) -> None:
     text = f"""
 define i32 @main() {{
 entry:
@@ -81,26 +87,35 @@ a:
 end:
   ret i32 0
 }}"""
-    flow = Flow(Body(parse(text, "down").get_function("main")), {("a", "a"): 0.96875, ("a", "end"): 0.03125})
+    flow = Flow(
+        Body(parse(text, "down").get_function("main")), {("a", "a"): 0.96875, ("a", "end"): 0.03125}
+    )
     assert flow.frequency["a"] == pytest.approx(turns or 32)
 
 
 def test_distances_in_closed_form() -> None:
-    """From B, the next B is 1 away m - 1 times of m, and past A, 2 away, the others; the last of all has none."""
+    """From B, the next B is 1 away m - 1 times of m, and past A, 2 away, the others; the last of
+    all has none.
+    """
     outer, inner = 10, 4
     a, b = launch("A", "a", "x"), launch("B", "b", "y")
     distances = Distances(nested(outer, inner), [a, b])
     again, past = outer * (inner - 1), outer - 1
-    assert distances.to(use_of_object("y"))[1] == pytest.approx((again + 2 * past) / (again + past), rel=0.01)
+    assert distances.to(use_of_object("y"))[1] == pytest.approx(
+        (again + 2 * past) / (again + past), rel=0.01
+    )
     assert distances.to(use_of_object("x"))[0] == pytest.approx(inner + 1)
     assert distances.to(use_of_region("B"))[0] == pytest.approx(1)
 
 
 def test_what_comes_next() -> None:
     outer, inner = 10, 4
-    steps = Distances(nested(outer, inner), [launch("A", "a", "x"), launch("B", "b", "y")]).next.tolist()
+    steps = Distances(
+        nested(outer, inner), [launch("A", "a", "x"), launch("B", "b", "y")]
+    ).next.tolist()
     assert steps[0] == pytest.approx([0, 1])
-    assert steps[1] == pytest.approx([(1 - 1 / outer) / inner, 1 - 1 / inner])  # what is missing is the end
+    # what is missing is the end
+    assert steps[1] == pytest.approx([(1 - 1 / outer) / inner, 1 - 1 / inner])
 
 
 def test_never_again_is_infinite() -> None:
@@ -111,7 +126,10 @@ def test_never_again_is_infinite() -> None:
 
 
 def test_launches_in_one_block() -> None:
-    row = [launch(region, "a", name, index=n) for n, (region, name) in enumerate([("P", "x"), ("Q", "y"), ("R", "x")])]
+    row = [
+        launch(region, "a", name, index=n)
+        for n, (region, name) in enumerate([("P", "x"), ("Q", "y"), ("R", "x")])
+    ]
     distances = Distances(nested(5, 1), row)
     assert distances.to(use_of_object("x")) == pytest.approx([2, 1, 1])
     assert distances.to(use_of_object("y")) == pytest.approx([1, 3, 2])
@@ -120,9 +138,12 @@ def test_launches_in_one_block() -> None:
 
 
 def test_one_of_several_objects_is_used_in_its_share() -> None:
-    either = Launch("A", "a", 0, (Argument(("x", "y", "z"), 0, 0x21), Argument(("x", "y", "z"), 1, 0x21)), None)
+    either = Launch(
+        "A", "a", 0, (Argument(("x", "y", "z"), 0, 0x21), Argument(("x", "y", "z"), 1, 0x21)), None
+    )
     distances = Distances(nested(100_000, 1), [either])
-    assert distances.to(use_of_object("x"))[0] == pytest.approx(1.5, rel=1e-3)  # two of three each time
+    # two of three each time
+    assert distances.to(use_of_object("x"))[0] == pytest.approx(1.5, rel=1e-3)
 
 
 def test_an_endless_loop_has_an_answer() -> None:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.compiler.plan import PlannedUse
-from tidegate.compiler.profile import profile
 from tidegate.errors import TidegateError
 from tidegate.experiments.ask import Ask
 from tidegate.trace import Launch
+from tidegate.trace.plan import PlannedUse
+from tidegate.trace.profile import profile
 from traces import PAGE, PAGES, Given, Kernel, Touch, machine, reads, run_of, writes
 
 
@@ -23,7 +23,10 @@ class Named(Given):
     def __init__(self, launches: list[tuple[str, list[int]]], objects: int):
         first = [n * PAGES for n in range(objects)]
         super().__init__(
-            [Kernel([reads(p for o in used for p in range(first[o], first[o] + PAGES))]) for _, used in launches],
+            [
+                Kernel([reads(p for o in used for p in range(first[o], first[o] + PAGES))])
+                for _, used in launches
+            ],
             [PAGES] * objects,
         )
         self.names = [name for name, _ in launches]
@@ -51,7 +54,9 @@ def test_localities_densities_and_copies_are_what_was_touched() -> None:
 
 
 programs = st.lists(
-    st.tuples(st.sampled_from("pqr"), st.lists(st.integers(0, 3), min_size=1, max_size=3, unique=True)),
+    st.tuples(
+        st.sampled_from("pqr"), st.lists(st.integers(0, 3), min_size=1, max_size=3, unique=True)
+    ),
     min_size=1,
     max_size=12,
 )
@@ -64,7 +69,10 @@ def test_distances_are_the_mean_of_what_follows(launches: list[tuple[str, list[i
     for name in {name for name, _ in launches}:
         for o in range(4):
             at = [i for i, (n, used) in enumerate(launches) if n == name and o in used]
-            gaps = [next((j - i for j in range(i + 1, len(launches)) if o in launches[j][1]), None) for i in at]
+            gaps = [
+                next((j - i for j in range(i + 1, len(launches)) if o in launches[j][1]), None)
+                for i in at
+            ]
             known = [g for g in gaps if g is not None]
             expected = sum(known) / len(known) if known else math.inf
             assert (f"o{o}" in found[name]) == bool(at)
@@ -79,7 +87,9 @@ def test_a_program_that_nobody_compiled_is_placed_by_its_profile_and_that_is_sai
     assert run.counts["pages_in"] == PAGES
     assert run.counts["remote_touches"] == 8 * PAGES
     assert "perfect profile" in " ".join(run.notes)
-    assert not Ask("openmp-nn(bytes=8MB)", "v100-nvlink2", placement="rdm").answer(cache=False).notes
+    assert (
+        not Ask("openmp-nn(bytes=8MB)", "v100-nvlink2", placement="rdm").answer(cache=False).notes
+    )
 
 
 def test_a_stray_touch_is_one_clear_line() -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from offloaded import NAMES
-from tidegate.compiler import ProgramModel, clang
+from tidegate.compiler import ProgramModel
 from tidegate.compiler.files import model_of_files
+from tidegate.compiler.ir import clang
 from tidegate.compiler.saved import load, save
 from tidegate.errors import TidegateError
 
@@ -22,11 +23,22 @@ def test_there_and_back(name: str, model: Callable[[str], ProgramModel], tmp_pat
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "3", "{}", '{"tidegate program model": 1}', '{"tidegate program model": 1, "source": 2}']
+    "text",
+    [
+        "",
+        "[]",
+        "3",
+        "{}",
+        '{"tidegate program model": 1}',
+        '{"tidegate program model": 1, "source": 2}',
+    ],
 )
 def test_other_files_are_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(text)
-    with pytest.raises(TidegateError, match="is not a program model; give a file that tidegate compile --save wrote"):
+    with pytest.raises(
+        TidegateError,
+        match="is not a program model; give a file that tidegate compile --save wrote",
+    ):
         load(tmp_path / "x.json")
 
 
@@ -53,7 +65,10 @@ def test_ir_files_in_any_order(model: Callable[[str], ProgramModel], tmp_path: P
     assert found.launches == model("bfs").launches
 
 
-@pytest.mark.parametrize(("name", "expected"), [("x.rs", "neither source nor IR"), ("x.ll", "no file"), ("x.c", "no file")])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("x.rs", "neither source nor IR"), ("x.ll", "no file"), ("x.c", "no file")],
+)
 def test_files_that_will_not_do(name: str, expected: str, tmp_path: Path) -> None:
     with pytest.raises(TidegateError, match=expected):
         model_of_files([tmp_path / name])

@@ -5,9 +5,11 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidegate.compiler.schedule import Action, Place
+from tidegate.compiler.plan.schedule import Action, Place
 
-ACTIONS = {name: tuple(Action(verb, "a", 0, 8, 8) for verb in name) for name in ("", "p", "e", "pe")}
+ACTIONS = {
+    name: tuple(Action(verb, "a", 0, 8, 8) for verb in name) for name in ("", "p", "e", "pe")
+}
 visits = st.lists(st.sampled_from(sorted(ACTIONS)), max_size=6)
 
 
@@ -17,7 +19,10 @@ def place(*asked: str) -> Place:
 
 def told(of: Place, visit: int) -> tuple[Action, ...]:
     """What the conditions come to; Python reads C's once && and || are spelt out."""
-    plain = [(condition.replace("&&", "and").replace("||", "or"), actions) for condition, actions in of.cases()]
+    plain = [
+        (condition.replace("&&", "and").replace("||", "or"), actions)
+        for condition, actions in of.cases()
+    ]
     true = [actions for condition, actions in plain if eval(condition, {"tidegate_visit": visit})]
     assert len(true) <= 1
     return true[0] if true else ()
@@ -28,7 +33,9 @@ def test_the_visits_seen_are_told(seen: list[str]) -> None:
     assert [told(place(*seen), n + 1) for n in range(len(seen))] == [ACTIONS[name] for name in seen]
 
 
-@given(visits, st.lists(st.sampled_from(sorted(ACTIONS)), min_size=1, max_size=4), st.integers(0, 3))
+@given(
+    visits, st.lists(st.sampled_from(sorted(ACTIONS)), min_size=1, max_size=4), st.integers(0, 3)
+)
 @example(["p"], ["", "e", "e"], 1)
 def test_what_repeats_itself_goes_on(before: list[str], cycle: list[str], more: int) -> None:
     """Twelve turns of any cycle are enough to go on for ever, wherever it is cut off."""

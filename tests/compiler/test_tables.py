@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from offloaded import ARGUMENTS, EXAMPLES, NAMES, Told
-from tidegate.compiler import ProgramModel, clang, model_of_source
+from tidegate.compiler import ProgramModel, model_of_source
+from tidegate.compiler.ir import clang
 
 USES = {
     "backprop": {
@@ -25,7 +26,10 @@ USES = {
         "time_step": "variables old_variables fluxes step_factors",
     },
     "hotspot": {"single_iteration": "temp power result"},
-    "kmeans": {"invert_mapping": "feature feature_turned", "find_nearest": "feature_turned centres membership"},
+    "kmeans": {
+        "invert_mapping": "feature feature_turned",
+        "find_nearest": "feature_turned centres membership",
+    },
     "louvain": {
         "clean": "update cluster_weight",
         "move_vertices": "first edges degree past current target communities update cluster_weight",
@@ -42,7 +46,8 @@ USES = {
     },
 }
 
-# Variables of main that are its arguments; sizes are formulas of them, but for the edges that bfs counts.
+# Variables of main that are its arguments; sizes are formulas of them, but for the edges that bfs
+# counts.
 VARIABLES = {
     "backprop": ("in", "hidden", "out"),
     "bfs": ("n", "degree"),
@@ -62,7 +67,9 @@ def test_table(name: str, model: Callable[[str], ProgramModel]) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_table_is_what_the_launches_tell(name: str, model: Callable[[str], ProgramModel], told: Callable[..., Told]) -> None:
+def test_table_is_what_the_launches_tell(
+    name: str, model: Callable[[str], ProgramModel], told: Callable[..., Told]
+) -> None:
     seen: dict[str, set[str]] = {}
     for region, *objects in told(name).launches:
         seen.setdefault(region, set()).update(objects)
@@ -92,7 +99,9 @@ def test_other_clangs_give_the_same(
     assert found.table() == model(name).table()
     for mine, theirs in zip(found.launches, model(name).launches, strict=True):
         assert [u.distance for u in mine.uses] == pytest.approx([u.distance for u in theirs.uses])
-        assert [u.locality for u in mine.uses] == pytest.approx([u.locality for u in theirs.uses], rel=0.1)
+        assert [u.locality for u in mine.uses] == pytest.approx(
+            [u.locality for u in theirs.uses], rel=0.1
+        )
 
 
 def test_swapped_buffers_are_noted(model: Callable[[str], ProgramModel]) -> None:

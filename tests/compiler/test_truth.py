@@ -11,8 +11,8 @@ import pytest
 
 from offloaded import EXAMPLES, NAMES, Told, clang_19
 from tidegate.compiler import ProgramModel, model_of_source
-from tidegate.compiler.plan import make_plan
-from tidegate.experiments.reproduce.hybrid.inner_loop import kept_by, locality_order
+from tidegate.compiler.plan.make import make_plan
+from tidegate.reproduce.hybrid.inner_loop import kept_by, locality_order
 
 
 def _gaps(told: Told) -> dict[tuple[str, str], list[int]]:
@@ -51,34 +51,47 @@ def test_frequencies_are_exact_where_loops_count_to_a_constant(
 ) -> None:
     launched = [region for region, *_ in told(name).launches]
     for region in model(name).regions:
-        assert model(name).region_frequency(region.name) == pytest.approx(launched.count(region.name), rel=0.01)
+        assert model(name).region_frequency(region.name) == pytest.approx(
+            launched.count(region.name), rel=0.01
+        )
 
 
 @pytest.mark.parametrize("name", ["bfs", "hotspot", "kmeans", "louvain", "srad"])
 def test_other_frequencies_are_in_proportion(
     name: str, model: Callable[[str], ProgramModel], told: Callable[..., Told]
 ) -> None:
-    """How long they loop is known only to the run; regions of the same loop are launched alike all the same."""
+    """How long they loop is known only to the run; regions of the same loop are launched alike all
+    the same.
+    """
     launched = [region for region, *_ in told(name).launches]
     program = model(name)
     looped = [r.name for r in program.regions if launched.count(r.name) > 1]
     scale = program.region_frequency(looped[0]) / launched.count(looped[0])
     for region in looped:
-        assert program.region_frequency(region) == pytest.approx(scale * launched.count(region), rel=0.1)
+        assert program.region_frequency(region) == pytest.approx(
+            scale * launched.count(region), rel=0.1
+        )
 
 
 def test_cfd_is_the_papers_figure_3(model: Callable[[str], ProgramModel]) -> None:
     cfd = model("cfd")
-    order = sorted(("variables", "normals", "fluxes", "old_variables"), key=cfd.global_locality, reverse=True)
+    order = sorted(
+        ("variables", "normals", "fluxes", "old_variables"), key=cfd.global_locality, reverse=True
+    )
     assert order == ["variables", "normals", "fluxes", "old_variables"]
-    distance = {(a.split(":")[0], b.split(":")[0]): far for (a, b), far in cfd.region_distance.items()}
+    distance = {
+        (a.split(":")[0], b.split(":")[0]): far for (a, b), far in cfd.region_distance.items()
+    }
     assert distance["copy", "copy"] == pytest.approx(8)
     assert distance["compute_flux", "time_step"] == pytest.approx(1)
-    assert distance["compute_flux", "compute_flux"] == pytest.approx(2.64, abs=0.01)  # as in the launches
+    # as in the launches
+    assert distance["compute_flux", "compute_flux"] == pytest.approx(2.64, abs=0.01)
     assert distance["time_step", "initialize_variables"] == math.inf
 
 
-def test_cfd_is_placed_as_in_the_paper_from_its_source(model: Callable[[str], ProgramModel]) -> None:
+def test_cfd_is_placed_as_in_the_paper_from_its_source(
+    model: Callable[[str], ProgramModel],
+) -> None:
     plan = make_plan(model("cfd"), {"side": 1000})
     assert locality_order(plan) == "V > N > F > O"
     assert (kept_by("glm", plan), kept_by("rdm", plan)) == ("VN", "VF")
@@ -86,14 +99,19 @@ def test_cfd_is_placed_as_in_the_paper_from_its_source(model: Callable[[str], Pr
     assert (kept_by("glm", by_region), kept_by("rdm", by_region)) == ("VN", "VF")
 
 
-def test_the_papers_distance_is_the_nearest_region_and_never_less(model: Callable[[str], ProgramModel]) -> None:
-    """4.3 takes the least of expected distances, which is at least the expected least: cfd's time_step shows it."""
+def test_the_papers_distance_is_the_nearest_region_and_never_less(
+    model: Callable[[str], ProgramModel],
+) -> None:
+    """4.3 takes the least of expected distances, which is at least the expected least: cfd's
+    time_step shows it.
+    """
     cfd = model("cfd")
     step = next(x for x in cfd.launches if x.region.startswith("time_step"))
     ours = {use.object: use.distance for use in step.uses}
     theirs = {name: cfd.nearest_region(step.region, name) for name in ours}
     assert ours["variables"] == pytest.approx(1)  # the next launch uses them, flux or copy
-    assert theirs["variables"] == pytest.approx(1.644, abs=0.01)  # the flux, which one time in three comes third
+    # the flux, which one time in three comes third
+    assert theirs["variables"] == pytest.approx(1.644, abs=0.01)
     assert all(theirs[name] >= ours[name] - 1e-9 for name in ours)
 
 

@@ -41,7 +41,10 @@ def test_capacity_is_whole_regions(asked, frames):
 
 
 BAD = [
-    ({"near": "8MiB", "oversubscribe": "50%"}, "near and oversubscribe were both given; they say the same thing, give one"),
+    (
+        {"near": "8MiB", "oversubscribe": "50%"},
+        "near and oversubscribe were both given; they say the same thing, give one",
+    ),
     (
         {"near": "1MiB"},
         "near memory of 1.00 MiB cannot hold one region of 2.00 MiB; give it more, or the workload more bytes",
@@ -50,7 +53,10 @@ BAD = [
     ({"scale": "big"}, "'big' is not a share; expected something like 50%, 1/8 or 0.5"),
     ({"samples": -1}, "-1 samples are none; expected at least 1, or 0 to adapt the number"),
     ({"observed": 0}, "0 observed regions are none; expected at least 1"),
-    ({"oversubscribe": "-10%"}, "oversubscribe=-10% is negative; 0% means that everything just fits"),
+    (
+        {"oversubscribe": "-10%"},
+        "oversubscribe=-10% is negative; 0% means that everything just fits",
+    ),
     ({"oversubscribe": "lots"}, "'lots' is not a share; expected something like 50%, 1/8 or 0.5"),
     ({"slots": 0}, "slots=0 cannot run anything; expected at least 1"),
     ({"bytes": "1GiB"}, "'cyclic(bytes=48MiB)' gives bytes, and so does --bytes; give it once"),
@@ -88,8 +94,14 @@ def test_unknown_names_are_refused_with_the_nearest(asked, complaint):
     ("asked", "complaint"),
     [
         ({"eviction": 5}, "5 is no eviction; expected a name, or a tidegate.EvictionPolicy"),
-        ({"eviction": prefetch.find("tree")}, "is no eviction; expected a name, or a tidegate.EvictionPolicy"),
-        ({"eviction": prefetch.make("tree")}, "is no eviction; expected a name, or a tidegate.EvictionPolicy"),
+        (
+            {"eviction": prefetch.find("tree")},
+            "is no eviction; expected a name, or a tidegate.EvictionPolicy",
+        ),
+        (
+            {"eviction": prefetch.make("tree")},
+            "is no eviction; expected a name, or a tidegate.EvictionPolicy",
+        ),
         ({"prefetch": ["tree"]}, "is no prefetch; expected a name, or a tidegate.PrefetchPolicy"),
         ({"near": ["8MiB"]}, "['8MiB'] is not a size"),
         ({"slots": "x"}, "slots='x' is not a whole number"),
@@ -104,7 +116,9 @@ def test_what_is_of_another_kind_is_refused_in_one_line(asked, complaint):
 
 @pytest.mark.parametrize("call", [tidegate.analyze, lambda given: save_trace(given, "x.parquet")])
 def test_a_name_is_no_trace(call):
-    with pytest.raises(TidegateError, match=re.escape("'matmul' is no trace; expected one such as tidegate.Ask")):
+    with pytest.raises(
+        TidegateError, match=re.escape("'matmul' is no trace; expected one such as tidegate.Ask")
+    ):
         call("matmul")
 
 
@@ -145,7 +159,11 @@ def test_what_was_found_is_one_short_line_at_a_prompt():
 
 def test_a_system_names_the_policies_that_are_not_given():
     simulation = Ask("cyclic(bytes=48MiB)", prefetch="none").prepare()
-    assert [p.name for p in (simulation.eviction, simulation.prefetch, simulation.placement)] == ["lrm", "none", "um"]
+    assert [p.name for p in (simulation.eviction, simulation.prefetch, simulation.placement)] == [
+        "lrm",
+        "none",
+        "um",
+    ]
 
 
 def test_slots_and_pipeline_override_the_machines():
@@ -163,13 +181,21 @@ def test_bytes_and_geometry_shape_a_named_workload():
 
 
 def test_a_scale_shrinks_the_workload_and_what_is_observed():
-    whole, part = (Ask("cyclic(bytes=48MiB)", eviction="lru", scale=scale).prepare() for scale in (None, "1/4"))
+    whole, part = (
+        Ask("cyclic(bytes=48MiB)", eviction="lru", scale=scale).prepare() for scale in (None, "1/4")
+    )
     assert part.trace.footprint == whole.trace.footprint // 4
-    assert (whole.observed, part.observed) == (None, 25)  # None: what the policy declares, which is 100
-    assert Ask("cyclic", eviction="lru", scale=0.5).trace().footprint == Ask("cyclic").trace().footprint // 2
+    # None: what the policy declares, which is 100
+    assert (whole.observed, part.observed) == (None, 25)
+    assert (
+        Ask("cyclic", eviction="lru", scale=0.5).trace().footprint
+        == Ask("cyclic").trace().footprint // 2
+    )
     assert Ask("cyclic", bytes="8MiB", scale="1/2").trace().footprint == 4 * MIB
     assert Ask("cyclic(bytes=48MiB)", scale="1/4").prepare().observed is None  # nobody observes
-    assert Ask("cyclic(bytes=48MiB)", eviction="lru", scale="1/4", observed=7).prepare().observed == 7
+    assert (
+        Ask("cyclic(bytes=48MiB)", eviction="lru", scale="1/4", observed=7).prepare().observed == 7
+    )
 
 
 def test_evicted_regions_are_watched_however_many_are_observed():
@@ -179,21 +205,28 @@ def test_evicted_regions_are_watched_however_many_are_observed():
         return Ask("cyclic(bytes=1GiB)", eviction="lru", **asked).prepare()._k.watch
 
     assert [watch(), watch(observed=10), watch(observed=200)] == [100, 100, 100]
-    assert [watch(scale="1/4"), watch(scale="1/4", observed=7), watch(scale="1/4", observed=7, watched=9)] == [25, 25, 9]
+    assert [
+        watch(scale="1/4"),
+        watch(scale="1/4", observed=7),
+        watch(scale="1/4", observed=7, watched=9),
+    ] == [25, 25, 9]
     with pytest.raises(TidegateError, match="0 watched regions are none"):
         Ask("cyclic", eviction="lru", watched=0).prepare()
 
 
 def test_samples_and_observed_regions_name_a_run():
-    keys = {Ask("cyclic(bytes=8MiB)", eviction="lru", **how).answer().key
-            for how in ({}, {"samples": 2}, {"observed": 3})}  # fmt: skip
+    keys = {
+        Ask("cyclic(bytes=8MiB)", eviction="lru", **how).answer().key
+        for how in ({}, {"samples": 2}, {"observed": 3})
+    }
     assert len(keys) == 3
 
 
 def test_a_trace_has_its_size_and_geometry_already():
     for asked in ({"bytes": "1MiB"}, {"scale": "1/2"}, {"geometry": "4KiB/64KiB"}):
         with pytest.raises(
-            TidegateError, match="trace given has its size and geometry already; leave out bytes, scale and geometry"
+            TidegateError,
+            match="trace given has its size and geometry already; leave out bytes, scale and geometry",
         ):
             Ask(flat([0, 1]), **asked).prepare()
 
@@ -217,10 +250,23 @@ def test_a_policy_that_sees_more_than_the_hardware_shows_is_noted():
 
 def test_facts_spell_policies_as_people_write_them():
     facts = run_of(
-        one_block(reads([0]), [PAGES]), machine(5), 1, eviction="random(seed=4)", prefetch="tree(threshold=51)"
+        one_block(reads([0]), [PAGES]),
+        machine(5),
+        1,
+        eviction="random(seed=4)",
+        prefetch="tree(threshold=51)",
     ).facts
-    assert (facts["eviction"], facts["prefetch"], facts["placement"]) == ("random(seed=4)", "tree", "um")
-    assert (facts["near_bytes"], facts["footprint_bytes"], facts["page_bytes"], facts["slots"]) == (REGION, REGION, PAGE, 5)
+    assert (facts["eviction"], facts["prefetch"], facts["placement"]) == (
+        "random(seed=4)",
+        "tree",
+        "um",
+    )
+    assert (facts["near_bytes"], facts["footprint_bytes"], facts["page_bytes"], facts["slots"]) == (
+        REGION,
+        REGION,
+        PAGE,
+        5,
+    )
     assert facts["provenance"] == "assumed"
     assert spell(prefetch.make("tree(threshold=60)")) == "tree(threshold=60)"
 

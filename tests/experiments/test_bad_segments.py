@@ -1,4 +1,6 @@
-"""Segments that do not fit together are refused before compiled code, which trusts its columns, reads beyond them."""
+"""Segments that do not fit together are refused before compiled code, which trusts its columns,
+reads beyond them.
+"""
 
 from __future__ import annotations
 
@@ -62,4 +64,7 @@ def test_belady_does_not_look_into_the_future_of_pages_that_are_not_there():
     """In a process of its own, because it dies of a segmentation fault where this is not checked."""
     code = CRASH.format(tests=str(Path(__file__).parents[1]))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
-    assert "TidegateError: trace given touches page 10000000, but its pages run from 0 to 7" in done.stderr
+    assert (
+        "TidegateError: trace given touches page 10000000, but its pages run from 0 to 7"
+        in done.stderr
+    )

@@ -56,7 +56,11 @@ def test_progress_is_told_of_every_ask():
 def test_what_goes_wrong_in_a_worker_is_said_as_clearly_as_here(tmp_path):
     (tmp_path / "broken.py").write_text(BROKEN)
     with pytest.raises(PolicyError, match=r"policy 'Broken' raised in victim\(\): ValueError: no"):
-        run_grid([Ask(SMALL, near="4MiB", eviction=f"{tmp_path / 'broken.py'}")] * 2, workers=2, cache=False)
+        run_grid(
+            [Ask(SMALL, near="4MiB", eviction=f"{tmp_path / 'broken.py'}")] * 2,
+            workers=2,
+            cache=False,
+        )
     with pytest.raises(TidegateError, match="cannot hold one region"):
         run_grid([Ask(SMALL, near=1)] * 2, workers=2, cache=False)
 

@@ -15,7 +15,8 @@ from tidegate.experiments.runs import PARTS
 from tidegate.figures import save_figure
 from traces import Given, Kernel, machine, one_block, reads, run_of
 
-pytestmark = pytest.mark.filterwarnings("error")  # such as matplotlib's about limits that are the same
+# such as matplotlib's about limits that are the same
+pytestmark = pytest.mark.filterwarnings("error")
 
 LOOP = one_block(reads([*range(64)] * 3), [64])
 RUNS = {
@@ -47,28 +48,46 @@ def test_a_run_s_axes_are_labelled(name):
     run = RUNS[name]()
     figure = plot_run(run)
     rates, memory, parts, faults = figure.axes
-    assert (rates.get_ylabel(), faults.get_ylabel(), memory.get_ylabel()) == ("GB/s", "faults per ms", "frames in use")
+    assert (rates.get_ylabel(), faults.get_ylabel(), memory.get_ylabel()) == (
+        "GB/s",
+        "faults per ms",
+        "frames in use",
+    )
     assert memory.get_xlabel() == parts.get_xlabel()
     assert parts.get_xlabel() in ("time (µs)", "time (ms)", "time (s)")
-    assert [t.get_text() for t in rates.get_legend().get_texts()] == ["link in", "link out", "faults"]
+    assert [t.get_text() for t in rates.get_legend().get_texts()] == [
+        "link in",
+        "link out",
+        "faults",
+    ]
     assert [t.get_text() for t in parts.get_yticklabels()] == [run.facts["eviction"]]
     assert "given" in figure.get_suptitle()
     assert len(drawn(figure)) > 10_000
 
 
-@pytest.mark.parametrize("name", ["evicting", "it fits", "no faults, all remote", "everything at once"])
+@pytest.mark.parametrize(
+    "name", ["evicting", "it fits", "no faults, all remote", "everything at once"]
+)
 def test_the_bars_are_the_parts_of_time(name):
     run = RUNS[name]()
     axes = plot_run(run).axes[2]
     scale = {"time (µs)": 1e3, "time (ms)": 1e6}[axes.get_xlabel()]
-    assert bars(axes) == pytest.approx({p.replace("_", " "): ns / scale for p, ns in run.parts.items() if ns})
+    assert bars(axes) == pytest.approx(
+        {p.replace("_", " "): ns / scale for p, ns in run.parts.items() if ns}
+    )
 
 
 def test_the_rates_add_up_to_what_was_moved():
     run = RUNS["evicting"]()
     rates = plot_run(run).axes[0]
-    for line, moved in zip(rates.lines, (run.summary["bytes_in"], run.summary["bytes_out"]), strict=True):
-        step = np.diff(line.get_xdata()).mean() * 1e6 if run.time >= 1e6 else np.diff(line.get_xdata()).mean() * 1e3
+    for line, moved in zip(
+        rates.lines, (run.summary["bytes_in"], run.summary["bytes_out"]), strict=True
+    ):
+        step = (
+            np.diff(line.get_xdata()).mean() * 1e6
+            if run.time >= 1e6
+            else np.diff(line.get_xdata()).mean() * 1e3
+        )
         assert line.get_ydata().sum() * step == pytest.approx(moved)
 
 
@@ -81,14 +100,23 @@ def test_a_remote_run_says_so():
 @pytest.fixture(scope="module")
 def race() -> Comparison:
     return compare(
-        LOOP, ["lrm", "mru", "random(seed=2)"], machine=machine(4), near=[6 * 32768, 4 * 32768], cache=False, workers=1
+        LOOP,
+        ["lrm", "mru", "random(seed=2)"],
+        machine=machine(4),
+        near=[6 * 32768, 4 * 32768],
+        cache=False,
+        workers=1,
     )
 
 
 def test_a_comparison_over_sizes(race):
     figure = plot_comparison(race)
     left, right = figure.axes
-    assert [t.get_text() for t in left.get_yticklabels()] == race.policies == ["lrm", "mru", "random(seed=2)", "belady"]
+    assert (
+        [t.get_text() for t in left.get_yticklabels()]
+        == race.policies
+        == ["lrm", "mru", "random(seed=2)", "belady"]
+    )
     assert left.get_xlabel() == right.get_ylabel()
     assert right.get_xlabel() == "near memory (MiB)"
     assert "oversubscribed" in left.get_title()
@@ -102,12 +130,18 @@ def test_a_comparison_s_bars_are_the_runs_at_one_size(race):
     left, right = plot_comparison(race).axes
     scale = {"time (µs)": 1e3, "time (ms)": 1e6}[left.get_xlabel()]
     near = race.sizes[len(race.sizes) // 2]
-    assert sum(bars(left).values()) == pytest.approx(sum(race.run(p, near).time for p in race.policies) / scale)
+    assert sum(bars(left).values()) == pytest.approx(
+        sum(race.run(p, near).time for p in race.policies) / scale
+    )
     for policy, line in zip(race.policies, right.lines, strict=True):
-        assert line.get_ydata() == pytest.approx([race.run(policy, n).time / scale for n in race.sizes])
+        assert line.get_ydata() == pytest.approx(
+            [race.run(policy, n).time / scale for n in race.sizes]
+        )
 
 
-@pytest.mark.parametrize("how", [{}, {"placement": "host"}, {"bound": False}, {"near": [8 * 32768]}])
+@pytest.mark.parametrize(
+    "how", [{}, {"placement": "host"}, {"bound": False}, {"near": [8 * 32768]}]
+)
 def test_a_comparison_at_one_size_shows_evictions(how):
     race = compare(LOOP, ["lrm"], machine=machine(2), cache=False, **how)
     left, right = plot_comparison(race).axes
@@ -120,7 +154,9 @@ def test_a_comparison_at_one_size_shows_evictions(how):
 
 
 def test_many_policies_have_room():
-    race = compare(LOOP, [f"random(seed={i})" for i in range(30)], machine=machine(2), cache=False, workers=1)
+    race = compare(
+        LOOP, [f"random(seed={i})" for i in range(30)], machine=machine(2), cache=False, workers=1
+    )
     figure = plot_comparison(race)
     assert figure.get_figheight() > 12
     assert len(figure.axes[0].get_yticklabels()) == 31
@@ -128,9 +164,22 @@ def test_many_policies_have_room():
 
 
 def test_prefetchers_are_told_apart():
-    race = compare(LOOP, ["lrm"], ["none", "tree"], machine=machine(2), near=[4 * 32768, 6 * 32768], cache=False, workers=1)
+    race = compare(
+        LOOP,
+        ["lrm"],
+        ["none", "tree"],
+        machine=machine(2),
+        near=[4 * 32768, 6 * 32768],
+        cache=False,
+        workers=1,
+    )
     left, _ = plot_comparison(race).axes
-    assert [t.get_text() for t in left.get_yticklabels()] == ["lrm + none", "lrm + tree", "belady + none", "belady + tree"]
+    assert [t.get_text() for t in left.get_yticklabels()] == [
+        "lrm + none",
+        "lrm + tree",
+        "belady + none",
+        "belady + tree",
+    ]
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "html", "PNG"])
@@ -169,4 +218,6 @@ def test_placements_that_take_as_long_are_all_seen():
     race = race_tiers("cyclic(bytes=8MiB, passes=2)", ["bam", "tier-order"], near=["1MiB", "2MiB"])
     lines = {line.get_label(): line for line in race.plot().axes[-1].get_lines()}
     assert lines["bam"].get_markersize() > lines["tier-order"].get_markersize()
-    assert {line.get_markerfacecolor() for name, line in lines.items() if name != "tier-belady"} == {"none"}
+    assert {
+        line.get_markerfacecolor() for name, line in lines.items() if name != "tier-belady"
+    } == {"none"}

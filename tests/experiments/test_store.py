@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from tidegate.experiments import Ask, Run, store
-from tidegate.mechanism.simulation import Simulation
 from tidegate.options import Option
 from tidegate.policies import EvictionPolicy
+from tidegate.simulation.gpu.simulation import Simulation
 from traces import PAGES, Given, Kernel, flat, machine, reads
 
-ASK = Ask(flat(list(range(6)) * 3), machine=machine(), near=4 * 4096, eviction="mru", prefetch="none")
+ASK = Ask(
+    flat(list(range(6)) * 3), machine=machine(), near=4 * 4096, eviction="mru", prefetch="none"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +51,12 @@ def test_a_run_is_computed_once_and_kept_in_one_file(folder, count_runs):
     assert len(count_runs) == 1
     assert [p.name for p in kept(folder)] == [f"{first.key}.json"]
     assert (first.counts, first.parts, first.busy) == (second.counts, second.parts, second.busy)
-    assert (first.tables, first.facts, first.notes, first.key) == (second.tables, second.facts, second.notes, second.key)
+    assert (first.tables, first.facts, first.notes, first.key) == (
+        second.tables,
+        second.facts,
+        second.notes,
+        second.key,
+    )
     assert first.time == second.time
     assert first.summary == second.summary
     assert first.timeline.equals(second.timeline)
@@ -95,7 +102,9 @@ def test_a_file_that_is_not_whole_is_computed_again_and_put_right(folder, damage
 
 @pytest.mark.parametrize("blocked", ["the store", "runs", "the file"])
 def test_a_store_that_cannot_be_written_to_does_not_fail_a_run(folder, blocked, monkeypatch):
-    """Where a folder has to be there is a file, or the other way round: that stops even the superuser."""
+    """Where a folder has to be there is a file, or the other way round: that stops even the
+    superuser.
+    """
     expected = ASK.answer(cache=False)
     path = store._path(expected.key)
     if blocked == "the file":
@@ -162,13 +171,24 @@ CHANGES = [
 
 def test_everything_that_can_change_the_outcome_changes_the_name():
     keys = [key()] + [key(**change) for change in CHANGES]
-    keys.remove(key(pipelined=True))  # the same as machine(pipelined=True), asked for in another way
+    # the same as machine(pipelined=True), asked for in another way
+    keys.remove(key(pipelined=True))
     assert len(set(keys)) == len(keys)
 
 
 def test_what_cannot_change_the_outcome_does_not_change_the_name():
-    assert key() == key(compiled=False) == key(eviction=" MRU ( ) ") == key(near=4 * 4096 + 100) == key(placement="um")
-    assert key(prefetch="tree(threshold=51)") == key(prefetch="tree") == key(prefetch=None, system="uvm")
+    assert (
+        key()
+        == key(compiled=False)
+        == key(eviction=" MRU ( ) ")
+        == key(near=4 * 4096 + 100)
+        == key(placement="um")
+    )
+    assert (
+        key(prefetch="tree(threshold=51)")
+        == key(prefetch="tree")
+        == key(prefetch=None, system="uvm")
+    )
 
 
 def test_the_code_is_part_of_the_name(monkeypatch):
@@ -194,7 +214,8 @@ class Mine(EvictionPolicy):
 
 
 def test_an_edited_policy_file_is_run_anew(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # an edit within a second, and no longer, would find the old .pyc
+    # an edit within a second, and no longer, would find the old .pyc
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     path = tmp_path / "mine.py"
 
     def faults(cache: bool) -> int:
@@ -229,7 +250,9 @@ class Nowhere(EvictionPolicy):
 def test_a_policy_without_a_file_is_never_kept(folder, monkeypatch, count_runs):
     monkeypatch.setattr(Nowhere, "__module__", "a_notebook_cell")
     for _ in range(2):
-        Ask(ASK.workload, machine=machine(), near=4 * 4096, eviction=Nowhere(), prefetch="none").answer()
+        Ask(
+            ASK.workload, machine=machine(), near=4 * 4096, eviction=Nowhere(), prefetch="none"
+        ).answer()
     assert len(count_runs) == 2
     assert kept(folder) == []
 
@@ -240,14 +263,22 @@ class Pathed(Nowhere):
 
 def test_an_option_that_json_has_no_word_for_can_be_kept(count_runs):
     for _ in range(2):
-        Ask(ASK.workload, machine=machine(), near=4 * 4096, eviction=Pathed(where="/tmp"), prefetch="none").answer()
+        Ask(
+            ASK.workload,
+            machine=machine(),
+            near=4 * 4096,
+            eviction=Pathed(where="/tmp"),
+            prefetch="none",
+        ).answer()
     assert len(count_runs) == 1
 
 
 def test_a_run_survives_its_own_json():
-    run = Ask(Given([Kernel([reads(range(20))])] * 2, [3 * PAGES]), machine=machine(2), near=2 * PAGES * 4096).answer(
-        cache=False
-    )
+    run = Ask(
+        Given([Kernel([reads(range(20))])] * 2, [3 * PAGES]),
+        machine=machine(2),
+        near=2 * PAGES * 4096,
+    ).answer(cache=False)
     again = Run.from_json(json.loads(json.dumps(run.to_json())))
     assert again.parts == run.parts
     assert again.summary == run.summary

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.errors import TidegateError
-from tidegate.live.userfault import Userfault
+from tidegate.live.transfer.userfault import Userfault
 
 
 def _why_not() -> str:
@@ -28,17 +28,33 @@ WHY_NOT = _why_not()
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if WHY_NOT and Path(__file__).parent in item.path.parents and item.path.name != "test_engine.py":
+        if (
+            WHY_NOT
+            and Path(__file__).parent in item.path.parents
+            and item.path.name != "test_engine.py"
+        ):
             item.add_marker(pytest.mark.skip(reason=WHY_NOT))
 
 
-PATIENCE = 300  # seconds for a test, however busy the machine; make soak takes a minute for some of its steps
+# seconds for a test, however busy the machine; make soak takes a minute for some of its steps
+PATIENCE = 300
 SOAK = bool(os.environ.get("TIDEGATE_SOAK"))
 
 
 def _descriptors() -> list[str]:
-    """What this process has open of the kinds that arenas open; other libraries have their own, such as sockets."""
-    ours = ("userfaultfd", "pidfd", "memfd:tidegate", "pagemap", "pipe:", ".tidegate", "scratch", "/#")
+    """What this process has open of the kinds that arenas open; other libraries have their own,
+    such as sockets.
+    """
+    ours = (
+        "userfaultfd",
+        "pidfd",
+        "memfd:tidegate",
+        "pagemap",
+        "pipe:",
+        ".tidegate",
+        "scratch",
+        "/#",
+    )
     links = []
     for fd in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # the listing's own
@@ -47,10 +63,13 @@ def _descriptors() -> list[str]:
 
 
 def _children() -> set[int]:
-    """Processes that this one has started and not waited for; other tests may have some, such as pools of workers."""
+    """Processes that this one has started and not waited for; other tests may have some, such as
+    pools of workers.
+    """
     found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # a thread that ends meanwhile leaves its children to the others
+        # a thread that ends meanwhile leaves its children to the others
+        with contextlib.suppress(FileNotFoundError):
             found |= {int(pid) for pid in (task / "children").read_text().split()}
     return found
 
@@ -71,8 +90,8 @@ def simulators_are_compiled() -> None:
 def nothing_is_left_behind() -> Iterator[None]:
     """Every test ends, and with no descriptor and no process of its own left.
 
-    A thread that waits for a page hears no Python, so a test that hangs is ended by faulthandler's own thread, which says
-    where it was; its arenas' processes see that it is gone.
+    A thread that waits for a page hears no Python, so a test that hangs is ended by faulthandler's
+    own thread, which says where it was; its arenas' processes see that it is gone.
     """
     before, had = _descriptors(), _children()
     faulthandler.dump_traceback_later(PATIENCE * (10 if SOAK else 1), exit=True)

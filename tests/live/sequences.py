@@ -1,7 +1,9 @@
-"""Sequences of pages for the tests of live memory, and the simulated machine on which they are comparable.
+"""Sequences of pages for the tests of live memory, and the simulated machine on which they are
+comparable.
 
-Live, a thread waits for its fault and for nothing else. The simulated machine does the same if every touch takes longer
-than a round of the simulation and the driver and its link take no time at all.
+Live, a thread waits for its fault and for nothing else. The simulated machine does the same if
+every touch takes longer than a round of the simulation and the driver and its link take no time at
+all.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from tidegate.machine.machine import Driver, Link, Machine, Near
-from tidegate.mechanism.geometry import Geometry
-from tidegate.mechanism.simulation import Simulation
+from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement
-from tidegate.policies.sees import Everything
+from tidegate.simulation.gpu.simulation import Simulation
+from tidegate.trace.geometry import Geometry
 from traces import one_block, reads
 
 GEOMETRY = Geometry(4096, 8 * 4096)
@@ -26,13 +28,19 @@ SLOW_TOUCH = 20_000.0  # ns; more than a round
 
 def live_policies() -> list[str]:
     """Every registered eviction policy that live memory can show what it needs."""
-    return [name for name in eviction.names() if not isinstance(eviction.find(name).sees, Everything)]
+    return [
+        name for name in eviction.names() if not isinstance(eviction.find(name).sees, Everything)
+    ]
 
 
 def sequences(pages: int, length: int, seed: int = 1) -> dict[str, list[int]]:
     """A scan again and again, jumps, and a hot spot with excursions."""
     draw = np.random.default_rng(seed)
-    hot = np.where(draw.random(length) < 0.7, draw.integers(0, pages // 4, length), draw.integers(0, pages, length))
+    hot = np.where(
+        draw.random(length) < 0.7,
+        draw.integers(0, pages // 4, length),
+        draw.integers(0, pages, length),
+    )
     return {
         "cyclic": [i % pages for i in range(length)],
         "uniform": draw.integers(0, pages, length).tolist(),
@@ -52,23 +60,49 @@ class Seen:
 
 
 def simulate(
-    sequence: list[int], objects: list[int], frames: int, *, eviction_spec: str, prefetch_spec: str = "none",
-    placement_spec: str = "um", observed: int | None = None, geometry: Geometry = GEOMETRY,
-) -> Seen:  # fmt: skip
-    near = Near(sms=1, blocks_per_sm=1, bytes=1 << 30, bandwidth=math.inf, flops=math.inf, latency=SLOW_TOUCH)
-    link = Link(math.inf, math.inf, math.inf, run_overhead=0.0, remote_share=1.0, remote_latency=SLOW_TOUCH)
+    sequence: list[int],
+    objects: list[int],
+    frames: int,
+    *,
+    eviction_spec: str,
+    prefetch_spec: str = "none",
+    placement_spec: str = "um",
+    observed: int | None = None,
+    geometry: Geometry = GEOMETRY,
+) -> Seen:
+    near = Near(
+        sms=1,
+        blocks_per_sm=1,
+        bytes=1 << 30,
+        bandwidth=math.inf,
+        flops=math.inf,
+        latency=SLOW_TOUCH,
+    )
+    link = Link(
+        math.inf, math.inf, math.inf, run_overhead=0.0, remote_share=1.0, remote_latency=SLOW_TOUCH
+    )
     driver = Driver(batch_faults=256, batch_overhead=0.0, region_overhead=0.0, unmap_per_kib=0.0)
-    machine = Machine("instant", "a driver that takes no time", geometry, ("everything",), near, link, driver)
+    machine = Machine(
+        "instant", "a driver that takes no time", geometry, ("everything",), near, link, driver
+    )
     policy = eviction.make(eviction_spec)
     victims = spy_on_evictions(policy)
     simulation = Simulation(
-        one_block(reads(sequence), objects, geometry), machine, frames, policy,
-        make_prefetch(prefetch_spec), placement.make(placement_spec), observed=observed,
-        watched=100, compiled=False,
-    )  # fmt: skip
+        one_block(reads(sequence), objects, geometry),
+        machine,
+        frames,
+        policy,
+        make_prefetch(prefetch_spec),
+        placement.make(placement_spec),
+        observed=observed,
+        watched=100,
+        compiled=False,
+    )
     simulation.run()
     b = simulation.books[0]
-    return Seen(int(b["faults"]), int(b["evictions"]), int(b["notifications"]), int(b["pages_in"]), victims)
+    return Seen(
+        int(b["faults"]), int(b["evictions"]), int(b["notifications"]), int(b["pages_in"]), victims
+    )
 
 
 def spy_on_evictions(policy: Any) -> list[int]:

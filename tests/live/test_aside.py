@@ -1,4 +1,6 @@
-"""Sampled pages that are set aside: whatever happens to them meanwhile, they come home as they were."""
+"""Sampled pages that are set aside: whatever happens to them meanwhile, they come home as they
+were.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import pytest
 from live.test_failures import OPEN, run, with_fault
 from live.test_reliable import SMALL
 from tidegate.live import Arena
-from tidegate.live.aside import Aside
+from tidegate.live.transfer.sampled_pages import Aside
 
 PAGE = 16 * 1024
 
@@ -38,14 +40,20 @@ def test_what_is_set_aside_outlives_the_pager(files: tuple[int, int]) -> None:
     assert sorted(second.pages()) == [5, 7]
     assert bytes(second.get(5)[0]) == b"\6" * PAGE
     second.put(0, memory)
-    assert {n: bytes(second.get(n)[0][:1]) for n in second.pages()} == {0: b"\1", 5: b"\6", 7: b"\10"}
+    assert {n: bytes(second.get(n)[0][:1]) for n in second.pages()} == {
+        0: b"\1",
+        5: b"\6",
+        7: b"\10",
+    }
     second.remove(3)  # was never there
     assert sorted(second.pages()) == [0, 5, 7]
 
 
 @pytest.fixture
 def observed(tmp_path: Path) -> Iterator[tuple[Arena, np.ndarray, Path]]:
-    """A file of two regions in two frames, written, and a third that was needed for a moment: some pages are set aside."""
+    """A file of two regions in two frames, written, and a third that was needed for a moment: some
+    pages are set aside.
+    """
     path = tmp_path / "data"
     np.zeros(3 << 14, "u8").tofile(path)  # three regions of eight pages
     with Arena(**SMALL | {"near": "384KiB", "eviction": "lru", "samples": 4}) as arena:  # type: ignore[arg-type]
@@ -88,8 +96,12 @@ print(arena.stats()["restarts"])
 
 
 def test_there_is_room_when_every_counter_is_in_use() -> None:
-    """A page on its way home keeps its slot until the turn ends, and others may be sampled in that turn."""
-    with Arena(**SMALL | {"near": "8MiB", "eviction": "lru", "samples": 7, "observed": 64}) as arena:  # type: ignore[arg-type]
+    """A page on its way home keeps its slot until the turn ends, and others may be sampled in that
+    turn.
+    """
+    with Arena(
+        **SMALL | {"near": "8MiB", "eviction": "lru", "samples": 7, "observed": 64}
+    ) as arena:  # type: ignore[arg-type]
         a = arena.empty(9 << 20, "u1")
         for value in range(1, 4):
             a[:] = value
@@ -99,7 +111,10 @@ def test_there_is_room_when_every_counter_is_in_use() -> None:
 
 
 def test_pages_that_nobody_comes_back_for_are_read_when_somebody_does(tmp_path: Path) -> None:
-    """Copying them was in vain; that shows in what is read beside what migrates. Written ones are copied all the same."""
+    """Copying them was in vain; that shows in what is read beside what migrates.
+
+    Written ones are copied all the same.
+    """
     path = tmp_path / "data"
     data = np.arange(64 << 14, dtype="u8")  # 64 regions of eight pages
     data.tofile(path)
@@ -115,10 +130,12 @@ def test_pages_that_nobody_comes_back_for_are_read_when_somebody_does(tmp_path: 
             assert (a == data).all()
         assert arena.stats()["observations"] > 64
         assert (arena.stats()["notifications"], read_beside()) == (0, 0)
-        assert (a[-8 * region :] == data[-8 * region :]).all()  # all of it is near, and some of it is sampled
+        # all of it is near, and some of it is sampled
+        assert (a[-8 * region :] == data[-8 * region :]).all()
         assert arena.stats()["notifications"] > 0
         assert (first := read_beside()) > 0
-        assert (a[-8 * region :] == data[-8 * region :]).all()  # somebody came back: from here on they are copied
+        # somebody came back: from here on they are copied
+        assert (a[-8 * region :] == data[-8 * region :]).all()
         assert read_beside() == first
         for _ in range(2):
             a += 1

@@ -1,4 +1,6 @@
-"""The live engine without memory: on the same sequence it decides what the simulated driver decides."""
+"""The live engine without memory: on the same sequence it decides what the simulated driver
+decides.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,11 @@ import pytest
 
 from live.sequences import GEOMETRY, Seen, live_policies, sequences, simulate
 from tidegate.errors import TidegateError
-from tidegate.live.bits import bits, runs
-from tidegate.live.engine import Engine
+from tidegate.live.pager.engine import Engine
+from tidegate.live.pager.page_bits import bits, runs
+from tidegate.policies.interface.visibility import Samples, TouchBits
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
-from tidegate.policies.sees import Samples, TouchBits
 from tidegate.trace.trace import lay_out
 
 OBJECTS = [100, 60, 37]  # pages; the last regions of two of them are not full
@@ -40,12 +42,26 @@ class Nowhere:
         return self.used.get(region, 0)
 
 
-def walk(sequence: list[int], *, eviction_spec: str, prefetch_spec: str = "none", observed: int | None = None) -> Seen:
+def walk(
+    sequence: list[int],
+    *,
+    eviction_spec: str,
+    prefetch_spec: str = "none",
+    observed: int | None = None,
+) -> Seen:
     mover = Nowhere()
     engine = Engine(
-        GEOMETRY, FRAMES, eviction.make(eviction_spec), make_prefetch(prefetch_spec), placement.make("um"), mover, observed
+        GEOMETRY,
+        FRAMES,
+        eviction.make(eviction_spec),
+        make_prefetch(prefetch_spec),
+        placement.make("um"),
+        mover,
+        observed,
     )
-    engine.set_objects(lay_out({str(i): n * GEOMETRY.page for i, n in enumerate(OBJECTS)}, GEOMETRY))
+    engine.set_objects(
+        lay_out({str(i): n * GEOMETRY.page for i, n in enumerate(OBJECTS)}, GEOMETRY)
+    )
     engine.victims = []
     engine.start()
     noticed = -1
@@ -55,7 +71,8 @@ def walk(sequence: list[int], *, eviction_spec: str, prefetch_spec: str = "none"
         drain(engine)
         number, bit = page // engine.ppr, 1 << page % engine.ppr
         region = engine.region[number]
-        noticed = page if region.sampled & bit else -1  # a touch over the link, of which the driver hears afterwards
+        # a touch over the link, of which the driver hears afterwards
+        noticed = page if region.sampled & bit else -1
         if noticed < 0 and not region.here & bit:
             assert not engine.serve([page])
             mover.used[number] |= bit  # a prefetch may send it away at once
@@ -83,7 +100,9 @@ def pages_of(name: str, length: int = 3000) -> list[int]:
 @pytest.mark.parametrize("name", ["cyclic", "uniform", "hot"])
 @pytest.mark.parametrize("prefetch_spec", ["none", "tree", "region", "fdp+rgp", "tbnp", "pattern"])
 @pytest.mark.parametrize("policy", live_policies())
-def test_it_decides_as_the_simulated_driver_does(policy: str, prefetch_spec: str, name: str) -> None:
+def test_it_decides_as_the_simulated_driver_does(
+    policy: str, prefetch_spec: str, name: str
+) -> None:
     if isinstance(eviction.find(policy).sees, Samples) and prefetch_spec == "pattern":
         pytest.skip("samples and touch bits: no hardware has both")
     if policy == "mhpe" and prefetch_spec == "fdp+rgp":

@@ -1,4 +1,6 @@
-"""Sim equals live: on the same sequence of pages, real memory has the faults and the victims of the simulated GPU."""
+"""Sim equals live: on the same sequence of pages, real memory has the faults and the victims of the
+simulated GPU.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def touch_live(sequence: list[int], settle: bool = False, **asked: str) -> Seen:
 
 
 def benign(sequence: list[int]) -> list[int]:
-    """The sequence without a sampled page at its very end: a simulated run ends before the driver hears of it."""
+    """The sequence without a sampled page at its very end: a simulated run ends before the driver
+    hears of it.
+    """
     return [*sequence, sequence[-1]]
 
 
@@ -43,7 +47,9 @@ def test_real_memory_equals_simulated_memory(policy: str, spec: str) -> None:
     assert live.evictions > 0
 
 
-@pytest.mark.parametrize(("policy", "spec"), [("tournament", "fdp+rgp"), *(("lrm", spec) for spec in prefetch.names())])
+@pytest.mark.parametrize(
+    ("policy", "spec"), [("tournament", "fdp+rgp"), *(("lrm", spec) for spec in prefetch.names())]
+)
 def test_prefetch_ahead_is_equal_too(policy: str, spec: str) -> None:
     sequence = benign(sequences(sum(OBJECTS), 300)["cyclic"])
     live = touch_live(sequence, settle=True, eviction=policy, prefetch=spec)

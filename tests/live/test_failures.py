@@ -1,4 +1,6 @@
-"""When something fails: a clear line, never a wrong byte, what was flushed stays intact, and nothing is left behind."""
+"""When something fails: a clear line, never a wrong byte, what was flushed stays intact, and
+nothing is left behind.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def with_fault(fault: str) -> dict[str, str]:
 
 
 def run(code: str, *before: str, **how: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*before, sys.executable, "-c", code], capture_output=True, text=True, timeout=200, **how)
+    return subprocess.run(
+        [*before, sys.executable, "-c", code], capture_output=True, text=True, timeout=200, **how
+    )
 
 
 def is_running(pid: int) -> bool:
@@ -133,7 +137,9 @@ with arena:
 def test_pagers_that_die_in_the_middle_of_a_write_lose_nothing() -> None:
     for middle in ([], ["1MiB", "tier-random"]):
         command = [sys.executable, str(WRITERS), "lru", "tree", "2", "0", *middle]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=with_fault("die-in-write"))
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=200, env=with_fault("die-in-write")
+        )
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["restarts"] > 2
 
@@ -211,7 +217,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 4 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], capture_output=True, text=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)],
+        capture_output=True,
+        text=True,
+    )
     if mounted.returncode:
         pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
     try:
@@ -244,7 +254,8 @@ print("went on")
     done = run(code)
     assert not done.stdout
     assert "No space left on device" in done.stderr
-    assert done.returncode in (1, -signal.SIGBUS)  # in a flush it is an exception, in an eviction the end
+    # in a flush it is an exception, in an eviction the end
+    assert done.returncode in (1, -signal.SIGBUS)
     assert path.read_bytes()[: 1 << 20] == bytes([9]) * (1 << 20)
 
 
@@ -265,20 +276,30 @@ def refuse(number, error):
     assert libc.prctl(22, 2, ctypes.byref(Filter(4, ctypes.addressof(buffer)))) == 0
 """
 # nobody, who may read all files all the same: Python itself can lie where nobody else may look
-AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,+dac_read_search",
-             "--ambient-caps=-all,+dac_read_search", "--bounding-set=-all,+dac_read_search"]  # fmt: skip
+AS_NOBODY = [
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+    "--inh-caps=-all,+dac_read_search",
+    "--ambient-caps=-all,+dac_read_search",
+    "--bounding-set=-all,+dac_read_search",
+]
 as_nobody = pytest.mark.skipif(
-    os.getuid() != 0 or shutil.which("setpriv") is None, reason="only root can become nobody, with setpriv"
+    os.getuid() != 0 or shutil.which("setpriv") is None,
+    reason="only root can become nobody, with setpriv",
 )
 
 
 @as_nobody
-@pytest.mark.parametrize(("error", "said"), [("EPERM", "userfaultfd is not permitted"), ("ENOSYS", "has no userfaultfd")])
+@pytest.mark.parametrize(
+    ("error", "said"), [("EPERM", "userfaultfd is not permitted"), ("ENOSYS", "has no userfaultfd")]
+)
 def test_without_userfaultfd_that_is_said(error: str, said: str) -> None:
     code = f"""{REFUSE}
 import errno
 from tidegate.live import Arena
-from tidegate.live.userfault import _SYS_USERFAULTFD
+from tidegate.live.transfer.userfault import _SYS_USERFAULTFD
 refuse(_SYS_USERFAULTFD, errno.{error})
 try:
     Arena(**{SMALL!r})
@@ -292,7 +313,7 @@ except Exception as refused:
 
 
 def test_a_kernel_that_is_too_old_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tidegate.live import userfault
+    from tidegate.live.transfer import userfault
 
     def refuse(fd: int, what: int, *rest: object) -> int:
         raise OSError(22, "Invalid argument")
@@ -326,4 +347,5 @@ with Arena(**{SMALL | {"eviction": "lru"}!r}) as arena:
 """
     done = run(code, *AS_NOBODY)
     assert done.returncode == 0, done.stderr
-    assert done.stdout in ("EFAULT False\n", "read True\n")  # the second where the administrator permits it
+    # the second where the administrator permits it
+    assert done.stdout in ("EFAULT False\n", "read True\n")

@@ -1,4 +1,6 @@
-"""The middle tier: exact counts against the simulated tiers, no lost write, nothing lost when pagers die."""
+"""The middle tier: exact counts against the simulated tiers, no lost write, nothing lost when
+pagers die.
+"""
 
 from __future__ import annotations
 
@@ -14,34 +16,47 @@ from live.sequences import sequences
 from live.test_reliable import SOAK, WRITERS, python
 from tidegate.errors import PolicyError, TidegateError
 from tidegate.live import Arena
-from tidegate.live.middle import UNIT, Middle
-from tidegate.live.tiers import COUNTS, LiveTiers
+from tidegate.live.pager.tier_placement import COUNTS, LiveTiers
+from tidegate.live.transfer.middle import UNIT, Middle
 from tidegate.machine import load_machine
-from tidegate.mechanism.geometry import Geometry
-from tidegate.mechanism.tiers.simulation import Tiered
+from tidegate.policies.interface.tier_policy import TierPolicy
 from tidegate.policies.registries import eviction, tiering
-from tidegate.policies.tier_policy import TierPolicy
+from tidegate.simulation.tiers.simulation import Tiered
+from tidegate.trace.geometry import Geometry
 from traces import one_block, reads
 
 GEOMETRY = Geometry(16 << 10, 16 << 10)
 NEAR, PAGES = 8, 40
 
 
-def simulate(sequence: list[int], eviction_spec: str, tiering_spec: str, middle: int) -> dict[str, int]:
+def simulate(
+    sequence: list[int], eviction_spec: str, tiering_spec: str, middle: int
+) -> dict[str, int]:
     trace = one_block(reads(sequence), [PAGES], GEOMETRY)
     tiers = Tiered(
-        trace, load_machine("a100-pcie3-ssd"), NEAR, middle, tiering.make(tiering_spec), eviction.make(eviction_spec),
+        trace,
+        load_machine("a100-pcie3-ssd"),
+        NEAR,
+        middle,
+        tiering.make(tiering_spec),
+        eviction.make(eviction_spec),
         most_stays=NEAR - 1,
-    )  # fmt: skip
+    )
     tiers.run()
     return {name: tiers.counts[name] for name in (*COUNTS, "evictions")}
 
 
-def touch(sequence: list[int], eviction_spec: str, tiering_spec: str, middle: int, path: Path) -> dict[str, int]:
+def touch(
+    sequence: list[int], eviction_spec: str, tiering_spec: str, middle: int, path: Path
+) -> dict[str, int]:
     with Arena(
-        NEAR * GEOMETRY.page, geometry=GEOMETRY, span="64MiB", eviction=eviction_spec, middle=middle * GEOMETRY.page,
+        NEAR * GEOMETRY.page,
+        geometry=GEOMETRY,
+        span="64MiB",
+        eviction=eviction_spec,
+        middle=middle * GEOMETRY.page,
         tiering=tiering_spec,
-    ) as arena:  # fmt: skip
+    ) as arena:
         a = arena.open(path, "u1")
         for page in sequence:
             ctypes.c_uint8.from_address(a.ctypes.data + page * GEOMETRY.page).value  # noqa: B018 - a touch
@@ -60,7 +75,9 @@ def noise(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("tiering_spec", ["tier-order", "tier-random", "hmm", "bam"])
 @pytest.mark.parametrize("eviction_spec", ["fifo", "random"])
-def test_live_tiers_count_as_simulated_ones_do(eviction_spec: str, tiering_spec: str, noise: Path) -> None:
+def test_live_tiers_count_as_simulated_ones_do(
+    eviction_spec: str, tiering_spec: str, noise: Path
+) -> None:
     sequence = [page for part in sequences(PAGES, 300).values() for page in part]
     live = touch(sequence, eviction_spec, tiering_spec, 12, noise)
     assert live == simulate(sequence, eviction_spec, tiering_spec, 12)
@@ -69,7 +86,9 @@ def test_live_tiers_count_as_simulated_ones_do(eviction_spec: str, tiering_spec:
 
 @pytest.mark.parametrize("middle", [12, 40])
 @pytest.mark.parametrize("full", ["discard", "fifo"])
-def test_reuse_is_predicted_alike_where_every_use_is_noticed(full: str, middle: int, noise: Path) -> None:
+def test_reuse_is_predicted_alike_where_every_use_is_noticed(
+    full: str, middle: int, noise: Path
+) -> None:
     sequence = [i % PAGES for i in range(10 * PAGES)]  # around and around: each use is a fault
     spec = f"tier-reuse(samples=0, full={full})"
     live = touch(sequence, "fifo", spec, middle, noise)
@@ -78,12 +97,19 @@ def test_reuse_is_predicted_alike_where_every_use_is_noticed(full: str, middle: 
 
 
 def test_compressed_pages_take_less_room() -> None:
-    with Arena(NEAR * GEOMETRY.page, geometry=GEOMETRY, span="64MiB", eviction="fifo", middle=4 * GEOMETRY.page) as arena:
+    with Arena(
+        NEAR * GEOMETRY.page,
+        geometry=GEOMETRY,
+        span="64MiB",
+        eviction="fifo",
+        middle=4 * GEOMETRY.page,
+    ) as arena:
         a = arena.empty(PAGES * GEOMETRY.page // 8, "u8")
         a[:] = np.arange(len(a)) // 2048  # one value a page
         assert (a == np.arange(len(a)) // 2048).all()
         stats = arena.stats()
-    assert stats["middle_pages"] == stats["middle_units"] == 4 * GEOMETRY.page // UNIT  # four times as many as would fit
+    # four times as many as would fit
+    assert stats["middle_pages"] == stats["middle_units"] == 4 * GEOMETRY.page // UNIT
 
 
 def test_what_lies_in_the_middle_is_flushed_too(tmp_path: Path) -> None:
@@ -158,6 +184,7 @@ def test_what_cannot_be_is_said(asked: dict[str, str], said: str) -> None:
 def test_an_answer_that_is_no_tier_is_named(answer: object) -> None:
     policy = type("Mine", (TierPolicy,), {"name": "Mine", "place": lambda self, page: answer})()
     with pytest.raises(
-        PolicyError, match=rf"^policy 'Mine' answered place\(3\) with {answer!r}; expected STAY, MIDDLE or FAR$"
+        PolicyError,
+        match=rf"^policy 'Mine' answered place\(3\) with {answer!r}; expected STAY, MIDDLE or FAR$",
     ):
         LiveTiers(policy, NEAR, 1, NEAR).stays(3)

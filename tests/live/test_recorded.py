@@ -7,12 +7,14 @@ import pytest
 
 from tidegate.errors import TidegateError
 from tidegate.live import Arena
-from tidegate.live.recorded import RecordedTrace
+from tidegate.live.script.recording import RecordedTrace
 from traces import machine, run_of
 
 
 def test_a_recorded_program_faults_as_often_when_it_is_simulated() -> None:
-    with Arena("512KiB", geometry="16KiB/128KiB", span="64MiB", eviction="lrm", record=True) as arena:
+    with Arena(
+        "512KiB", geometry="16KiB/128KiB", span="64MiB", eviction="lrm", record=True
+    ) as arena:
         a = arena.empty(2 << 20, "u1")
         for _ in range(3):
             a[:: 16 << 10] = 1
@@ -24,19 +26,26 @@ def test_a_recorded_program_faults_as_often_when_it_is_simulated() -> None:
 
 
 def test_every_object_is_a_reference_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Arena("512KiB", geometry="16KiB/128KiB", span="64MiB", eviction="lrm", record=True) as arena:
+    with Arena(
+        "512KiB", geometry="16KiB/128KiB", span="64MiB", eviction="lrm", record=True
+    ) as arena:
         arrays = [arena.empty(128 << 10, "u1") for _ in range(3)]
         for i in (2, 0, 1):
             arrays[i][0] = 1
         trace = RecordedTrace(arena)
-        monkeypatch.setattr("tidegate.live.recorded.LAST_REFERENCE", 1)
+        monkeypatch.setattr("tidegate.live.script.recording.LAST_REFERENCE", 1)
         few = RecordedTrace(arena)
     assert _references(trace) == [2, 0, 1]
     assert _references(few) == [1, 0, 1]
 
 
 def _references(trace: RecordedTrace) -> list[int]:
-    return [int(r) for launch in trace.launches() for segment in launch.segments for r in np.asarray(segment.reference)]
+    return [
+        int(r)
+        for launch in trace.launches()
+        for segment in launch.segments
+        for r in np.asarray(segment.reference)
+    ]
 
 
 def test_an_arena_without_arrays_has_nothing_to_replay() -> None:

@@ -25,7 +25,9 @@ WRITERS = Path(__file__).parent / "writers.py"
 
 
 def python(*arguments: str, timeout: float = 280) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=timeout)
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=timeout
+    )
 
 
 @pytest.mark.parametrize("policy", live_policies())
@@ -41,12 +43,22 @@ def test_killed_pagers_lose_nothing(policy: str) -> None:
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["killed"] >= (200 if SOAK else 10)
-    assert said["restarts"] >= 0.8 * said["killed"]  # some were hit twice, before their end was seen
+    # some were hit twice, before their end was seen
+    assert said["restarts"] >= 0.8 * said["killed"]
 
 
 @pytest.mark.parametrize("kills", ["0", "8"])
 def test_large_regions_that_are_moved_by_threads_and_read_early_lose_nothing(kills: str) -> None:
-    done = python(str(WRITERS), "lru", "region", SECONDS if kills == "0" else "3", kills, "0", "", "16KiB/512KiB")
+    done = python(
+        str(WRITERS),
+        "lru",
+        "region",
+        SECONDS if kills == "0" else "3",
+        kills,
+        "0",
+        "",
+        "16KiB/512KiB",
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["evictions"] > 0
 
@@ -116,7 +128,7 @@ def test_a_closed_arena_says_so() -> None:
 
 
 def test_running_arenas_are_found() -> None:
-    from tidegate.live.running import running_arenas
+    from tidegate.live.arena.running import running_arenas
 
     with Arena(**SMALL) as arena:
         arena.empty(1 << 20, "u1", name="mine")[:] = 1
@@ -128,7 +140,9 @@ def test_running_arenas_are_found() -> None:
 
 @pytest.mark.parametrize("policy", live_policies())
 def test_two_arrays_at_a_time_get_on(policy: str) -> None:
-    """A processor needs both at once; a policy that sends away what just came must not do so for ever."""
+    """A processor needs both at once; a policy that sends away what just came must not do so for
+    ever.
+    """
     with Arena(**SMALL | {"eviction": policy, "near": "384KiB"}) as arena:
         a, b = arena.zeros(1 << 17), arena.zeros(1 << 17)  # 8 regions each, in 3 frames
         np.add(b, 1, out=b)

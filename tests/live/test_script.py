@@ -1,4 +1,6 @@
-"""Scripts that know nothing of arenas: their output and exit code are their own, their large arrays are live memory."""
+"""Scripts that know nothing of arenas: their output and exit code are their own, their large arrays
+are live memory.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,22 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.mechanism.geometry import Geometry
 from tidegate.trace import TraceFile
+from tidegate.trace.geometry import Geometry
 from traces import machine, run_of
 
-SMALL = ["--near", "1MiB", "--geometry", "16KiB/128KiB", "--min-array", "64KiB", "--eviction", "lrm", "--prefetch", "none"]
+SMALL = [
+    "--near",
+    "1MiB",
+    "--geometry",
+    "16KiB/128KiB",
+    "--min-array",
+    "64KiB",
+    "--eviction",
+    "lrm",
+    "--prefetch",
+    "none",
+]
 
 
 def live(verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -31,7 +44,9 @@ def script(folder: Path, text: str) -> str:
 
 
 def test_a_script_runs_as_it_does_by_itself(tmp_path: Path) -> None:
-    path = script(tmp_path, """
+    path = script(
+        tmp_path,
+        """
 a = np.zeros(1 << 18)                                       # 2 MiB behind 1 MiB
 a += np.arange(len(a))
 grown = np.fromiter((float(i) for i in range(100_000)), float)  # realloc, from libc's memory into the arena's
@@ -42,8 +57,11 @@ thread.start()
 thread.join()
 print(a.sum(), a[1 << 18 :].any(), grown.sum(), sums, sys.argv[1:], __name__)
 sys.exit(int(sys.argv[2]))
-""")  # fmt: skip
-    alone = subprocess.run([sys.executable, path, "--near", "7"], capture_output=True, text=True, timeout=200)
+""",
+    )
+    alone = subprocess.run(
+        [sys.executable, path, "--near", "7"], capture_output=True, text=True, timeout=200
+    )
     done = live("run", *SMALL, path, "--near", "7")
     assert alone.stdout
     assert (done.stdout, done.returncode) == (alone.stdout, alone.returncode) == (alone.stdout, 7)
@@ -53,20 +71,25 @@ sys.exit(int(sys.argv[2]))
 
 def test_the_example_runs() -> None:
     example = Path(__file__).parents[2] / "examples" / "larger_than_ram.py"
-    done = live("run", "--near", "8MiB", "--eviction", "mru", "--prefetch", "region", str(example), "1")
+    done = live(
+        "run", "--near", "8MiB", "--eviction", "mru", "--prefetch", "region", str(example), "1"
+    )
     assert (done.returncode, done.stdout) == (0, "mean 0.000, furthest 2.500\n"), done.stderr
 
 
 def test_memory_of_arrays_that_are_gone_is_given_back(tmp_path: Path) -> None:
-    path = script(tmp_path, """
+    path = script(
+        tmp_path,
+        """
 import json, os
-from tidegate.live.running import running_arenas
+from tidegate.live.arena.running import running_arenas
 for i in range(20):
     b = np.full(1 << 17, i)                                 # 1 MiB: all of near memory, again and again
 del b
 c = np.ones(1 << 15)
 print(json.dumps(*[a for a in running_arenas() if a["process"] == os.getpid()]))
-""")  # fmt: skip
+""",
+    )
     done = live("run", "--quiet", *SMALL, path)
     assert done.returncode == 0, done.stderr
     assert not done.stderr
@@ -122,14 +145,17 @@ def test_what_follows_the_script_is_its_own(tmp_path: Path) -> None:
 
 
 def test_threads_that_outlive_the_last_line_find_the_scripts_names(tmp_path: Path) -> None:
-    path = script(tmp_path, """
+    path = script(
+        tmp_path,
+        """
 import pickle, time
 class Mine: pass
 def late():
     time.sleep(0.3)
     print(type(pickle.loads(pickle.dumps(Mine()))).__name__, sys.modules["__main__"].Mine is Mine)
 threading.Thread(target=late).start()
-""")  # fmt: skip
+""",
+    )
     done = live("run", "--quiet", *SMALL, path)
     assert (done.stdout, done.stderr) == ("Mine True\n", "")
 
@@ -138,7 +164,9 @@ def test_three_tiers(tmp_path: Path) -> None:
     path = script(tmp_path, "a = np.arange(1 << 18)\nprint(a.sum())\n")
     done = live("run", *SMALL, "--middle", "1MiB", "--tiering", "tier-reuse", path)
     assert done.stdout == f"{(1 << 18) * ((1 << 18) - 1) // 2}\n"
-    assert done.stderr.startswith("tidegate: 1 array in 1.00 MiB of near memory, lrm + none + tier-reuse: ")
+    assert done.stderr.startswith(
+        "tidegate: 1 array in 1.00 MiB of near memory, lrm + none + tier-reuse: "
+    )
 
 
 AT_THIS_MOMENT = """
@@ -154,15 +182,15 @@ waiting = True
 if sys.orig_argv[2] == {module!r}:
     sys.addaudithook(hook)
 """
-COMMAND, PROCESS = "tidegate", "tidegate.live.script"  # the command line, and what it becomes
+COMMAND, PROCESS = "tidegate", "tidegate.live.script.run"  # the command line, and what it becomes
 
 
 @pytest.mark.parametrize(
     ("module", "event", "word", "said"),
     [
         (COMMAND, "import", "tidegate.cli.reproduce", "stopped"),
-        (COMMAND, "import", "tidegate.live.script", "stopped; nothing was written"),
-        (COMMAND, "os.exec", "tidegate.live.script", "stopped"),
+        (COMMAND, "import", "tidegate.live.script.run", "stopped; nothing was written"),
+        (COMMAND, "os.exec", "tidegate.live.script.run", "stopped"),
         (PROCESS, "import", "tidegate.units", "stopped"),  # held back until imports have begun
         (PROCESS, "import", "numpy", "stopped"),
         (PROCESS, "open", "test_ctrl_c", "stopped"),  # the store
@@ -171,20 +199,41 @@ COMMAND, PROCESS = "tidegate", "tidegate.live.script"  # the command line, and w
         (PROCESS, "compile", "script.py", "stopped"),
     ],
 )
-def test_ctrl_c_while_it_starts_is_one_line(module: str, event: str, word: str, said: str, tmp_path: Path) -> None:
-    """Wherever it lands: in the command line's imports, or in those of the process that is to run the script, or later."""
-    (tmp_path / "sitecustomize.py").write_text(AT_THIS_MOMENT.format(module=module, event=event, word=word))
+def test_ctrl_c_while_it_starts_is_one_line(
+    module: str, event: str, word: str, said: str, tmp_path: Path
+) -> None:
+    """Wherever it lands: in the command line's imports, or in those of the process that is to run
+    the script, or later.
+    """
+    (tmp_path / "sitecustomize.py").write_text(
+        AT_THIS_MOMENT.format(module=module, event=event, word=word)
+    )
     paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "tidegate", "live", "run", "--store", str(tmp_path / "store"), script(tmp_path, "")]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, timeout=200)
+    command = [
+        sys.executable,
+        "-m",
+        "tidegate",
+        "live",
+        "run",
+        "--store",
+        str(tmp_path / "store"),
+        script(tmp_path, ""),
+    ]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, timeout=200
+    )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", f"tidegate: {said}\n")
     assert not (tmp_path / "store").exists()
 
 
 def test_ctrl_c_ends_the_script_as_ever(tmp_path: Path) -> None:
-    path = script(tmp_path, "import time\na = np.ones(1 << 18)\nprint('begun', flush=True)\ntime.sleep(300)\n")
+    path = script(
+        tmp_path, "import time\na = np.ones(1 << 18)\nprint('begun', flush=True)\ntime.sleep(300)\n"
+    )
     command = [sys.executable, "-m", "tidegate", "live", "run", *SMALL, path]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         process.send_signal(signal.SIGINT)
@@ -198,7 +247,9 @@ def test_ctrl_c_while_memory_is_asked_for_is_heard(tmp_path: Path) -> None:
     path = script(tmp_path, "print('begun', flush=True)\nwhile True:\n    a = np.empty(1 << 15)\n")
     command = [sys.executable, "-m", "tidegate", "live", "run", "--quiet", *SMALL, path]
     for seconds in (0.05, 0.06, 0.07):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "begun\n"
             time.sleep(seconds)
@@ -210,7 +261,9 @@ def test_ctrl_c_while_memory_is_asked_for_is_heard(tmp_path: Path) -> None:
 
 def test_a_recorded_script_faults_as_often_when_it_is_simulated(tmp_path: Path) -> None:
     target = tmp_path / "live.parquet"
-    path = script(tmp_path, """
+    path = script(
+        tmp_path,
+        """
 for _ in range(2):
     a = np.zeros(1 << 20, "u1")                             # the second one has the address of the first
     a[:: 16 << 10] = 1
@@ -219,7 +272,8 @@ for _ in range(2):
 b = np.zeros(4 << 20, "u1")
 b[:: 16 << 10] = 1
 b[:: 16 << 10] = 1
-""")  # fmt: skip
+""",
+    )
     done = live("record", "-o", str(target), *SMALL, path)
     assert done.returncode == 0, done.stderr
     trace = TraceFile(target)
@@ -234,16 +288,32 @@ def test_a_script_without_large_arrays_leaves_no_trace(tmp_path: Path) -> None:
     target = tmp_path / "none.parquet"
     done = live("record", "-o", str(target), *SMALL, script(tmp_path, "print('done')\n"))
     assert (done.returncode, done.stdout) == (2, "done\n")
-    assert done.stderr.splitlines()[1:] == ["tidegate: nothing was recorded: no large array was used"]
+    assert done.stderr.splitlines()[1:] == [
+        "tidegate: nothing was recorded: no large array was used"
+    ]
     assert not target.exists()
 
 
-def test_a_trace_that_cannot_be_saved_after_all_is_an_error_but_the_scripts_own_comes_first(tmp_path: Path) -> None:
+def test_a_trace_that_cannot_be_saved_after_all_is_an_error_but_the_scripts_own_comes_first(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "gone"
-    path = script(tmp_path, "import os\na = np.ones(1 << 18)\nos.rmdir(sys.argv[1])\nsys.exit(int(sys.argv[2]))\n")
+    path = script(
+        tmp_path,
+        "import os\na = np.ones(1 << 18)\nos.rmdir(sys.argv[1])\nsys.exit(int(sys.argv[2]))\n",
+    )
     for own, expected in ((0, 2), (7, 7)):
         folder.mkdir()
-        done = live("record", "--quiet", "-o", str(folder / "my.parquet"), *SMALL, path, str(folder), str(own))
+        done = live(
+            "record",
+            "--quiet",
+            "-o",
+            str(folder / "my.parquet"),
+            *SMALL,
+            path,
+            str(folder),
+            str(own),
+        )
         assert done.returncode == expected
         assert "cannot write" in done.stderr
         assert len(done.stderr.splitlines()) == 1
@@ -251,10 +321,17 @@ def test_a_trace_that_cannot_be_saved_after_all_is_an_error_but_the_scripts_own_
 
 @pytest.mark.parametrize(
     ("target", "said"),
-    [("", "ends in .parquet"), ("x.txt", "ends in .parquet"), (".", "is a folder"), ("/proc/x.parquet", "in /proc"),
-     ("nowhere/x.parquet", "there is no folder")],
-)  # fmt: skip
-def test_where_no_trace_can_be_written_is_said_before_the_script_runs(target: str, said: str, tmp_path: Path) -> None:
+    [
+        ("", "ends in .parquet"),
+        ("x.txt", "ends in .parquet"),
+        (".", "is a folder"),
+        ("/proc/x.parquet", "in /proc"),
+        ("nowhere/x.parquet", "there is no folder"),
+    ],
+)
+def test_where_no_trace_can_be_written_is_said_before_the_script_runs(
+    target: str, said: str, tmp_path: Path
+) -> None:
     done = live("record", "-o", target, script(tmp_path, "print('it ran')\n"))
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
@@ -274,7 +351,9 @@ def test_top_shows_rates(tmp_path: Path) -> None:
         "a = np.zeros(4 << 20, 'u1')\na[:: 16 << 10] = 1\nprint('begun', flush=True)\nwhile True: a[:: 16 << 10] = 1\n",
     )
     command = [sys.executable, "-m", "tidegate", "live", "run", *SMALL, path]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         process.stdout.readline()
         shown = live("top", "--json", "--seconds", "0.5")

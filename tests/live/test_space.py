@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tidegate.live.space import Space
+from tidegate.live.arena.space import Space
 
 
 @pytest.fixture
@@ -24,7 +24,8 @@ def hasty() -> Iterator[None]:
 def test_threads_never_get_the_same_regions() -> None:
     space, taken = Space(10_000), [0] * 10_000
     for region in range(1000, 2000, 2):
-        space.take_at(region, 1)  # free memory in many pieces, so that putting them together takes a while
+        # free memory in many pieces, so that putting them together takes a while
+        space.take_at(region, 1)
 
     def use(n: int) -> None:
         for _ in range(300):

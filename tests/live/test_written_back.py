@@ -1,4 +1,6 @@
-"""What was changed in a file reaches it, however the array or the arena goes; and calls survive a Ctrl-C."""
+"""What was changed in a file reaches it, however the array or the arena goes; and calls survive a
+Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,8 @@ def interrupting() -> Iterator[Any]:
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")  # a Ctrl-C that nobody hears of
+# a Ctrl-C that nobody hears of
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_ctrl_c_in_any_call(interrupting: Any) -> None:
     arrived = 0
     with tidegate.Arena("16MiB") as arena:
@@ -129,7 +132,8 @@ def test_ctrl_c_while_closing_comes_after_the_last_byte(file: Path, interrupting
 
 
 @pytest.mark.parametrize(
-    "kind", [np.dtype([("a", "i1"), ("b", "f8")], align=True), np.dtype((np.int32, (3,))), np.dtype(">i2")]
+    "kind",
+    [np.dtype([("a", "i1"), ("b", "f8")], align=True), np.dtype((np.int32, (3,))), np.dtype(">i2")],
 )
 def test_types_are_those_of_numpy(kind: np.dtype[Any]) -> None:
     with tidegate.Arena("8MiB") as arena:
@@ -177,12 +181,16 @@ def test_wrong_options(options: dict[str, Any], said: str) -> None:
 
 
 def test_a_policy_that_cannot_decide_is_refused_at_once(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("import tidegate\nclass Mine(tidegate.EvictionPolicy):\n    pass\n")
+    (tmp_path / "mine.py").write_text(
+        "import tidegate\nclass Mine(tidegate.EvictionPolicy):\n    pass\n"
+    )
     with pytest.raises(TidegateError, match=r"has no method victim\(\)"):
         tidegate.Arena("8MiB", eviction=f"{tmp_path / 'mine.py'}:Mine")
 
 
-@pytest.mark.parametrize(("offset", "dtype", "said"), [(-4096, "f8", "multiple of"), (0, "S0", "no bytes")])
+@pytest.mark.parametrize(
+    ("offset", "dtype", "said"), [(-4096, "f8", "multiple of"), (0, "S0", "no bytes")]
+)
 def test_wrong_ways_to_open(file: Path, offset: int, dtype: str, said: str) -> None:
     with tidegate.Arena("8MiB") as arena, pytest.raises(TidegateError, match=said):
         arena.open(file, dtype, offset=offset)

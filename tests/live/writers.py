@@ -1,8 +1,10 @@
-"""A program that writes from several threads into the same pages and checks every byte against ordinary memory.
+"""A program that writes from several threads into the same pages and checks every byte against
+ordinary memory.
 
-``python tests/live/writers.py EVICTION PREFETCH SECONDS KILLS [MIDDLE TIERING [GEOMETRY]]``: while it runs, its pager is
-killed KILLS times a second, at random moments: with near memory a quarter of the array, many of them in the middle of an
-eviction. It prints what the arena did as JSON, and fails if one byte is wrong.
+``python tests/live/writers.py EVICTION PREFETCH SECONDS KILLS [MIDDLE TIERING [GEOMETRY]]``: while
+it runs, its pager is killed KILLS times a second, at random moments: with near memory a quarter of
+the array, many of them in the middle of an eviction. It prints what the arena did as JSON, and
+fails if one byte is wrong.
 """
 
 from __future__ import annotations
@@ -27,22 +29,42 @@ PAGES = 512
 LEAST = 5 / 8  # of the kills that were asked for: on a slow machine it takes longer
 
 
-def main(eviction: str, prefetch: str, seconds: float, kills: float, middle: str = "0", tiering: str = "",
-         geometry: str = "16KiB/128KiB") -> None:  # fmt: skip
+def main(
+    eviction: str,
+    prefetch: str,
+    seconds: float,
+    kills: float,
+    middle: str = "0",
+    tiering: str = "",
+    geometry: str = "16KiB/128KiB",
+) -> None:
     with Arena(
-        "2MiB", eviction=eviction, prefetch=prefetch, geometry=geometry, span="1GiB", middle=middle, tiering=tiering or None
+        "2MiB",
+        eviction=eviction,
+        prefetch=prefetch,
+        geometry=geometry,
+        span="1GiB",
+        middle=middle,
+        tiering=tiering or None,
     ) as arena:
         live = arena.empty(PAGES * WORDS, "u8")
         shadow = np.zeros(PAGES * WORDS, "u8")
         begin, enough = time.monotonic(), threading.Event()
         wrong: list[str] = []
-        threads = [threading.Thread(target=write, args=(live, shadow, n, enough, wrong)) for n in range(THREADS)]
+        threads = [
+            threading.Thread(target=write, args=(live, shadow, n, enough, wrong))
+            for n in range(THREADS)
+        ]
         for thread in threads:
             thread.start()
         killed = 0
         if not kills:
             time.sleep(seconds)
-        while kills and not wrong and (time.monotonic() < begin + seconds or killed < LEAST * kills * seconds):
+        while (
+            kills
+            and not wrong
+            and (time.monotonic() < begin + seconds or killed < LEAST * kills * seconds)
+        ):
             time.sleep(np.random.default_rng(killed).random() * 2 / kills)
             killed += kill_pager(arena._supervisor.pid)
         enough.set()
@@ -50,19 +72,29 @@ def main(eviction: str, prefetch: str, seconds: float, kills: float, middle: str
             thread.join()
         assert not wrong, wrong[0]
         for first in range(0, len(live), WORDS):
-            assert (live[first : first + WORDS] == shadow[first : first + WORDS]).all(), f"page {first // WORDS} is wrong"
+            assert (live[first : first + WORDS] == shadow[first : first + WORDS]).all(), (
+                f"page {first // WORDS} is wrong"
+            )
         stats = arena.stats()
     print(json.dumps(stats | {"killed": killed, "sum": int(shadow.sum())}))
 
 
-def write(live: np.ndarray, shadow: np.ndarray, own: int, enough: threading.Event, wrong: list[str]) -> None:
+def write(
+    live: np.ndarray, shadow: np.ndarray, own: int, enough: threading.Event, wrong: list[str]
+) -> None:
     """Add to every fourth word of some pages, and look whether the words are what they should be."""
     draw = np.random.default_rng(own)
     while not enough.is_set() and not wrong:
-        first = int(draw.integers(0, PAGES - 4)) if draw.random() < 0.5 else int(draw.integers(0, PAGES // 8))
+        first = (
+            int(draw.integers(0, PAGES - 4))
+            if draw.random() < 0.5
+            else int(draw.integers(0, PAGES // 8))
+        )
         part = slice(first * WORDS + own, (first + 4) * WORDS, THREADS)
         if not (live[part] == shadow[part]).all():
-            wrong.append(f"thread {own} read something else than it wrote, in pages {first} to {first + 3}")
+            wrong.append(
+                f"thread {own} read something else than it wrote, in pages {first} to {first + 3}"
+            )
         value = int(draw.integers(1, 1 << 32))
         live[part] += np.uint64(value)
         shadow[part] += np.uint64(value)

@@ -51,21 +51,30 @@ def test_plain_values_are_enough(plain):
     assert m == load_machine(str(plain))
     assert (m.name, m.description, m.offers, m.sources) == ("plain", "", ("faults",), {})
     assert (m.geometry.page, m.geometry.region) == (4096, 65536)
-    assert (m.near.slots, m.near.bytes, m.near.bandwidth, m.near.flops) == (368, 12 << 30, 504, 29_500)
+    assert (m.near.slots, m.near.bytes, m.near.bandwidth, m.near.flops) == (
+        368,
+        12 << 30,
+        504,
+        29_500,
+    )
     assert (m.link.inward, m.link.outward, m.link.both, m.link.remote_share) == (12, 11.5, 22, 0.9)
     assert (m.link.run_overhead, m.link.remote_latency) == (1500, 1500)
-    assert (m.driver.batch_overhead, m.driver.region_overhead, m.driver.unmap_per_kib) == (20_000, 10_000, 0)
+    assert (m.driver.batch_overhead, m.driver.region_overhead, m.driver.unmap_per_kib) == (
+        20_000,
+        10_000,
+        0,
+    )
 
 
 def test_what_may_be_left_out(plain):
     m = load_machine(plain)
-    assert (m.near.latency, m.near.launch_overhead, m.driver.decision, m.driver.pipelined, m.storage) == (
-        0,
-        0,
-        0,
-        False,
-        None,
-    )
+    assert (
+        m.near.latency,
+        m.near.launch_overhead,
+        m.driver.decision,
+        m.driver.pipelined,
+        m.storage,
+    ) == (0, 0, 0, False, None)
 
 
 KEYS = [line.split(" = ")[0] for line in PLAIN.splitlines() if " = " in line]
@@ -161,5 +170,7 @@ def test_unknown_names():
 def test_constants_are_plain_data():
     import json
 
-    assert json.loads(json.dumps(load_machine("a100-pcie3-ssd").constants()))["storage"]["read"] == 3.5
+    assert (
+        json.loads(json.dumps(load_machine("a100-pcie3-ssd").constants()))["storage"]["read"] == 3.5
+    )
     assert isinstance(load_machine("gh200"), Machine)

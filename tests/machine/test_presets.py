@@ -1,4 +1,6 @@
-"""The presets: their numbers are those of the notes on the UVM driver, and each says where it is from."""
+"""The presets: their numbers are those of the notes on the UVM driver, and each says where it is
+from.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,14 @@ TABLE = {
 def test_numbers(name):
     m = load_machine(name)
     assert (
-        m.near.sms, m.near.bandwidth, m.link.inward, m.link.outward, m.near.bytes, m.geometry.page, m.geometry.region,
-    ) == TABLE[name]  # fmt: skip
+        m.near.sms,
+        m.near.bandwidth,
+        m.link.inward,
+        m.link.outward,
+        m.near.bytes,
+        m.geometry.page,
+        m.geometry.region,
+    ) == TABLE[name]
     assert m.name == name
     assert m.near.slots == m.near.sms * m.near.blocks_per_sm
 
@@ -43,7 +51,8 @@ def test_numbers(name):
 DRIVER = {
     "rtx3090-pcie4": (256, 20, 10, 0.05, 1.5),
     "a100-pcie3-ssd": (256, 20, 10, 0.05, 1.5),
-    "v100-nvlink2": (256, 20, 10, 3 * 0.05, 1.5),  # unmapping from its CPU takes three times as long
+    # unmapping from its CPU takes three times as long
+    "v100-nvlink2": (256, 20, 10, 3 * 0.05, 1.5),
     "gpgpusim-28sm": (16, 20, 0, 0, 0),  # 20 µs, flat
     "gh200": (256, 20, 10, 0.05, 1.5),
 }
@@ -53,7 +62,12 @@ DRIVER = {
 def test_the_cost_of_a_fault(name):
     m = load_machine(name)
     assert m.driver.batch_faults == DRIVER[name][0]
-    costs = (m.driver.batch_overhead, m.driver.region_overhead, m.driver.unmap_per_kib, m.link.run_overhead)
+    costs = (
+        m.driver.batch_overhead,
+        m.driver.region_overhead,
+        m.driver.unmap_per_kib,
+        m.link.run_overhead,
+    )
     assert costs == pytest.approx([us * US for us in DRIVER[name][1:]])
     assert not m.driver.pipelined  # the fetch waits for the eviction, unless asked otherwise
 
@@ -98,7 +112,9 @@ def test_every_constant_has_a_source(name):
     table = tomllib.loads((FOLDER / f"{name}.toml").read_text())
     assert table.pop("description").strip()
     constants = {"offers": table.pop("offers")}
-    constants |= {f"{part}.{key}": given for part, keys in table.items() for key, given in keys.items()}
+    constants |= {
+        f"{part}.{key}": given for part, keys in table.items() for key, given in keys.items()
+    }
     sources = load_machine(name).sources
     assert sources.keys() == constants.keys()
     for key, given in constants.items():

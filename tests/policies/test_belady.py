@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.mechanism.future import NEVER, foresee
 from tidegate.policies.registries import eviction
+from tidegate.simulation.gpu.future import NEVER, foresee
 from traces import PAGES, Given, Kernel, flat, machine, one_block, reads, run_of
 
 OTHERS = [name for name in eviction.names() if name != "belady"]
@@ -37,11 +37,17 @@ def test_nobody_beats_belady_with_one_slot(ids, frames):
 @given(SEQUENCES, st.integers(1, 12), st.integers(0, 999))
 def test_nobody_beats_belady_in_whole_regions_either(ids, frames, seed):
     """Any page of the region may be the one that is touched: the whole region comes with it."""
-    pages = [region * PAGES + page for region, page in zip(ids, drawn(seed, len(ids), PAGES), strict=True)]
+    pages = [
+        region * PAGES + page
+        for region, page in zip(ids, drawn(seed, len(ids), PAGES), strict=True)
+    ]
     trace = one_block(reads(pages), [(max(ids) + 1) * PAGES])
     best = run_of(trace, machine(), frames, eviction="belady", prefetch="region").counts["faults"]
     for other in OTHERS:
-        assert run_of(trace, machine(), frames, eviction=other, prefetch="region").counts["faults"] >= best, other
+        assert (
+            run_of(trace, machine(), frames, eviction=other, prefetch="region").counts["faults"]
+            >= best
+        ), other
 
 
 @settings(deadline=None, max_examples=60, derandomize=True)
@@ -58,7 +64,9 @@ def test_belady_is_the_best_of_all_choices(ids, frames):
             return 1 + fewest(at + 1, near | {ids[at]})
         return 1 + min(fewest(at + 1, near - {out} | {ids[at]}) for out in near)
 
-    assert run_of(flat(ids), machine(), frames, eviction="belady").counts["faults"] == fewest(0, frozenset())
+    assert run_of(flat(ids), machine(), frames, eviction="belady").counts["faults"] == fewest(
+        0, frozenset()
+    )
 
 
 # The future

@@ -1,4 +1,6 @@
-"""CPPE's policies and those it is compared with, held against the paper's text, algorithm and Figure 6."""
+"""CPPE's policies and those it is compared with, held against the paper's text, algorithm and
+Figure 6.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ import numpy as np
 import pytest
 
 from tidegate.errors import PolicyError, TidegateError
-from tidegate.mechanism.geometry import Geometry
 from tidegate.policies import EvictionPolicy, TouchBits
-from tidegate.policies.patterns import Patterns
-from tidegate.policies.policy import Policy
+from tidegate.policies.interface.policy import Policy
 from tidegate.policies.registries import eviction, prefetch
+from tidegate.policies.structures.patterns import Patterns
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import lay_out
 from traces import Given, Kernel, machine, one_block, reads, run_of
 
@@ -26,9 +28,18 @@ class FakeMemory(SimpleNamespace):
     def __init__(self, geometry: Geometry = CHUNKS, regions: int = 1000, frames: int = 500):
         objects = lay_out({"a": regions * geometry.region}, geometry)
         super().__init__(
-            geometry=geometry, regions=regions, frames=frames, objects=objects, shared={}, asked=[], here=set(), bits={},
-            faults={}, pinned=set(), observable=0,
-        )  # fmt: skip
+            geometry=geometry,
+            regions=regions,
+            frames=frames,
+            objects=objects,
+            shared={},
+            asked=[],
+            here=set(),
+            bits={},
+            faults={},
+            pinned=set(),
+            observable=0,
+        )
 
     def touched(self, region: int) -> Any:
         own = np.ones(self.geometry.pages_per_region, bool)
@@ -80,7 +91,9 @@ def leave(policy: Any) -> int:
 
 
 @pytest.mark.parametrize(("chain", "distance"), [(40, 2), (300, 3), (799, 7), (5000, 8)])
-def test_the_forward_distance_begins_at_a_hundredth_of_the_chain_within_2_to_8(chain: int, distance: int) -> None:
+def test_the_forward_distance_begins_at_a_hundredth_of_the_chain_within_2_to_8(
+    chain: int, distance: int
+) -> None:
     p = started(eviction.make("mhpe"), FakeMemory(regions=6000))
     arrive(p, *range(chain))
     p.victim()
@@ -140,7 +153,18 @@ def test_moderately_much_in_the_first_four_intervals_turns_it_too() -> None:
 
 def test_the_forward_distance_grows_by_the_larger_of_both_sources_up_to_a_limit() -> None:
     p = started(eviction.make("mhpe"))
-    assert [p._level(u) for u in (0, 3, 4, 10, 11, 17, 18, 24, 25, 31)] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert [p._level(u) for u in (0, 3, 4, 10, 11, 17, 18, 24, 25, 31)] == [
+        0,
+        0,
+        1,
+        1,
+        2,
+        2,
+        3,
+        3,
+        4,
+        4,
+    ]
     arrive(p, *range(40))
     p.victim()
     p._untouched, p._wrong = 12, 1
@@ -181,7 +205,8 @@ def test_patterns_are_recorded_once_the_strategy_is_lru_and_half_is_untouched() 
     assert not patterns  # still MRU
     p.strategy = "lru"
     assert [leave(p), leave(p)] == [0, 1]
-    assert {r: sorted(t.touched) for r, t in patterns.items()} == {0: list(range(8))}  # 1 has seven untouched pages only
+    # 1 has seven untouched pages only
+    assert {r: sorted(t.touched) for r, t in patterns.items()} == {0: list(range(8))}
 
 
 # The pattern-aware prefetcher
@@ -302,7 +327,11 @@ def test_stop_when_full_stops_at_the_first_eviction() -> None:
 def test_stop_when_full_wraps_prefetchers_joined_by_plus() -> None:
     p = prefetch.make("stop-when-full(of=fdp(every=2, enough=3)+rgp(streak=1))")
     assert p._inner.name == "fdp+rgp"
-    assert (p._inner.members[0].every, p._inner.members[0].enough, p._inner.members[1].streak) == (2, 3, 1)
+    assert (p._inner.members[0].every, p._inner.members[0].enough, p._inner.members[1].streak) == (
+        2,
+        3,
+        1,
+    )
     assert p.sees == prefetch.make("fdp").sees
 
 
@@ -311,7 +340,11 @@ def test_hpe_classifies_by_how_full_chunks_are() -> None:
         def near(self, region: int) -> Any:
             return np.arange(16) < self.full
 
-    for full, kind, strategy in ((16, "regular", "mru-c"), (10, "irregular#2", "lru"), (4, "irregular#1", "lru")):
+    for full, kind, strategy in (
+        (16, "regular", "mru-c"),
+        (10, "irregular#2", "lru"),
+        (4, "irregular#1", "lru"),
+    ):
         memory = Part()
         memory.full = full
         p = started(eviction.make("hpe(interval=4)"), memory)
@@ -359,6 +392,7 @@ def test_with_patterns_a_strided_program_fits_where_it_would_thrash() -> None:
     cppe = run_of(strided(8), on, 12, eviction="mhpe(t1=8)", prefetch="pattern")
     assert cppe.facts["policy_report"]["strategy"] == "lru"
     assert cppe.facts["policy_report"]["patterns matched"] > 0
-    assert cppe.counts["evictions"] < base.counts["evictions"] / 2  # half of every chunk is all that is needed: all fits
+    # half of every chunk is all that is needed: all fits
+    assert cppe.counts["evictions"] < base.counts["evictions"] / 2
     assert cppe.counts["pages_unused"] < base.counts["pages_unused"]
     assert cppe.time < base.time

@@ -9,26 +9,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.compiler.plan import Plan, PlannedLaunch, PlannedUse
 from tidegate.errors import PolicyError
 from tidegate.experiments.ask import Ask
 from tidegate.experiments.planning import Rehearsal
-from tidegate.experiments.reproduce.hybrid.inner_loop import kept_by, locality_order
-from tidegate.mechanism.geometry import Geometry
 from tidegate.policies.placement.objects import ObjectPlacement
 from tidegate.policies.registries import placement
+from tidegate.reproduce.hybrid.inner_loop import kept_by, locality_order
+from tidegate.trace.geometry import Geometry
+from tidegate.trace.plan import Plan, PlannedLaunch, PlannedUse
 from tidegate.trace.trace import lay_out
 from traces import PAGE, PAGES, Given, Kernel, machine, reads, run_of, writes
 
 GEOMETRY = Geometry()
 
 
-def use(name: str, locality: float = 1, distance: float = 1, density: float | None = 1.0) -> PlannedUse:
+def use(
+    name: str, locality: float = 1, distance: float = 1, density: float | None = 1.0
+) -> PlannedUse:
     return PlannedUse(name, locality, distance, density)
 
 
 def decide(
-    policy: str, frames: int, regions: dict[str, int], launches: dict[str, list[PlannedUse]], order: str, **gl: float
+    policy: str,
+    frames: int,
+    regions: dict[str, int],
+    launches: dict[str, list[PlannedUse]],
+    order: str,
+    **gl: float,
 ) -> tuple[ObjectPlacement, Rehearsal]:
     """The policy after launches named by the letters of ``order``."""
     plan = Plan(tuple(PlannedLaunch(name, tuple(uses)) for name, uses in launches.items()), gl)
@@ -77,7 +84,8 @@ def test_glm_never_gives_up_what_the_program_accesses_most() -> None:
 def test_nothing_is_replaced_unless_that_makes_room_enough() -> None:
     launches = {"1": [use("a", 1), use("b", 2)], "2": [use("c", 3)]}
     decider, _ = decide("glm", 4, {"a": 1, "b": 3, "c": 3}, launches, "12", a=1, b=4, c=2)
-    assert near(decider) == {"a": 1, "b": 3}  # a alone would have given way, and one region is not three
+    # a alone would have given way, and one region is not three
+    assert near(decider) == {"a": 1, "b": 3}
 
 
 def test_object_lru_keeps_the_last_and_no_launch_pushes_its_own_objects_out() -> None:
@@ -87,7 +95,11 @@ def test_object_lru_keeps_the_last_and_no_launch_pushes_its_own_objects_out() ->
 
 
 def test_rdm_counts_launches_and_keeps_what_comes_back_first() -> None:
-    launches = {"1": [use("a", distance=2)], "2": [use("b", distance=4)], "3": [use("b", distance=math.inf)]}
+    launches = {
+        "1": [use("a", distance=2)],
+        "2": [use("b", distance=4)],
+        "3": [use("b", distance=math.inf)],
+    }
     decider, _ = decide("rdm(partial=no)", 2, {"a": 2, "b": 2}, launches, "12")
     assert near(decider) == {"a": 2}  # a comes back at 3, b at 6
     assert (decider.clock, decider.next_use) == (2, {"a": 3, "b": 6})  # type: ignore[attr-defined]
@@ -96,27 +108,39 @@ def test_rdm_counts_launches_and_keeps_what_comes_back_first() -> None:
 @pytest.mark.parametrize(("a", "b", "kept"), [(1, 2, "b"), (2, 1, "a"), (1, 1, "a")])
 def test_rdm_breaks_ties_by_global_locality(a: float, b: float, kept: str) -> None:
     launches = {"1": [use("a", distance=2)], "2": [use("b", distance=1)]}
-    assert near(decide("rdm(partial=no)", 2, {"a": 2, "b": 2}, launches, "12", a=a, b=b)[0]) == {kept: 2}
+    assert near(decide("rdm(partial=no)", 2, {"a": 2, "b": 2}, launches, "12", a=a, b=b)[0]) == {
+        kept: 2
+    }
 
 
-@pytest.mark.parametrize(("partial", "held"), [("no", {"a": 2, "c": 1}), ("rest", {"a": 2, "b": 1, "c": 1}),
-                                               ("at once", {"a": 2, "b": 2})])  # fmt: skip
+@pytest.mark.parametrize(
+    ("partial", "held"),
+    [("no", {"a": 2, "c": 1}), ("rest", {"a": 2, "b": 1, "c": 1}), ("at once", {"a": 2, "b": 2})],
+)
 def test_partial_mapping(partial: str, held: dict[str, int]) -> None:
     launches = {"1": [use("a", distance=1), use("b", distance=2), use("c", distance=3)]}
     decider, memory = decide(f"rdm(partial={partial})", 4, {"a": 2, "b": 5, "c": 1}, launches, "1")
     assert near(decider) == held
     far = {a.object: a.first // GEOMETRY.region for a in memory.asked if a.verb == "far"}
-    assert far == {name: held.get(name, 0) for name, size in {"a": 2, "b": 5, "c": 1}.items() if held.get(name, 0) < size}
+    assert far == {
+        name: held.get(name, 0)
+        for name, size in {"a": 2, "b": 5, "c": 1}.items()
+        if held.get(name, 0) < size
+    }
 
 
-@pytest.mark.parametrize(("density", "verbs"), [(0.49, []), (0.5, ["prefetch"]), (None, ["prefetch"])])
+@pytest.mark.parametrize(
+    ("density", "verbs"), [(0.49, []), (0.5, ["prefetch"]), (None, ["prefetch"])]
+)
 def test_only_what_is_used_densely_is_prefetched(density: float | None, verbs: list[str]) -> None:
     _, memory = decide("rdm", 2, {"a": 2}, {"1": [use("a", density=density)]}, "1")
     assert [a.verb for a in memory.asked] == verbs
 
 
 def test_what_has_no_room_is_used_remotely_and_moves_nothing() -> None:
-    run = Ask("openmp-nn(bytes=24MB)", "v100-nvlink2", "rdm", near="8MiB", placement="rdm(partial=no)").answer(cache=False)
+    run = Ask(
+        "openmp-nn(bytes=24MB)", "v100-nvlink2", "rdm", near="8MiB", placement="rdm(partial=no)"
+    ).answer(cache=False)
     # locations (8 of 12 bytes) are first by global locality and do not fit; distances, 8 MB, do
     assert run.counts["pages_in"] * 65536 == pytest.approx(8e6, rel=0.02)
     assert run.counts["remote_bytes"] == pytest.approx(16e6, rel=0.02)
@@ -125,10 +149,15 @@ def test_what_has_no_room_is_used_remotely_and_moves_nothing() -> None:
 
 def test_baselines_copy_once_or_at_each_launch() -> None:
     ask = {"machine": "v100-nvlink2", "near": "64MiB"}
-    once = Ask("openmp-hotspot(bytes=24MB, steps=4)", placement="explicit", **ask).answer(cache=False)  # type: ignore[arg-type]
-    each = Ask("openmp-hotspot(bytes=24MB, steps=4)", placement="explicit(copies=launch)", **ask).answer(cache=False)  # type: ignore[arg-type]
+    once = Ask("openmp-hotspot(bytes=24MB, steps=4)", placement="explicit", **ask).answer(
+        cache=False
+    )  # type: ignore[arg-type]
+    each = Ask(
+        "openmp-hotspot(bytes=24MB, steps=4)", placement="explicit(copies=launch)", **ask
+    ).answer(cache=False)  # type: ignore[arg-type]
     assert once.counts["pages_in"] * 65536 == pytest.approx(24e6, rel=0.02)
-    # power and the source, 8 MB each, come again with each later launch; the source was the result before: it goes out first
+    # power and the source, 8 MB each, come again with each later launch; the source was the result
+    # before: it goes out first
     assert each.counts["pages_in"] * 65536 == pytest.approx(24e6 + 3 * 24e6, rel=0.1)
     assert each.counts["pages_written_back"] > 0 == once.counts["pages_written_back"]
 
@@ -141,12 +170,16 @@ KIB = PAGE / 1024
 
 def two_objects(launches: int) -> Given:
     """Launches that read all of o0 and write all of o1, a block each."""
-    return Given([Kernel([reads(range(PAGES)), writes(range(PAGES, 2 * PAGES))])] * launches, [PAGES, PAGES])
+    return Given(
+        [Kernel([reads(range(PAGES)), writes(range(PAGES, 2 * PAGES))])] * launches, [PAGES, PAGES]
+    )
 
 
 @pytest.mark.parametrize("policy", ["rlm", "glm", "rdm", "object-lru", "prefetch-all", "explicit"])
 def test_what_fits_is_moved_once_and_never_faults(policy: str) -> None:
-    """Managed memory is unmapped from the CPU before it moves; what a program copies by itself is not."""
+    """Managed memory is unmapped from the CPU before it moves; what a program copies by itself is
+    not.
+    """
     run = run_of(two_objects(5), machine(), 2, placement=policy)
     assert run.counts["pages_in"] == run.counts["pages_prefetched"] == 2 * PAGES
     assert run.counts["faults"] == run.counts["evictions"] == run.counts["remote_touches"] == 0
@@ -154,7 +187,9 @@ def test_what_fits_is_moved_once_and_never_faults(policy: str) -> None:
     handled = on.driver.region_overhead + PAGES * KIB * on.driver.unmap_per_kib
     expected = 0.0 if policy == "explicit" else 2 * handled
     assert run.parts["fault_handling"] == pytest.approx(expected)
-    assert run.parts["transfer_in"] == pytest.approx(2 * (on.link.run_overhead + PAGES * PAGE / on.link.inward))
+    assert run.parts["transfer_in"] == pytest.approx(
+        2 * (on.link.run_overhead + PAGES * PAGE / on.link.inward)
+    )
 
 
 def test_far_objects_cost_their_bytes_over_the_remote_bandwidth_and_a_latency_each() -> None:
@@ -167,7 +202,9 @@ def test_far_objects_cost_their_bytes_over_the_remote_bandwidth_and_a_latency_ea
 
 
 def test_a_baseline_that_copies_at_each_launch_copies_exactly_that() -> None:
-    """o0 is read, so it comes again with each launch; o1 is written, so it goes out before it comes again."""
+    """o0 is read, so it comes again with each launch; o1 is written, so it goes out before it comes
+    again.
+    """
     launches = 5
     run = run_of(two_objects(launches), machine(), 2, placement="explicit(copies=launch)")
     assert run.counts["pages_in"] == launches * 2 * PAGES
@@ -179,15 +216,23 @@ def test_a_baseline_that_copies_at_each_launch_copies_exactly_that() -> None:
 def test_an_object_can_be_left_to_faults_whatever_its_density() -> None:
     run = run_of(two_objects(2), machine(), 2, placement="rdm(left=o1)")
     assert (run.counts["faults"], run.counts["pages_prefetched"]) == (PAGES, PAGES)
-    with pytest.raises(PolicyError, match="no object o9 to be left to faults; the program has o0, o1"):
+    with pytest.raises(
+        PolicyError, match="no object o9 to be left to faults; the program has o0, o1"
+    ):
         run_of(two_objects(2), machine(), 2, placement="rdm(left=o9)")
 
 
 # The paper's steps once more, in plain words: a list of near objects and one rule per scheme
 
 
-def by_the_paper(scheme: str, frames: int, sizes: dict[str, int], launches: dict[str, list[PlannedUse]], order: str,
-                 locality: dict[str, float]) -> set[str]:  # fmt: skip
+def by_the_paper(
+    scheme: str,
+    frames: int,
+    sizes: dict[str, int],
+    launches: dict[str, list[PlannedUse]],
+    order: str,
+    locality: dict[str, float],
+) -> set[str]:
     """Which objects are near after these launches (3.2, 3.3, 3.4; no partial mapping)."""
     near: list[str] = []
     next_use = dict.fromkeys(sizes, math.inf)
@@ -208,7 +253,8 @@ def by_the_paper(scheme: str, frames: int, sizes: dict[str, int], launches: dict
                 continue
             room = frames - sum(sizes[o] for o in near)
             candidates: list[str] = []
-            for lowest in sorted((o for o in sizes if o in near), key=rank):  # step 3, repeated (4); ties as allocated
+            # step 3, repeated (4); ties as allocated
+            for lowest in sorted((o for o in sizes if o in near), key=rank):
                 if room >= sizes[current] or rank(lowest) >= rank(current):
                     break
                 candidates.append(lowest)
@@ -219,7 +265,9 @@ def by_the_paper(scheme: str, frames: int, sizes: dict[str, int], launches: dict
 
 
 @st.composite
-def programs(draw: Any) -> tuple[int, dict[str, int], dict[str, list[PlannedUse]], str, dict[str, float]]:
+def programs(
+    draw: Any,
+) -> tuple[int, dict[str, int], dict[str, list[PlannedUse]], str, dict[str, float]]:
     sizes = {o: draw(st.integers(1, 4)) for o in "abcd"}
     distinct = draw(st.permutations(range(1, 5)))
     locality = dict(zip(sizes, map(float, distinct), strict=True))
@@ -229,7 +277,13 @@ def programs(draw: Any) -> tuple[int, dict[str, int], dict[str, list[PlannedUse]
         objects = draw(st.lists(st.sampled_from("abcd"), min_size=1, max_size=3, unique=True))
         regional = draw(st.permutations(range(1, 5)))
         launches[name] = [use(o, float(regional[n]), draw(distance)) for n, o in enumerate(objects)]
-    return draw(st.integers(1, 9)), sizes, launches, draw(st.text("123", min_size=1, max_size=9)), locality
+    return (
+        draw(st.integers(1, 9)),
+        sizes,
+        launches,
+        draw(st.text("123", min_size=1, max_size=9)),
+        locality,
+    )
 
 
 @pytest.mark.parametrize("scheme", ["rlm", "glm", "rdm", "object-lru"])
@@ -258,4 +312,6 @@ def test_partial_mapping_wastes_no_room_and_takes_nobodys(program: Any, partial:
 
 def test_a_baseline_without_room_is_refused() -> None:
     with pytest.raises(PolicyError, match="near memory holds"):
-        Ask("openmp-nn(bytes=24MB)", "v100-nvlink2", near="8MiB", placement="explicit").answer(cache=False)
+        Ask("openmp-nn(bytes=24MB)", "v100-nvlink2", near="8MiB", placement="explicit").answer(
+            cache=False
+        )

@@ -1,4 +1,6 @@
-"""LEU as a policy: the victim is the lowest of all, loops are learned, the hot stay, the table keeps its bound."""
+"""LEU as a policy: the victim is the lowest of all, loops are learned, the hot stay, the table
+keeps its bound.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.policies.cells import Cells, cell_of, least_tesla
-from tidegate.policies.eviction.leu import LEU, Moment, draw, reuses
-from tidegate.policies.eviction.leu_observed import LEUObserved
-from tidegate.policies.intervals import BUCKETS, EDGES, LONGEST, IntervalTable, Reference, bucket_of
-from tidegate.policies.sees import Samples
-from tidegate.statistics.exact import Distribution
-from traces import FLAT, PAGES, Given, Kernel, Touch, flat, machine, one_block, reads, run_of, simulation_of
+from tidegate.analysis.exact.rational import Distribution
+from tidegate.policies.eviction.leu.cells import Cells, cell_of, least_tesla
+from tidegate.policies.eviction.leu.interval_table import (
+    BUCKETS,
+    EDGES,
+    LONGEST,
+    IntervalTable,
+    Reference,
+    bucket_of,
+)
+from tidegate.policies.eviction.leu.observed import LEUObserved
+from tidegate.policies.eviction.leu.policy import LEU, Moment, draw, reuses
+from tidegate.policies.interface.visibility import Samples
+from traces import (
+    FLAT,
+    PAGES,
+    Given,
+    Kernel,
+    Touch,
+    flat,
+    machine,
+    one_block,
+    reads,
+    run_of,
+    simulation_of,
+)
 from worlds import machines, traces
 
 
@@ -26,12 +47,18 @@ def faults(trace, frames, eviction):
 
 def by_reference(pairs):
     """Touches of (page, reference)."""
-    return one_block([Touch(page, reference=reference) for page, reference in pairs], [max(p for p, _ in pairs) + 1], FLAT)
+    return one_block(
+        [Touch(page, reference=reference) for page, reference in pairs],
+        [max(p for p, _ in pairs) + 1],
+        FLAT,
+    )
 
 
 def hot_and_loop(rounds, loop, hot=1):
     """axayaz …: reference 0 touches hot pages, reference 1 walks round the others."""
-    return by_reference([x for i in range(rounds * loop) for x in ((i % hot, 0), (hot + i % loop, 1))])
+    return by_reference(
+        [x for i in range(rounds * loop) for x in ((i % hot, 0), (hot + i % loop, 1))]
+    )
 
 
 # Buckets, and the priorities they give
@@ -45,7 +72,9 @@ def test_buckets_hold_what_their_edges_say(interval):
 
 def rounded(entry):
     """An entry's distribution, for the exact equations."""
-    return Distribution(Counter({LONGEST[b]: n for b, n in enumerate(entry.counts) if n}), entry.touches)
+    return Distribution(
+        Counter({LONGEST[b]: n for b, n in enumerate(entry.counts) if n}), entry.touches
+    )
 
 
 @settings(deadline=None, max_examples=100)
@@ -57,7 +86,9 @@ def test_an_entry_has_the_exact_priorities_of_its_rounded_intervals(counts, unus
     entry.touches = sum(counts.values()) + unused
     entry.refresh()
     for tesla in [*range(60), 100, 1000, 10**6]:
-        assert entry.priority(tesla)[0] == pytest.approx(float(rounded(entry).priority(tesla)[0]), rel=1e-12)
+        assert entry.priority(tesla)[0] == pytest.approx(
+            float(rounded(entry).priority(tesla)[0]), rel=1e-12
+        )
 
 
 def test_a_distribution_in_buckets_gives_the_papers_order():
@@ -94,7 +125,9 @@ def test_least_tesla_is_the_least():
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 300)), min_size=1, max_size=60))
 def test_time_takes_regions_where_they_belong(moves):
-    """Enter regions at odd moments, let time pass in jumps: all are where a fresh look would put them."""
+    """Enter regions at odd moments, let time pass in jumps: all are where a fresh look would put
+    them.
+    """
     cells, now, last = Cells(), 0, {}
     for region, (age, step) in enumerate(moves):
         now += step
@@ -126,11 +159,16 @@ class Checked(LEU):
 
 
 def rank_of(rimm, region, now):
-    """Priority by the exact equations, and how long ago, as far as a cell tells: the lowest is to go."""
+    """Priority by the exact equations, and how long ago, as far as a cell tells: the lowest is to
+    go.
+    """
     place, last = rimm._where[region]
     level = level_by_definition(last, now)
     latest = last  # that shares the cell
-    while latest < now and (level_by_definition(latest + 1, now), latest + 1 >> level) == (level, last >> level):
+    while latest < now and (level_by_definition(latest + 1, now), latest + 1 >> level) == (
+        level,
+        last >> level,
+    ):
         latest += 1
     return rounded(rimm.table.at(place)).priority(now - latest)[0], latest - now
 
@@ -162,7 +200,10 @@ def test_the_victim_is_the_lowest_of_all_in_a_longer_run():
 # The twin, with options that the tests of all twins leave alone
 
 
-@pytest.mark.parametrize("options", [{"sample": 0.3}, {"table": 1}, {"table": 2, "batch": 1}, {"batch": 500}, {"sample": 0}])
+@pytest.mark.parametrize(
+    "options",
+    [{"sample": 0.3}, {"table": 1}, {"table": 2, "batch": 1}, {"batch": 500}, {"sample": 0}],
+)
 def test_a_twin_goes_by_the_options(options):
     rng = np.random.default_rng(5)
     draws = rng.zipf(1.2, (300, 12)) % (60 * PAGES)
@@ -170,11 +211,15 @@ def test_a_twin_goes_by_the_options(options):
     trace = Given([Kernel(blocks[:200]), Kernel(blocks[200:], width=2)], [60 * PAGES])
     found = []
     for compiled in (True, False):
-        simulation = simulation_of(trace, machine(8), 23, eviction=LEU(**options), prefetch="tree", compiled=compiled)
+        simulation = simulation_of(
+            trace, machine(8), 23, eviction=LEU(**options), prefetch="tree", compiled=compiled
+        )
         simulation.run()
         found.append((simulation.books.tolist(), simulation.eviction.report()))
     assert found[0] == found[1]
-    assert found[0][1]["references"] == (0 if options.get("sample") == 0 else min(7, options.get("table", 7)))
+    assert found[0][1]["references"] == (
+        0 if options.get("sample") == 0 else min(7, options.get("table", 7))
+    )
 
 
 # What it learns
@@ -201,7 +246,9 @@ def test_with_less_to_go_by_it_is_worse_never_broken(options):
 
 def test_without_samples_it_is_lru_but_for_the_order_within_a_cell():
     trace = flat(np.random.default_rng(0).zipf(1.3, 3000) % 80)
-    assert faults(trace, 20, "leu(sample=0)") == pytest.approx(faults(trace, 20, "lru-ideal"), rel=0.02)
+    assert faults(trace, 20, "leu(sample=0)") == pytest.approx(
+        faults(trace, 20, "lru-ideal"), rel=0.02
+    )
 
 
 def test_a_share_of_the_regions_is_sampled():
@@ -213,12 +260,16 @@ def test_a_share_of_the_regions_is_sampled():
 
 
 def test_moments_are_reuses():
-    """Region 0 is used at 0, 1 and 2, then again at 6; the three gaps are counted for who made the touch before."""
+    """Region 0 is used at 0, 1 and 2, then again at 6; the three gaps are counted for who made the
+    touch before.
+    """
     found = list(reuses(Moment(0, 1), [Moment(1, 2), Moment(2, 3), Moment(6, 4)], touches=3))
     assert found == [(1, 1, 1), (2, 1, 1), (3, 1, 4)]
 
 
-@given(st.lists(st.integers(1, 50), min_size=1, max_size=8), st.integers(0, 100), st.integers(0, 20))
+@given(
+    st.lists(st.integers(1, 50), min_size=1, max_size=8), st.integers(0, 100), st.integers(0, 20)
+)
 def test_no_touch_is_lost_and_none_is_longer_than_the_whole(gaps, before, hidden):
     when = (before + hidden + np.cumsum(gaps)).tolist()
     found = list(reuses(Moment(before, 0), [Moment(w, 0) for w in when], len(gaps) + hidden))
@@ -242,14 +293,19 @@ def test_candidates_do_not_grow_with_residents():
 
         def victim(self):
             region = super().victim()
-            self.most = max(self.most, sum(1 for cells in self._rimm._cells.values() for _ in cells))
+            self.most = max(
+                self.most, sum(1 for cells in self._rimm._cells.values() for _ in cells)
+            )
             return region
 
     for frames in (100, 1000):
         policy = Counting()
-        ids = np.concatenate([np.arange(2 * frames), np.random.default_rng(1).integers(0, 2 * frames, 1500)])
+        ids = np.concatenate(
+            [np.arange(2 * frames), np.random.default_rng(1).integers(0, 2 * frames, 1500)]
+        )
         simulation_of(flat(ids), machine(), frames, eviction=policy).run()
-        assert 10 < policy.most <= 140  # sixteen cells to a level, eight of them at a time, and 2¹² touches
+        # sixteen cells to a level, eight of them at a time, and 2¹² touches
+        assert 10 < policy.most <= 140
 
 
 # From faults and notifications alone

@@ -1,4 +1,6 @@
-"""Oracle: with one slot, no prefetch and page = region, misses equal libCacheSim's, request for request."""
+"""Oracle: with one slot, no prefetch and page = region, misses equal libCacheSim's, request for
+request.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,17 @@ from traces import FLAT, machine
 
 lcs = pytest.importorskip("libcachesim", reason="libcachesim is the oracle; install tidegate[dev]")
 
-# libCacheSim's oracleGeneral format, packed, which it reads without Python; next is -1 if there is none
+# libCacheSim's oracleGeneral format, packed, which it reads without Python; next is -1 if there is
+# none
 RECORD = np.dtype([("time", "<u4"), ("id", "<u8"), ("size", "<u4"), ("next", "<i8")])
 THEIRS = {"lru-ideal": "LRU", "fifo": "FIFO", "clock": "Clock", "belady": "Belady"}
 REQUESTS = 20_000
 
 
 class Requests(Trace):
-    """A request is a page; blocks of seven and launches of half of them make no difference to one slot."""
+    """A request is a page; blocks of seven and launches of half of them make no difference to one
+    slot.
+    """
 
     name, provenance, geometry = "requests", Provenance.ASSUMED, FLAT
 
@@ -30,7 +35,9 @@ class Requests(Trace):
 
     def launches(self):
         for half in np.array_split(self.ids, 2):
-            yield Launch("requests", [blocks_of(7, part, bytes=64) for part in np.array_split(half, 3)])
+            yield Launch(
+                "requests", [blocks_of(7, part, bytes=64) for part in np.array_split(half, 3)]
+            )
 
     def identity(self):
         return {"ids": self.ids.tolist()}
@@ -46,7 +53,9 @@ def sequences() -> dict[str, np.ndarray]:
         "uniform": uniform,
         "cyclic": np.arange(REQUESTS) % 500,
         "repeated": np.repeat(uniform[: REQUESTS // 5], 5),
-        "phases": np.concatenate([zipf[: REQUESTS // 2] // 3, 900 + np.arange(REQUESTS // 2) % 150]),
+        "phases": np.concatenate(
+            [zipf[: REQUESTS // 2] // 3, 900 + np.arange(REQUESTS // 2) % 150]
+        ),
     }
 
 
@@ -60,7 +69,9 @@ def their_misses(policy: str, ids: np.ndarray, frames: int, folder: Path) -> int
     records["id"], records["size"], records["next"] = ids, 1, -1
     records["next"][order[:-1][again]] = order[1:][again]
     records.tofile(folder / "requests.oracleGeneral")
-    reader = lcs.TraceReader(str(folder / "requests.oracleGeneral"), lcs.TraceType.ORACLE_GENERAL_TRACE)
+    reader = lcs.TraceReader(
+        str(folder / "requests.oracleGeneral"), lcs.TraceType.ORACLE_GENERAL_TRACE
+    )
     ratio, _ = getattr(lcs, THEIRS[policy])(cache_size=frames, hashpower=12).process_trace(reader)
     return round(ratio * len(ids))
 
@@ -71,8 +82,16 @@ def test_misses_equal_libcachesim(policy, name, tmp_path):
     ids = SEQUENCES[name].astype(np.int64)
     distinct = len(np.unique(ids))
     for frames in (1, 2, 31, distinct // 3, distinct - 1, distinct):
-        ask = Ask(Requests(ids), machine=machine(), near=frames * FLAT.region, eviction=policy, prefetch="none")
+        ask = Ask(
+            Requests(ids),
+            machine=machine(),
+            near=frames * FLAT.region,
+            eviction=policy,
+            prefetch="none",
+        )
         run = ask.answer(cache=False)
-        assert run.counts["faults"] == their_misses(policy, ids, frames, tmp_path), f"{frames} frames"
+        assert run.counts["faults"] == their_misses(policy, ids, frames, tmp_path), (
+            f"{frames} frames"
+        )
         assert run.counts["hits"] == len(ids) - run.counts["faults"]
         assert run.counts["evictions"] == max(0, run.counts["faults"] - frames)

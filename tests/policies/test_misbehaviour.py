@@ -1,4 +1,6 @@
-"""A policy that raises or asks for the impossible ends the run with one line that says who, in which call, and where."""
+"""A policy that raises or asks for the impossible ends the run with one line that says who, in
+which call, and where.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from tidegate.policies import EvictionPolicy, PlacementPolicy, PrefetchPolicy
 from tidegate.policies.registries import eviction
 from traces import FLAT, Given, Kernel, flat, machine, one_block, reads, run_of
 
-TRACE = Given([Kernel([reads([0, 1])]), Kernel([reads([1, 2, 3])])], [4], FLAT)  # regions 0 to 3, two launches
+# regions 0 to 3, two launches
+TRACE = Given([Kernel([reads([0, 1])]), Kernel([reads([1, 2, 3])])], [4], FLAT)
 FAMILIES = {"eviction": EvictionPolicy, "prefetch": PrefetchPolicy, "placement": PlacementPolicy}
 
 
@@ -49,7 +52,8 @@ def run_with(family: str, policy: Any, trace: Any = TRACE, frames: int = 2, **ho
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
-    ("method", "number"), [("on_fault", 1), ("on_eviction", 0), ("on_launch", 1), ("start", None), ("finished", None)]
+    ("method", "number"),
+    [("on_fault", 1), ("on_eviction", 0), ("on_launch", 1), ("start", None), ("finished", None)],
 )
 def test_a_method_that_raises_is_named_with_its_region(family, method, number):
     def raises(self: Any, given: int | None = None) -> None:
@@ -114,11 +118,19 @@ def test_a_victim_that_is_not_resident_is_named(region):
 def test_a_victim_that_is_no_region_number_is_refused(answer):
     with pytest.raises(PolicyError) as error:
         run_with("eviction", broken("eviction", "victim", lambda self: answer))
-    assert line(error) == f"policy 'broken' answered victim() with {answer!r}; expected the number of a resident region"
+    assert (
+        line(error)
+        == f"policy 'broken' answered victim() with {answer!r}; expected the number of a resident region"
+    )
 
 
 def test_numpys_integers_are_region_numbers():
-    assert run_with("eviction", broken("eviction", "victim", lambda self: np.int32(self.order.head))).counts["faults"] == 4
+    assert (
+        run_with(
+            "eviction", broken("eviction", "victim", lambda self: np.int32(self.order.head))
+        ).counts["faults"]
+        == 4
+    )
 
 
 BAD_REQUESTS = [
@@ -131,12 +143,17 @@ BAD_REQUESTS = [
     (lambda m: m.evict(3), "asked to evict region 3, which is not resident"),
     (lambda m: m.evict(4), "asked to evict region 4, which is not resident"),
     (lambda m: m.evict(-1), "asked to evict region -1, which is not resident"),
-    (lambda m: m.set_prefetch_threshold(102), "set the prefetch threshold to 102; expected 0 to 101"),
+    (
+        lambda m: m.set_prefetch_threshold(102),
+        "set the prefetch threshold to 102; expected 0 to 101",
+    ),
     (lambda m: m.set_prefetch_threshold(-1), "set the prefetch threshold to -1; expected 0 to 101"),
 ]
 
 
-@pytest.mark.parametrize(("ask", "complaint"), BAD_REQUESTS, ids=[complaint for _, complaint in BAD_REQUESTS])
+@pytest.mark.parametrize(
+    ("ask", "complaint"), BAD_REQUESTS, ids=[complaint for _, complaint in BAD_REQUESTS]
+)
 @pytest.mark.parametrize("method", ["on_fault", "on_launch", "start"])
 def test_requests_that_cannot_be_carried_out_are_refused(method, ask, complaint):
     def asks(self: Any, number: int | None = None) -> None:
@@ -145,7 +162,10 @@ def test_requests_that_cannot_be_carried_out_are_refused(method, ask, complaint)
 
     with pytest.raises(PolicyError) as error:
         run_with("placement", broken("placement", method, asks))
-    assert line(error) == f"policy 'broken' raised in {method}({'' if method == 'start' else 1}): broken {complaint}"
+    assert (
+        line(error)
+        == f"policy 'broken' raised in {method}({'' if method == 'start' else 1}): broken {complaint}"
+    )
 
 
 def test_too_many_requests_in_one_call_are_refused():
@@ -153,7 +173,9 @@ def test_too_many_requests_in_one_call_are_refused():
         for _ in range(70_000):
             self.memory.prefetch(0)
 
-    with pytest.raises(PolicyError, match="asked for more than 65536 things in one call; ask for ranges instead"):
+    with pytest.raises(
+        PolicyError, match="asked for more than 65536 things in one call; ask for ranges instead"
+    ):
         run_with("placement", broken("placement", "on_launch", asks))
 
 
@@ -163,16 +185,22 @@ def test_a_self_check_that_does_not_hold_ends_the_run():
 
     with pytest.raises(PolicyError) as error:
         run_with("eviction", broken("eviction", "finished", finished))
-    assert line(error).startswith("policy 'broken' raised in finished(): AssertionError: my list is not the resident set")
+    assert line(error).startswith(
+        "policy 'broken' raised in finished(): AssertionError: my list is not the resident set"
+    )
 
 
 @pytest.mark.parametrize("name", ["lrm", "fifo", "mru", "clock", "lru-ideal", "random"])
 def test_the_self_checks_of_our_own_policies_can_fail(name, monkeypatch):
-    """A policy that is told of one eviction less than there were finds a region in its list that is not resident."""
+    """A policy that is told of one eviction less than there were finds a region in its list that is
+    not resident.
+    """
     cls = eviction.find(name)
     monkeypatch.setattr(cls, "on_eviction", lambda self, region: None)
     monkeypatch.setattr(cls, "victim", lambda self: min(self.resident))
-    with pytest.raises(PolicyError, match=re.escape(f"policy '{name}' raised in finished(): AssertionError")):
+    with pytest.raises(
+        PolicyError, match=re.escape(f"policy '{name}' raised in finished(): AssertionError")
+    ):
         run_of(flat([0, 1, 2]), machine(), 2, eviction=name, compiled=False)
 
 

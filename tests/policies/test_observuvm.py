@@ -1,4 +1,6 @@
-"""ObservUVM's policies, held against the paper's text and algorithms, without a mechanism around them."""
+"""ObservUVM's policies, held against the paper's text and algorithms, without a mechanism around
+them.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ from typing import Any
 import pytest
 
 from tidegate.errors import TidegateError
-from tidegate.mechanism.geometry import Geometry
 from tidegate.policies.eviction.lrm import LRM
-from tidegate.policies.policy import Policy
+from tidegate.policies.interface.policy import Policy
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, prefetch
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import lay_out
 
 
@@ -21,7 +23,13 @@ class FakeMemory(SimpleNamespace):
 
     def __init__(self, frames: int = 8, objects: Any = ()):
         super().__init__(
-            frames=frames, observed=set(), geometry=Geometry(), objects=objects, asked=[], here=set(), observable=100
+            frames=frames,
+            observed=set(),
+            geometry=Geometry(),
+            objects=objects,
+            asked=[],
+            here=set(),
+            observable=100,
         )
 
     def is_pinned(self, region: int) -> bool:
@@ -135,7 +143,9 @@ def test_tournament_keeps_at_least_one() -> None:
 
 
 def test_tournament_blames_nobody_for_a_victim_that_stayed() -> None:
-    """A region served in the same turn is not evicted, though it was named: its next fault is nobody's fault."""
+    """A region served in the same turn is not evicted, though it was named: its next fault is
+    nobody's fault.
+    """
     p = started(eviction.make("tournament(policies=fifo+mru, patience=4)"))
     arrive(p, *range(10))
     for _ in range(9):
@@ -171,7 +181,9 @@ def test_tournament_tells_contestants_of_everything() -> None:
 
 
 def test_contestants_may_have_several_options_and_be_tournaments() -> None:
-    p = eviction.make("tournament(policies=lfu(bins=2, remember=no)+tournament(policies=lru+cp(step=3, floor=0)))")
+    p = eviction.make(
+        "tournament(policies=lfu(bins=2, remember=no)+tournament(policies=lru+cp(step=3, floor=0)))"
+    )
     lfu, inner = p.contestants
     assert (lfu.bins, lfu.remember, inner.contestants[1].step) == (2, False, 3)
 
@@ -289,5 +301,6 @@ def test_blames_are_kept_for_good_unless_told_otherwise(afresh: bool, left: list
 
     blame(mru, 5)
     assert p.retired == ["mru"]
-    blame(fifo, 5)  # half of all blames, which is less than 1.2 / 2; but all there are, counted afresh
+    # half of all blames, which is less than 1.2 / 2; but all there are, counted afresh
+    blame(fifo, 5)
     assert [q.name for q in p._active] == left

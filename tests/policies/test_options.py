@@ -22,12 +22,21 @@ class Everything(Configurable):
 @pytest.mark.parametrize(
     ("option", "given", "value"),
     [
-        ("count", 4, 4), ("count", "4", 4), ("count", 4.0, 4), ("share", 1, 1.0), ("share", "0.25", 0.25),
+        ("count", 4, 4),
+        ("count", "4", 4),
+        ("count", 4.0, 4),
+        ("share", 1, 1.0),
+        ("share", "0.25", 0.25),
         ("share", "1e-3", 0.001),
-        ("loud", True, True), ("loud", "yes", True), ("loud", "off", False), ("loud", 0, False), ("word", "b", "b"),
-        ("bytes", "64KiB", 65536), ("bytes", 512, 512),
+        ("loud", True, True),
+        ("loud", "yes", True),
+        ("loud", "off", False),
+        ("loud", 0, False),
+        ("word", "b", "b"),
+        ("bytes", "64KiB", 65536),
+        ("bytes", 512, 512),
     ],
-)  # fmt: skip
+)
 def test_a_value_takes_its_options_type(option, given, value):
     got = getattr(Everything(**{option: given}), option)
     assert got == value
@@ -58,7 +67,13 @@ def test_a_value_that_does_not_fit_is_refused_in_one_line(option, given, complai
 
 
 def test_defaults_stay_what_they_are():
-    assert Everything().settings() == {"count": 3, "share": 0.5, "loud": False, "word": "a", "bytes": 4096}
+    assert Everything().settings() == {
+        "count": 3,
+        "share": 0.5,
+        "loud": False,
+        "word": "a",
+        "bytes": 4096,
+    }
     assert Everything(count=5).settings()["count"] == 5
     assert Everything().count == 3
 
@@ -74,7 +89,10 @@ def test_a_subclass_has_its_bases_options():
 def test_an_unknown_option_is_refused_with_the_nearest():
     with pytest.raises(UnknownName) as error:
         prefetch.make("tree(treshold=60)")
-    assert str(error.value) == "unknown option of tree 'treshold'; did you mean 'threshold'? Known: threshold"
+    assert (
+        str(error.value)
+        == "unknown option of tree 'treshold'; did you mean 'threshold'? Known: threshold"
+    )
     with pytest.raises(TidegateError) as none:
         eviction.make("lrm(decay=0.5)")
     assert str(none.value) == "lrm takes no options; 'decay' was given"
@@ -87,10 +105,19 @@ def test_an_unknown_option_is_refused_with_the_nearest():
         ("tree(threshold=101)", "tree: option threshold=101 must be at most 100"),
         ("tree(threshold=a)", "tree: option threshold=a is not a whole number; default is 51"),
         ("tree(threshold)", "cannot read 'threshold' in 'tree(threshold)'; expected option=value"),
-        ("tree(threshold=)", "cannot read 'threshold=' in 'tree(threshold=)'; expected option=value"),
+        (
+            "tree(threshold=)",
+            "cannot read 'threshold=' in 'tree(threshold=)'; expected option=value",
+        ),
         ("tree(=3)", "cannot read '=3' in 'tree(=3)'; expected option=value"),
-        ("tree(threshold=3, threshold=4)", "option 'threshold' is given twice in 'tree(threshold=3, threshold=4)'"),
-        ("tree(threshold=3", "cannot read 'tree(threshold=3'; expected name or name(option=value, …)"),
+        (
+            "tree(threshold=3, threshold=4)",
+            "option 'threshold' is given twice in 'tree(threshold=3, threshold=4)'",
+        ),
+        (
+            "tree(threshold=3",
+            "cannot read 'tree(threshold=3'; expected name or name(option=value, …)",
+        ),
         ("", "cannot read ''; expected name or name(option=value, …)"),
     ],
 )
@@ -105,7 +132,10 @@ def test_a_spec_that_cannot_be_read_is_refused_in_one_line(spec, complaint):
     [
         ("lrm", ("lrm", {})),
         (" lrm ( ) ", ("lrm", {})),
-        ("x(a=1, b=2.5, c=yes, d=64KiB, e='q')", ("x", {"a": 1, "b": 2.5, "c": "yes", "d": "64KiB", "e": "q"})),
+        (
+            "x(a=1, b=2.5, c=yes, d=64KiB, e='q')",
+            ("x", {"a": 1, "b": 2.5, "c": "yes", "d": "64KiB", "e": "q"}),
+        ),
         ("dir/mine.py:Mine(lag=4)", ("dir/mine.py:Mine", {"lag": 4})),
     ],
 )
@@ -114,6 +144,8 @@ def test_specs_as_people_write_them(text, read):
 
 
 def test_an_unknown_policy_is_refused_with_the_nearest():
-    with pytest.raises(UnknownName, match=r"unknown eviction 'lrmm'; did you mean 'lrm'\? Known: .*belady"):
+    with pytest.raises(
+        UnknownName, match=r"unknown eviction 'lrmm'; did you mean 'lrm'\? Known: .*belady"
+    ):
         eviction.make("lrmm")
     assert eviction.find("LRM") is eviction.find("lrm")

@@ -23,7 +23,9 @@ class Recorder(PlacementPolicy):
 
 
 def evicted(trace, frames, policy, **how):
-    simulation = simulation_of(trace, machine(), frames, eviction=policy, placement=Recorder(), **how)
+    simulation = simulation_of(
+        trace, machine(), frames, eviction=policy, placement=Recorder(), **how
+    )
     simulation.run()
     return simulation.placement.evicted
 
@@ -35,8 +37,10 @@ LEAVE = {
     "lrm": [0, 1, 2, 3, 0],  # one page per region: migrated when it arrives, and never again
     "lru-ideal": [1, 2, 3, 0],  # 3 → 1; 0 hits; 4 → 2; 1 → 3; 5 → 0
     "mru": [2, 3, 4],  # 3 → 2; 0 hits; 4 → 3; 1 hits; 5 → 4
-    "clock": [1, 2, 3, 4],  # 3: 0 has its second chance, 1 goes; 0 hits; 4 → 2; 1: again a chance for 0, 3 goes; 5 → 4
-    "belady": [2, 0, 1],  # 3: 2 is never used again; 4: nor is 0, nor 3, and the lower goes; 5: nor 1, nor 3, nor 4
+    # 3: 0 has its second chance, 1 goes; 0 hits; 4 → 2; 1: again a chance for 0, 3 goes; 5 → 4
+    "clock": [1, 2, 3, 4],
+    # 3: 2 is never used again; 4: nor is 0, nor 3, and the lower goes; 5: nor 1, nor 3, nor 4
+    "belady": [2, 0, 1],
 }
 
 
@@ -48,7 +52,9 @@ def test_who_leaves(policy, compiled):
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_lrm_is_about_migrations_into_a_region_and_mru_its_mirror(compiled):
-    """Region 0 arrives, 1 arrives, another page of 0 migrates, page 8 of region 1 is used but does not migrate."""
+    """Region 0 arrives, 1 arrives, another page of 0 migrates, page 8 of region 1 is used but does
+    not migrate.
+    """
     trace = one_block(reads([0, PAGES, 1, PAGES, 2 * PAGES]), [3 * PAGES])
     assert evicted(trace, 2, "lrm", compiled=compiled) == [1]
     assert evicted(trace, 2, "mru", compiled=compiled) == [0]
@@ -71,7 +77,9 @@ def test_random_repeats_with_its_seed_and_differs_with_another():
 
 
 def test_random_chooses_all_alike():
-    """Of 10 frames each victim is any with 1/10: where in the order of arrival it stands is uniform."""
+    """Of 10 frames each victim is any with 1/10: where in the order of arrival it stands is
+    uniform.
+    """
     trace = flat([i * 7 % 23 for i in range(23 * 400)])
     counts = Counter(evicted(trace, 10, "random"))
     assert set(counts) == set(range(23))
@@ -87,7 +95,9 @@ def test_what_the_issue_asks_for_is_there():
     assert (uvm.eviction, uvm.prefetch, uvm.placement) == ("lrm", "tree", "um")
 
 
-@pytest.mark.parametrize("family", [eviction, prefetch, placement], ids=lambda family: family.family)
+@pytest.mark.parametrize(
+    "family", [eviction, prefetch, placement], ids=lambda family: family.family
+)
 def test_every_policy_says_what_it_does_and_can_be_made_by_name(family):
     for name in family.names():
         policy = family.make(name)

@@ -12,34 +12,50 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import PolicyError
-from tidegate.experiments.reproduce.observuvm.setup import SYSTEMS, Setup, grid_of
 from tidegate.policies import PlacementPolicy, PrefetchPolicy
-from tidegate.policies.compiled import has_twin
 from tidegate.policies.eviction.lrm import LRM
 from tidegate.policies.eviction.tournament import Tournament
+from tidegate.policies.interface.twin import has_twin
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
+from tidegate.reproduce.observuvm.setup import SYSTEMS, Setup, grid_of
 from traces import FLAT, PAGES, Given, Kernel, flat, machine, one_block, reads, simulation_of
 from worlds import machines, observing, traces
 
 TWINS = [name for name in eviction.names() if eviction.find(name).compiled is not None]
 OPTIONS = [
-    "lfu(bins=2)", "lfu(bins=3, remember=False)", "lfu(fault_counts=False)",
-    "cp(start_share=0, floor=0, observe_share=1)", "cp(start_share=0.5, floor=0.3, step=2)",
-    "tournament(patience=1, margin=1)", "tournament(policies=lru+lfu+cp, patience=3, margin=1, afresh=True)",
-    "tournament(policies=lrm+mru+lru, patience=2)", "tournament(policies=fifo+mru, patience=1, margin=1.5)",
+    "lfu(bins=2)",
+    "lfu(bins=3, remember=False)",
+    "lfu(fault_counts=False)",
+    "cp(start_share=0, floor=0, observe_share=1)",
+    "cp(start_share=0.5, floor=0.3, step=2)",
+    "tournament(patience=1, margin=1)",
+    "tournament(policies=lru+lfu+cp, patience=3, margin=1, afresh=True)",
+    "tournament(policies=lrm+mru+lru, patience=2)",
+    "tournament(policies=fifo+mru, patience=1, margin=1.5)",
     "tournament(policies=lfu(bins=2)+cp(start_share=0.25)+lru, patience=2)",
-    "tournament(policies=tournament+fifo, patience=2)", "tournament(policies=lrm+clock+lru-ideal, patience=2)",
-]  # fmt: skip
+    "tournament(policies=tournament+fifo, patience=2)",
+    "tournament(policies=lrm+clock+lru-ideal, patience=2)",
+]
 PREFETCHERS = [
-    "none", "tree", "fdp(every=1, enough=1)", "fdp(every=2, enough=2, share=0.5, bold=20)", "rgp(streak=1, ahead=1)",
-    "rgp(streak=2, ahead=3)", "fdp(every=1)+rgp(streak=1)", "rgp(streak=1)+early-adaptor(window=3)",
-    "early-adaptor(window=2, again=0)", "early-adaptor(window=5)", "tree+rgp(streak=1)",
-]  # fmt: skip
+    "none",
+    "tree",
+    "fdp(every=1, enough=1)",
+    "fdp(every=2, enough=2, share=0.5, bold=20)",
+    "rgp(streak=1, ahead=1)",
+    "rgp(streak=2, ahead=3)",
+    "fdp(every=1)+rgp(streak=1)",
+    "rgp(streak=1)+early-adaptor(window=3)",
+    "early-adaptor(window=2, again=0)",
+    "early-adaptor(window=5)",
+    "tree+rgp(streak=1)",
+]
 
 
 class Meddling:
-    """Writes down who leaves; at each launch it sends one region away and fetches another, so that lists have holes."""
+    """Writes down who leaves; at each launch it sends one region away and fetches another, so that
+    lists have holes.
+    """
 
     memory: Any
 
@@ -63,24 +79,52 @@ class MeddlingPrefetcher(Meddling, PrefetchPolicy):
     """So is what comes near early."""
 
 
-def both(trace: Any, on: Any, frames: int, policy: str, ahead: str = "none", where: str = "", **how: Any) -> list[Any]:
-    """The run with the twin and the run with the class: everything they left behind. Who leaves comes first."""
+def both(
+    trace: Any, on: Any, frames: int, policy: str, ahead: str = "none", where: str = "", **how: Any
+) -> list[Any]:
+    """The run with the twin and the run with the class: everything they left behind.
+
+    Who leaves comes first.
+    """
     found = []
     for compiled in (True, False):
         meddler = MeddlingPrefetcher() if where else Meddler()
         simulation = simulation_of(
-            trace, on, frames, eviction=policy, prefetch=meddler if where else make_prefetch(ahead),
-            placement=where or meddler, compiled=compiled, **how,
-        )  # fmt: skip
+            trace,
+            on,
+            frames,
+            eviction=policy,
+            prefetch=meddler if where else make_prefetch(ahead),
+            placement=where or meddler,
+            compiled=compiled,
+            **how,
+        )
         simulation.run()
-        reports = [p.report() for p in (simulation.eviction, simulation.prefetch, simulation.placement)]
-        memory = {n: a.tolist() for n, a in simulation.memory._asdict().items() if n not in ("own", "requests")}
+        reports = [
+            p.report() for p in (simulation.eviction, simulation.prefetch, simulation.placement)
+        ]
+        memory = {
+            n: a.tolist()
+            for n, a in simulation.memory._asdict().items()
+            if n not in ("own", "requests")
+        }
         found.append((meddler.evicted, reports, memory))
     return found
 
 
 def test_the_usual_policies_have_twins():
-    assert {"lrm", "fifo", "mru", "clock", "lru-ideal", "belady", "lru", "lfu", "cp", "tournament"} <= set(TWINS)
+    assert {
+        "lrm",
+        "fifo",
+        "mru",
+        "clock",
+        "lru-ideal",
+        "belady",
+        "lru",
+        "lfu",
+        "cp",
+        "tournament",
+    } <= set(TWINS)
     assert all(has_twin(make_prefetch(spec)) for spec in ("fdp", "rgp", "fdp+rgp", "early-adaptor"))
     assert has_twin(placement.make("acbm"))
 
@@ -93,13 +137,22 @@ def test_a_twin_decides_like_its_class(policy, trace, on, frames, ahead):
     assert twin == python
 
 
-OBSERVING = given(traces(), observing(), st.integers(1, 9), st.integers(1, 5), st.sampled_from((0, 0, 1, 3)), st.data())
+OBSERVING = given(
+    traces(),
+    observing(),
+    st.integers(1, 9),
+    st.integers(1, 5),
+    st.sampled_from((0, 0, 1, 3)),
+    st.data(),
+)
 
 
 @pytest.mark.parametrize("policy", ["lru", "lfu", "cp", "tournament", *OPTIONS])
 @settings(deadline=None, max_examples=50, derandomize=True)
 @OBSERVING
-def test_a_twin_that_observes_decides_like_its_class(policy, trace, on, frames, observed, samples, data):
+def test_a_twin_that_observes_decides_like_its_class(
+    policy, trace, on, frames, observed, samples, data
+):
     ahead = data.draw(st.sampled_from(PREFETCHERS))
     twin, python = both(trace, on, frames, policy, ahead, observed=observed, samples=samples)
     assert twin == python
@@ -108,7 +161,9 @@ def test_a_twin_that_observes_decides_like_its_class(policy, trace, on, frames, 
 @pytest.mark.parametrize("ahead", PREFETCHERS)
 @settings(deadline=None, max_examples=50, derandomize=True)
 @OBSERVING
-def test_a_prefetchers_twin_decides_like_its_class(ahead, trace, on, frames, observed, samples, data):
+def test_a_prefetchers_twin_decides_like_its_class(
+    ahead, trace, on, frames, observed, samples, data
+):
     policy = data.draw(st.sampled_from(["lrm", "lru", "tournament(patience=2)"]))
     twin, python = both(trace, on, frames, policy, ahead, observed=observed, samples=samples)
     assert twin == python
@@ -117,7 +172,9 @@ def test_a_prefetchers_twin_decides_like_its_class(ahead, trace, on, frames, obs
 @pytest.mark.parametrize("where", ["acbm", "acbm(threshold=1)", "acbm(threshold=3)"])
 @settings(deadline=None, max_examples=50, derandomize=True)
 @OBSERVING
-def test_a_placements_twin_decides_like_its_class(where, trace, on, frames, observed, samples, data):
+def test_a_placements_twin_decides_like_its_class(
+    where, trace, on, frames, observed, samples, data
+):
     policy = data.draw(st.sampled_from(["lrm", "lru"]))
     twin, python = both(trace, on, frames, policy, where=where, observed=observed, samples=samples)
     assert twin == python
@@ -135,23 +192,40 @@ def test_a_twin_decides_like_its_class_in_long_runs(policy, slots, frames):
     assert twin == python
 
 
-@pytest.mark.parametrize("policy", ["lru", "lfu", "cp", "tournament", "tournament(patience=9, margin=1)"])
+@pytest.mark.parametrize(
+    "policy", ["lru", "lfu", "cp", "tournament", "tournament(patience=9, margin=1)"]
+)
 @pytest.mark.parametrize("ahead", ["fdp(every=2)", "rgp", "fdp(every=2)+rgp"])
 def test_prefetchers_twins_decide_like_their_classes_in_long_runs(policy, ahead):
-    """Streams through two objects, again and again, and a third that is used all over: regions observed, verdicts given."""
+    """Streams through two objects, again and again, and a third that is used all over: regions
+    observed, verdicts given.
+    """
     rng = np.random.default_rng(5)
     blocks = []
     for sweep in range(6):
         for at in range(0, 40 * PAGES, 4):
             blocks.append(
-                reads([at, *range(40 * PAGES + at, 40 * PAGES + at + 1 + sweep), 80 * PAGES + rng.integers(9 * PAGES)])
+                reads(
+                    [
+                        at,
+                        *range(40 * PAGES + at, 40 * PAGES + at + 1 + sweep),
+                        80 * PAGES + rng.integers(9 * PAGES),
+                    ]
+                )
             )
     trace = Given(
-        [Kernel(blocks[: len(blocks) // 2]), Kernel(blocks[len(blocks) // 2 :])], [40 * PAGES, 40 * PAGES, 9 * PAGES]
+        [Kernel(blocks[: len(blocks) // 2]), Kernel(blocks[len(blocks) // 2 :])],
+        [40 * PAGES, 40 * PAGES, 9 * PAGES],
     )
     twin, python = both(trace, machine(4, batch_faults=8), 30, policy, ahead, observed=12)
     assert twin == python
-    books = dict(zip(np.dtype(simulation_of(trace, machine(), 30).books.dtype).names, twin[2]["books"][0], strict=True))
+    books = dict(
+        zip(
+            np.dtype(simulation_of(trace, machine(), 30).books.dtype).names,
+            twin[2]["books"][0],
+            strict=True,
+        )
+    )
     assert books["evictions"] > 100
     assert books["notifications"] > 20
     assert books["pages_prefetched"] > 100
@@ -159,7 +233,9 @@ def test_prefetchers_twins_decide_like_their_classes_in_long_runs(policy, ahead)
 
 @pytest.mark.parametrize("policy", TWINS)
 def test_a_twin_holds_when_regions_come_and_go_without_pressure(policy):
-    """Nobody asks for a victim, so nothing tidies up what the regions sent away leave behind; then pressure sets in."""
+    """Nobody asks for a victim, so nothing tidies up what the regions sent away leave behind; then
+    pressure sets in.
+    """
     calm = [Kernel([reads([0, PAGES, 2 * PAGES])])] * 60
     busy = [Kernel([reads(range(0, 6 * PAGES, PAGES))])] * 3
     twin, python = both(Given([*calm, *busy, *calm, *busy], [6 * PAGES]), machine(), 4, policy)
@@ -178,7 +254,9 @@ def test_a_twin_holds_with_one_region_and_one_frame(policy):
 def test_applications_come_out_the_same(application, system):
     """The whole answer: every count, every part of time, the timeline, what the policies report."""
     ask = grid_of(Setup(scale=1 / 64))[application, system]
-    twin, python = (replace(ask, compiled=compiled).answer(cache=False) for compiled in (True, False))
+    twin, python = (
+        replace(ask, compiled=compiled).answer(cache=False) for compiled in (True, False)
+    )
     assert twin.counts["evictions"] > 20
     assert twin.to_json() == python.to_json()
 
@@ -187,7 +265,9 @@ def test_applications_come_out_the_same(application, system):
 @pytest.mark.parametrize("ahead", ["rgp(streak=1, ahead=70000)", "fdp+rgp(streak=1, ahead=70000)"])
 def test_asking_for_too_much_ends_the_run_with_one_clear_line(compiled, ahead):
     trace = one_block(reads([0, 1, 2]), [70_000], FLAT)
-    simulation = simulation_of(trace, machine(), 10, prefetch=make_prefetch(ahead), compiled=compiled)
+    simulation = simulation_of(
+        trace, machine(), 10, prefetch=make_prefetch(ahead), compiled=compiled
+    )
     name = simulation.prefetch.name
     line = f"policy '{name}' raised in on_fault(1): {name} asked for more than 65536 things"
     with pytest.raises(PolicyError, match=re.escape(line)):
@@ -223,7 +303,9 @@ class NeverTheHead(LRM):
 
 def test_a_subclass_is_not_run_by_its_bases_twin():
     trace = flat(list(range(4)) * 3)
-    own, base = (simulation_of(trace, machine(), 2, eviction=policy) for policy in (NeverTheHead(), "lrm"))
+    own, base = (
+        simulation_of(trace, machine(), 2, eviction=policy) for policy in (NeverTheHead(), "lrm")
+    )
     own.run()
     base.run()
     assert base.books["faults"] == 12

@@ -65,12 +65,15 @@ def test_the_readmes_example_runs():
 def test_two_files_of_the_same_name_are_two_policies(tmp_path):
     for folder, end in (("a", "head"), ("b", "tail")):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "mine.py").write_text(MINE.replace("self.order.head", f"self.order.{end}"))
+        (tmp_path / folder / "mine.py").write_text(
+            MINE.replace("self.order.head", f"self.order.{end}")
+        )
     assert faults(f"{tmp_path / 'a' / 'mine.py'}") > faults(f"{tmp_path / 'b' / 'mine.py'}")
 
 
 def test_an_edited_file_is_loaded_anew(mine, monkeypatch):
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # an edit within a second, and no longer, would find the old .pyc
+    # an edit within a second, and no longer, would find the old .pyc
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     before = faults(f"{mine}:Mine")
     old = source_digest(eviction.find(f"{mine}:Mine"))
     mine.write_text(MINE.replace("self.order.head", "self.order.tail"))
@@ -88,12 +91,21 @@ def test_a_class_is_known_by_what_it_was_loaded_from(mine):
 
 BAD_FILES = [
     ("class Mine(\n", r".*bad\.py, line \d+: .*; put the syntax error right and try again"),
-    ("import no_such_module\n", r".*bad\.py cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"),
+    (
+        "import no_such_module\n",
+        r".*bad\.py cannot be imported: ModuleNotFoundError: No module named 'no_such_module'",
+    ),
     ("1 / 0\n", r".*bad\.py cannot be imported: ZeroDivisionError: division by zero"),
-    ("x = 1\n", r".*bad\.py has no EvictionPolicy; expected a class that extends tidegate\.EvictionPolicy"),
+    (
+        "x = 1\n",
+        r".*bad\.py has no EvictionPolicy; expected a class that extends tidegate\.EvictionPolicy",
+    ),
     ("from tidegate import EvictionPolicy\n", r".*bad\.py has no EvictionPolicy; expected a class"),
     ("", r".*bad\.py has no EvictionPolicy; expected a class"),
-    (MINE + MINE.replace("Mine", "Other"), r".*bad\.py has several classes; say which: .*bad\.py:Mine, .*bad\.py:Other"),
+    (
+        MINE + MINE.replace("Mine", "Other"),
+        r".*bad\.py has several classes; say which: .*bad\.py:Mine, .*bad\.py:Other",
+    ),
 ]
 
 
@@ -116,7 +128,9 @@ def test_a_file_that_is_put_right_works(tmp_path):
 
 
 def test_a_class_that_is_not_in_the_file_is_refused_with_the_nearest(mine):
-    with pytest.raises(UnknownName, match=r"unknown eviction in .*mine\.py 'Mime'; did you mean 'Mine'\?"):
+    with pytest.raises(
+        UnknownName, match=r"unknown eviction in .*mine\.py 'Mime'; did you mean 'Mine'\?"
+    ):
         eviction.find(f"{mine}:Mime")
     with pytest.raises(TidegateError, match=r"mine\.py has no PrefetchPolicy"):
         prefetch.find(f"{mine}:Mine")
@@ -125,8 +139,15 @@ def test_a_class_that_is_not_in_the_file_is_refused_with_the_nearest(mine):
 
 
 def test_a_user_policy_that_raises_is_named(mine):
-    mine.write_text(MINE.replace("return self.order.tail if", "raise ValueError('no') if").replace("False", "True"))
-    with pytest.raises(PolicyError, match=r"policy 'Mine' raised in victim\(\): ValueError: no \(\w+\.py, line \d+\)$"):
+    mine.write_text(
+        MINE.replace("return self.order.tail if", "raise ValueError('no') if").replace(
+            "False", "True"
+        )
+    )
+    with pytest.raises(
+        PolicyError,
+        match=r"policy 'Mine' raised in victim\(\): ValueError: no \(\w+\.py, line \d+\)$",
+    ):
         faults(f"{mine}:Mine")
 
 
@@ -137,7 +158,9 @@ class Installed(EvictionPolicy):
 def test_an_installed_package_adds_policies_by_entry_point(monkeypatch):
     points = [EntryPoint("installed", f"{__name__}:Installed", "tidegate.eviction")]
     monkeypatch.setattr(EntryPoint, "load", lambda self: Installed)
-    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "tidegate.eviction" else [])
+    monkeypatch.setattr(
+        registry, "entry_points", lambda group: points if group == "tidegate.eviction" else []
+    )
     family = Registry("eviction", lambda: EvictionPolicy, "tidegate.policies.eviction")
     assert family.find("installed") is Installed
     assert "installed" in family.names()
@@ -147,7 +170,9 @@ def test_an_installed_package_that_cannot_be_loaded_is_named(monkeypatch):
     points = [EntryPoint("broken", "no_such_package:Policy", "tidegate.eviction")]
     monkeypatch.setattr(registry, "entry_points", lambda group: points)
     family = Registry("eviction", lambda: EvictionPolicy, "tidegate.policies.eviction")
-    with pytest.raises(TidegateError, match="eviction 'broken' of package no_such_package:Policy cannot be loaded"):
+    with pytest.raises(
+        TidegateError, match="eviction 'broken' of package no_such_package:Policy cannot be loaded"
+    ):
         family.find("broken")
 
 

@@ -10,10 +10,25 @@ import pytest
 
 from tidegate.policies import PlacementPolicy, PrefetchPolicy
 from tidegate.policies.prefetch.together import make_prefetch
-from traces import PAGE, PAGES, Given, Kernel, machine, one_block, reads, run_of, simulation_of, writes
+from traces import (
+    PAGE,
+    PAGES,
+    Given,
+    Kernel,
+    machine,
+    one_block,
+    reads,
+    run_of,
+    simulation_of,
+    writes,
+)
 
 ON = machine()
-IN, OUT, UNMAP = PAGE / ON.link.inward, PAGE / ON.link.outward, ON.driver.unmap_per_kib * PAGE / 1024
+IN, OUT, UNMAP = (
+    PAGE / ON.link.inward,
+    PAGE / ON.link.outward,
+    ON.driver.unmap_per_kib * PAGE / 1024,
+)
 LAUNCH, TOUCH = ON.near.launch_overhead, PAGE / ON.near.bandwidth
 
 
@@ -40,8 +55,11 @@ def test_what_is_prefetched_at_a_launch_is_there_when_it_begins():
     trace = one_block(reads(range(2 * PAGES)), [2 * PAGES])
     run = run_of(trace, ON, 2, placement=AtLaunch(lambda m: m.prefetch(0, 2 * PAGES)))
     assert run.counts["faults"] == run.counts["batches"] == 0
-    assert run.counts["pages_in"] == run.counts["pages_prefetched"] == run.counts["hits"] == 2 * PAGES
-    turns = 2  # two frames: a turn takes half of them, so that nothing is sent away that was just brought
+    assert (
+        run.counts["pages_in"] == run.counts["pages_prefetched"] == run.counts["hits"] == 2 * PAGES
+    )
+    # two frames: a turn takes half of them, so that nothing is sent away that was just brought
+    turns = 2
     assert len(run.timeline) == 1 + turns
     # no batch overhead: nobody faulted
     assert run.parts["fault_handling"] == approx(2 * (ON.driver.region_overhead + PAGES * UNMAP))
@@ -61,7 +79,9 @@ def test_a_prefetch_of_what_is_near_or_kept_far_is_nothing():
 
 
 def test_a_prefetch_reaches_over_the_gap_between_objects():
-    run = run_of(one_block(reads([0]), [3, 2]), ON, 2, placement=AtLaunch(lambda m: m.prefetch(0, PAGES + 2)))
+    run = run_of(
+        one_block(reads([0]), [3, 2]), ON, 2, placement=AtLaunch(lambda m: m.prefetch(0, PAGES + 2))
+    )
     assert run.counts["pages_in"] == 5
     assert run.counts["faults"] == 0
 
@@ -69,10 +89,16 @@ def test_a_prefetch_reaches_over_the_gap_between_objects():
 def test_prefetched_runs_are_counted_by_what_is_missing():
     """Pages 2 and 5 are near already: three runs are left."""
     trace = Given([Kernel([reads([2, 5])]), Kernel([reads(range(PAGES))])], [PAGES])
-    simulation = simulation_of(trace, ON, 1, placement=AtLaunch(nothing, lambda m: m.prefetch(0, PAGES)))
+    simulation = simulation_of(
+        trace, ON, 1, placement=AtLaunch(nothing, lambda m: m.prefetch(0, PAGES))
+    )
     simulation.run()
     books = simulation.books[0]
-    assert (books["runs_in"], books["pages_in"], books["pages_prefetched"]) == (2 + 3, PAGES, PAGES - 2)
+    assert (books["runs_in"], books["pages_in"], books["pages_prefetched"]) == (
+        2 + 3,
+        PAGES,
+        PAGES - 2,
+    )
 
 
 def test_a_prefetch_from_a_fault_runs_beside_the_program_and_takes_turns_with_faults():
@@ -121,14 +147,18 @@ def test_a_region_is_not_sent_away_in_the_turn_that_serves_it():
 
 
 def test_an_eviction_asked_for_in_a_fault_makes_room_but_not_for_that_fault():
-    """The victim of the third fault is chosen before the policy hears of it; the fourth finds the frame it freed."""
+    """The victim of the third fault is chosen before the policy hears of it; the fourth finds the
+    frame it freed.
+    """
 
     class Tidy(PlacementPolicy):
         def on_fault(self, region: int) -> None:
             if region == 2:
                 self.memory.evict(1)
 
-    run = run_of(one_block(reads([0, PAGES, 2 * PAGES, 3 * PAGES]), [4 * PAGES]), ON, 2, placement=Tidy())
+    run = run_of(
+        one_block(reads([0, PAGES, 2 * PAGES, 3 * PAGES]), [4 * PAGES]), ON, 2, placement=Tidy()
+    )
     assert run.counts["evictions"] == 2
     assert run.counts["decisions"] == 1
 
@@ -160,7 +190,9 @@ def test_what_is_near_stays_near_when_it_is_advised_to_be_far_until_it_is_evicte
         m.evict(0)
 
     trace = Given([Kernel([reads(range(PAGES))])] * 3, [PAGES])
-    run = run_of(trace, ON, 1, placement=AtLaunch(nothing, lambda m: m.advise(0, PAGES, "far"), away))
+    run = run_of(
+        trace, ON, 1, placement=AtLaunch(nothing, lambda m: m.advise(0, PAGES, "far"), away)
+    )
     assert run.launches["faults"].to_list() == [PAGES, 0, 0]
     assert run.counts["hits"] == run.counts["remote_touches"] == PAGES
 
@@ -169,7 +201,9 @@ def test_what_is_near_stays_near_when_it_is_advised_to_be_far_until_it_is_evicte
 def test_the_threshold_can_be_set_at_any_time(percent, faults):
     """Until the second launch there is no tree."""
     trace = Given([Kernel([reads([PAGES])]), Kernel([reads(range(PAGES))])], [2 * PAGES])
-    run = run_of(trace, ON, 2, placement=AtLaunch(nothing, lambda m: m.set_prefetch_threshold(percent)))
+    run = run_of(
+        trace, ON, 2, placement=AtLaunch(nothing, lambda m: m.set_prefetch_threshold(percent))
+    )
     assert run.launches["faults"].to_list() == [1, faults]
 
 
@@ -195,17 +229,23 @@ def test_what_is_about_to_be_prefetched_is_shown_page_by_page():
 
     policy = Look()
     run = run_of(one_block(reads([3]), [PAGES]), ON, 1, prefetch=policy)
-    assert policy.seen == [[page for page in range(PAGES) if page != 3]]  # all but the one that faulted
+    # all but the one that faulted
+    assert policy.seen == [[page for page in range(PAGES) if page != 3]]
     assert run.counts["pages_prefetched"] == PAGES - 1
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("spelt", ["rgp(streak=1, ahead=4)+none", "stop-when-full(of=rgp(streak=1, ahead=4))"])
+@pytest.mark.parametrize(
+    "spelt", ["rgp(streak=1, ahead=4)+none", "stop-when-full(of=rgp(streak=1, ahead=4))"]
+)
 def test_a_prefetcher_within_another_is_told_no_sooner_than_alone(spelt: str, compiled: bool):
-    """A launch waits for what was asked for at it; a policy that only hands launches on to others asks for nothing."""
+    """A launch waits for what was asked for at it; a policy that only hands launches on to others
+    asks for nothing.
+    """
     trace = Given([Kernel([reads([0, PAGES])]), Kernel([reads([0, 1])])], [10 * PAGES])
     alone, within = (
-        run_of(trace, ON, 10, prefetch=make_prefetch(spec), compiled=compiled) for spec in ("rgp(streak=1, ahead=4)", spelt)
+        run_of(trace, ON, 10, prefetch=make_prefetch(spec), compiled=compiled)
+        for spec in ("rgp(streak=1, ahead=4)", spelt)
     )
     assert alone.counts["pages_prefetched"] > 0
     assert (within.counts, within.parts) == (alone.counts, alone.parts)

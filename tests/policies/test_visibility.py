@@ -8,11 +8,25 @@ from typing import Any
 import pytest
 
 from tidegate.errors import PolicyError
-from tidegate.policies import Everything, EvictionPolicy, Faults, PlacementPolicy, PrefetchPolicy, Samples, TouchBits
+from tidegate.policies import (
+    Everything,
+    EvictionPolicy,
+    Faults,
+    PlacementPolicy,
+    PrefetchPolicy,
+    Samples,
+    TouchBits,
+)
 from traces import PAGES, Given, Kernel, Touch, machine, one_block, reads, run_of, simulation_of
 
 # Region 0 comes, region 1 comes, region 0 is used again, region 2 comes and region 0 or 1 has to go
-TOUCHES = [Touch(0, reference=5), Touch(1), Touch(PAGES + 3, reference=6), Touch(0, reference=7), Touch(2 * PAGES)]
+TOUCHES = [
+    Touch(0, reference=5),
+    Touch(1),
+    Touch(PAGES + 3, reference=6),
+    Touch(0, reference=7),
+    Touch(2 * PAGES),
+]
 TRACE = one_block(TOUCHES, [3 * PAGES - 2])
 
 LOOKS: dict[str, Callable[[Any], Any]] = {
@@ -26,16 +40,29 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
     "next_touch": lambda memory: memory.next_touch(0),
 }
 NEEDED = {
-    "touched": "TouchBits()", "now": "Everything()", "last_touch": "Everything()", "last_reference": "Everything()",
-    "last_toucher": "Everything()", "touch_count": "Everything()", "page_touches": "Everything()",
+    "touched": "TouchBits()",
+    "now": "Everything()",
+    "last_touch": "Everything()",
+    "last_reference": "Everything()",
+    "last_toucher": "Everything()",
+    "touch_count": "Everything()",
+    "page_touches": "Everything()",
     "next_touch": "Everything(future=True)",
-}  # fmt: skip
+}
 # what each level may look at while region 0 leaves
 ALLOWED = {
     Faults(): set(),
     Samples(): set(),
     TouchBits(): {"touched"},
-    Everything(): {"touched", "now", "last_touch", "last_reference", "last_toucher", "touch_count", "page_touches"},
+    Everything(): {
+        "touched",
+        "now",
+        "last_touch",
+        "last_reference",
+        "last_toucher",
+        "touch_count",
+        "page_touches",
+    },
     Everything(future=True): set(LOOKS),
 }
 
@@ -53,7 +80,9 @@ def peeping(base: type, level: Any, event: str, look: Callable[[Any], Any]) -> A
 
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("level", ALLOWED, ids=str)
-@pytest.mark.parametrize(("family", "base"), [("prefetch", PrefetchPolicy), ("placement", PlacementPolicy)])
+@pytest.mark.parametrize(
+    ("family", "base"), [("prefetch", PrefetchPolicy), ("placement", PlacementPolicy)]
+)
 def test_each_level_sees_its_share(family, base, level, look):
     policy = peeping(base, level, "on_eviction", LOOKS[look])
     if look in ALLOWED[level]:
@@ -70,10 +99,25 @@ def test_each_level_sees_its_share(family, base, level, look):
 
 @pytest.mark.parametrize("event", ["on_fault", "on_launch"])
 def test_touch_bits_are_handed_over_at_eviction_and_no_earlier(event):
-    with pytest.raises(PolicyError, match=r"touch bits of region 0 are handed over at its eviction, no earlier"):
-        run_of(TRACE, machine(), 2, placement=peeping(PlacementPolicy, TouchBits(), event, LOOKS["touched"]))
-    with pytest.raises(PolicyError, match=r"on_eviction\(0\).*touch bits of region 1 are handed over at its eviction"):
-        run_of(TRACE, machine(), 2, placement=peeping(PlacementPolicy, TouchBits(), "on_eviction", lambda m: m.touched(1)))
+    with pytest.raises(
+        PolicyError, match=r"touch bits of region 0 are handed over at its eviction, no earlier"
+    ):
+        run_of(
+            TRACE,
+            machine(),
+            2,
+            placement=peeping(PlacementPolicy, TouchBits(), event, LOOKS["touched"]),
+        )
+    with pytest.raises(
+        PolicyError,
+        match=r"on_eviction\(0\).*touch bits of region 1 are handed over at its eviction",
+    ):
+        run_of(
+            TRACE,
+            machine(),
+            2,
+            placement=peeping(PlacementPolicy, TouchBits(), "on_eviction", lambda m: m.touched(1)),
+        )
 
 
 LEAKS = list(LOOKS)
@@ -83,7 +127,13 @@ LEAKS = list(LOOKS)
 def test_what_one_policy_declares_another_does_not_see(look):
     """Belady sees everything; a prefetcher beside it still sees faults alone."""
     with pytest.raises(PolicyError, match=f"reads memory.{look} but declares"):
-        run_of(TRACE, machine(), 2, eviction="belady", prefetch=peeping(PrefetchPolicy, Faults(), "on_fault", LOOKS[look]))
+        run_of(
+            TRACE,
+            machine(),
+            2,
+            eviction="belady",
+            prefetch=peeping(PrefetchPolicy, Faults(), "on_fault", LOOKS[look]),
+        )
 
 
 class Witness(EvictionPolicy):
@@ -96,13 +146,30 @@ class Witness(EvictionPolicy):
 
     def on_fault(self, region: int) -> None:
         m = self.memory
-        self.seen.append(("fault", region, m.now, m.faulted(region).tolist(), m.is_pinned(region), m.resident - {region}))
+        self.seen.append(
+            (
+                "fault",
+                region,
+                m.now,
+                m.faulted(region).tolist(),
+                m.is_pinned(region),
+                m.resident - {region},
+            )
+        )
         if region not in self.order:
             self.order.move_to_tail(region)
 
     def on_eviction(self, region: int) -> None:
         m = self.memory
-        self.seen.append(("eviction", region, m.touched(region).tolist(), m.near(region).tolist(), sorted(m.resident)))
+        self.seen.append(
+            (
+                "eviction",
+                region,
+                m.touched(region).tolist(),
+                m.near(region).tolist(),
+                sorted(m.resident),
+            )
+        )
         self.order.remove(region)
 
     def victim(self) -> int:
@@ -110,10 +177,14 @@ class Witness(EvictionPolicy):
         regions = range(m.regions)
         self.seen.append(
             (
-                "victim", m.now, [m.last_touch(r) for r in regions], [m.next_touch(r) for r in regions],
-                [m.last_reference(p) for p in (0, 1, 2, PAGES + 3)], [m.is_pinned(r) for r in regions],
+                "victim",
+                m.now,
+                [m.last_touch(r) for r in regions],
+                [m.next_touch(r) for r in regions],
+                [m.last_reference(p) for p in (0, 1, 2, PAGES + 3)],
+                [m.is_pinned(r) for r in regions],
             )
-        )  # fmt: skip
+        )
         return self.order.head
 
 
@@ -136,7 +207,12 @@ def test_a_policy_sees_the_machine_and_the_objects():
     class Looker(PlacementPolicy):
         def on_launch(self, launch: int) -> None:
             m = self.memory
-            self.seen = m.frames, m.regions, m.geometry, [(o.name, o.first_page, o.pages) for o in m.objects]
+            self.seen = (
+                m.frames,
+                m.regions,
+                m.geometry,
+                [(o.name, o.first_page, o.pages) for o in m.objects],
+            )
 
     looker = Looker()
     run_of(Given([Kernel([reads([0])])], [3, 9]), machine(), 2, placement=looker)
@@ -205,4 +281,5 @@ def test_a_prefetcher_hears_when_the_tree_brings_pages_that_did_not_fault():
     hearing = Hearing()
     run_of(one_block(reads([0, 1, 2, 3, 4]), [PAGES]), machine(), 1, prefetch=hearing)
     fault, ahead = ("fault", 0), ("prefetch", 0)
-    assert hearing.heard == [fault, fault, fault, ahead, fault, ahead]  # pages 0, 1, 2 (and 3), 4 (and 5 to 7)
+    # pages 0, 1, 2 (and 3), 4 (and 5 to 7)
+    assert hearing.heard == [fault, fault, fault, ahead, fault, ahead]

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from tidegate.errors import TidegateError
 from tidegate.experiments import run
-from tidegate.mechanism.geometry import Geometry
 from tidegate.trace import Launch, Provenance, Trace, TraceFile, file, save_trace
+from tidegate.trace.geometry import Geometry
 from tidegate.workloads import workloads
 from traces import SMALL, Given, Kernel, Touch, machine, reads, run_of
 from workloads.reading import SMALL as FEW
@@ -44,7 +44,11 @@ def page_numbers() -> list[int]:
 
 
 touches = st.builds(
-    Touch, st.sampled_from(page_numbers()), st.booleans(), st.integers(0, SMALL.page), st.integers(-(2**15), 2**15 - 1)
+    Touch,
+    st.sampled_from(page_numbers()),
+    st.booleans(),
+    st.integers(0, SMALL.page),
+    st.integers(-(2**15), 2**15 - 1),
 )
 blocks = st.lists(touches, min_size=1, max_size=5)
 kernels = st.builds(
@@ -60,14 +64,17 @@ told = st.lists(st.tuples(kernels, st.text(max_size=5)), min_size=1, max_size=4)
 
 
 def whole(trace: Trace) -> list[tuple]:
-    """Every launch: its name, width and intensity, and its blocks as lists of touches, however they were cut."""
+    """Every launch: its name, width and intensity, and its blocks as lists of touches, however they
+    were cut.
+    """
     found = []
     for launch in trace.launches():
         rows = []
         for s in launch.segments:
             columns = [c.tolist() for c in (s.page, s.write, s.bytes, s.reference)]
             rows += [
-                [*zip(*(c[a:b] for c in columns), strict=True)] for a, b in zip(s.starts[:-1], s.starts[1:], strict=True)
+                [*zip(*(c[a:b] for c in columns), strict=True)]
+                for a, b in zip(s.starts[:-1], s.starts[1:], strict=True)
             ]
         found.append((launch.name, launch.width, launch.intensity, rows))
     return found
@@ -86,13 +93,27 @@ def test_what_is_saved_is_what_is_read(path, trace, rows):
         read = TraceFile(path)
         assert whole(read) == whole(trace)
         assert whole(read) == whole(trace)  # a second time too
-    assert (read.name, read.provenance, read.geometry, read.objects) == ("told", Provenance.RECORDED, SMALL, trace.objects)
-    assert (read.pages, read.regions, read.footprint) == (trace.pages, trace.regions, trace.footprint)
+    assert (read.name, read.provenance, read.geometry, read.objects) == (
+        "told",
+        Provenance.RECORDED,
+        SMALL,
+        trace.objects,
+    )
+    assert (read.pages, read.regions, read.footprint) == (
+        trace.pages,
+        trace.regions,
+        trace.footprint,
+    )
 
 
 @settings(max_examples=40, deadline=None)
-@given(trace=told, slots=st.sampled_from([1, 3, 16]), frames=st.integers(1, 5),
-       policy=st.sampled_from(["lrm", "lru-ideal", "belady"]), rows=st.sampled_from([3, 1 << 20]))  # fmt: skip
+@given(
+    trace=told,
+    slots=st.sampled_from([1, 3, 16]),
+    frames=st.integers(1, 5),
+    policy=st.sampled_from(["lrm", "lru-ideal", "belady"]),
+    rows=st.sampled_from([3, 1 << 20]),
+)
 def test_a_run_from_the_file_is_the_run_of_the_program(path, trace, slots, frames, policy, rows):
     with mock.patch.object(file, "_ROWS", rows):
         here, there = (
@@ -108,23 +129,39 @@ def test_a_run_from_the_file_is_the_run_of_the_program(path, trace, slots, frame
 @pytest.mark.parametrize("name", workloads.names())
 def test_every_workload_comes_back(path, name):
     kind = workloads.find(name)
-    trace = kind(bytes="1MiB", **{k: v for k, v in FEW.items() if k in kind.options()}).trace(Geometry.parse("16KiB/128KiB"))
-    for one, other in zip(read_launches(TraceFile(save_trace(trace, path))), read_launches(trace), strict=True):
+    trace = kind(bytes="1MiB", **{k: v for k, v in FEW.items() if k in kind.options()}).trace(
+        Geometry.parse("16KiB/128KiB")
+    )
+    for one, other in zip(
+        read_launches(TraceFile(save_trace(trace, path))), read_launches(trace), strict=True
+    ):
         assert (one.name, one.width, one.intensity) == (other.name, other.width, other.intensity)
         for column in ("starts", "page", "write", "bytes", "reference"):
             np.testing.assert_array_equal(getattr(one, column), getattr(other, column))
     asked = {"oversubscribe": "100%", "machine": "gpgpusim-28sm", "cache": False}
     assert TraceFile(path).fresh == trace.fresh
     here, there = run(trace, **asked), run(path, **asked)
-    assert (here.counts, here.parts, here.tables, here.facts) == (there.counts, there.parts, there.tables, there.facts)
+    assert (here.counts, here.parts, here.tables, here.facts) == (
+        there.counts,
+        there.parts,
+        there.tables,
+        there.facts,
+    )
 
 
 def test_any_parquet_tool_can_open_it(path):
     save_trace(Told([Kernel([reads([0, 1]), reads([2], write=True, reference=7)])], ["k"]), path)
     assert pl.read_parquet(path).to_dict(as_series=False) == {
-        "launch": [0, 0, 0], "block": [0, 0, 1], "page": [0, 1, 2], "write": [0, 0, 1], "bytes": [4096] * 3,
-        "reference": [0, 0, 7], "name": ["k"] * 3, "width": [1] * 3, "intensity": [0.0] * 3,
-    }  # fmt: skip
+        "launch": [0, 0, 0],
+        "block": [0, 0, 1],
+        "page": [0, 1, 2],
+        "write": [0, 0, 1],
+        "bytes": [4096] * 3,
+        "reference": [0, 0, 7],
+        "name": ["k"] * 3,
+        "width": [1] * 3,
+        "intensity": [0.0] * 3,
+    }
 
 
 def test_it_is_compressed_with_zstd(path):
@@ -134,15 +171,21 @@ def test_it_is_compressed_with_zstd(path):
 
 
 def test_launches_of_one_name_stay_apart(path):
-    trace = Told([Kernel([reads([0])]), Kernel([reads([0])]), Kernel([reads([1])])], ["k", "k", "k"])
-    assert [rows for *_, rows in whole(TraceFile(save_trace(trace, path)))] == [rows for *_, rows in whole(trace)]
+    trace = Told(
+        [Kernel([reads([0])]), Kernel([reads([0])]), Kernel([reads([1])])], ["k", "k", "k"]
+    )
+    assert [rows for *_, rows in whole(TraceFile(save_trace(trace, path)))] == [
+        rows for *_, rows in whole(trace)
+    ]
 
 
 def test_the_file_names_the_run(path):
     trace = Told([Kernel([reads([0, 1, 2])])], ["k"])
     first = TraceFile(save_trace(trace, path)).identity()
     assert TraceFile(save_trace(trace, path)).identity() == first
-    assert TraceFile(save_trace(Told([Kernel([reads([0, 1, 3])])], ["k"]), path)).identity() != first
+    assert (
+        TraceFile(save_trace(Told([Kernel([reads([0, 1, 3])])], ["k"]), path)).identity() != first
+    )
 
 
 # What a file cannot hold: a row is a touch, so what has no touches has no row
@@ -150,7 +193,9 @@ def test_the_file_names_the_run(path):
 
 def test_blocks_without_touches_are_not_kept(path):
     trace = Told([Kernel([[], reads([0]), [], [], reads([1, 2]), []])], ["k"])
-    assert [len(block) for *_, rows in whole(TraceFile(save_trace(trace, path))) for block in rows] == [1, 2]
+    assert [
+        len(block) for *_, rows in whole(TraceFile(save_trace(trace, path))) for block in rows
+    ] == [1, 2]
 
 
 def test_segments_without_blocks_are_harmless(path):
@@ -164,9 +209,13 @@ def test_segments_without_blocks_are_harmless(path):
 def test_blocks_without_touches_make_no_difference(path):
     rng = np.random.default_rng(1)
     for _ in range(20):
-        kernel = Kernel([reads(rng.integers(0, 13, n), bytes=64) for n in rng.integers(0, 4, 12)] + [reads([0])])
+        kernel = Kernel(
+            [reads(rng.integers(0, 13, n), bytes=64) for n in rng.integers(0, 4, 12)] + [reads([0])]
+        )
         trace = Told([kernel], ["k"])
-        here, there = (run_of(t, machine(3), 1) for t in (trace, TraceFile(save_trace(trace, path))))
+        here, there = (
+            run_of(t, machine(3), 1) for t in (trace, TraceFile(save_trace(trace, path)))
+        )
         assert (here.counts, here.parts) == (there.counts, there.parts)
 
 
@@ -202,7 +251,14 @@ class Breaks(Told):
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError("odd"), TidegateError("clear"), KeyboardInterrupt(), MemoryError(), OSError(5, "gone")]
+    "error",
+    [
+        ValueError("odd"),
+        TidegateError("clear"),
+        KeyboardInterrupt(),
+        MemoryError(),
+        OSError(5, "gone"),
+    ],
 )
 @pytest.mark.parametrize("old", [None, b"the old trace"])
 def test_what_ends_badly_leaves_nothing(tmp_path, error, old):
@@ -212,7 +268,9 @@ def test_what_ends_badly_leaves_nothing(tmp_path, error, old):
     with pytest.raises(type(error)) as raised:
         save_trace(Breaks(error), target)
     assert raised.value is error  # not polars' wrapping of it
-    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == ({} if old is None else {"trace.parquet": old})
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == (
+        {} if old is None else {"trace.parquet": old}
+    )
 
 
 def test_what_cannot_be_put_in_place_leaves_nothing(tmp_path):
@@ -244,7 +302,7 @@ def test_progress_counts_touches(path):
 LARGE = """
 import resource, sys
 import numpy as np
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace import Launch, Provenance, Trace, TraceFile, blocks_of, lay_out, save_trace
 
 class Large(Trace):
@@ -269,7 +327,10 @@ print(touches, saved - before, peak() - before)
 def test_memory_is_bounded(tmp_path):
     """32 Mi touches are 1.6 GiB as one table; neither way may they be in memory at once."""
     ran = subprocess.run(
-        [sys.executable, "-c", LARGE, tmp_path / "large.parquet"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", LARGE, tmp_path / "large.parquet"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     touches, saving, both = map(int, ran.stdout.split())
     assert touches == 32 << 20

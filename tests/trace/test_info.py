@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tidegate.errors import TidegateError
-from tidegate.mechanism.geometry import Geometry
 from tidegate.trace import Launch, Provenance, Trace, blocks_of, lay_out
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.info import describe
 from tidegate.workloads import workloads
 from traces import PAGE, Given, Kernel, reads, writes
@@ -19,7 +19,10 @@ WINDOW, MOST = 1 << 16, 64
 
 
 def test_by_hand():
-    trace = Given([Kernel([reads([0, 1], bytes=100), writes([1])]), Kernel([reads([8])], width=3)], objects=[2, 4])
+    trace = Given(
+        [Kernel([reads([0, 1], bytes=100), writes([1])]), Kernel([reads([8])], width=3)],
+        objects=[2, 4],
+    )
     info = describe(trace)
     assert (info.touches, info.writes, info.bytes, info.touched_pages) == (4, 1, 200 + 2 * PAGE, 3)
     assert info.launches.rows() == [("kernel", 2, 3, 200 + PAGE), ("kernel", 1, 1, PAGE)]
@@ -31,7 +34,12 @@ def test_by_hand():
 def test_a_loop(passes, size):
     pages = size << 4  # of 64 KiB in size MiB
     info = describe(workloads.make(f"cyclic(bytes={size}MiB, passes={passes})").trace())
-    assert (info.touches, info.writes, info.bytes, info.touched_pages) == (passes * pages, 0, passes * size << 20, pages)
+    assert (info.touches, info.writes, info.bytes, info.touched_pages) == (
+        passes * pages,
+        0,
+        passes * size << 20,
+        pages,
+    )
     assert info.launches["touches"].to_list() == [pages] * passes
     assert info.launches["blocks"].to_list() == [-(-pages // 4)] * passes
 
@@ -65,8 +73,15 @@ class Flat(Trace):
         self.objects = lay_out({"a": (int(pages.max()) + 1) * self.geometry.page}, self.geometry)
 
     def launches(self) -> Iterator[Launch]:
-        for half in np.array_split(self.sequence, 2):  # a window may reach from one launch into the next
-            yield Launch("k", (blocks_of(5, half[i : i + self.cut], bytes=1) for i in range(0, len(half), self.cut)))
+        # a window may reach from one launch into the next
+        for half in np.array_split(self.sequence, 2):
+            yield Launch(
+                "k",
+                (
+                    blocks_of(5, half[i : i + self.cut], bytes=1)
+                    for i in range(0, len(half), self.cut)
+                ),
+            )
 
     def identity(self) -> dict[str, Any]:
         return {}

@@ -8,11 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import TidegateError
-from tidegate.mechanism.geometry import Geometry
 from tidegate.trace import Segment, SegmentBuilder, blocks_of, lay_out
+from tidegate.trace.geometry import Geometry
 from traces import Given
 
-geometries = st.builds(lambda page, ratio: Geometry(1 << page, 1 << page + ratio), st.integers(0, 20), st.integers(0, 10))
+geometries = st.builds(
+    lambda page, ratio: Geometry(1 << page, 1 << page + ratio),
+    st.integers(0, 20),
+    st.integers(0, 10),
+)
 
 
 @given(sizes=st.lists(st.integers(1, 10**9), min_size=1, max_size=8), geometry=geometries)
@@ -47,7 +51,9 @@ def test_blocks_of_equal_length(length, touches):
 
 
 def test_columns_have_their_types_whatever_was_given():
-    s = blocks_of(2, [0, 1, 2], bytes=[1.0, 2.0, 3.0], write=[True, False, True], reference=range(3))
+    s = blocks_of(
+        2, [0, 1, 2], bytes=[1.0, 2.0, 3.0], write=[True, False, True], reference=range(3)
+    )
     assert [c.dtype for c in (s.starts, s.page, s.write, s.bytes, s.reference)] == [
         np.int64,
         np.int32,
@@ -67,7 +73,9 @@ def test_built_block_by_block(blocks):
     segments = list(build.segments())
     assert len(segments) == bool(blocks)
     for s in segments:
-        assert [s.page[a:b].tolist() for a, b in zip(s.starts[:-1], s.starts[1:], strict=True)] == blocks
+        assert [
+            s.page[a:b].tolist() for a, b in zip(s.starts[:-1], s.starts[1:], strict=True)
+        ] == blocks
     assert list(build.segments()) == []  # what was given back is gone
 
 

@@ -10,7 +10,9 @@ Blocks = list[tuple[int, int]]
 
 
 def check_waves(launch: Read, waves: Iterable[list[Uses]], lanes: int) -> None:
-    """Each wave uses what its parts use, one part after another, each page once and in order of first use."""
+    """Each wave uses what its parts use, one part after another, each page once and in order of
+    first use.
+    """
     blocks = launch.blocks()
     for parts in waves:
         expected = [part.touches() for part in parts]

@@ -7,12 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
 
 # where a workload has them
-SMALL = {"passes": 2, "touches": 2000, "steps": 40, "chains": 8, "iterations": 3, "frames": 2, "rounds": 3}
+SMALL = {
+    "passes": 2,
+    "touches": 2000,
+    "steps": 40,
+    "chains": 8,
+    "iterations": 3,
+    "frames": 2,
+    "rounds": 3,
+}
 
 
 def program(name: str, geometry: Geometry | None = None, **options: object) -> Trace:
@@ -34,7 +42,12 @@ class Read:
 
     def blocks(self) -> list[list[tuple[int, int, int, int]]]:
         """Each block as a list of (page, write, bytes, reference)."""
-        rows = list(zip(*(c.tolist() for c in (self.page, self.write, self.bytes, self.reference)), strict=True))
+        rows = list(
+            zip(
+                *(c.tolist() for c in (self.page, self.write, self.bytes, self.reference)),
+                strict=True,
+            )
+        )
         return [rows[a:b] for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)]
 
 
@@ -51,7 +64,10 @@ def _launches(trace: Trace) -> Iterator[Read]:
             assert s.starts[-1] == s.touches
             assert (np.diff(s.starts) > 0).all(), "an empty block"
             starts.append(starts[-1][-1] + s.starts[1:])
-        columns = [np.concatenate([getattr(s, c) for s in segments]) for c in ("page", "write", "bytes", "reference")]
+        columns = [
+            np.concatenate([getattr(s, c) for s in segments])
+            for c in ("page", "write", "bytes", "reference")
+        ]
         yield Read(launch.name, launch.width, launch.intensity, np.concatenate(starts), *columns)
 
 
@@ -62,11 +78,18 @@ def undealt(lanes: list[list]) -> list:
 
 def pages_of(trace: Trace, *names: str) -> set[int]:
     """Every page of the objects named."""
-    return {p for o in trace.objects if o.name in names for p in range(o.first_page, o.first_page + o.pages)}
+    return {
+        p
+        for o in trace.objects
+        if o.name in names
+        for p in range(o.first_page, o.first_page + o.pages)
+    }
 
 
 class Uses:
-    """What a loop over a kernel's index functions sees: per page, the bytes used and the first step."""
+    """What a loop over a kernel's index functions sees: per page, the bytes used and the first
+    step.
+    """
 
     def __init__(self, trace: Trace):
         self._page = trace.geometry.page
@@ -82,7 +105,9 @@ class Uses:
 
     def touches(self) -> set[tuple[int, int, int, int]]:
         """(page, write, bytes, reference) of each page used."""
-        return {(page, write, 4 * len(used), ref) for (page, write, ref), used in self._seen.items()}
+        return {
+            (page, write, 4 * len(used), ref) for (page, write, ref), used in self._seen.items()
+        }
 
     def steps(self, touches: list[tuple[int, int, int, int]]) -> list[int]:
         """The step in which each touch's page is first used."""

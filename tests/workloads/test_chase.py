@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import TidegateError
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance
 from tidegate.units import MiB
 from workloads.reading import program, read

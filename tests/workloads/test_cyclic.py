@@ -34,7 +34,9 @@ def test_an_array_of_many_segments_is_whole() -> None:
     (launch,) = trace.launches()
     segments = list(launch.segments)
     assert len(segments) > 1
-    np.testing.assert_array_equal(np.concatenate([s.page for s in segments]), np.arange(trace.objects[0].pages))
+    np.testing.assert_array_equal(
+        np.concatenate([s.page for s in segments]), np.arange(trace.objects[0].pages)
+    )
 
 
 def test_is_labelled_assumed_and_refuses_nonsense() -> None:

@@ -8,15 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import TidegateError
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.units import MiB
 from tidegate.workloads import Workload, workloads
 from tidegate.workloads.suites import SUITES
 from workloads.reading import SMALL, read
 
 NAMES = workloads.names()
-PUBLISHED = {member.name for members in SUITES.values() for member in members}  # their default is the paper's size
-geometries = st.builds(lambda page, ratio: Geometry(1 << page, 1 << page + ratio), st.integers(8, 16), st.integers(0, 6))
+# their default is the paper's size
+PUBLISHED = {member.name for members in SUITES.values() for member in members}
+geometries = st.builds(
+    lambda page, ratio: Geometry(1 << page, 1 << page + ratio),
+    st.integers(8, 16),
+    st.integers(0, 6),
+)
 
 
 def small(name: str, size: int) -> Workload:

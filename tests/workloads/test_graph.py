@@ -8,7 +8,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import TidegateError
-from tidegate.workloads.graph import Graph, _key, below, csr, degree, kronecker, largest_degree, neighbours, number, uniform
+from tidegate.workloads.graph import (
+    Graph,
+    _key,
+    below,
+    csr,
+    degree,
+    kronecker,
+    largest_degree,
+    neighbours,
+    number,
+    uniform,
+)
 
 M64 = (1 << 64) - 1
 BUILDERS = {"uniform": uniform, "kronecker": kronecker}
@@ -24,7 +35,9 @@ def splitmix(key: int, k: int) -> int:
 
 
 def rmat(nodes: int, edges: int, key: int) -> list[tuple[int, int]]:
-    """The edges of a Kronecker graph, by the recipe: a quarter of the matrix at every level, then scatter, then fold."""
+    """The edges of a Kronecker graph, by the recipe: a quarter of the matrix at every level, then
+    scatter, then fold.
+    """
     scale = (nodes - 1).bit_length()
     scatter = [splitmix(key, k) | 1 for k in (-1, -2)]
 

@@ -6,8 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import TidegateError
-from tidegate.mechanism.geometry import Geometry
 from tidegate.trace.build import SEGMENT_TOUCHES
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
 from workloads.reading import Uses, pages_of, program, read, undealt
 
@@ -66,7 +66,8 @@ def test_each_wave_uses_what_the_kernel_does(n: int, wave: int, page: int) -> No
     lanes=st.integers(1, 20),
     page=st.integers(4, 13).map((1).__lshift__),
 )
-@example(n=160, wave=3, lanes=2, page=128)  # waves that end one row of tiles and begin the next, with a gap between
+# waves that end one row of tiles and begin the next, with a gap between
+@example(n=160, wave=3, lanes=2, page=128)
 @example(n=161, wave=2, lanes=16, page=64)
 def test_any_size_wave_and_page(n: int, wave: int, lanes: int, page: int) -> None:
     check_waves(n, wave, lanes, page)
@@ -91,7 +92,8 @@ def test_intensity_is_all_flops_over_all_bytes_at_the_efficiency(wave: int) -> N
 
 def test_width_is_the_thread_blocks_of_a_lane() -> None:
     assert read(program("matmul", bytes="64MiB"))[0].width == 656 // 16
-    assert read(program("matmul", bytes=12 * 128 * 128))[0].width == 16 // 16  # 4 × 4 tiles are all there are
+    # 4 × 4 tiles are all there are
+    assert read(program("matmul", bytes=12 * 128 * 128))[0].width == 16 // 16
     assert read(program("matmul", bytes=12 * 128 * 128, wave=4, lanes=16))[0].width == 1
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from workloads.reading import Read, Uses, pages_of, program, read, undealt
 
@@ -51,7 +51,8 @@ def test_pages_come_from_left_to_right() -> None:
     blocks = launch.blocks()
     for band, uses in enumerate(brute_force(trace, n, "even", "odd")):
         steps = np.array(uses.steps(undealt(blocks[3 * band : 3 * band + 3])))
-        # A page first met as a tile's right halo column counts with the next tile, where most of it is used.
+        # A page first met as a tile's right halo column counts with the next tile, where most of it
+        # is used.
         assert (np.diff(steps) >= -1).all()
 
 

@@ -24,7 +24,9 @@ def test_touches_are_as_many_as_asked_for_across_segments() -> None:
 
 def test_segments_differ_and_so_do_seeds() -> None:
     def pages(seed: int) -> np.ndarray:
-        return read(program("uniform", bytes="1GiB", touches=SEGMENT_TOUCHES + 1000, seed=seed))[0].page
+        return read(program("uniform", bytes="1GiB", touches=SEGMENT_TOUCHES + 1000, seed=seed))[
+            0
+        ].page
 
     one, two = pages(1), pages(2)
     assert (one[:1000] != one[SEGMENT_TOUCHES:]).mean() > 0.9

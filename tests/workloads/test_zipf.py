@@ -35,7 +35,9 @@ def test_hot_pages_are_not_neighbours() -> None:
 
 
 def test_seed_moves_the_hot_pages() -> None:
-    one, two = (np.argmax(frequencies(bytes="64MiB", touches=10_000, skew=1, seed=s)) for s in (1, 2))
+    one, two = (
+        np.argmax(frequencies(bytes="64MiB", touches=10_000, skew=1, seed=s)) for s in (1, 2)
+    )
     assert one != two
 
 

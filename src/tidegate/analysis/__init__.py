@@ -1,4 +1,6 @@
-"""What a trace asks of memory, on any machine: reuse distances, miss-ratio curves, Belady, footprint."""
+"""What a trace asks of memory, on any machine: reuse distances, miss-ratio curves, Belady,
+footprint.
+"""
 
 from tidegate.analysis.analysis import Analysis, analyze
 from tidegate.analysis.arc import arc_misses
@@ -15,7 +17,23 @@ from tidegate.analysis.two_q import two_q_misses
 from tidegate.analysis.vmin import vmin_misses
 
 __all__ = [
-    "Analysis", "Footprint", "MissRatioCurve", "ReuseDistances", "Sequence", "Shards", "analyze", "arc_misses",
-    "belady_curve", "belady_misses", "clock_misses", "fifo_misses", "lru_curve", "lru_misses", "remaining_distances",
-    "s3_fifo_misses", "shards_curve", "two_q_misses", "vmin_misses",
-]  # fmt: skip
+    "Analysis",
+    "Footprint",
+    "MissRatioCurve",
+    "ReuseDistances",
+    "Sequence",
+    "Shards",
+    "analyze",
+    "arc_misses",
+    "belady_curve",
+    "belady_misses",
+    "clock_misses",
+    "fifo_misses",
+    "lru_curve",
+    "lru_misses",
+    "remaining_distances",
+    "s3_fifo_misses",
+    "shards_curve",
+    "two_q_misses",
+    "vmin_misses",
+]

@@ -21,10 +21,10 @@ from tidegate.trace.trace import Trace, check_trace
 class Analysis:
     """What :func:`analyze` found.
 
-    ``name``: the trace's. ``unit``: what an id is, ``unit_bytes`` large. ``touches``, ``distinct``: how many
-    there were and of how many ids. ``curve``: the exact LRU miss-ratio curve. ``shards_curve``: the sampled
-    one, if asked for. ``histogram``: reuse distances in doubling buckets. ``footprint``: distinct ids and
-    bytes over time.
+    ``name``: the trace's. ``unit``: what an id is, ``unit_bytes`` large. ``touches``, ``distinct``:
+    how many there were and of how many ids. ``curve``: the exact LRU miss-ratio curve.
+    ``shards_curve``: the sampled one, if asked for. ``histogram``: reuse distances in doubling
+    buckets. ``footprint``: distinct ids and bytes over time.
     """
 
     name: str
@@ -38,7 +38,9 @@ class Analysis:
     footprint: pl.DataFrame
 
     def plot(self, path: str | Path) -> Path:
-        """Draw the curve, the histogram and the footprint side by side; the suffix says the format (png, svg, html)."""
+        """Draw the curve, the histogram and the footprint side by side; the suffix says the format
+        (png, svg, html).
+        """
         # here, because matplotlib takes a while to load and only figures need it
         from tidegate.analysis.plot import figure
         from tidegate.figures import save_figure
@@ -55,8 +57,8 @@ def analyze(
 ) -> Analysis:
     """Read ``trace`` once and say what it asks of memory.
 
-    ``shards``: a sampling rate, such as 0.01, if a sampled curve is wanted beside the exact one. ``progress``
-    is told how many touches were read, a segment at a time.
+    ``shards``: a sampling rate, such as 0.01, if a sampled curve is wanted beside the exact one.
+    ``progress`` is told how many touches were read, a segment at a time.
 
     >>> import tidegate
     >>> found = analyze(tidegate.Ask("cyclic(bytes=16MiB, passes=3)").trace())
@@ -77,6 +79,13 @@ def analyze(
         raise empty(trace)
     size = sequence.unit_bytes
     return Analysis(
-        trace.name, unit, size, reuse.touches, reuse.cold, curve_of(reuse, size),
-        sample.curve(size) if sample else None, histogram(reuse, size), footprint.table(size),
-    )  # fmt: skip
+        trace.name,
+        unit,
+        size,
+        reuse.touches,
+        reuse.cold,
+        curve_of(reuse, size),
+        sample.curve(size) if sample else None,
+        histogram(reuse, size),
+        footprint.table(size),
+    )

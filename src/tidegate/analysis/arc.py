@@ -1,4 +1,5 @@
-"""ARC: a list of ids used once and one of ids used again, whose shares learn from ghosts (Megiddo & Modha, FAST 2003).
+"""ARC: a list of ids used once and one of ids used again, whose shares learn from ghosts (Megiddo &
+Modha, FAST 2003).
 
     B1 ghosts ← T1 once │ T2 again → B2 ghosts        A miss that is remembered in B1 says that T1 should have been larger,
               target of T1's size ↑                   one in B2 the opposite. The target is not rounded.
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from tidegate.analysis.queues import NOWHERE, append, queues_of, take, take_oldest
 from tidegate.analysis.sequence import checked
-from tidegate.jit import jit, jit_inline
+from tidegate.compiled.jit import jit, jit_inline
 
 _T1, _T2, _B1, _B2 = range(4)
 
@@ -57,7 +58,10 @@ def _arc(ids: Any, capacity: int, q: Any) -> int:
 
 @jit_inline
 def _make_room(q: Any, capacity: int, target: float) -> None:
-    """For an id that nobody remembers. T1 and B1 together remember as many ids as fit, all four lists twice as many."""
+    """For an id that nobody remembers.
+
+    T1 and B1 together remember as many ids as fit, all four lists twice as many.
+    """
     near = q.size[_T1] + q.size[_T2]
     if q.size[_T1] == capacity:
         take_oldest(q, _T1)
@@ -75,6 +79,8 @@ def _make_room(q: Any, capacity: int, target: float) -> None:
 def _replace(q: Any, target: float, again: bool) -> None:
     """Evict from T1 if it is above its target, else from T2, and remember the victim."""
     once = q.size[_T1]
-    from_once = once > 0 and (once > target or (again and np.float64(once) == target) or q.size[_T2] == 0)
+    from_once = once > 0 and (
+        once > target or (again and np.float64(once) == target) or q.size[_T2] == 0
+    )
     victim = take_oldest(q, _T1 if from_once else _T2)
     append(q, _B1 if from_once else _B2, victim)

@@ -1,12 +1,13 @@
-"""Belady's misses: the fewest any eviction policy can have (Belady, IBM Systems Journal 5(2), 1966).
+"""Belady's misses: the fewest any eviction policy can have (Belady, IBM Systems Journal 5(2),
+1966).
 
-On a miss the id used furthest in the future leaves; ids never used again leave first. Demand paging: every
-miss is brought in.
+On a miss the id used furthest in the future leaves; ids never used again leave first. Demand
+paging: every miss is brought in.
 
-No heap and no ids are needed. The times of next use are all different, so the resident set *is* a set of
-future times: a touch hits exactly if its own time is in the set, and the victim is the set's greatest member.
-The set is a bitmap over time with summaries above it, 64 bits to one, so that its greatest member is a few
-steps away.
+No heap and no ids are needed. The times of next use are all different, so the resident set *is* a
+set of future times: a touch hits exactly if its own time is in the set, and the victim is the set's
+greatest member. The set is a bitmap over time with summaries above it, 64 bits to one, so that its
+greatest member is a few steps away.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tidegate.analysis.sequence import Ids, checked, collapse
-from tidegate.bits import highest
-from tidegate.jit import jit, jit_inline
+from tidegate.compiled.bits import highest
+from tidegate.compiled.jit import jit, jit_inline
 
 _ONE, _SIX, _LOW = np.uint64(1), np.uint64(6), np.uint64(63)
 

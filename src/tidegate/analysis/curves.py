@@ -19,8 +19,9 @@ from tidegate.trace import Trace
 class MissRatioCurve:
     """Misses by capacity: a step function that changes only at ``capacities``.
 
-    ``unit_bytes``: the size of one page or region, which takes one frame. ``capacities``: in frames, rising.
-    ``misses``: one for each capacity, first touches among them. ``touches``: how many there were.
+    ``unit_bytes``: the size of one page or region, which takes one frame. ``capacities``: in
+    frames, rising. ``misses``: one for each capacity, first touches among them. ``touches``: how
+    many there were.
     """
 
     unit_bytes: int
@@ -39,7 +40,8 @@ class MissRatioCurve:
         return self.misses / self.touches
 
     def misses_at(self, capacity: ArrayLike) -> NDArray[np.int64]:
-        """Misses in ``capacity`` frames: those at the nearest capacity of the curve that is not larger.
+        """Misses in ``capacity`` frames: those at the nearest capacity of the curve that is not
+        larger.
 
         >>> curve = MissRatioCurve(65536, np.array([2, 4]), np.array([7, 3]), 10)
         >>> curve.misses_at([1, 2, 3, 100]).tolist()
@@ -49,7 +51,9 @@ class MissRatioCurve:
         return np.append(self.touches, self.misses)[step]
 
 
-def lru_curve(trace: Trace, unit: Unit = "region", progress: Callable[[int], None] = lambda touches: None) -> MissRatioCurve:
+def lru_curve(
+    trace: Trace, unit: Unit = "region", progress: Callable[[int], None] = lambda touches: None
+) -> MissRatioCurve:
     """The exact LRU curve, in one pass (Mattson et al., 1970)."""
     sequence = Sequence(trace, unit)
     reuse = ReuseDistances(sequence.bound)
@@ -62,7 +66,8 @@ def lru_curve(trace: Trace, unit: Unit = "region", progress: Callable[[int], Non
 
 
 def curve_of(reuse: ReuseDistances, unit_bytes: int) -> MissRatioCurve:
-    """The curve of distances already counted: C frames turn every touch at a distance below C into a hit.
+    """The curve of distances already counted: C frames turn every touch at a distance below C into
+    a hit.
 
     It ends at the capacity from which on only first touches miss.
     """
@@ -77,14 +82,21 @@ def belady_curve(
     unit: Unit = "region",
     progress: Callable[[int], None] = lambda touches: None,
 ) -> MissRatioCurve:
-    """Belady's misses at each of ``capacities``. Holds up to 8 bytes per touch that is not a repeat."""
+    """Belady's misses at each of ``capacities``.
+
+    Holds up to 8 bytes per touch that is not a repeat.
+    """
     wanted = np.unique(np.fromiter(capacities, np.int64))
     if not len(wanted) or wanted[0] < 1:
-        raise TidegateError(f"{wanted.tolist()} are no capacities; give one or more, each at least 1")
+        raise TidegateError(
+            f"{wanted.tolist()} are no capacities; give one or more, each at least 1"
+        )
     sequence = Sequence(trace, unit)
     ids, touches = sequence.collapsed(progress)
     if len(ids) > MOST_TOUCHES:
-        raise TidegateError(f"trace {trace.name} is too long for Belady: {len(ids)} touches, at most {MOST_TOUCHES}")
+        raise TidegateError(
+            f"trace {trace.name} is too long for Belady: {len(ids)} touches, at most {MOST_TOUCHES}"
+        )
     uses = next_uses(ids, sequence.bound)
     misses = np.array([misses_of(uses, int(c)) for c in wanted], np.int64)
     return MissRatioCurve(sequence.unit_bytes, wanted, misses, touches)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tidegate.analysis.sequence import checked
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 
 
 def lru_misses(ids: ArrayLike, capacity: int) -> int:
@@ -37,10 +37,11 @@ def fifo_misses(ids: ArrayLike, capacity: int) -> int:
 
 
 def clock_misses(ids: ArrayLike, capacity: int) -> int:
-    """Misses of CLOCK (Corbató, 1968): FIFO with a second chance for ids used since the hand last passed.
+    """Misses of CLOCK (Corbató, 1968): FIFO with a second chance for ids used since the hand last
+    passed.
 
-    An id is brought in with its bit clear, and a hit sets it. The hand clears bits until it meets one that is
-    clear: that id leaves, and the new one takes its place just behind the hand.
+    An id is brought in with its bit clear, and a hit sets it. The hand clears bits until it meets
+    one that is clear: that id leaves, and the new one takes its place just behind the hand.
 
     >>> clock_misses([0, 1, 0, 2, 0], capacity=2)
     3
@@ -51,7 +52,8 @@ def clock_misses(ids: ArrayLike, capacity: int) -> int:
 
 @jit
 def _lru(ids: Any, capacity: int, last: Any) -> int:
-    """The sequence is its own LRU list: its first position that is still its id's last touch is the victim.
+    """The sequence is its own LRU list: its first position that is still its id's last touch is the
+    victim.
 
     ``oldest`` only moves forward; whatever was last touched before it has left.
     """
@@ -70,7 +72,9 @@ def _lru(ids: Any, capacity: int, last: Any) -> int:
 
 @jit
 def _fifo(ids: Any, capacity: int, brought_in: Any) -> int:
-    """A miss pushes out what came in ``capacity`` misses before, so an id's miss number says if it is in."""
+    """A miss pushes out what came in ``capacity`` misses before, so an id's miss number says if it
+    is in.
+    """
     misses = 0
     for i in range(len(ids)):
         id = np.uint64(ids[i])

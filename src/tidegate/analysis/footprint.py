@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from tidegate.analysis.sequence import Ids
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 
 POINTS = 512
 
@@ -16,8 +16,8 @@ POINTS = 512
 class Footprint:
     """Distinct ids after so many touches, at no more than 512 points.
 
-    Points lie equally far apart. When there are too many, every second one is dropped and they lie twice as
-    far apart.
+    Points lie equally far apart. When there are too many, every second one is dropped and they lie
+    twice as far apart.
     """
 
     def __init__(self, bound: int):

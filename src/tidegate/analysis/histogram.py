@@ -11,8 +11,8 @@ from tidegate.analysis.reuse import ReuseDistances
 def histogram(reuse: ReuseDistances, unit_bytes: int) -> pl.DataFrame:
     """One row per bucket, and a last row without bounds for first touches.
 
-    ``at_least``, ``below``: distances in ids; ``bytes``: ``at_least`` in bytes; ``touches``; ``share`` of all
-    touches.
+    ``at_least``, ``below``: distances in ids; ``bytes``: ``at_least`` in bytes; ``touches``;
+    ``share`` of all touches.
     """
     counts = reuse.counts[: reuse.farthest + 1]
     edges = [0] + [1 << k for k in range(len(counts).bit_length() + 1)]

@@ -47,7 +47,9 @@ def _draw_curve(axes: Axes, analysis: Analysis) -> None:
             some = np.unique(np.linspace(0, len(curve.sizes) - 1, MOST_POINTS).astype(np.int64))
             size = np.append(curve.sizes[some] / scale, whole)
             ratio = np.append(curve.ratios[some], curve.ratios[-1])
-            axes.step(size, ratio, where="post", color=colour, linestyle=style, linewidth=1.8, label=label)
+            axes.step(
+                size, ratio, where="post", color=colour, linestyle=style, linewidth=1.8, label=label
+            )
     cold = analysis.distinct / analysis.touches
     axes.axhline(cold, color=COLD, linestyle=":", linewidth=1.2, label="first touches")
     axes.set(title="Misses by memory size", xlabel=f"memory ({unit})", ylabel="miss ratio")
@@ -72,7 +74,9 @@ def _draw_histogram(axes: Axes, analysis: Analysis) -> None:
     axes.set_yscale("log")
     axes.set_ylim(bottom=0.5)
     axes.yaxis.set_major_formatter(EngFormatter())
-    axes.set(title="Reuse distances", xlabel="other memory touched since (at least)", ylabel="touches")
+    axes.set(
+        title="Reuse distances", xlabel="other memory touched since (at least)", ylabel="touches"
+    )
 
 
 def _draw_footprint(axes: Axes, analysis: Analysis) -> None:

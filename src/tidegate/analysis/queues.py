@@ -1,6 +1,8 @@
-"""Queues: several lists of ids, each id in one of them at most. Flat caches with ghosts are made of these.
+"""Queues: several lists of ids, each id in one of them at most. Flat caches with ghosts are made of
+these.
 
-A list is a ring through a node of its own, behind those of the ids: the oldest id comes after it, the youngest before it.
+A list is a ring through a node of its own, behind those of the ids: the oldest id comes after it,
+the youngest before it.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.jit import jit_inline
+from tidegate.compiled.jit import jit_inline
 
 NOWHERE = -1
 

@@ -1,7 +1,8 @@
-"""Remaining reuse distances: how many other ids are touched between an id's eviction and its return.
+"""Remaining reuse distances: how many other ids are touched between an id's eviction and its
+return.
 
-GMT (ASPLOS'24) calls it RRD and draws its distribution at the evictions from Tier-1, which is CLOCK's, in its Figure 7.
-An id that never returns has none.
+GMT (ASPLOS'24) calls it RRD and draws its distribution at the evictions from Tier-1, which is
+CLOCK's, in its Figure 7. An id that never returns has none.
 
     >>> remaining_distances([0, 1, 2, 3, 1, 0], capacity=3).tolist()
     [2]
@@ -17,12 +18,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tidegate.analysis.sequence import checked
-from tidegate.jit import jit
-from tidegate.sums import add, sum_to
+from tidegate.compiled.fenwick import add, sum_to
+from tidegate.compiled.jit import jit
 
 
 def remaining_distances(ids: ArrayLike, capacity: int) -> NDArray[np.int32]:
-    """The distance of every id that CLOCK evicts from ``capacity`` frames and that comes back, in order of return."""
+    """The distance of every id that CLOCK evicts from ``capacity`` frames and that comes back, in
+    order of return.
+    """
     return remaining_by_id(ids, capacity)[1]
 
 
@@ -36,7 +39,8 @@ def remaining_by_id(ids: ArrayLike, capacity: int) -> tuple[NDArray[np.int32], N
 
 
 def reuse_pairs(ids: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Of every touch but first ones: touches since the id's last (virtual time), and other ids among them (reuse distance).
+    """Of every touch but first ones: touches since the id's last (virtual time), and other ids
+    among them (reuse distance).
 
     >>> [part.tolist() for part in reuse_pairs([0, 1, 1, 0, 1])]
     [[1, 3, 2], [0, 1, 1]]
@@ -48,7 +52,8 @@ def reuse_pairs(ids: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
 
 
 def shares(distances: NDArray[np.int32], near: int, middle: int) -> tuple[float, float, float]:
-    """The shares below ``near``, from there to below ``near + middle``, and beyond: Figure 7's vertical lines.
+    """The shares below ``near``, from there to below ``near + middle``, and beyond: Figure 7's
+    vertical lines.
 
     >>> shares(np.array([1, 5, 9, 20], np.int32), near=4, middle=8)
     (0.25, 0.5, 0.25)
@@ -60,10 +65,11 @@ def shares(distances: NDArray[np.int32], near: int, middle: int) -> tuple[float,
 
 @jit
 def _remaining(ids: Any, frames: Any, last: Any, tree: Any, found: Any) -> int:
-    """One walk: CLOCK as ``clock_misses`` has it, and a mark at each id's latest touch, counted by partial sums.
-    The touch ``now`` has its mark at the place now + 1.
+    """One walk: CLOCK as ``clock_misses`` has it, and a mark at each id's latest touch, counted by
+    partial sums. The touch ``now`` has its mark at the place now + 1.
 
-    ``last[0]`` is an id's latest touch, ``last[1]`` the touch at which it was evicted, or -1 while it is in.
+    ``last[0]`` is an id's latest touch, ``last[1]`` the touch at which it was evicted, or -1 while
+    it is in.
     """
     state = np.zeros(last.shape[1], np.uint8)  # 0 absent, 1 resident, 2 referenced
     hand = misses = count = 0

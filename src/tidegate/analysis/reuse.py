@@ -1,14 +1,16 @@
 """ReuseDistances: how many other ids are touched between one touch of an id and the next.
 
-The stack distance of Mattson et al. (IBM Systems Journal 9(2), 1970): a touch hits in an LRU cache of C
-frames exactly if its distance is less than C, so one pass answers every capacity. Distances are counted as
-Bennett & Kruskal do (IBM Journal of Research and Development 19(4), 1975): an id's last touch is a mark on a
-line of time slots, and the distance is the number of marks after it, found with a tree of partial sums.
+The stack distance of Mattson et al. (IBM Systems Journal 9(2), 1970): a touch hits in an LRU cache
+of C frames exactly if its distance is less than C, so one pass answers every capacity. Distances
+are counted as Bennett & Kruskal do (IBM Journal of Research and Development 19(4), 1975): an id's
+last touch is a mark on a line of time slots, and the distance is the number of marks after it,
+found with a tree of partial sums.
 
-Here marks are bits, 64 to a word, and 64 words or sums share a node. All slots begin marked, those still to
-come too: they lie after every mark that is asked about, so a touch only ever takes a mark away. When the
-slots are used up the marks are moved together at the front. With four slots per id that happens at most once
-per three touches of each id, and memory depends on the ids, not on the length of the trace.
+Here marks are bits, 64 to a word, and 64 words or sums share a node. All slots begin marked, those
+still to come too: they lie after every mark that is asked about, so a touch only ever takes a mark
+away. When the slots are used up the marks are moved together at the front. With four slots per id
+that happens at most once per three touches of each id, and memory depends on the ids, not on the
+length of the trace.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.analysis.sequence import Ids
-from tidegate.bits import popcount
-from tidegate.jit import jit, jit_inline
+from tidegate.compiled.bits import popcount
+from tidegate.compiled.jit import jit, jit_inline
 
 SLOTS_PER_ID = 4
 FEWEST_SLOTS = 1 << 12  # so that few ids do not mean moving all the time
@@ -57,7 +59,9 @@ class ReuseDistances:
         done = 0
         while done < len(ids):
             rest = ids[done:]
-            done += _touch(rest, self.counts, self._state, self._last, self._marks, self._sums, self._levels)
+            done += _touch(
+                rest, self.counts, self._state, self._last, self._marks, self._sums, self._levels
+            )
             if self._state[_NOW] == 64 * len(self._marks):
                 self._move_together()
         self.touches += len(ids)
@@ -84,7 +88,8 @@ class ReuseDistances:
 def _sums_of_full(words: int) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
     """The tree when every bit is set, and where each of its levels begins.
 
-    A sum is the number of marks before its word (on higher levels: its node) within the node they share.
+    A sum is the number of marks before its word (on higher levels: its node) within the node they
+    share.
     """
     parts: list[NDArray[Any]] = []
     starts, marks, nodes = [0], 64, words
@@ -112,7 +117,9 @@ def _touch(ids: Any, counts: Any, state: Any, last: Any, marks: Any, sums: Any, 
         if last[np.uint64(id)] < 0:
             marked += 1
         else:
-            counts[np.uint64(marked - _unmark(np.uint64(last[np.uint64(id)]), marks, sums, levels))] += 1
+            counts[
+                np.uint64(marked - _unmark(np.uint64(last[np.uint64(id)]), marks, sums, levels))
+            ] += 1
         last[np.uint64(id)] = now
         now += 1
     counts[0] += repeats
@@ -129,7 +136,8 @@ def _unmark(slot: Any, marks: Any, sums: Any, levels: Any) -> Any:
     for level in range(len(levels)):
         total += sums[levels[level] + at]
         node, place = levels[level] + (at & ~_LOW), np.int32(at & _LOW)
-        for i in range(FANOUT):  # all of them, so that it becomes vector instructions without a branch
+        # all of them, so that it becomes vector instructions without a branch
+        for i in range(FANOUT):
             sums[node + np.uint64(i)] -= np.int32(i) > place
         at >>= _SIX
     return total

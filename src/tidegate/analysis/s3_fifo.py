@@ -3,8 +3,9 @@
     small (a tenth) ──used twice→ main (the rest): the oldest, if used since, goes round again with one use less
           └─────────→ ghosts (as many as main) ──missed again→ main
 
-Equal, miss for miss, to libCacheSim's S3FIFO from 20 frames on; with fewer, libCacheSim refuses or always misses. Its
-reading of the beginning is taken over: until the first eviction, what finds small full goes to main.
+Equal, miss for miss, to libCacheSim's S3FIFO from 20 frames on; with fewer, libCacheSim refuses or
+always misses. Its reading of the beginning is taken over: until the first eviction, what finds
+small full goes to main.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from tidegate.analysis.queues import append, queues_of, take, take_oldest
 from tidegate.analysis.sequence import checked
-from tidegate.jit import jit, jit_inline
+from tidegate.compiled.jit import jit, jit_inline
 
 SMALL_SHARE, GHOST_SHARE = 0.1, 0.9
 USES_FOR_MAIN = 2
@@ -32,7 +33,16 @@ def s3_fifo_misses(ids: ArrayLike, capacity: int) -> int:
     """
     array, bound = checked(ids, capacity)
     small = max(1, int(capacity * SMALL_SHARE))
-    return int(_s3(array, int(capacity), small, int(capacity * GHOST_SHARE), queues_of(bound, 3), np.zeros(bound, np.int8)))
+    return int(
+        _s3(
+            array,
+            int(capacity),
+            small,
+            int(capacity * GHOST_SHARE),
+            queues_of(bound, 3),
+            np.zeros(bound, np.int8),
+        )
+    )
 
 
 @jit

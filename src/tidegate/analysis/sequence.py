@@ -1,7 +1,8 @@
-"""Sequence: the ids a trace touches, one after another, as flat caches and stack distances see them.
+"""Sequence: the ids a trace touches, one after another, as flat caches and stack distances see
+them.
 
-An id is a page or a region. The order is the order in which the trace is written: launch by launch, block by
-block. Slots, batches and prefetch play no part here; they belong to the mechanism.
+An id is a page or a region. The order is the order in which the trace is written: launch by launch,
+block by block. Slots, batches and prefetch play no part here; they belong to the mechanism.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tidegate.compiled.jit import jit
 from tidegate.errors import TidegateError
-from tidegate.jit import jit
 from tidegate.trace import Trace
 
 Unit = Literal["page", "region"]
@@ -24,7 +25,9 @@ MOST_TOUCHES = 2**31 - 2  # the times at which ids are touched are kept as int32
 
 @dataclass(frozen=True)
 class Sequence:
-    """The flat sequence of ``trace``: iterating gives chunks of ids, a segment each, and may be repeated."""
+    """The flat sequence of ``trace``: iterating gives chunks of ids, a segment each, and may be
+    repeated.
+    """
 
     trace: Trace
     unit: Unit = "region"
@@ -48,7 +51,9 @@ class Sequence:
 
     def __iter__(self) -> Iterator[Ids]:
         pages = self.trace.pages
-        shift = self.trace.geometry.pages_per_region.bit_length() - 1 if self.unit == "region" else 0
+        shift = (
+            self.trace.geometry.pages_per_region.bit_length() - 1 if self.unit == "region" else 0
+        )
         for launch in self.trace.launches():
             for segment in launch.segments:
                 if not segment.touches:
@@ -81,8 +86,8 @@ def empty(trace: Trace) -> TidegateError:
 def collapse(ids: Ids, before: int = -1) -> Ids:
     """``ids`` with runs of the same id given once. ``before`` is the id touched before the first.
 
-    A repeat is a hit in every cache of one frame or more, and LRU, FIFO and Belady do not notice it. CLOCK
-    does: a repeat sets the referenced bit.
+    A repeat is a hit in every cache of one frame or more, and LRU, FIFO and Belady do not notice
+    it. CLOCK does: a repeat sets the referenced bit.
 
     >>> collapse(np.array([5, 5, 7, 7, 5], np.int32))
     array([5, 7, 5], dtype=int32)
@@ -92,15 +97,21 @@ def collapse(ids: Ids, before: int = -1) -> Ids:
 
 
 def checked(ids: ArrayLike, capacity: int) -> tuple[Ids, int]:
-    """``ids`` as the compiled loops want them, and their bound, after making sure that they can be ids."""
+    """``ids`` as the compiled loops want them, and their bound, after making sure that they can be
+    ids.
+    """
     array = np.asarray(ids)
     if capacity < 1:
         raise TidegateError(f"a capacity of {capacity} holds nothing; give at least 1")
     if len(array) > MOST_TOUCHES:
-        raise TidegateError(f"{len(array)} touches are too many to hold at once; give at most {MOST_TOUCHES}")
+        raise TidegateError(
+            f"{len(array)} touches are too many to hold at once; give at most {MOST_TOUCHES}"
+        )
     low, high = (int(array.min()), int(array.max())) if len(array) else (0, -1)
     if low < 0 or high >= 2**31 - 1:
-        raise TidegateError(f"{low if low < 0 else high} is not an id; ids count from 0 and fit 31 bits")
+        raise TidegateError(
+            f"{low if low < 0 else high} is not an id; ids count from 0 and fit 31 bits"
+        )
     return np.ascontiguousarray(array, np.int32), high + 1
 
 
@@ -108,7 +119,8 @@ def checked(ids: ArrayLike, capacity: int) -> tuple[Ids, int]:
 def _collapse(ids: Any, before: int, kept: Any) -> int:
     k = np.uint64(0)
     for i in range(len(ids)):
-        kept[k] = ids[i]  # written always, kept only if the next write goes elsewhere: no branch to guess
+        # written always, kept only if the next write goes elsewhere: no branch to guess
+        kept[k] = ids[i]
         k += np.uint64(ids[i] != before)
         before = ids[i]
     return int(k)

@@ -1,9 +1,10 @@
-"""Shards: reuse distances of some ids, chosen by hash, stand for all (Waldspurger et al., FAST 2015).
+"""Shards: reuse distances of some ids, chosen by hash, stand for all (Waldspurger et al., FAST
+2015).
 
-Fixed rate R: an id is sampled if its hash falls below R of the hash's range, and then every one of its
-touches is. Among the sampled ids a distance is R times what it is among all. With the paper's adjustment
-(SHARDS-adj): touches missing from the sample, or too many in it, are those of a few hot ids, so the
-difference is put right at distance 0.
+Fixed rate R: an id is sampled if its hash falls below R of the hash's range, and then every one of
+its touches is. Among the sampled ids a distance is R times what it is among all. With the paper's
+adjustment (SHARDS-adj): touches missing from the sample, or too many in it, are those of a few hot
+ids, so the difference is put right at distance 0.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 from tidegate.analysis.curves import MissRatioCurve
 from tidegate.analysis.reuse import ReuseDistances
 from tidegate.analysis.sequence import Ids, Sequence, Unit, empty
+from tidegate.compiled.jit import jit
 from tidegate.errors import TidegateError
-from tidegate.jit import jit
 from tidegate.trace import Trace
 
 MODULUS = 1 << 24  # the paper's: rates are multiples of 1 / MODULUS
@@ -31,7 +32,10 @@ def shards_curve(
     unit: Unit = "region",
     progress: Callable[[int], None] = lambda touches: None,
 ) -> MissRatioCurve:
-    """The LRU curve, sampled at ``rate``. Its error shrinks as 1 / √(ids sampled); other seeds, other ids."""
+    """The LRU curve, sampled at ``rate``.
+
+    Its error shrinks as 1 / √(ids sampled); other seeds, other ids.
+    """
     sequence = Sequence(trace, unit)
     sample = Shards(sequence.bound, rate, seed)
     for ids in sequence:
@@ -47,12 +51,15 @@ class Shards:
 
     def __init__(self, bound: int, rate: float, seed: int = 0):
         if not 0 < rate <= 1:
-            raise TidegateError(f"{rate} is no sampling rate; give more than 0 and at most 1, such as 0.01")
+            raise TidegateError(
+                f"{rate} is no sampling rate; give more than 0 and at most 1, such as 0.01"
+            )
         self.rate = rate
         self.touches = 0
         self._threshold = max(round(rate * MODULUS), 1)
         sampled = _hash(bound, seed) % np.uint64(MODULUS) < self._threshold
-        # sampled ids are numbered from 0, so that counting their distances takes only their share of memory
+        # sampled ids are numbered from 0, so that counting their distances takes only their share
+        # of memory
         self._number = np.where(sampled, np.cumsum(sampled) - 1, -1).astype(np.int32)
         self._reuse = ReuseDistances(int(sampled.sum()))
 
@@ -65,14 +72,21 @@ class Shards:
     def curve(self, unit_bytes: int) -> MissRatioCurve:
         """The curve, at the capacities where the sample has a step."""
         if not self._reuse.touches:
-            raise TidegateError(f"SHARDS at rate {self.rate:g} sampled nothing that is touched; raise it")
+            raise TidegateError(
+                f"SHARDS at rate {self.rate:g} sampled nothing that is touched; raise it"
+            )
         expected = self.touches * self._threshold / MODULUS
         counts = self._reuse.counts[: self._reuse.farthest + 1].astype(np.float64)
         counts[0] += expected - self._reuse.touches
-        misses = np.clip((expected - np.cumsum(counts)) * (MODULUS / self._threshold), 0, self.touches)
-        # at distance d a touch hits in the sample's share of C frames if d < C R: from C = ⌊d / R⌋ + 1 on
+        misses = np.clip(
+            (expected - np.cumsum(counts)) * (MODULUS / self._threshold), 0, self.touches
+        )
+        # at distance d a touch hits in the sample's share of C frames if d < C R: from C = ⌊d / R⌋
+        # + 1 on
         capacities = np.arange(len(counts), dtype=np.int64) * MODULUS // self._threshold + 1
-        return MissRatioCurve(unit_bytes, capacities, np.rint(misses).astype(np.int64), self.touches)
+        return MissRatioCurve(
+            unit_bytes, capacities, np.rint(misses).astype(np.int64), self.touches
+        )
 
 
 def _hash(bound: int, seed: int) -> NDArray[np.uint64]:
@@ -89,6 +103,7 @@ def _sample(ids: Any, number: Any, kept: Any) -> int:
     k = np.uint64(0)
     for i in range(len(ids)):
         n = number[np.uint64(ids[i])]
-        kept[k] = n  # written always, kept only if the next write goes elsewhere: no branch to guess
+        # written always, kept only if the next write goes elsewhere: no branch to guess
+        kept[k] = n
         k += np.uint64(n >= 0)
     return int(k)

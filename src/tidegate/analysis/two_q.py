@@ -1,9 +1,11 @@
-"""2Q: a FIFO for newcomers, and an LRU list for ids that come back after leaving it (Johnson & Shasha, VLDB 1994).
+"""2Q: a FIFO for newcomers, and an LRU list for ids that come back after leaving it (Johnson &
+Shasha, VLDB 1994).
 
     in (FIFO, a quarter) → out (ghosts, half as many as fit)      A hit in the FIFO changes nothing: uses that lie close
     main (LRU) ← a miss that "out" remembers                      together count as one.
 
-Equal, miss for miss, to libCacheSim's TwoQ from 4 frames on; with fewer, libCacheSim has no FIFO and always misses.
+Equal, miss for miss, to libCacheSim's TwoQ from 4 frames on; with fewer, libCacheSim has no FIFO
+and always misses.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from tidegate.analysis.queues import append, queues_of, take, take_oldest
 from tidegate.analysis.sequence import checked
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 
 IN_SHARE, OUT_SHARE = 0.25, 0.5  # the paper's, of the frames
 _IN, _OUT, _MAIN = range(3)
@@ -27,7 +29,15 @@ def two_q_misses(ids: ArrayLike, capacity: int) -> int:
     7
     """
     array, bound = checked(ids, capacity)
-    return int(_two_q(array, int(capacity), int(capacity * IN_SHARE), int(capacity * OUT_SHARE), queues_of(bound, 3)))
+    return int(
+        _two_q(
+            array,
+            int(capacity),
+            int(capacity * IN_SHARE),
+            int(capacity * OUT_SHARE),
+            queues_of(bound, 3),
+        )
+    )
 
 
 @jit

@@ -1,8 +1,10 @@
-"""VMIN's misses: the fewest any policy can have whose memory is C frames on average (Prieve & Fabry, CACM 19(5), 1976).
+"""VMIN's misses: the fewest any policy can have whose memory is C frames on average (Prieve &
+Fabry, CACM 19(5), 1976).
 
-After each touch a block stays until its next one if that is at most τ away, and otherwise leaves at once. A reuse at
-interval r costs r frame-touches, and every hit is worth the same, so taking the shortest intervals first until N · C is
-spent gives the most hits there can be. Of the intervals equal to τ, as many are taken as there is room for.
+After each touch a block stays until its next one if that is at most τ away, and otherwise leaves at
+once. A reuse at interval r costs r frame-touches, and every hit is worth the same, so taking the
+shortest intervals first until N · C is spent gives the most hits there can be. Of the intervals
+equal to τ, as many are taken as there is room for.
 
 At the size of a fixed memory it is below Belady: what Belady's hits occupy is within N · C, too.
 """

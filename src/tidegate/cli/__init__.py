@@ -1,4 +1,7 @@
-"""The command line: ``tidegate VERB``. One module per verb; heavy imports wait until a verb runs."""
+"""The command line: ``tidegate VERB``.
+
+One module per verb; heavy imports wait until a verb runs.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typer.exceptions import TyperException
 from tidegate.cli import analyze, compare, compile, listing, live, plan, reproduce, run, trace
 from tidegate.cli.interrupt import heeded
 from tidegate.cli.usage import explain
-from tidegate.starting import INTERRUPTED
+from tidegate.interrupts import INTERRUPTED
 
 app = typer.Typer(
     name="tidegate",
@@ -43,16 +46,26 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def start(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the whole traceback of an error.")
+    ] = False,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_version)
+        bool,
+        typer.Option(
+            "--version", help="Print the version and stop.", is_eager=True, callback=_version
+        ),
     ] = False,
 ) -> None:
-    """``--debug`` is dealt with in ``invoke``, so that it may also be typed last; here it only shows in the help."""
+    """``--debug`` is dealt with in ``invoke``, so that it may also be typed last; here it only
+    shows in the help.
+    """
 
 
 def main() -> None:
-    """Run the command line. What the user can put right is one line and exit code 2; a traceback is for --debug."""
+    """Run the command line.
+
+    What the user can put right is one line and exit code 2; a traceback is for --debug.
+    """
     sys.exit(invoke(sys.argv[1:]))
 
 
@@ -77,7 +90,9 @@ def invoke(arguments: list[str]) -> int:
         return _fail(str(error), error)
     except (KeyboardInterrupt, typer.Abort):
         print("tidegate: stopped; nothing was written", file=sys.stderr)
-        exec("")  # CPython remembers a Ctrl-C that came inside an exec of text and would end by SIGINT; now it forgets
+        # CPython remembers a Ctrl-C that came inside an exec of text and would end by SIGINT; now
+        # it forgets
+        exec("")
         return INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
@@ -85,7 +100,10 @@ def invoke(arguments: list[str]) -> int:
     except OSError as error:
         return _fail(f"{error.strerror or error}: {error.filename or 'standard output'}", error)
     except MemoryError as error:
-        return _fail(f"not enough memory: {error}; try a smaller workload, or a larger page with --geometry", error)
+        return _fail(
+            f"not enough memory: {error}; try a smaller workload, or a larger page with --geometry",
+            error,
+        )
 
 
 def _fail(message: str, error: BaseException) -> int:

@@ -27,10 +27,19 @@ class UnitName(StrEnum):
 def analyze(
     workload: asked.Workload,
     bytes: asked.Bytes = None,
-    unit: Annotated[UnitName, typer.Option("--unit", help="Count pages or regions.")] = UnitName.REGION,
-    leu: Annotated[bool, typer.Option("--leu", help="Which references deserve memory (LEU).")] = False,
-    near: Annotated[str | None, typer.Option("--near", help="With --leu: memory; two thirds of it all by default.")] = None,
-    shards: Annotated[str | None, typer.Option("--shards", help="Also sample at this rate, e.g. 1% (SHARDS).")] = None,
+    unit: Annotated[
+        UnitName, typer.Option("--unit", help="Count pages or regions.")
+    ] = UnitName.REGION,
+    leu: Annotated[
+        bool, typer.Option("--leu", help="Which references deserve memory (LEU).")
+    ] = False,
+    near: Annotated[
+        str | None,
+        typer.Option("--near", help="With --leu: memory; two thirds of it all by default."),
+    ] = None,
+    shards: Annotated[
+        str | None, typer.Option("--shards", help="Also sample at this rate, e.g. 1% (SHARDS).")
+    ] = None,
     machine: asked.MachineName = "rtx3090-pcie4",
     geometry: asked.GeometryText = None,
     as_json: output.AsJson = False,
@@ -46,7 +55,9 @@ def analyze(
     if near is not None and not leu:
         raise TidegateError(f"--near {near} goes with --leu alone; the curve has every size")
     if shards is not None and leu:
-        raise TidegateError("--shards samples the LRU curve, which --leu does not draw; give one of them")
+        raise TidegateError(
+            "--shards samples the LRU curve, which --leu does not draw; give one of them"
+        )
     from tidegate import units
     from tidegate.analysis import analyze as look
     from tidegate.experiments import Ask
@@ -55,13 +66,21 @@ def analyze(
     trace = Ask(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
     with Bar(f"analyze {trace.name}") as bar:
         if leu:
-            return _answer(references.look(trace, unit.value, near, bar.advance), references, as_json, as_csv, plot)
+            return _answer(
+                references.look(trace, unit.value, near, bar.advance),
+                references,
+                as_json,
+                as_csv,
+                plot,
+            )
         found = look(trace, unit.value, rate, bar.advance)
     _answer(found, sys.modules[__name__], as_json, as_csv, plot)
 
 
 def _answer(found: Any, words: Any, as_json: bool, as_csv: bool, plot: Path | None) -> None:
-    """Show what was found; ``words`` is the module that knows how: its ``data``, ``rows`` and ``show``."""
+    """Show what was found; ``words`` is the module that knows how: its ``data``, ``rows`` and
+    ``show``.
+    """
     output.tell(found, words.data(found), words.rows(found), words.show, as_json, as_csv, plot)
 
 
@@ -71,7 +90,11 @@ def rows(found: Analysis) -> list[dict[str, float]]:
 
     at = np.unique(np.linspace(0, len(found.curve.capacities) - 1, 64).astype(int))
     points = [
-        {"bytes": int(found.curve.sizes[i]), "misses": int(found.curve.misses[i]), "ratio": float(found.curve.ratios[i])}
+        {
+            "bytes": int(found.curve.sizes[i]),
+            "misses": int(found.curve.misses[i]),
+            "ratio": float(found.curve.ratios[i]),
+        }
         for i in at
     ]
     if found.shards_curve is not None:
@@ -83,10 +106,15 @@ def rows(found: Analysis) -> list[dict[str, float]]:
 
 def data(found: Analysis) -> dict[str, object]:
     return {
-        "name": found.name, "unit": found.unit, "unit_bytes": found.unit_bytes, "touches": found.touches,
-        "distinct": found.distinct, "curve": rows(found), "histogram": found.histogram.to_dicts(),
+        "name": found.name,
+        "unit": found.unit,
+        "unit_bytes": found.unit_bytes,
+        "touches": found.touches,
+        "distinct": found.distinct,
+        "curve": rows(found),
+        "histogram": found.histogram.to_dicts(),
         "footprint": found.footprint.to_dicts(),
-    }  # fmt: skip
+    }
 
 
 def show(found: Analysis) -> None:
@@ -103,11 +131,15 @@ def show(found: Analysis) -> None:
     output.print_table(
         head,
         [
-            (show_size(r["bytes"]), f"{r['ratio']:.2%}", ("█" * round(30 * r["ratio"])).ljust(30),
-             *([f"{r['sampled_ratio']:.2%}"] if "sampled_ratio" in r else []))
+            (
+                show_size(r["bytes"]),
+                f"{r['ratio']:.2%}",
+                ("█" * round(30 * r["ratio"])).ljust(30),
+                *([f"{r['sampled_ratio']:.2%}"] if "sampled_ratio" in r else []),
+            )
             for r in shown
         ],
-    )  # fmt: skip
+    )
     output.print_table(
         ["reuse distance", "touches", "share"],
         [

@@ -14,10 +14,17 @@ if TYPE_CHECKING:
     from tidegate.compiler import ProgramModel
 
 Files = Annotated[
-    list[Path], typer.Argument(help="C or C++ sources, .ll / .bc files of host and device, or a model saved by --save.")
+    list[Path],
+    typer.Argument(
+        help="C or C++ sources, .ll / .bc files of host and device, or a model saved by --save."
+    ),
 ]
-ClangOptions = Annotated[list[str] | None, typer.Option("--clang", help="For clang, e.g. --clang=-DN=4; repeatable.")]
-SaveTo = Annotated[Path | None, typer.Option("--save", help="Also write the model to this file, as JSON.")]
+ClangOptions = Annotated[
+    list[str] | None, typer.Option("--clang", help="For clang, e.g. --clang=-DN=4; repeatable.")
+]
+SaveTo = Annotated[
+    Path | None, typer.Option("--save", help="Also write the model to this file, as JSON.")
+]
 
 _LEAST_SHOWN = 0.005  # steps of the graph that are less likely are errors' ways out
 
@@ -29,7 +36,8 @@ def compile(
     as_json: output.AsJson = False,
     plot: output.PlotTo = None,
 ) -> None:
-    """Find a program's data objects and target regions, each object's locality and how soon it is used again.
+    """Find a program's data objects and target regions, each object's locality and how soon it is
+    used again.
 
     tidegate compile examples/openmp/cfd.c
     """
@@ -40,7 +48,7 @@ def compile(
     output.check_asked(as_json, False, plot)
     model = model_of_files(files, clang or [])
     if plot is not None:
-        from tidegate.compiler.draw import draw_regions
+        from tidegate.compiler.plan.draw import draw_regions
         from tidegate.figures import save_figure
 
         save_figure(draw_regions(model), plot, f"{model.source}: regions")
@@ -59,7 +67,13 @@ def _show(model: ProgramModel) -> None:
     output.print_table(
         ("object", "kind", "allocated", "bytes", "GL"),
         [
-            (o.name, o.kind, f"line {o.line}" if o.line else "", str(o.bytes or ""), _number(model.global_locality(o.name)))
+            (
+                o.name,
+                o.kind,
+                f"line {o.line}" if o.line else "",
+                str(o.bytes or ""),
+                _number(model.global_locality(o.name)),
+            )
             for o in by_locality
         ],
         title=f"{model.source}: objects, by global locality",
@@ -82,7 +96,9 @@ def _launch_rows(model: ProgramModel, n: int) -> list[tuple[str, ...]]:
     launch = model.launches[n]
     rows: list[tuple[str, ...]] = []
     for use in launch.uses:
-        region, iterations = (model.where(launch), str(launch.trip_count or "?")) if not rows else ("", "")
+        region, iterations = (
+            (model.where(launch), str(launch.trip_count or "?")) if not rows else ("", "")
+        )
         figures = (launch.frequency, use.locality, use.bytes_per_iteration, use.distance)
         rows.append((region, iterations, use.object, *map(_number, figures)))
     return rows
@@ -95,12 +111,15 @@ def _graph(model: ProgramModel) -> list[str]:
         ways.append((1 - sum(steps), "end"))
         likely = sorted(((p, name) for p, name in ways if p >= _LEAST_SHOWN), reverse=True)
         shown = zip(whole_percentages([p for p, _ in likely]), likely, strict=True)
-        lines.append(f"{model.where(launch)} → {', '.join(f'{name} {percent} %' for percent, (_, name) in shown)}")
+        lines.append(
+            f"{model.where(launch)} → {', '.join(f'{name} {percent} %' for percent, (_, name) in shown)}"
+        )
     return lines
 
 
 def whole_percentages(shares: Sequence[float]) -> list[int]:
-    """Shares of their sum in whole per cent that add up to 100: those cut down most by rounding down get what is left.
+    """Shares of their sum in whole per cent that add up to 100: those cut down most by rounding
+    down get what is left.
 
     >>> whole_percentages([0.905, 0.095]), whole_percentages([1, 1, 1])
     ([91, 9], [34, 33, 33])

@@ -1,7 +1,8 @@
 """Ctrl-C, wherever it arrives.
 
-Python raises it in the middle of whatever runs. Inside a compiler's callback it comes out as some other error; inside a
-``__del__`` it is printed and lost. Here it is remembered, and raised again where it was lost.
+Python raises it in the middle of whatever runs. Inside a compiler's callback it comes out as some
+other error; inside a ``__del__`` it is printed and lost. Here it is remembered, and raised again
+where it was lost.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ from contextlib import contextmanager
 from typing import Any
 
 _HELD = {signal.SIGINT}
-AGAIN = 0.05  # seconds until a lost Ctrl-C is raised again: it must not arrive in the same ``__del__``
+# seconds until a lost Ctrl-C is raised again: it must not arrive in the same ``__del__``
+AGAIN = 0.05
 _again: list[threading.Timer] = []  # who will do that
 
 
 @contextmanager
 def heeded() -> Iterator[None]:
-    """Whatever a Ctrl-C turns into in this block leaves it as KeyboardInterrupt; one that was held back arrives here."""
-    if threading.current_thread() is not threading.main_thread():  # signals are none of its business
+    """Whatever a Ctrl-C turns into in this block leaves it as KeyboardInterrupt; one that was held
+    back arrives here.
+    """
+    # signals are none of its business
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
     arrived = False
@@ -34,7 +39,11 @@ def heeded() -> Iterator[None]:
 
     def unraisable(lost: Any) -> None:
         if arrived:
-            _again.append(threading.Timer(AGAIN, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)))
+            _again.append(
+                threading.Timer(
+                    AGAIN, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)
+                )
+            )
             _again[-1].start()
         else:
             before_hook(lost)
@@ -55,7 +64,8 @@ def heeded() -> Iterator[None]:
         raise
     finally:
         sys.unraisablehook = before_hook
-        signal.signal(signal.SIGINT, lambda number, frame: None)  # it was not lost after all: once is enough
+        # it was not lost after all: once is enough
+        signal.signal(signal.SIGINT, lambda number, frame: None)
         while _again:
             _again[-1].cancel()
             _again.pop().join()
@@ -63,6 +73,8 @@ def heeded() -> Iterator[None]:
 
 
 def send_lost() -> None:
-    """Before ``exec``, which ends the thread that would do it later; where Ctrl-C is held back it then waits."""
+    """Before ``exec``, which ends the thread that would do it later; where Ctrl-C is held back it
+    then waits.
+    """
     if _again:
         os.kill(os.getpid(), signal.SIGINT)

@@ -27,7 +27,9 @@ class Kind(StrEnum):
 
 def list_names(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
-    name: Annotated[str | None, typer.Argument(help="One policy or workload: all about it.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="One policy or workload: all about it.", show_default=False)
+    ] = None,
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,
 ) -> None:
@@ -41,13 +43,17 @@ def list_names(
         _show(_found(kind, name), as_json, as_csv)
         return
     of = {Kind.WORKLOADS: _workloads, Kind.SYSTEMS: _systems, Kind.MACHINES: _machines}
-    rows = of[kind]() if kind in of else [r for r in _policies() if kind in (Kind.POLICIES, r["kind"])]
+    rows = (
+        of[kind]() if kind in of else [r for r in _policies() if kind in (Kind.POLICIES, r["kind"])]
+    )
     if as_json:
         output.print_json(rows)
     elif as_csv:
         output.print_csv(rows)
     else:
-        output.print_table(list(rows[0]), [[str(v) for v in r.values()] for r in rows], left=len(rows[0]))
+        output.print_table(
+            list(rows[0]), [[str(v) for v in r.values()] for r in rows], left=len(rows[0])
+        )
 
 
 def _found(kind: Kind, name: str) -> Any:
@@ -57,14 +63,18 @@ def _found(kind: Kind, name: str) -> Any:
 
     families: dict[str, Any] = {r.family: r for r in (eviction, prefetch, placement, tiering)}
     if kind in (Kind.SYSTEMS, Kind.MACHINES):
-        raise TidegateError(f"'{name}' was given behind {kind}, whose list says all there is; leave it out")
+        raise TidegateError(
+            f"'{name}' was given behind {kind}, whose list says all there is; leave it out"
+        )
     if kind is Kind.WORKLOADS:
         return workloads.find(name)
     if kind is not Kind.POLICIES:
         return families[kind].find(name)
     holding = [registry for registry in families.values() if name in registry.names()]
     if not holding:
-        raise UnknownName("policy", name, [n for registry in families.values() for n in registry.names()])
+        raise UnknownName(
+            "policy", name, [n for registry in families.values() for n in registry.names()]
+        )
     return holding[0].find(name)
 
 
@@ -89,7 +99,12 @@ def _workloads() -> list[dict[str, Any]]:
 
     classes = {name: workloads.find(name) for name in workloads.names()}
     return [
-        {"workload": name, "from": cls.provenance.value, "what": _first_line(cls), "options": _options(cls)}
+        {
+            "workload": name,
+            "from": cls.provenance.value,
+            "what": _first_line(cls),
+            "options": _options(cls),
+        }
         for name, cls in classes.items()
     ]
 
@@ -117,7 +132,13 @@ def _systems() -> list[dict[str, Any]]:
     from tidegate.policies.systems import SYSTEMS
 
     return [
-        {"system": s.name, "eviction": s.eviction, "prefetch": s.prefetch, "placement": s.placement, "source": s.source}
+        {
+            "system": s.name,
+            "eviction": s.eviction,
+            "prefetch": s.prefetch,
+            "placement": s.placement,
+            "source": s.source,
+        }
         for s in SYSTEMS.values()
     ]
 
@@ -129,12 +150,16 @@ def _machines() -> list[dict[str, Any]]:
     machines = [load_machine(name) for name in preset_names()]
     return [
         {
-            "machine": m.name, "what": m.description, "near": show_size(m.near.bytes), "slots": m.near.slots,
-            "link GB/s": f"{m.link.inward:g} / {m.link.outward:g}", "page / region": str(m.geometry),
+            "machine": m.name,
+            "what": m.description,
+            "near": show_size(m.near.bytes),
+            "slots": m.near.slots,
+            "link GB/s": f"{m.link.inward:g} / {m.link.outward:g}",
+            "page / region": str(m.geometry),
             "shows": ", ".join(m.offers),
         }
         for m in machines
-    ]  # fmt: skip
+    ]
 
 
 def _first_line(cls: type) -> str:

@@ -1,4 +1,6 @@
-"""tidegate live: scripts whose large arrays are live memory, what they touched as a trace, and running arenas."""
+"""tidegate live: scripts whose large arrays are live memory, what they touched as a trace, and
+running arenas.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,36 @@ from tidegate.errors import TidegateError
 
 app = typer.Typer(help="Live memory: the same policies on real arrays.")
 
-Script = Annotated[str, typer.Argument(help="A Python script; what follows it is its own.", show_default=False)]
-Arguments = Annotated[list[str] | None, typer.Argument(help="The script's own arguments.", show_default=False)]
-NearMemory = Annotated[str, typer.Option("--near", help="RAM for all large arrays together, e.g. 256MiB.")]
-EvictionName = Annotated[str, typer.Option("--eviction", help="An eviction policy that sees faults, samples or touch bits.")]
+Script = Annotated[
+    str, typer.Argument(help="A Python script; what follows it is its own.", show_default=False)
+]
+Arguments = Annotated[
+    list[str] | None, typer.Argument(help="The script's own arguments.", show_default=False)
+]
+NearMemory = Annotated[
+    str, typer.Option("--near", help="RAM for all large arrays together, e.g. 256MiB.")
+]
+EvictionName = Annotated[
+    str,
+    typer.Option("--eviction", help="An eviction policy that sees faults, samples or touch bits."),
+]
 PrefetchName = Annotated[str, typer.Option("--prefetch", help="A prefetch policy.")]
-Store = Annotated[str | None, typer.Option("--store", help="A file for what is far; it is gone afterwards.")]
-MinArray = Annotated[str, typer.Option("--min-array", help="Arrays of at least this size are live memory.")]
-Middle = Annotated[str | None, typer.Option("--middle", help="RAM for compressed pages between near memory and the store.")]
+Store = Annotated[
+    str | None, typer.Option("--store", help="A file for what is far; it is gone afterwards.")
+]
+MinArray = Annotated[
+    str, typer.Option("--min-array", help="Arrays of at least this size are live memory.")
+]
+Middle = Annotated[
+    str | None,
+    typer.Option("--middle", help="RAM for compressed pages between near memory and the store."),
+]
 Tiering = Annotated[
     str | None,
-    typer.Option("--tiering", help="With --middle: where pages go that leave near memory; tier-order by default."),
+    typer.Option(
+        "--tiering",
+        help="With --middle: where pages go that leave near memory; tier-order by default.",
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No summary on stderr.")]
 _OWN = {"allow_interspersed_args": False}  # what stands behind the script is the script's
@@ -36,7 +57,8 @@ _WITHOUT_VALUE = {"--quiet", "--debug", "--help", "-h"}
 
 
 def before_script(words: list[str]) -> int:
-    """How many words of a command are ours: under `live run` and `live record` those before the script, else all.
+    """How many words of a command are ours: under `live run` and `live record` those before the
+    script, else all.
 
     >>> before_script(["--debug", "live", "run", "--near", "1GiB", "--quiet", "a.py", "--debug"])
     6
@@ -46,7 +68,8 @@ def before_script(words: list[str]) -> int:
         return len(words)
     at = verb[1] + 1
     while at < len(words) and words[at].startswith("-") and words[at] != "--":
-        attached = "=" in words[at] or (not words[at].startswith("--") and len(words[at]) > 2)  # --near=1GiB, -omy.parquet
+        # --near=1GiB, -omy.parquet
+        attached = "=" in words[at] or (not words[at].startswith("--") and len(words[at]) > 2)
         at += 1 if attached or words[at] in _WITHOUT_VALUE else 2
     return min(at, len(words))
 
@@ -71,7 +94,8 @@ def run(
     min_array: MinArray = "1MiB",
     quiet: Quiet = False,
 ) -> None:
-    """Run a script, unchanged, with its large NumPy arrays in an arena. Its output and its exit code are its own.
+    """Run a script, unchanged, with its large NumPy arrays in an arena. Its output and its exit
+    code are its own.
 
     tidegate live run --near 256MiB --eviction tournament --prefetch tree script.py arguments
     """
@@ -83,7 +107,9 @@ def run(
 def record(
     script: Script,
     arguments: Arguments = None,
-    output_file: Annotated[str, typer.Option("-o", "--output", help="The trace file to write.")] = "live.trace.parquet",
+    output_file: Annotated[
+        str, typer.Option("-o", "--output", help="The trace file to write.")
+    ] = "live.trace.parquet",
     near: NearMemory = "256MiB",
     eviction: EvictionName = "lru",
     prefetch: PrefetchName = "none",
@@ -95,7 +121,8 @@ def record(
     min_array: MinArray = "1MiB",
     quiet: Quiet = False,
 ) -> None:
-    """Run a script as `live run` does and write its faults and notifications as a trace, for `tidegate run`.
+    """Run a script as `live run` does and write its faults and notifications as a trace, for
+    `tidegate run`.
 
     tidegate live record -o my.trace.parquet --near 64MiB script.py arguments
     """
@@ -104,12 +131,19 @@ def record(
 
 
 def _target(output_file: str) -> Path:
-    """Where the trace goes. What cannot be written is said before the script has run for an hour."""
+    """Where the trace goes.
+
+    What cannot be written is said before the script has run for an hour.
+    """
     target = Path(output_file).absolute()
     if output_file and target.is_dir():
-        raise TidegateError(f"{output_file} cannot be written: it is a folder; give a file such as my.trace.parquet")
+        raise TidegateError(
+            f"{output_file} cannot be written: it is a folder; give a file such as my.trace.parquet"
+        )
     if target.suffix != ".parquet":
-        raise TidegateError(f"a trace cannot be written to '{output_file}'; give a file whose name ends in .parquet")
+        raise TidegateError(
+            f"a trace cannot be written to '{output_file}'; give a file whose name ends in .parquet"
+        )
     if not target.parent.is_dir():
         raise TidegateError(f"{output_file} cannot be written: there is no folder {target.parent}")
     try:
@@ -122,25 +156,47 @@ def _target(output_file: str) -> Path:
 
 
 def _arena(
-    near: str, eviction: str, prefetch: str, placement: str | None, geometry: str | None, store: str | None,
-    middle: str | None, tiering: str | None,
-) -> dict[str, Any]:  # fmt: skip
+    near: str,
+    eviction: str,
+    prefetch: str,
+    placement: str | None,
+    geometry: str | None,
+    store: str | None,
+    middle: str | None,
+    tiering: str | None,
+) -> dict[str, Any]:
     if tiering is not None and middle is None:
         raise TidegateError("--tiering was given without --middle; add e.g. --middle 256MiB")
-    asked_for = {"near": near, "eviction": eviction, "prefetch": prefetch, "placement": placement, "geometry": geometry,
-                 "store": store, "middle": middle, "tiering": tiering}  # fmt: skip
+    asked_for = {
+        "near": near,
+        "eviction": eviction,
+        "prefetch": prefetch,
+        "placement": placement,
+        "geometry": geometry,
+        "store": store,
+        "middle": middle,
+        "tiering": tiering,
+    }
     return {name: value for name, value in asked_for.items() if value is not None}
 
 
-def _become(script: str, arguments: list[str] | None, arena: dict[str, Any], min_array: str, quiet: bool,
-            record: str | None = None) -> None:  # fmt: skip
+def _become(
+    script: str,
+    arguments: list[str] | None,
+    arena: dict[str, Any],
+    min_array: str,
+    quiet: bool,
+    record: str | None = None,
+) -> None:
     """Turn this process into the script's, so that its exit code and its signals are its own."""
     from tidegate import units
-    from tidegate.live.script import Orders
-    from tidegate.starting import hold_back
+    from tidegate.interrupts import hold_back
+    from tidegate.live.script.run import Orders
 
     if Path(script).is_dir():
-        raise TidegateError(f"{script} is a folder; give a script, such as {Path(script) / 'main.py'}")
+        raise TidegateError(
+            f"{script} is a folder; give a script, such as {Path(script) / 'main.py'}"
+        )
     if not Path(script).is_file():
         raise TidegateError(f"there is no script {script}")
     command = Orders(arena, units.size(min_array), record, quiet).command(script, arguments or [])
@@ -152,16 +208,21 @@ def _become(script: str, arguments: list[str] | None, arena: dict[str, Any], min
 @app.command("top")
 def top(
     as_json: output.AsJson = False,
-    seconds: Annotated[float, typer.Option("--seconds", help="How long to count before showing rates.")] = 1.0,
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="How long to count before showing rates.")
+    ] = 1.0,
 ) -> None:
-    """Show the running arenas: faults and hits per second, near use and the objects with most faults.
+    """Show the running arenas: faults and hits per second, near use and the objects with most
+    faults.
 
     tidegate live top
     """
-    from tidegate.live.running import rates, running_arenas
+    from tidegate.live.arena.running import rates, running_arenas
 
     if not (math.isfinite(seconds) and seconds >= 0):
-        raise TidegateError(f"--seconds {seconds:g} cannot be waited for; give 0 or more, e.g. --seconds 1")
+        raise TidegateError(
+            f"--seconds {seconds:g} cannot be waited for; give 0 or more, e.g. --seconds 1"
+        )
     before = running_arenas()
     if before:
         time.sleep(seconds)
@@ -172,7 +233,18 @@ def top(
         print("no arena is running")
     else:
         output.print_table(
-            ["process", "policies", "near", "of", "faults/s", "hits", "evictions", "read", "written", "most faults"],
+            [
+                "process",
+                "policies",
+                "near",
+                "of",
+                "faults/s",
+                "hits",
+                "evictions",
+                "read",
+                "written",
+                "most faults",
+            ],
             [_row(a) for a in found],
         )
 
@@ -182,8 +254,14 @@ def _row(arena: dict[str, Any]) -> tuple[str, ...]:
 
     share = arena["hit_share"]
     return (
-        str(arena["process"]), f"{arena['eviction']} + {arena['prefetch']}", show_size(arena["near_bytes"]),
-        show_size(arena["bytes"]), f"{arena['faults_per_second']:.0f}", "–" if share is None else f"{share:.0%}",
-        f"{arena['evictions']:,}", show_size(arena["bytes_in"]), show_size(arena["bytes_out"]),
+        str(arena["process"]),
+        f"{arena['eviction']} + {arena['prefetch']}",
+        show_size(arena["near_bytes"]),
+        show_size(arena["bytes"]),
+        f"{arena['faults_per_second']:.0f}",
+        "–" if share is None else f"{share:.0%}",
+        f"{arena['evictions']:,}",
+        show_size(arena["bytes_in"]),
+        show_size(arena["bytes_out"]),
         ", ".join(o["name"] for o in arena["objects"][:3]),
-    )  # fmt: skip
+    )

@@ -1,4 +1,6 @@
-"""How verbs show what they found: a table for people, JSON or CSV for programs, a file for a picture."""
+"""How verbs show what they found: a table for people, JSON or CSV for programs, a file for a
+picture.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from tidegate.errors import TidegateError
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")]
-PlotTo = Annotated[Path | None, typer.Option("--plot", help="Also draw it, to a .png, .svg or .html file.")]
+PlotTo = Annotated[
+    Path | None, typer.Option("--plot", help="Also draw it, to a .png, .svg or .html file.")
+]
 
 
 def check_asked(as_json: bool, as_csv: bool, plot: Path | None) -> None:
@@ -28,10 +32,17 @@ def check_asked(as_json: bool, as_csv: bool, plot: Path | None) -> None:
 
 
 def tell(
-    found: Any, data: Any, rows: Sequence[dict[str, Any]], show: Callable[[Any], None], as_json: bool, as_csv: bool,
+    found: Any,
+    data: Any,
+    rows: Sequence[dict[str, Any]],
+    show: Callable[[Any], None],
+    as_json: bool,
+    as_csv: bool,
     plot: Path | None,
-) -> None:  # fmt: skip
-    """What was found, in the way that was asked for: ``data`` as JSON, ``rows`` as CSV, or ``show`` for people."""
+) -> None:
+    """What was found, in the way that was asked for: ``data`` as JSON, ``rows`` as CSV, or ``show``
+    for people.
+    """
     if plot is not None:
         found.plot(plot)  # before anything is printed: whoever reads that may go away
     if as_json:
@@ -55,7 +66,9 @@ def print_csv(rows: Sequence[dict[str, Any]]) -> None:
     sys.stdout.write(pl.DataFrame(rows).write_csv())
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", left: int = 1) -> None:
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", left: int = 1
+) -> None:
     """A table; the first ``left`` columns hold words, the others figures."""
     from rich import box
     from rich.console import Console
@@ -63,7 +76,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
 
     table = Table(box=box.SIMPLE, title=title or None, title_justify="left", title_style="bold")
     for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i < left or not column else "right", overflow="fold")
+        table.add_column(
+            column, justify="left" if i < left or not column else "right", overflow="fold"
+        )
     for row in rows:
         table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False).print(table)

@@ -14,7 +14,7 @@ from tidegate.cli.compile import ClangOptions, Files
 from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
-    from tidegate.compiler.schedule import Schedule
+    from tidegate.compiler.plan.schedule import Schedule
     from tidegate.experiments.runs import Run
 
 
@@ -28,9 +28,18 @@ class Form(StrEnum):
 
 
 MachineName = Annotated[str, typer.Option("--machine", help="Machine preset or file.")]
-Near = Annotated[str | None, typer.Option("--near", help="Near memory, e.g. 16GiB; by default the machine's own.")]
-Emit = Annotated[Form, typer.Option("--emit", help="A table, JSON, or code: calls of CUDA, or OpenMP directives.")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="A variable of the program, e.g. --set n=4096; repeatable.")]
+Near = Annotated[
+    str | None,
+    typer.Option("--near", help="Near memory, e.g. 16GiB; by default the machine's own."),
+]
+Emit = Annotated[
+    Form,
+    typer.Option("--emit", help="A table, JSON, or code: calls of CUDA, or OpenMP directives."),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A variable of the program, e.g. --set n=4096; repeatable."),
+]
 PlacedBy = Annotated[str, typer.Option("--placement", help="The policy that is planned with.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Write JSON or code to this file instead.")]
 
@@ -45,13 +54,14 @@ def plan(
     clang: ClangOptions = None,
     out: Out = None,
 ) -> None:
-    """Say where a program's objects should live at each launch, how long it would take, and write the code for it.
+    """Say where a program's objects should live at each launch, how long it would take, and write
+    the code for it.
 
     tidegate plan examples/openmp/cfd.c --near 16GiB --set side=12000 --emit cuda
     """
     from tidegate import units
     from tidegate.compiler.files import model_of_files
-    from tidegate.compiler.schedule import emit_cuda, emit_openmp
+    from tidegate.compiler.plan.schedule import emit_cuda, emit_openmp
     from tidegate.experiments.planning import RIVALS, make_policy, predict, rehearse, settle
     from tidegate.machine.machine import load_machine
     from tidegate.workloads.openmp.modelled import Modelled
@@ -69,7 +79,9 @@ def plan(
         _put((emit_cuda if emit is Form.cuda else emit_openmp)(schedule), out)
         return
     if program.cut:
-        notes.append(f"times are of the first {len(program.order)} launches; the program makes more")
+        notes.append(
+            f"times are of the first {len(program.order)} launches; the program makes more"
+        )
     notes += schedule.notes
     with Bar("predict") as bar:
         runs = predict(program, on, room, dict.fromkeys((*RIVALS, placement)), bar.advance)
@@ -83,7 +95,7 @@ def plan(
 def _better(runs: dict[str, Run | str], chosen: str) -> list[str]:
     """A policy that is predicted to be faster than the one planned with is not kept quiet about."""
     from tidegate import units
-    from tidegate.experiments.ledger import TIE_WITHIN
+    from tidegate.reproduce.ledger import TIE_WITHIN
 
     times = {name: run.time for name, run in runs.items() if not isinstance(run, str)}
     if chosen not in times:
@@ -91,7 +103,9 @@ def _better(runs: dict[str, Run | str], chosen: str) -> list[str]:
     best = min(times, key=lambda name: times[name])
     if times[best] >= times[chosen] * (1 - TIE_WITHIN):
         return []
-    return [f"{best} is predicted to be faster, {units.show_duration(times[best])}; plan with it by --placement {best}"]
+    return [
+        f"{best} is predicted to be faster, {units.show_duration(times[best])}; plan with it by --placement {best}"
+    ]
 
 
 def _frames(room: int, region: int) -> int:
@@ -111,7 +125,9 @@ def _values(texts: list[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, value in map(_value, texts):
         if name in found:
-            raise TidegateError(f"--set {name}: given twice, {found[name]} and {value}; give it once")
+            raise TidegateError(
+                f"--set {name}: given twice, {found[name]} and {value}; give it once"
+            )
         found[name] = value
     return found
 
@@ -121,7 +137,9 @@ def _value(text: str) -> tuple[str, int]:
 
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name or not value.replace("_", "").isdigit() or int(value) < 1:
-        raise TidegateError(f"--set {text}: expected a variable and a whole number of at least 1, such as n=4096")
+        raise TidegateError(
+            f"--set {text}: expected a variable and a whole number of at least 1, such as n=4096"
+        )
     return name, int(value)
 
 
@@ -152,13 +170,25 @@ def _put(text: str, out: Path | None) -> None:
 
 
 def _put_json(
-    schedule: Schedule, runs: dict[str, Run | str], planned: dict[str, Any], notes: list[str], out: Path | None
+    schedule: Schedule,
+    runs: dict[str, Run | str],
+    planned: dict[str, Any],
+    notes: list[str],
+    out: Path | None,
 ) -> None:
     import json
 
-    times = {name: {"why not": run} if isinstance(run, str) else {"time_ns": run.time, "bytes_in": run.summary["bytes_in"],
-             "bytes_out": run.summary["bytes_out"], "remote_bytes": run.counts["remote_bytes"]}
-             for name, run in runs.items()}  # fmt: skip
+    times = {
+        name: {"why not": run}
+        if isinstance(run, str)
+        else {
+            "time_ns": run.time,
+            "bytes_in": run.summary["bytes_in"],
+            "bytes_out": run.summary["bytes_out"],
+            "remote_bytes": run.counts["remote_bytes"],
+        }
+        for name, run in runs.items()
+    }
     data = {**schedule.to_data(), "plan": planned, "predicted": times, "notes": notes}
     _put(json.dumps(data, indent=2, allow_nan=False), out)
 
@@ -170,9 +200,19 @@ def _show(schedule: Schedule, runs: dict[str, Run | str], chosen: str, notes: li
     for place in schedule.places:
         for n, name in enumerate(place.objects):
             first = ", ".join(str(a) for a in place.visits[0] if a.object == name)
-            rows.append((place.region if n == 0 else "", name, units.show_size(place.near.get(name, 0)), first or "–"))
+            rows.append(
+                (
+                    place.region if n == 0 else "",
+                    name,
+                    units.show_size(place.near.get(name, 0)),
+                    first or "–",
+                )
+            )
     output.print_table(
-        ("launch", "object", "near at its last launch", "asked before its first"), rows, f"{schedule.source}: {chosen}", 2
+        ("launch", "object", "near at its last launch", "asked before its first"),
+        rows,
+        f"{schedule.source}: {chosen}",
+        2,
     )
     times = {name: run.time for name, run in runs.items() if not isinstance(run, str)}
     base = times.get("um", 0.0)
@@ -192,4 +232,9 @@ def _run_row(name: str, run: Run | str, base: float, chosen: bool) -> tuple[str,
     if isinstance(run, str):
         return (label, "does not fit" if "near memory holds" in run else run, "", "", "", "")
     sizes = (run.summary["bytes_in"], run.summary["bytes_out"], run.counts["remote_bytes"])
-    return (label, units.show_duration(run.time), f"{base / run.time:.2f}×", *map(units.show_size, sizes))
+    return (
+        label,
+        units.show_duration(run.time),
+        f"{base / run.time:.2f}×",
+        *map(units.show_size, sizes),
+    )

@@ -11,7 +11,10 @@ from tidegate import units
 
 
 class Bar:
-    """Counts what is done. Nothing is shown in the first second, nor where standard error is not a terminal."""
+    """Counts what is done.
+
+    Nothing is shown in the first second, nor where standard error is not a terminal.
+    """
 
     def __init__(self, what: str, total: int | None = None, unit: str = "touches"):
         self._what, self._total, self._unit = what, total, unit
@@ -21,7 +24,12 @@ class Bar:
     def __enter__(self) -> Bar:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._shown is not None:
             self._shown.stop()
 
@@ -33,15 +41,24 @@ class Bar:
             self._shown = self._show()
         rate = self._done / (time.monotonic() - self._began)
         self._shown.update(
-            self._task, completed=self._done, text=f"{units.show_count(self._done)} {self._unit}, {units.show_count(rate)}/s"
+            self._task,
+            completed=self._done,
+            text=f"{units.show_count(self._done)} {self._unit}, {units.show_count(rate)}/s",
         )
 
     def _show(self) -> Any:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
-        shown = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[text]}"),
+        )
+        shown = Progress(
+            *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+        )
         self._task = shown.add_task(self._what, total=self._total, text="")
         shown.start()
         return shown

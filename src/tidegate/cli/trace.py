@@ -20,7 +20,9 @@ app = typer.Typer(help="Save what a workload touches, and look into it.")
 @app.command("save")
 def save(
     workload: asked.Workload,
-    path: Annotated[Path, typer.Argument(help="The file to write, e.g. mm.parquet.", show_default=False)],
+    path: Annotated[
+        Path, typer.Argument(help="The file to write, e.g. mm.parquet.", show_default=False)
+    ],
     bytes: asked.Bytes = None,
     machine: asked.MachineName = "rtx3090-pcie4",
     geometry: asked.GeometryText = None,
@@ -100,7 +102,10 @@ def _show(trace: Trace, found: TraceInfo) -> None:
     )
     output.print_table(
         ["object", "size", "touched"],
-        [(o["name"], show_size(o["bytes"]), f"{o['share_touched']:.1%}") for o in found.objects.to_dicts()],
+        [
+            (o["name"], show_size(o["bytes"]), f"{o['share_touched']:.1%}")
+            for o in found.objects.to_dicts()
+        ],
     )
     rows = [
         (r["name"], show_count(r["blocks"]), show_count(r["touches"]), show_size(r["bytes"]))
@@ -108,14 +113,19 @@ def _show(trace: Trace, found: TraceInfo) -> None:
     ]
     more = len(rows) - _SHOWN
     output.print_table(
-        ["launch", "blocks", "touches", "bytes"], rows[:_SHOWN] + ([(f"… {more} more", "", "", "")] if more > 0 else [])
+        ["launch", "blocks", "touches", "bytes"],
+        rows[:_SHOWN] + ([(f"… {more} more", "", "", "")] if more > 0 else []),
     )
     widest = max(found.working_set["pages"])
     step = max(1, len(found.working_set) // 16)
     output.print_table(
         ["working set from touch", "size", ""],
         [
-            (show_count(w["first_touch"]), show_size(w["bytes"]), ("█" * round(30 * w["pages"] / widest)).ljust(30))
+            (
+                show_count(w["first_touch"]),
+                show_size(w["bytes"]),
+                ("█" * round(30 * w["pages"] / widest)).ljust(30),
+            )
             for w in found.working_set.to_dicts()[::step]
         ],
     )

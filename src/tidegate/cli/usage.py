@@ -1,4 +1,6 @@
-"""What Typer finds wrong with the words that were typed, said as everything else is: in one line, with what was given."""
+"""What Typer finds wrong with the words that were typed, said as everything else is: in one line,
+with what was given.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,15 @@
-"""A model from the files a person has: sources for clang, IR that is already there, or a model that was saved."""
+"""A model from the files a person has: sources for clang, IR that is already there, or a model that
+was saved.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from tidegate.compiler.clang import check_file, compile_ir
-from tidegate.compiler.inline import KERNEL
-from tidegate.compiler.ir import parse
+from tidegate.compiler.ir.clang import check_file, compile_ir
+from tidegate.compiler.ir.inline import KERNEL
+from tidegate.compiler.ir.module import parse
 from tidegate.compiler.model import ProgramModel
 from tidegate.compiler.program import model_of_ir
 from tidegate.compiler.saved import load
@@ -19,7 +21,8 @@ MODEL = ".json"
 
 
 def model_of_files(paths: Sequence[Path], options: Sequence[str] = ()) -> ProgramModel:
-    """The model of a program given as sources or IR, in any mixture and order, or as one saved model.
+    """The model of a program given as sources or IR, in any mixture and order, or as one saved
+    model.
 
     `options` go to clang.
     """
@@ -46,9 +49,13 @@ def model_of_files(paths: Sequence[Path], options: Sequence[str] = ()) -> Progra
 def _saved(paths: Sequence[Path], options: Sequence[str]) -> ProgramModel:
     if len(paths) > 1:
         given = ", ".join(map(str, paths))
-        raise TidegateError(f"{given}: a saved model ({MODEL}) is of a whole program; give it alone")
+        raise TidegateError(
+            f"{given}: a saved model ({MODEL}) is of a whole program; give it alone"
+        )
     if options:
-        raise TidegateError(f"'{paths[0]}' is a saved model, and clang has nothing to do; leave --clang out or give sources")
+        raise TidegateError(
+            f"'{paths[0]}' is a saved model, and clang has nothing to do; leave --clang out or give sources"
+        )
     return load(paths[0])
 
 
@@ -59,5 +66,7 @@ def _read(path: Path) -> str:
 
 def _is_device(text: str) -> bool:
     """A device's module holds kernels that can be called from outside; the host's holds their ids."""
-    starts = (line for line in text.splitlines() if line.startswith("define ") and f"@{KERNEL}" in line)
+    starts = (
+        line for line in text.splitlines() if line.startswith("define ") and f"@{KERNEL}" in line
+    )
     return ".region_id" not in text and any(" internal " not in line for line in starts)

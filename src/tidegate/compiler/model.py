@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidegate.compiler.sizes import Formula
+from tidegate.compiler.analysis.sizes import Formula
 from tidegate.errors import UnknownName
 
 
@@ -19,7 +19,8 @@ class DataObject:
     kind: str  # heap, stack or global
     allocator: str  # malloc, cudaMallocManaged, ... ; "" for stack and global
     line: int | None  # where the outermost caller asks for it; None without debug information
-    bytes: Formula | None  # its size, of the program's variables; None for what cannot be placed: scalars, and the stack
+    # its size, of the program's variables; None for what cannot be placed: scalars, and the stack
+    bytes: Formula | None
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,11 @@ class Argument:
     """One mapped entry of a launch."""
 
     objects: tuple[str, ...]  # several when the pointer may be one of them, as swapped buffers are
-    parameter: int | None  # which parameter of the kernel (not counting clang 19's dyn_ptr); None when it is not passed
+    # which parameter of the kernel (not counting clang 19's dyn_ptr); None when it is not passed
+    parameter: int | None
     map_type: int
-    through: tuple[int, int] | None = None  # (parameter, offset): the kernel reads the pointer from a structure
+    # (parameter, offset): the kernel reads the pointer from a structure
+    through: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class Use:
     object: str
     locality: float  # accesses by one iteration: regional locality, RL
     bytes_per_iteration: float
-    distance: float  # launches from this one to the next that uses the object; infinite when none does
+    # launches from this one to the next that uses the object; infinite when none does
+    distance: float
 
 
 @dataclass(frozen=True)
@@ -50,15 +54,20 @@ class Launch:
     block: str  # of the host's control flow
     index: int  # its place among the launches of its block
     arguments: tuple[Argument, ...]
-    trip_count: Formula | None  # iterations of the region's loop; None when the program does not say
-    frequency: float = 0.0  # how often it is launched in one run of the program: region frequency, RF
+    # iterations of the region's loop; None when the program does not say
+    trip_count: Formula | None
+    # how often it is launched in one run of the program: region frequency, RF
+    frequency: float = 0.0
     uses: tuple[Use, ...] = ()
-    calls: tuple[str, ...] = ()  # function:line of the calls that lead to it from main on; none without debug information
+    # function:line of the calls that lead to it from main on; none without debug information
+    calls: tuple[str, ...] = ()
 
     @property
     def objects(self) -> tuple[str, ...]:
         """The objects it may use, each once, in the order of the arguments."""
-        return tuple(dict.fromkeys(name for argument in self.arguments for name in argument.objects))
+        return tuple(
+            dict.fromkeys(name for argument in self.arguments for name in argument.objects)
+        )
 
 
 @dataclass(frozen=True)
@@ -91,8 +100,10 @@ class ProgramModel:
     regions: tuple[Region, ...]
     launches: tuple[Launch, ...]
     notes: tuple[Note, ...] = field(default=())
-    region_distance: Mapping[tuple[str, str], float] = field(default_factory=dict)  # (from, to) → launches between
-    next_launches: tuple[tuple[float, ...], ...] = ()  # [i][j]: the probability that launch j is the next after launch i
+    # (from, to) → launches between
+    region_distance: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    # [i][j]: the probability that launch j is the next after launch i
+    next_launches: tuple[tuple[float, ...], ...] = ()
 
     def placeable(self) -> tuple[DataObject, ...]:
         """The objects that a plan can place: those on the heap, and global arrays."""
@@ -101,17 +112,25 @@ class ProgramModel:
     def table(self) -> dict[str, tuple[str, ...]]:
         """Region name → the placeable objects it uses."""
         placeable = {o.name for o in self.placeable()}
-        return {r.name: tuple(name for name in r.objects if name in placeable) for r in self.regions}
+        return {
+            r.name: tuple(name for name in r.objects if name in placeable) for r in self.regions
+        }
 
     def where(self, launch: Launch) -> str:
-        """Its region, and where several places launch that, the calls that lead to this one: ``step:5 from main:11``.
+        """Its region, and where several places launch that, the calls that lead to this one:
+        ``step:5 from main:11``.
 
-        Places that calls do not tell apart, as on one line or without debug information, are numbered: ``…, place 1 of 2``.
+        Places that calls do not tell apart, as on one line or without debug information, are
+        numbered: ``…, place 1 of 2``.
         """
         places = [other for other in self.launches if _line(other.region) == _line(launch.region)]
         if len(places) == 1:
             return launch.region
-        alike = [other for other in places if (other.region, other.calls) == (launch.region, launch.calls)]
+        alike = [
+            other
+            for other in places
+            if (other.region, other.calls) == (launch.region, launch.calls)
+        ]
         calls = f" from {' > '.join(launch.calls)}" if launch.calls else ""
         number = f", place {alike.index(launch) + 1} of {len(alike)}" if len(alike) > 1 else ""
         return f"{launch.region}{calls}{number}"
@@ -128,45 +147,74 @@ class ProgramModel:
         return sum(launch.frequency for launch in self.launches if launch.region == region)
 
     def regional_locality(self, region: str, name: str) -> float:
-        """RL: accesses to an object by one iteration of a region, averaged over the places that launch it."""
+        """RL: accesses to an object by one iteration of a region, averaged over the places that
+        launch it.
+        """
         launches = [launch for launch in self.launches if launch.region == region]
-        total = sum(launch.frequency * use.locality for launch in launches for use in launch.uses if use.object == name)
+        total = sum(
+            launch.frequency * use.locality
+            for launch in launches
+            for use in launch.uses
+            if use.object == name
+        )
         return total / (self.region_frequency(region) or 1.0)
 
     def global_locality(self, name: str) -> float:
         """GL: the sum over all regions of RF × RL (equation 1)."""
-        return sum(launch.frequency * use.locality for launch in self.launches for use in launch.uses if use.object == name)
+        return sum(
+            launch.frequency * use.locality
+            for launch in self.launches
+            for use in launch.uses
+            if use.object == name
+        )
 
     def nearest_region(self, region: str, name: str) -> float:
-        """The paper's reuse distance of an object at a region (4.3): the least distance to a region that uses it.
+        """The paper's reuse distance of an object at a region (4.3): the least distance to a region
+        that uses it.
 
-        Each distance is an expectation, so the least of them is at least the expected distance to the next use, which is
-        what a launch's ``Use.distance`` is. The region itself counts, or a loop of one kernel would never come back.
+        Each distance is an expectation, so the least of them is at least the expected distance to
+        the next use, which is what a launch's ``Use.distance`` is. The region itself counts, or a
+        loop of one kernel would never come back.
         """
-        return min((self.region_distance[region, r.name] for r in self.regions if name in r.objects), default=math.inf)
+        return min(
+            (self.region_distance[region, r.name] for r in self.regions if name in r.objects),
+            default=math.inf,
+        )
 
-    def access_density(self, launch: Launch, use: Use, variables: Mapping[str, int]) -> float | None:
+    def access_density(
+        self, launch: Launch, use: Use, variables: Mapping[str, int]
+    ) -> float | None:
         """Bytes accessed over bytes there are (4.2), for these values of the program's variables.
 
-        None when the trip count (or a variable of it), the size or the kernel is not known: one that accesses nothing was
-        not there to be read.
-        Reuse is not taken into account, so it may be above 1.
+        None when the trip count (or a variable of it), the size or the kernel is not known: one
+        that accesses nothing was not there to be read. Reuse is not taken into account, so it may
+        be above 1.
         """
         size = self.object(use.object).bytes
-        if launch.trip_count is None or size is None or not any(each.locality for each in launch.uses):
+        if (
+            launch.trip_count is None
+            or size is None
+            or not any(each.locality for each in launch.uses)
+        ):
             return None
         if launch.trip_count.variables() - variables.keys():
             return None
-        return use.bytes_per_iteration * launch.trip_count.at(variables) / max(1, size.at(variables))
+        return (
+            use.bytes_per_iteration * launch.trip_count.at(variables) / max(1, size.at(variables))
+        )
 
     def variables(self) -> tuple[str, ...]:
         """The variables that sizes and trip counts are formulas of."""
-        formulas = [*(o.bytes for o in self.objects), *(launch.trip_count for launch in self.launches)]
+        formulas = [
+            *(o.bytes for o in self.objects),
+            *(launch.trip_count for launch in self.launches),
+        ]
         return tuple(sorted({v for f in formulas if f is not None for v in f.variables()}))
 
 
 def _line(region: str) -> str:
-    """function:line of a region, of which there are several where a template, or files of the same lines, have more kernels.
+    """function:line of a region, of which there are several where a template, or files of the same
+    lines, have more kernels.
 
     >>> _line("step:5.2"), _line("step:5_1")
     ('step:5', 'step:5_1')

@@ -1,4 +1,6 @@
-"""From IR to a ProgramModel: read, inline, trace pointers, decode launches, and put names to what was found."""
+"""From IR to a ProgramModel: read, inline, trace pointers, decode launches, and put names to what
+was found.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +8,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tidegate.compiler.allocators import ALLOCATORS
-from tidegate.compiler.clang import TARGET, compile_ir
-from tidegate.compiler.entry_points import ENTRY_POINTS
-from tidegate.compiler.flow import Flow
-from tidegate.compiler.inline import inline_into_main, simplify
-from tidegate.compiler.ir import Body, Module, parse
-from tidegate.compiler.launches import DecodedLaunch, Entry, launches, region_name
-from tidegate.compiler.layout import array_bytes
-from tidegate.compiler.locality import RegionalLocality
-from tidegate.compiler.measures import measured
+from tidegate.compiler.analysis.flow import Flow
+from tidegate.compiler.analysis.launches import DecodedLaunch, Entry, launches, region_name
+from tidegate.compiler.analysis.locality import RegionalLocality
+from tidegate.compiler.analysis.measures import measured
+from tidegate.compiler.analysis.object_names import ObjectNames
+from tidegate.compiler.analysis.points_to import Origin, PointsTo
+from tidegate.compiler.analysis.sizes import Formula, formula
+from tidegate.compiler.analysis.tasks import run_at_once
+from tidegate.compiler.ir.allocators import ALLOCATORS
+from tidegate.compiler.ir.clang import TARGET, compile_ir
+from tidegate.compiler.ir.entry_points import ENTRY_POINTS
+from tidegate.compiler.ir.inline import inline_into_main, simplify
+from tidegate.compiler.ir.layout import array_bytes
+from tidegate.compiler.ir.module import Body, Module, parse
+from tidegate.compiler.ir.names import DebugNames
+from tidegate.compiler.ir.probabilities import branch_probabilities
 from tidegate.compiler.model import Argument, DataObject, Launch, Note, ProgramModel, Region
-from tidegate.compiler.names import DebugNames
-from tidegate.compiler.object_names import ObjectNames
-from tidegate.compiler.points_to import Origin, PointsTo
-from tidegate.compiler.probabilities import branch_probabilities
-from tidegate.compiler.sizes import Formula, formula
-from tidegate.compiler.tasks import run_at_once
 from tidegate.errors import TidegateError
 
 FALLBACK = "omp_offload.failed"
@@ -35,14 +37,22 @@ def model_of_source(source: str | Path, options: Sequence[str] = ()) -> ProgramM
     return model_of_ir([host], [device], str(source))
 
 
-def model_of_ir(host: Sequence[str | bytes], device: Sequence[str | bytes] = (), name: str = "the program") -> ProgramModel:
-    """The model of a program's IR, host and device, a module for each translation unit, as text or bitcode."""
+def model_of_ir(
+    host: Sequence[str | bytes], device: Sequence[str | bytes] = (), name: str = "the program"
+) -> ProgramModel:
+    """The model of a program's IR, host and device, a module for each translation unit, as text or
+    bitcode.
+    """
     if not host:
         only = "is the device's IR only" if device else "has no IR"
-        raise TidegateError(f"'{name}' {only}; give the host's too, which holds main (clang --offload-host-only)")
+        raise TidegateError(
+            f"'{name}' {only}; give the host's too, which holds main (clang --offload-host-only)"
+        )
     module = _linked(host, name)
     if "main" not in {f.name for f in module.functions if not f.is_declaration}:
-        raise TidegateError(f"'{name}' has no main; give all files of a program, as sources or as IR")
+        raise TidegateError(
+            f"'{name}' has no main; give all files of a program, as sources or as IR"
+        )
     module, notes = run_at_once(module, name)
     recursion = inline_into_main(module)
     notes += recursion
@@ -68,7 +78,9 @@ def _linked(given: Sequence[str | bytes], name: str) -> Module:
             first.link_in(other)
         except RuntimeError as error:
             said = str(error).strip()
-            raise TidegateError(f"'{name}' cannot be linked: {said}; give each file of one program once") from None
+            raise TidegateError(
+                f"'{name}' cannot be linked: {said}; give each file of one program once"
+            ) from None
     return first
 
 
@@ -79,14 +91,23 @@ def _device(given: Sequence[str | bytes], name: str) -> RegionalLocality:
 
 
 def _hidden(module: Module, main: Body, recursive: set[str]) -> list[Note]:
-    """Launches that inlining did not bring into main: in tasks (nowait), behind pointers, in recursion."""
-    seen = {i.arguments[ENTRY_POINTS[i.callee].region_id].name for i in main if i.callee in ENTRY_POINTS}
+    """Launches that inlining did not bring into main: in tasks (nowait), behind pointers, in
+    recursion.
+    """
+    seen = {
+        i.arguments[ENTRY_POINTS[i.callee].region_id].name for i in main if i.callee in ENTRY_POINTS
+    }
     notes = {}
     for function in module.functions:
         for i in Body(function) if not function.is_declaration and function.name != "main" else ():
-            if i.callee in ENTRY_POINTS and (region := i.arguments[ENTRY_POINTS[i.callee].region_id].name) not in seen:
+            if (
+                i.callee in ENTRY_POINTS
+                and (region := i.arguments[ENTRY_POINTS[i.callee].region_id].name) not in seen
+            ):
                 text = f"is launched in {_why_hidden(function.name, recursive)}; it is left out"
-                notes[region] = Note(region_name(region.removeprefix(".").removesuffix(".region_id")), text)
+                notes[region] = Note(
+                    region_name(region.removeprefix(".").removesuffix(".region_id")), text
+                )
     return list(notes.values())
 
 
@@ -98,14 +119,27 @@ def _why_hidden(function: str, recursive: set[str]) -> str:
 
 def _global_sizes(module: Module, main: Body) -> dict[str, int]:
     """Bytes of every global array, by its name."""
-    sizes = {g.name: array_bytes(str(g.global_value_type), main.structs) for g in module.global_variables}
+    sizes = {
+        g.name: array_bytes(str(g.global_value_type), main.structs) for g in module.global_variables
+    }
     return {name: size for name, size in sizes.items() if size}
 
 
 def _assemble(
-    name: str, flow: Flow, names: ObjectNames, found: list[DecodedLaunch], global_sizes: dict[str, int], notes: list[Note]
+    name: str,
+    flow: Flow,
+    names: ObjectNames,
+    found: list[DecodedLaunch],
+    global_sizes: dict[str, int],
+    notes: list[Note],
 ) -> ProgramModel:
-    used = {o for launch in found for entry in launch.entries for o in entry.origins if o.kind not in ("unknown", "task")}
+    used = {
+        o
+        for launch in found
+        for entry in launch.entries
+        for o in entry.origins
+        if o.kind not in ("unknown", "task")
+    }
     objects = _objects(flow, names, used, notes) | _globals(names, used, global_sizes, notes)
     called = _region_names(found)
     made = [
@@ -117,19 +151,37 @@ def _assemble(
         for x in found
     ]
     for variable, count in names.of_several_values().items():
-        notes.append(Note(variable, f"{count} values that sizes depend on are called so; they are taken to be equal"))
+        notes.append(
+            Note(
+                variable,
+                f"{count} values that sizes depend on are called so; they are taken to be equal",
+            )
+        )
     regions: dict[str, Region] = {}
     for launch, decoded in zip(made, found, strict=True):
         if launch.trip_count is None:
-            notes.append(Note(launch.region, "how often it loops is not known; its objects are taken as densely used"))
+            notes.append(
+                Note(
+                    launch.region,
+                    "how often it loops is not known; its objects are taken as densely used",
+                )
+            )
         before = regions[launch.region].objects if launch.region in regions else ()
         together = tuple(dict.fromkeys(before + launch.objects))
         parameters = sum(entry.parameter is not None for entry in decoded.entries)
         regions[launch.region] = Region(launch.region, decoded.kernel, parameters, together)
-    return ProgramModel(name, tuple(objects.values()), tuple(regions.values()), tuple(made), tuple(dict.fromkeys(notes)))
+    return ProgramModel(
+        name,
+        tuple(objects.values()),
+        tuple(regions.values()),
+        tuple(made),
+        tuple(dict.fromkeys(notes)),
+    )
 
 
-def _objects(flow: Flow, names: ObjectNames, used: set[Origin], notes: list[Note]) -> dict[Origin, DataObject]:
+def _objects(
+    flow: Flow, names: ObjectNames, used: set[Origin], notes: list[Note]
+) -> dict[Origin, DataObject]:
     """The objects that regions use and the program makes, in the order it makes them."""
     objects: dict[Origin, DataObject] = {}
     for i in flow.body:
@@ -139,36 +191,58 @@ def _objects(flow: Flow, names: ObjectNames, used: set[Origin], notes: list[Note
             continue
         size = Formula.number(1) if allocator else None
         for argument in allocator.sizes if allocator else ():
-            size = (size or Formula.number(1)) * formula(i.arguments[argument], flow.body, names.variable)
-        made = DataObject(names.of(origin, i.callee), origin.kind, i.callee, names.line(origin), size)
+            size = (size or Formula.number(1)) * formula(
+                i.arguments[argument], flow.body, names.variable
+            )
+        made = DataObject(
+            names.of(origin, i.callee), origin.kind, i.callee, names.line(origin), size
+        )
         objects[origin] = made
         if allocator and any(i.block in loop.blocks for loop in flow.loops):
-            notes.append(Note(made.name, "is allocated in a loop; all that are made there are taken as one object"))
+            notes.append(
+                Note(
+                    made.name,
+                    "is allocated in a loop; all that are made there are taken as one object",
+                )
+            )
     return objects
 
 
-def _globals(names: ObjectNames, used: set[Origin], sizes: dict[str, int], notes: list[Note]) -> dict[Origin, DataObject]:
+def _globals(
+    names: ObjectNames, used: set[Origin], sizes: dict[str, int], notes: list[Note]
+) -> dict[Origin, DataObject]:
     """The globals that regions use, by their names."""
     objects: dict[Origin, DataObject] = {}
     for origin in sorted((o for o in used if o.kind == "global"), key=lambda o: o.name):
         size = Formula.number(sizes[origin.name]) if origin.name in sizes else None
         objects[origin] = made = DataObject(names.of(origin, ""), "global", "", None, size)
         if size is not None:
-            notes.append(Note(made.name, "is a global array; it is placed as if it were managed memory (__managed__)"))
+            notes.append(
+                Note(
+                    made.name,
+                    "is a global array; it is placed as if it were managed memory (__managed__)",
+                )
+            )
     return objects
 
 
 def _region_names(found: list[DecodedLaunch]) -> dict[str, str]:
-    """A name for every kernel; those of one function and line, as a template's or two files', become name, name.2, …"""
+    """A name for every kernel; those of one function and line, as a template's or two files',
+    become name, name.2, …
+    """
     kernels: dict[str, list[str]] = {}
     for kernel in dict.fromkeys(launch.kernel for launch in found):
         kernels.setdefault(region_name(kernel), []).append(kernel)
     return {
-        kernel: name if n == 1 else f"{name}.{n}" for name, alike in kernels.items() for n, kernel in enumerate(alike, 1)
+        kernel: name if n == 1 else f"{name}.{n}"
+        for name, alike in kernels.items()
+        for n, kernel in enumerate(alike, 1)
     }
 
 
-def _launch(launch: DecodedLaunch, region: str, objects: dict[Origin, DataObject], notes: list[Note]) -> Launch:
+def _launch(
+    launch: DecodedLaunch, region: str, objects: dict[Origin, DataObject], notes: list[Note]
+) -> Launch:
     order = {origin: n for n, origin in enumerate(objects)}
     arguments = []
     for n, entry in enumerate(launch.entries):
@@ -181,8 +255,12 @@ def _launch(launch: DecodedLaunch, region: str, objects: dict[Origin, DataObject
 
 
 def _calls(launch: DecodedLaunch, flow: Flow, names: ObjectNames) -> tuple[str, ...]:
-    """The calls from main to a launch. clang locates not the launch itself, but the host's version that it falls back to."""
-    fallback = next((block for block in flow.successors[launch.call.block] if FALLBACK in block), "")
+    """The calls from main to a launch. clang locates not the launch itself, but the host's version
+    that it falls back to.
+    """
+    fallback = next(
+        (block for block in flow.successors[launch.call.block] if FALLBACK in block), ""
+    )
     return names.calls(fallback, region_name(launch.kernel).rpartition("::")[2])
 
 
@@ -194,10 +272,21 @@ def _trips(launch: DecodedLaunch, body: Body, names: ObjectNames) -> Formula | N
 
 def _doubts(region: str, n: int, entry: Entry, names: tuple[str, ...], notes: list[Note]) -> None:
     for origin in sorted((o for o in entry.origins if o.kind == "unknown"), key=lambda o: o.name):
-        notes.append(Note(region, f"argument {n} may be {origin.name}, which is not traced; it is left out"))
+        notes.append(
+            Note(region, f"argument {n} may be {origin.name}, which is not traced; it is left out")
+        )
     if names and entry.parameter is None and entry.through is None:
-        notes.append(Note(names[0], f"is reached by {region} through a structure; its locality there is taken as 0"))
+        notes.append(
+            Note(
+                names[0],
+                f"is reached by {region} through a structure; its locality there is taken as 0",
+            )
+        )
     if not entry.origins and not entry.is_value:
-        notes.append(Note(region, f"argument {n} could not be traced to an allocation; it is left out"))
+        notes.append(
+            Note(region, f"argument {n} could not be traced to an allocation; it is left out")
+        )
     if len(names) > 1:
-        notes.append(Note(region, f"argument {n} may be {' or '.join(names)}; each is taken as used"))
+        notes.append(
+            Note(region, f"argument {n} may be {' or '.join(names)}; each is taken as used")
+        )

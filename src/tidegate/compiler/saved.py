@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tidegate.compiler.analysis.sizes import Formula
 from tidegate.compiler.model import Argument, DataObject, Launch, Note, ProgramModel, Region, Use
-from tidegate.compiler.sizes import Formula
 from tidegate.errors import TidegateError
 
 FORMAT = 1
@@ -42,10 +42,14 @@ def load(path: Path) -> ProgramModel:
         data = None
     try:
         if data["tidegate program model"] != FORMAT:
-            raise TidegateError(f"'{path}' is of another version of Tidegate; make it anew with tidegate compile --save")
+            raise TidegateError(
+                f"'{path}' is of another version of Tidegate; make it anew with tidegate compile --save"
+            )
         return from_data(data)
     except (ValueError, KeyError, TypeError, UnicodeDecodeError):
-        raise TidegateError(f"'{path}' is not a program model; give a file that tidegate compile --save wrote") from None
+        raise TidegateError(
+            f"'{path}' is not a program model; give a file that tidegate compile --save wrote"
+        ) from None
 
 
 def to_data(model: ProgramModel) -> dict[str, Any]:
@@ -86,7 +90,9 @@ def _launch_data(launch: Launch) -> dict[str, Any]:
 
 def _launch(data: dict[str, Any]) -> Launch:
     arguments = tuple(
-        Argument(**{**a, "objects": tuple(a["objects"]), "through": a["through"] and tuple(a["through"])})
+        Argument(
+            **{**a, "objects": tuple(a["objects"]), "through": a["through"] and tuple(a["through"])}
+        )
         for a in data["arguments"]
     )
     uses = tuple(Use(**{**use, "distance": _distance(use["distance"])}) for use in data["uses"])

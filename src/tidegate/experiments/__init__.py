@@ -7,4 +7,14 @@ from tidegate.experiments.runs import Run
 from tidegate.experiments.tier_race import TierRace, race_tiers
 from tidegate.experiments.tiered import TieredAsk
 
-__all__ = ["Ask", "Comparison", "Run", "TierRace", "TieredAsk", "compare", "race_tiers", "run", "run_grid"]
+__all__ = [
+    "Ask",
+    "Comparison",
+    "Run",
+    "TierRace",
+    "TieredAsk",
+    "compare",
+    "race_tiers",
+    "run",
+    "run_grid",
+]

@@ -12,17 +12,22 @@ from tidegate.errors import TidegateError
 from tidegate.experiments import store
 from tidegate.experiments.runs import Run, describe_run
 from tidegate.machine.machine import Machine, load_machine
-from tidegate.mechanism.geometry import Geometry
-from tidegate.mechanism.simulation import Simulation
 from tidegate.options import Configurable, parse_spec
+from tidegate.policies.interface.policy import (
+    EvictionPolicy,
+    PlacementPolicy,
+    Policy,
+    PrefetchPolicy,
+)
+from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.placement.objects import Planned
-from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
-from tidegate.policies.sees import Samples
 from tidegate.policies.systems import find_system
 from tidegate.registry import source_digest
+from tidegate.simulation.gpu.simulation import Simulation
 from tidegate.trace.file import TraceFile
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads.program import Workload, workloads
 
@@ -33,8 +38,9 @@ OVERSUBSCRIBE = "50%"  # when nobody says otherwise: ObservUVM's level
 class Ask:
     """One run, asked for. Names are looked up when it is answered.
 
-    ``near``: capacity. ``oversubscribe``: how much larger than near memory the footprint is (50% makes near two
-    thirds of it). Give one of them or neither. ``slots``: override the machine's; 1 is a plain sequential cache.
+    ``near``: capacity. ``oversubscribe``: how much larger than near memory the footprint is (50%
+    makes near two thirds of it). Give one of them or neither. ``slots``: override the machine's; 1
+    is a plain sequential cache.
     """
 
     workload: str | type[Workload] | Workload | Trace
@@ -46,20 +52,24 @@ class Ask:
     near: str | int | None = None
     oversubscribe: str | float | None = None
     bytes: str | int | None = None
-    scale: str | float | None = None  # of the workload's size, and of the number of regions observed with it
+    # of the workload's size, and of the number of regions observed with it
+    scale: str | float | None = None
     geometry: str | Geometry | None = None
     slots: int | None = None
     dirty_only: bool = False
     samples: int = 0  # pages sampled per observed region; 0 adapts the number
     observed: int | None = None  # regions observed at a time; by default what the policies declare
-    watched: int | None = None  # evicted regions by which the number of samples is judged; by default the same
+    # evicted regions by which the number of samples is judged; by default the same
+    watched: int | None = None
     pipelined: bool | None = None
     compiled: bool = True
 
     def __post_init__(self) -> None:
         check_whole(slots=self.slots, samples=self.samples, observed=self.observed)
 
-    def answer(self, cache: bool = True, progress: Callable[[int], None] = lambda touches: None) -> Run:
+    def answer(
+        self, cache: bool = True, progress: Callable[[int], None] = lambda touches: None
+    ) -> Run:
         """Run it, or fetch it from the store."""
         simulation = self.prepare()
 
@@ -93,7 +103,11 @@ class Ask:
 
     def _inputs(self, s: Simulation) -> dict[str, Any]:
         """Everything that can change the outcome."""
-        policies = zip((s.eviction, s.prefetch, s.placement), (self.eviction, self.prefetch, self.placement), strict=True)
+        policies = zip(
+            (s.eviction, s.prefetch, s.placement),
+            (self.eviction, self.prefetch, self.placement),
+            strict=True,
+        )
         return {
             "trace": s.trace.identity(),
             "machine": s.machine.constants(),
@@ -119,25 +133,33 @@ class Ask:
         elif self.bytes is None and self.scale is None:
             made = workloads.given(self.workload)
         else:
-            raise TidegateError("bytes and scale can be given with a workload's name only; this workload is made already")
+            raise TidegateError(
+                "bytes and scale can be given with a workload's name only; this workload is made already"
+            )
         return made.trace(self._geometry())
 
     def _sized(self, cls: type[Workload], name: str, options: dict[str, Any]) -> Workload:
         """The workload, as large as asked for."""
         if self.bytes is not None:
             if "bytes" in options:
-                raise TidegateError(f"'{self.workload}' gives bytes, and so does --bytes; give it once")
+                raise TidegateError(
+                    f"'{self.workload}' gives bytes, and so does --bytes; give it once"
+                )
             options["bytes"] = self.bytes
         if self.scale is not None:
             whole = options.get("bytes", getattr(cls.options().get("bytes"), "default", None))
             if whole is None:
-                raise TidegateError(f"workload {name} has no option bytes, so scale={self.scale} cannot be applied to it")
+                raise TidegateError(
+                    f"workload {name} has no option bytes, so scale={self.scale} cannot be applied to it"
+                )
             options["bytes"] = round(units.size(whole) * self._scale)
         return workloads.create(cls, options)
 
     def _as_recorded(self, trace: Trace) -> Trace:
         if self.bytes is not None or self.scale is not None or self.geometry is not None:
-            raise TidegateError(f"trace {trace.name} has its size and geometry already; leave out bytes, scale and geometry")
+            raise TidegateError(
+                f"trace {trace.name} has its size and geometry already; leave out bytes, scale and geometry"
+            )
         return trace
 
     @property
@@ -149,26 +171,36 @@ class Ask:
 
     def _samples(self) -> int:
         if self.samples < 0:
-            raise TidegateError(f"{self.samples} samples are none; expected at least 1, or 0 to adapt the number")
+            raise TidegateError(
+                f"{self.samples} samples are none; expected at least 1, or 0 to adapt the number"
+            )
         return self.samples
 
     def _observed(self, policies: tuple[Policy, ...]) -> int | None:
-        """Regions observed at a time: as said, or as the policies declare for a workload of full size."""
+        """Regions observed at a time: as said, or as the policies declare for a workload of full
+        size.
+        """
         if self.observed is not None:
             if self.observed < 1:
-                raise TidegateError(f"{self.observed} observed regions are none; expected at least 1")
+                raise TidegateError(
+                    f"{self.observed} observed regions are none; expected at least 1"
+                )
             return self.observed
         declared = _declared(policies)
         return None if self.scale is None or not declared else max(1, round(declared * self._scale))
 
     def _watched(self, policies: tuple[Policy, ...]) -> int | None:
-        """Evicted regions that are watched: as said, or as many as would be observed if nobody said how many."""
+        """Evicted regions that are watched: as said, or as many as would be observed if nobody said
+        how many.
+        """
         if self.watched is not None:
             if self.watched < 1:
                 raise TidegateError(f"{self.watched} watched regions are none; expected at least 1")
             return self.watched
         declared = _declared(policies)
-        return None if self.observed is None or not declared else max(1, round(declared * self._scale))
+        return (
+            None if self.observed is None or not declared else max(1, round(declared * self._scale))
+        )
 
     def _geometry(self) -> Geometry:
         if isinstance(self.geometry, Geometry):
@@ -185,7 +217,9 @@ class Ask:
 
     def _frames(self, trace: Trace) -> int:
         if self.near is not None and self.oversubscribe is not None:
-            raise TidegateError("near and oversubscribe were both given; they say the same thing, give one")
+            raise TidegateError(
+                "near and oversubscribe were both given; they say the same thing, give one"
+            )
         if self.near is not None:
             near = units.size(self.near)
         else:
@@ -196,11 +230,16 @@ class Ask:
                 f"near memory of {units.show_size(near)} cannot hold one region of "
                 f"{units.show_size(trace.geometry.region)}; give it more, or the workload more bytes"
             )
-        return near // (trace.geometry.page if self._machine().near.frame == "page" else trace.geometry.region)
+        return near // (
+            trace.geometry.page if self._machine().near.frame == "page" else trace.geometry.region
+        )
 
 
-def run(workload: str | type[Workload] | Workload | Trace | Path, *, cache: bool = True, **asked: Any) -> Run:
-    """Run a workload under a policy and say what happened. Keywords: those of ``Ask``; with ``tiering``, ``TieredAsk``'s.
+def run(
+    workload: str | type[Workload] | Workload | Trace | Path, *, cache: bool = True, **asked: Any
+) -> Run:
+    """Run a workload under a policy and say what happened. Keywords: those of ``Ask``; with
+    ``tiering``, ``TieredAsk``'s.
 
     >>> import tidegate
     >>> r = tidegate.run("cyclic(bytes=96MiB, passes=4)", near="64MiB", eviction="lrm", prefetch="region", slots=1)
@@ -228,7 +267,9 @@ def make_ask(kind: type[Any], workload: Any, asked: dict[str, Any]) -> Any:
     for keyword in asked:
         if keyword not in known:
             where = " with tiering" if "tiering" in known else ""
-            raise TidegateError(f"a run{where} has no keyword '{keyword}'; it has {', '.join(known)}")
+            raise TidegateError(
+                f"a run{where} has no keyword '{keyword}'; it has {', '.join(known)}"
+            )
     return kind(workload, **asked)
 
 
@@ -242,7 +283,10 @@ def _prefetch(given: Any) -> PrefetchPolicy:
 
 
 def _policy_inputs(policy: Policy, given: Any) -> list[Any]:
-    """What names a policy. One that was handed over as an object may be more than its class and its options."""
+    """What names a policy.
+
+    One that was handed over as an object may be more than its class and its options.
+    """
     named = given is None or isinstance(given, str) or _is_plain(policy)
     return [
         type(policy).__qualname__,
@@ -253,12 +297,19 @@ def _policy_inputs(policy: Policy, given: Any) -> list[Any]:
 
 
 def _is_plain(thing: Configurable) -> bool:
-    """Is this object just its class and its options? One made otherwise cannot be named, and so not kept."""
+    """Is this object just its class and its options?
+
+    One made otherwise cannot be named, and so not kept.
+    """
     try:
         made = type(thing)(**thing.settings())
     except Exception:
         return False
-    own = {k: v for k, v in vars(thing).items() if k not in ("memory", "order") and k not in thing.options()}
+    own = {
+        k: v
+        for k, v in vars(thing).items()
+        if k not in ("memory", "order") and k not in thing.options()
+    }
     fresh = {k: v for k, v in vars(made).items() if k != "order" and k not in thing.options()}
     try:
         return bool(own == fresh)
@@ -280,13 +331,19 @@ def _facts(s: Simulation) -> dict[str, Any]:
         "region_bytes": s.trace.geometry.region,
         "geometry": str(s.trace.geometry),
         "slots": s.machine.near.slots,
-        "policy_report": {k: v for p in (s.eviction, s.prefetch, s.placement) for k, v in p.report().items()},
+        "policy_report": {
+            k: v for p in (s.eviction, s.prefetch, s.placement) for k, v in p.report().items()
+        },
     }
 
 
 def near_bytes(s: Simulation) -> int:
-    """Near memory: the bytes of its frames, which are regions, or pages where the machine gives it out by pages."""
-    return s.frames * (s.trace.geometry.page if s.machine.near.frame == "page" else s.trace.geometry.region)
+    """Near memory: the bytes of its frames, which are regions, or pages where the machine gives it
+    out by pages.
+    """
+    return s.frames * (
+        s.trace.geometry.page if s.machine.near.frame == "page" else s.trace.geometry.region
+    )
 
 
 def spell(policy: Policy) -> str:
@@ -297,7 +354,11 @@ def spell(policy: Policy) -> str:
     'tree(threshold=75)'
     """
     declared = type(policy).options()
-    changed = [f"{k}={v}" for k, v in policy.settings().items() if k in declared and v != declared[k].default]
+    changed = [
+        f"{k}={v}"
+        for k, v in policy.settings().items()
+        if k in declared and v != declared[k].default
+    ]
     name = policy.name or type(policy).__name__
     return f"{name}({', '.join(changed)})" if changed else name
 

@@ -26,7 +26,9 @@ BOUND = "belady"
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """The runs of a comparison, largest near memory first; policies in the order in which they were given."""
+    """The runs of a comparison, largest near memory first; policies in the order in which they were
+    given.
+    """
 
     runs: list[Run]
     systems: tuple[str, ...] = ()  # what each run is called, where systems were raced
@@ -40,16 +42,22 @@ class Comparison:
         return list(dict.fromkeys(self.label(r) for r in self.runs))
 
     def label(self, run: Run) -> str:
-        """What a run is called here: its system, or its eviction policy, and its prefetcher where several were raced."""
+        """What a run is called here: its system, or its eviction policy, and its prefetcher where
+        several were raced.
+        """
         if self.systems:
-            return next(name for name, own in zip(self.systems, self.runs, strict=True) if own is run)
+            return next(
+                name for name, own in zip(self.systems, self.runs, strict=True) if own is run
+            )
         name = str(run.facts["eviction"])
         several = len({r.facts["prefetch"] for r in self.runs}) > 1
         return f"{name} + {run.facts['prefetch']}" if several else name
 
     @property
     def prefetch(self) -> str:
-        """The prefetcher, or all of them, and the word; nothing where systems were raced, which have their own."""
+        """The prefetcher, or all of them, and the word; nothing where systems were raced, which
+        have their own.
+        """
         names = " and ".join(dict.fromkeys(str(r.facts["prefetch"]) for r in self.runs))
         return "" if self.systems else f"{names} prefetch · "
 
@@ -60,7 +68,9 @@ class Comparison:
 
     def run(self, policy: str, near: int) -> Run:
         """The run of one policy at one size."""
-        return next(r for r in self.runs if self.label(r) == policy and r.facts["near_bytes"] == near)
+        return next(
+            r for r in self.runs if self.label(r) == policy and r.facts["near_bytes"] == near
+        )
 
     @property
     def table(self) -> pl.DataFrame:
@@ -77,7 +87,10 @@ class Comparison:
                         "policy": policy,
                         "time_ns": r.time,
                         "speedup": first.time / r.time,
-                        **{c: r.counts[c] for c in ("faults", "batches", "evictions", "pages_unused")},
+                        **{
+                            c: r.counts[c]
+                            for c in ("faults", "batches", "evictions", "pages_unused")
+                        },
                         **{c: r.summary[c] for c in ("bytes_in", "bytes_out")},
                         **{f"{p}_ns": r.parts[p] for p in PARTS},
                         "run": r.key,
@@ -92,7 +105,11 @@ class Comparison:
 
         figure = plot_comparison(self)
         if path is not None:
-            save_figure(figure, Path(path), title=f"{self.runs[0].facts['workload']}: {len(self.policies)} policies")
+            save_figure(
+                figure,
+                Path(path),
+                title=f"{self.runs[0].facts['workload']}: {len(self.policies)} policies",
+            )
         return figure
 
 
@@ -110,19 +127,31 @@ def compare(
     progress: Callable[[Ask], None] = lambda ask: None,
     **asked: Any,
 ) -> Comparison:
-    """Race eviction (and prefetch) policies, or ``systems``, over sizes of near memory. Other keywords are those of ``Ask``.
+    """Race eviction (and prefetch) policies, or ``systems``, over sizes of near memory. Other
+    keywords are those of ``Ask``.
 
     >>> race = compare("cyclic(bytes=64MiB)", ["lrm", "mru"], oversubscribe=["50%"])
     >>> race.policies
     ['lrm', 'mru', 'belady']
     """
     if near and oversubscribe:
-        raise TidegateError("near and oversubscribe were both given; they say the same thing, give one")
+        raise TidegateError(
+            "near and oversubscribe were both given; they say the same thing, give one"
+        )
     asks = asks_of(
-        workload, evictions, prefetches, systems=systems, near=near, oversubscribe=oversubscribe, bound=bound, **asked
+        workload,
+        evictions,
+        prefetches,
+        systems=systems,
+        near=near,
+        oversubscribe=oversubscribe,
+        bound=bound,
+        **asked,
     )
     runs = run_grid(asks, workers=workers, cache=cache, progress=progress)
-    return Comparison(runs, tuple(BOUND if a.eviction == BOUND else a.system for a in asks) if systems else ())
+    return Comparison(
+        runs, tuple(BOUND if a.eviction == BOUND else a.system for a in asks) if systems else ()
+    )
 
 
 def asks_of(
@@ -144,7 +173,9 @@ def asks_of(
     racers: list[dict[str, Any]]
     if systems:
         # Belady evicts for the first system, whose prefetcher and placement it keeps
-        racers = [{"system": s} for s in systems] + ([{"system": systems[0], "eviction": BOUND}] if bound else [])
+        racers = [{"system": s} for s in systems] + (
+            [{"system": systems[0], "eviction": BOUND}] if bound else []
+        )
     else:
         names = [*evictions, *([BOUND] if bound and not any(map(_is_bound, evictions)) else [])]
         racers = [{"eviction": e, "prefetch": p} for e in names for p in prefetches]
@@ -160,7 +191,9 @@ def asks_of(
         named = s.frames, spell(s.eviction), spell(s.prefetch), spell(s.placement)
         if named in seen:
             near = units.show_size(near_bytes(s))
-            raise TidegateError(f"two of those given are the same, {' + '.join(named[1:])} with {near}; give each once")
+            raise TidegateError(
+                f"two of those given are the same, {' + '.join(named[1:])} with {near}; give each once"
+            )
         seen.add(named)
     return asks
 
@@ -171,4 +204,8 @@ def several(given: Any) -> Sequence[Any]:
 
 
 def _is_bound(policy: Any) -> bool:
-    return parse_spec(policy)[0].lower() == BOUND if isinstance(policy, str) else getattr(policy, "name", "") == BOUND
+    return (
+        parse_spec(policy)[0].lower() == BOUND
+        if isinstance(policy, str)
+        else getattr(policy, "name", "") == BOUND
+    )

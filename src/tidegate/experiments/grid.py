@@ -1,4 +1,6 @@
-"""Grids: many runs, on any ``concurrent.futures`` executor, answered in the order in which they were asked for."""
+"""Grids: many runs, on any ``concurrent.futures`` executor, answered in the order in which they
+were asked for.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,8 @@ def run_grid(
 ) -> list[Run]:
     """Answer every ask. The runs are the same, bit for bit, on any number of workers.
 
-    ``workers``: processes; by default one per core, or none for a small grid. ``executor``: one of your own, such
-    as a Dask cluster's, in place of processes here.
+    ``workers``: processes; by default one per core, or none for a small grid. ``executor``: one of
+    your own, such as a Dask cluster's, in place of processes here.
 
     >>> from tidegate import Ask
     >>> runs = run_grid(Ask("cyclic(bytes=16MiB)", near=near, slots=1) for near in ("8MiB", "16MiB"))
@@ -45,10 +47,14 @@ def run_grid(
     asked = list(asks)
     for ask in asked:
         if not isinstance(ask, Ask):
-            raise TidegateError(f"{ask!r} is no Ask; expected a list of them, such as [tidegate.Ask('matmul', near='1GiB')]")
+            raise TidegateError(
+                f"{ask!r} is no Ask; expected a list of them, such as [tidegate.Ask('matmul', near='1GiB')]"
+            )
     if workers is None and len(asked) < SERIAL_BELOW:
         workers = 1
-    return spread(partial(_answer, cache=cache), asked, workers=workers, executor=executor, progress=progress)
+    return spread(
+        partial(_answer, cache=cache), asked, workers=workers, executor=executor, progress=progress
+    )
 
 
 def spread(
@@ -61,8 +67,8 @@ def spread(
 ) -> list[R]:
     """Do ``work`` on every part, on several processes, and answer in the order of the parts.
 
-    A part with a policy or workload whose class the script itself (or a notebook) defines keeps all of them here: workers
-    do not import the script.
+    A part with a policy or workload whose class the script itself (or a notebook) defines keeps all
+    of them here: workers do not import the script.
     """
     if executor is not None:
         return _on(executor, work, parts, progress)
@@ -75,11 +81,15 @@ def spread(
         return answers
     # spawned, not forked: polars and Numba have threads, and a fork copies their locks
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_ctrl_c_to_the_parent) as pool:
+    with ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_leave_ctrl_c_to_the_parent
+    ) as pool:
         return _on(pool, work, parts, progress)
 
 
-def _on(executor: Executor, work: Callable[[T], R], parts: Sequence[T], progress: Callable[[T], None]) -> list[R]:
+def _on(
+    executor: Executor, work: Callable[[T], R], parts: Sequence[T], progress: Callable[[T], None]
+) -> list[R]:
     with _hidden_main():
         futures = {executor.submit(work, part): part for part in parts}
     try:
@@ -101,7 +111,9 @@ def _on(executor: Executor, work: Callable[[T], R], parts: Sequence[T], progress
 
 @contextmanager
 def _hidden_main() -> Iterator[None]:
-    """A spawned worker imports the script that started it, which would start workers again; an ask needs no script."""
+    """A spawned worker imports the script that started it, which would start workers again; an ask
+    needs no script.
+    """
     main = sys.modules["__main__"]
     hidden = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
     main.__dict__.pop("__file__", None)

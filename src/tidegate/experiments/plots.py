@@ -16,7 +16,9 @@ from tidegate.figures import COLOURS
 if TYPE_CHECKING:
     from tidegate.experiments.comparison import Comparison
 
-_PART_COLOURS = dict(zip(PARTS, ("#009E73", "#D55E00", "#0072B2", "#56B4E9", "#CC79A7", "#8c8c8c"), strict=True))
+_PART_COLOURS = dict(
+    zip(PARTS, ("#009E73", "#D55E00", "#0072B2", "#56B4E9", "#CC79A7", "#8c8c8c"), strict=True)
+)
 
 
 def plot_run(run: Run) -> Figure:
@@ -28,11 +30,24 @@ def plot_run(run: Run) -> Figure:
     _rates(rates, run, scale, unit)
     if len(t):
         memory.plot(t["time"] / scale, t["frames_used"], color=COLOURS[0])
-    memory.axhline(run.facts["near_bytes"] / run.facts["region_bytes"], color="#8c8c8c", linestyle=":", linewidth=1)
-    memory.set(ylabel="frames in use", xlim=(0, run.time / scale), ylim=(0, None), xlabel=f"time ({unit})")
+    memory.axhline(
+        run.facts["near_bytes"] / run.facts["region_bytes"],
+        color="#8c8c8c",
+        linestyle=":",
+        linewidth=1,
+    )
+    memory.set(
+        ylabel="frames in use", xlim=(0, run.time / scale), ylim=(0, None), xlabel=f"time ({unit})"
+    )
     _stack(parts, [run], [str(run.facts["eviction"])], scale)
     parts.set(xlabel=f"time ({unit})")
-    figure.legend(*parts.get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False, fontsize=8)
+    figure.legend(
+        *parts.get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=6,
+        frameon=False,
+        fontsize=8,
+    )
     f = run.facts
     figure.suptitle(
         f"{f['workload']} · {f['eviction']} + {f['prefetch']} + {f['placement']} · "
@@ -66,7 +81,10 @@ def _rates(axes: Any, run: Run, scale: float, unit: str) -> None:
 
 
 def plot_comparison(comparison: Comparison) -> Figure:
-    """Left: time by parts at one size. Right: time over size, or evictions where there is one size only."""
+    """Left: time by parts at one size.
+
+    Right: time over size, or evictions where there is one size only.
+    """
     figure = Figure(figsize=(11, 0.42 * len(comparison.policies) + 2.4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     near = comparison.sizes[len(comparison.sizes) // 2]
@@ -74,9 +92,17 @@ def plot_comparison(comparison: Comparison) -> Figure:
     scale, unit = _time_unit(max(r.time for r in comparison.runs))
     _stack(left, runs, comparison.policies, scale)
     over = runs[0].facts["footprint_bytes"] / near - 1
-    left.set(xlabel=f"time ({unit})", title=f"near {units.show_size(near)} ({over:.0%} oversubscribed)")
+    left.set(
+        xlabel=f"time ({unit})", title=f"near {units.show_size(near)} ({over:.0%} oversubscribed)"
+    )
     left.title.set_fontsize(9)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False, fontsize=8)
+    figure.legend(
+        *left.get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=6,
+        frameon=False,
+        fontsize=8,
+    )
     (_over_size if len(comparison.sizes) > 1 else _evictions)(right, comparison, scale, unit)
     f = runs[0].facts
     figure.suptitle(
@@ -92,30 +118,46 @@ def _stack(axes: Any, runs: list[Run], labels: Iterable[str], scale: float) -> N
     for part in PARTS:
         width = np.array([r.parts[part] for r in runs]) / scale
         if width.any():
-            axes.barh(rows, width, left=left, color=_PART_COLOURS[part], label=part.replace("_", " "))
+            axes.barh(
+                rows, width, left=left, color=_PART_COLOURS[part], label=part.replace("_", " ")
+            )
             left += width
     axes.set_yticks(rows, list(labels))
     axes.invert_yaxis()
 
 
 def line_style(i: int, bound: bool) -> Any:
-    """Of the i-th policy's line: rings that shrink from one to the next, so that all are seen where they coincide."""
+    """Of the i-th policy's line: rings that shrink from one to the next, so that all are seen where
+    they coincide.
+    """
     if bound:
         return {"linestyle": "--", "color": "black"}
-    return {"marker": "o", "markersize": max(3, 11 - 1.4 * i), "markerfacecolor": "none", "color": COLOURS[i % 7]}
+    return {
+        "marker": "o",
+        "markersize": max(3, 11 - 1.4 * i),
+        "markerfacecolor": "none",
+        "color": COLOURS[i % 7],
+    }
 
 
 def _over_size(axes: Any, comparison: Comparison, scale: float, unit: str) -> None:
     for i, policy in enumerate(comparison.policies):
         runs = [comparison.run(policy, near) for near in comparison.sizes]
         style = line_style(i, policy.startswith("belady"))
-        axes.plot([n / units.MiB for n in comparison.sizes], [r.time / scale for r in runs], label=policy, **style)
+        axes.plot(
+            [n / units.MiB for n in comparison.sizes],
+            [r.time / scale for r in runs],
+            label=policy,
+            **style,
+        )
     axes.set(xlabel="near memory (MiB)", ylabel=f"time ({unit})", ylim=(0, None))
     axes.legend(fontsize=8, frameon=False)
 
 
 def _evictions(axes: Any, comparison: Comparison, scale: float, unit: str) -> None:
-    counts = [comparison.run(p, comparison.sizes[0]).counts["evictions"] for p in comparison.policies]
+    counts = [
+        comparison.run(p, comparison.sizes[0]).counts["evictions"] for p in comparison.policies
+    ]
     axes.barh(range(len(counts)), counts, color=COLOURS[6])
     axes.set_yticks(range(len(counts)), [""] * len(counts))
     axes.invert_yaxis()
@@ -123,7 +165,13 @@ def _evictions(axes: Any, comparison: Comparison, scale: float, unit: str) -> No
 
 
 def _time_unit(ns: float) -> tuple[float, str]:
-    return (units.S, "s") if ns >= units.S else (units.MS, "ms") if ns >= units.MS else (units.US, "µs")
+    return (
+        (units.S, "s")
+        if ns >= units.S
+        else (units.MS, "ms")
+        if ns >= units.MS
+        else (units.US, "µs")
+    )
 
 
 def summary_html(run: Run) -> str:
@@ -134,7 +182,8 @@ def summary_html(run: Run) -> str:
         **{c: f"{run.counts[c]:,}" for c in ("touches", "faults", "evictions")},
     }
     rows = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in shown.items()
+        f"<tr><th style='text-align:left'>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>"
+        for k, v in shown.items()
     )
     f = run.facts
     title = f"<b>{html.escape(f['workload'])}</b> · {html.escape(f['eviction'])} + {html.escape(f['prefetch'])}"

@@ -1,7 +1,8 @@
 """Run: what happened. Figures, a timeline, tables by launch and by object, and a picture.
 
-Time is the sum of its named parts. A moment in which any slot runs is compute or remote access (split by what the slots
-did); a moment in which all wait belongs to the driver, split by what its turn consisted of.
+Time is the sum of its named parts. A moment in which any slot runs is compute or remote access
+(split by what the slots did); a moment in which all wait belongs to the driver, split by what its
+turn consisted of.
 """
 
 from __future__ import annotations
@@ -16,13 +17,20 @@ import polars as pl
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.mechanism.memory import TIMELINE_COLUMNS
-from tidegate.mechanism.simulation import Simulation
+from tidegate.simulation.gpu.memory import TIMELINE_COLUMNS
+from tidegate.simulation.gpu.simulation import Simulation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PARTS = ("compute", "fault_handling", "transfer_in", "transfer_out", "remote_access", "policy_overhead")
+PARTS = (
+    "compute",
+    "fault_handling",
+    "transfer_in",
+    "transfer_out",
+    "remote_access",
+    "policy_overhead",
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,14 +48,19 @@ class Run:
     facts: dict[str, Any]  # name, policies, sizes, as people want to read them
     counts: dict[str, int]
     parts: dict[str, float]  # ns; they add up to ``time``
-    busy: dict[str, float]  # ns: driver and both directions of the link, whether or not anybody waited
+    # ns: driver and both directions of the link, whether or not anybody waited
+    busy: dict[str, float]
     tables: dict[str, dict[str, list[Any]]]  # timeline, launches, objects: columns
     notes: list[str]
 
     def __repr__(self) -> str:
         """One line; all of it would fill a prompt's screen."""
         f = self.facts
-        how = f["tiering"] if "tiering" in f else f"{f['eviction']} + {f['prefetch']} + {f['placement']}"
+        how = (
+            f["tiering"]
+            if "tiering" in f
+            else f"{f['eviction']} + {f['prefetch']} + {f['placement']}"
+        )
         sizes = f"{units.show_size(f['footprint_bytes'])} in {units.show_size(f['near_bytes'])}"
         return f"<Run of {f['workload']}, {sizes}, {how}: {units.show_duration(self.time)}>"
 
@@ -73,9 +86,14 @@ class Run:
 
     @cached_property
     def timeline(self) -> pl.DataFrame:
-        """Counters over time, a row per driver's turn (or per few, when there are many turns). ``time`` is in ns."""
+        """Counters over time, a row per driver's turn (or per few, when there are many turns).
+
+        ``time`` is in ns.
+        """
         if "timeline" not in self.tables:
-            raise TidegateError("a run over three tiers keeps no timeline; run.launches has each launch")
+            raise TidegateError(
+                "a run over three tiers keeps no timeline; run.launches has each launch"
+            )
         return pl.DataFrame(self.tables["timeline"])
 
     @cached_property
@@ -85,7 +103,9 @@ class Run:
 
     @cached_property
     def objects(self) -> pl.DataFrame:
-        """Each object: bytes, faults, evictions of its regions, pages migrated, pages near at the end."""
+        """Each object: bytes, faults, evictions of its regions, pages migrated, pages near at the
+        end.
+        """
         return pl.DataFrame(self.tables["objects"])
 
     def plot(self, path: str | Path | None = None) -> Figure:
@@ -95,7 +115,9 @@ class Run:
 
         figure = tier_plots.plot_run(self) if "tiering" in self.facts else plots.plot_run(self)
         if path is not None:
-            save_figure(figure, Path(path), title=f"{self.facts['workload']}: {self.facts['eviction']}")
+            save_figure(
+                figure, Path(path), title=f"{self.facts['workload']}: {self.facts['eviction']}"
+            )
         return figure
 
     def _repr_html_(self) -> str:
@@ -112,7 +134,13 @@ class Run:
         return cls(**data)
 
 
-def describe_run(simulation: Simulation, key: str, inputs: dict[str, Any], facts: dict[str, Any], notes: list[str]) -> Run:
+def describe_run(
+    simulation: Simulation,
+    key: str,
+    inputs: dict[str, Any],
+    facts: dict[str, Any],
+    notes: list[str],
+) -> Run:
     """Put a finished simulation's books into a Run."""
     b = simulation.books[0]
     # running time beside launches is split by what the slots spent theirs on
@@ -129,10 +157,25 @@ def describe_run(simulation: Simulation, key: str, inputs: dict[str, Any], facts
         "policy_overhead": float(b["policy_overhead"]),
     }
     counted = (
-        "touches", "faults", "raw_faults", "batches", "evictions", "decisions", "pages_in", "pages_prefetched",
-        "pages_unused", "pages_evicted", "pages_written_back", "remote_touches", "remote_bytes", "frames_peak",
-        "observations", "notifications", "pages_sampled", "pages_home",
-    )  # fmt: skip
+        "touches",
+        "faults",
+        "raw_faults",
+        "batches",
+        "evictions",
+        "decisions",
+        "pages_in",
+        "pages_prefetched",
+        "pages_unused",
+        "pages_evicted",
+        "pages_written_back",
+        "remote_touches",
+        "remote_bytes",
+        "frames_peak",
+        "observations",
+        "notifications",
+        "pages_sampled",
+        "pages_home",
+    )
     counts = {name: int(b[name]) for name in counted}
     counts["hits"] = int(b["touches"] - b["stalls"] - b["remote_touches"])
     return Run(
@@ -142,7 +185,11 @@ def describe_run(simulation: Simulation, key: str, inputs: dict[str, Any], facts
         counts=counts,
         parts=parts,
         busy={name: float(b[f"{name}_time"]) for name in ("driver", "link_in", "link_out")},
-        tables={"timeline": _timeline(simulation), "launches": _launches(simulation), "objects": _objects(simulation)},
+        tables={
+            "timeline": _timeline(simulation),
+            "launches": _launches(simulation),
+            "objects": _objects(simulation),
+        },
         notes=notes,
     )
 
@@ -150,7 +197,10 @@ def describe_run(simulation: Simulation, key: str, inputs: dict[str, Any], facts
 def _timeline(simulation: Simulation) -> dict[str, list[Any]]:
     rows = simulation.memory.timeline[: simulation.books[0]["timeline_n"]]
     whole = {name: rows[:, i] for i, name in enumerate(TIMELINE_COLUMNS)}
-    return {name: (v if name in ("time", "running") else v.astype(np.int64)).tolist() for name, v in whole.items()}
+    return {
+        name: (v if name in ("time", "running") else v.astype(np.int64)).tolist()
+        for name, v in whole.items()
+    }
 
 
 def _launches(simulation: Simulation) -> dict[str, list[Any]]:
@@ -160,12 +210,18 @@ def _launches(simulation: Simulation) -> dict[str, list[Any]]:
 
 def _objects(simulation: Simulation) -> dict[str, list[Any]]:
     m, ppr = simulation.memory, simulation.trace.geometry.pages_per_region
-    table: dict[str, list[Any]] = {n: [] for n in ("name", "bytes", "faults", "evictions", "pages_in", "pages_near")}
+    table: dict[str, list[Any]] = {
+        n: [] for n in ("name", "bytes", "faults", "evictions", "pages_in", "pages_near")
+    }
     for o in simulation.trace.objects:
         own = slice(o.first_page // ppr, -(-(o.first_page + o.pages) // ppr))
         table["name"].append(o.name)
         table["bytes"].append(o.bytes)
-        for column, array in (("faults", m.region_faults), ("evictions", m.region_evictions),
-                              ("pages_in", m.region_pages_in), ("pages_near", m.resident)):  # fmt: skip
+        for column, array in (
+            ("faults", m.region_faults),
+            ("evictions", m.region_evictions),
+            ("pages_in", m.region_pages_in),
+            ("pages_near", m.resident),
+        ):
             table[column].append(int(array[own].sum()))
     return table

@@ -1,7 +1,8 @@
-"""The store: runs kept on disk by the hash of what they were made from, so that none is computed twice.
+"""The store: runs kept on disk by the hash of what they were made from, so that none is computed
+twice.
 
-It is a folder of JSON files, ``$TIDEGATE_CACHE`` or ``~/.cache/tidegate``. A file appears whole or not at all, and one
-that cannot be read counts as absent.
+It is a folder of JSON files, ``$TIDEGATE_CACHE`` or ``~/.cache/tidegate``. A file appears whole or
+not at all, and one that cannot be read counts as absent.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tidegate.compiled.jit import cache_folder, code_digest
 from tidegate.experiments.runs import Run
-from tidegate.jit import cache_folder, code_digest
 
 
 def key_of(inputs: dict[str, Any]) -> str:
-    """The name of a run: a hash of everything that can change its outcome, this package's own code included."""
+    """The name of a run: a hash of everything that can change its outcome, this package's own code
+    included.
+    """
     text = json.dumps({"inputs": inputs, "code": code_digest()}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -33,12 +36,17 @@ def load(key: str) -> Run | None:
 
 
 def keep(run: Run) -> None:
-    """Keep a run. A store that cannot be written to is no reason to lose the result, so that is passed over."""
+    """Keep a run.
+
+    A store that cannot be written to is no reason to lose the result, so that is passed over.
+    """
     path = _path(run.key)
     text = json.dumps(run.to_json(), default=str)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as file:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, suffix=".part", delete=False
+        ) as file:
             try:
                 file.write(text)
                 file.flush()
@@ -49,7 +57,9 @@ def keep(run: Run) -> None:
 
 
 def answer(inputs: dict[str, Any], cache: bool, make: Callable[[str, dict[str, Any]], Run]) -> Run:
-    """The run made from these inputs: the one that is kept, or made now (from its key and inputs) and kept from now on."""
+    """The run made from these inputs: the one that is kept, or made now (from its key and inputs)
+    and kept from now on.
+    """
     inputs = json.loads(json.dumps(inputs, default=str))
     key = key_of(inputs)
     cache = cache and "unrepeatable" not in str(inputs)

@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from tidegate.experiments.tier_race import TierRace
 
 _PARTS = {
-    "compute": "#009E73", "fault_handling": "#D55E00", "transfer_in": "#0072B2", "transfer_out": "#56B4E9",
-    "storage_read": "#E69F00", "storage_write": "#8c8c8c",
-}  # fmt: skip
+    "compute": "#009E73",
+    "fault_handling": "#D55E00",
+    "transfer_in": "#0072B2",
+    "transfer_out": "#56B4E9",
+    "storage_read": "#E69F00",
+    "storage_write": "#8c8c8c",
+}
 
 
 def plot_run(run: Run) -> Figure:
@@ -40,7 +44,13 @@ def _plot(runs: Sequence[Run], labels: Sequence[str], title: str, third: bool = 
     figure = Figure(figsize=(11 + 4 * third, 0.42 * len(runs) + 2.0), layout="constrained")
     panels = figure.subplots(1, 2 + third)
     scale = units.S if max(r.time for r in runs) >= units.S else units.MS
-    _stack(panels[0], runs, labels, {part: [r.parts[part] / scale for r in runs] for part in _PARTS}, _PARTS)
+    _stack(
+        panels[0],
+        runs,
+        labels,
+        {part: [r.parts[part] / scale for r in runs] for part in _PARTS},
+        _PARTS,
+    )
     panels[0].set(xlabel=f"time ({'s' if scale == units.S else 'ms'})")
     page = runs[0].facts["page_bytes"] / units.GiB
     moved = {
@@ -53,12 +63,20 @@ def _plot(runs: Sequence[Run], labels: Sequence[str], title: str, third: bool = 
     panels[1].set(xlabel="GiB")
     panels[1].set_yticks(range(len(runs)), [""] * len(runs))
     for axes in panels[:2]:
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=8)
+        axes.legend(
+            loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=8
+        )
     figure.suptitle(title, fontsize=10)
     return figure
 
 
-def _stack(axes: Any, runs: Sequence[Run], labels: Sequence[str], values: dict[str, list[float]], colours: Any) -> None:
+def _stack(
+    axes: Any,
+    runs: Sequence[Run],
+    labels: Sequence[str],
+    values: dict[str, list[float]],
+    colours: Any,
+) -> None:
     rows, left = np.arange(len(runs)), np.zeros(len(runs))
     for name, widths in values.items():
         if any(widths):
@@ -72,7 +90,12 @@ def _over_size(axes: Any, race: TierRace) -> None:
     scale, unit = (units.S, "s") if max(r.time for r in race.runs) >= units.S else (units.MS, "ms")
     for i, policy in enumerate(race.policies):
         times = [race.run(policy, near).time / scale for near in race.sizes]
-        axes.plot([n / units.MiB for n in race.sizes], times, label=policy, **line_style(i, policy == "tier-belady"))
+        axes.plot(
+            [n / units.MiB for n in race.sizes],
+            times,
+            label=policy,
+            **line_style(i, policy == "tier-belady"),
+        )
     axes.set_xticks([n / units.MiB for n in race.sizes])
     axes.set(xlabel="near memory (MiB)", ylabel=f"time ({unit})", ylim=(0, None))
     axes.legend(fontsize=8, frameon=False)

@@ -27,7 +27,9 @@ BOUND = "tier-belady"
 
 @dataclass(frozen=True, repr=False)
 class TierRace:
-    """The runs of a race, largest near memory first; placements in the order in which they were given."""
+    """The runs of a race, largest near memory first; placements in the order in which they were
+    given.
+    """
 
     runs: list[Run]
 
@@ -46,7 +48,9 @@ class TierRace:
 
     def run(self, policy: str, near: int) -> Run:
         """The run of one placement at one size."""
-        return next(r for r in self.runs if (r.facts["tiering"], r.facts["near_bytes"]) == (policy, near))
+        return next(
+            r for r in self.runs if (r.facts["tiering"], r.facts["near_bytes"]) == (policy, near)
+        )
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -56,24 +60,42 @@ class TierRace:
             first = self.run(self.policies[0], near)
             for policy in self.policies:
                 r = self.run(policy, near)
-                counted = ("hits", "middle_hits", "far_reads", "far_writes", "to_middle", "wasted_lookups")
+                counted = (
+                    "hits",
+                    "middle_hits",
+                    "far_reads",
+                    "far_writes",
+                    "to_middle",
+                    "wasted_lookups",
+                )
                 rows.append(
                     {
-                        "near_bytes": near, "middle_bytes": r.facts["middle_bytes"], "policy": policy, "time_ns": r.time,
-                        "speedup": first.time / r.time, **{c: r.counts[c] for c in counted},
-                        **{f"{part}_ns": ns for part, ns in r.parts.items()}, "run": r.key,
+                        "near_bytes": near,
+                        "middle_bytes": r.facts["middle_bytes"],
+                        "policy": policy,
+                        "time_ns": r.time,
+                        "speedup": first.time / r.time,
+                        **{c: r.counts[c] for c in counted},
+                        **{f"{part}_ns": ns for part, ns in r.parts.items()},
+                        "run": r.key,
                     }
-                )  # fmt: skip
+                )
         return pl.DataFrame(rows)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Time by parts, and what the SSD moved, at the middle size; time over size where there are several."""
+        """Time by parts, and what the SSD moved, at the middle size; time over size where there are
+        several.
+        """
         from tidegate.experiments.tier_plots import plot_race
         from tidegate.figures import save_figure
 
         figure = plot_race(self)
         if path is not None:
-            save_figure(figure, Path(path), title=f"{self.runs[0].facts['workload']}: {len(self.policies)} placements")
+            save_figure(
+                figure,
+                Path(path),
+                title=f"{self.runs[0].facts['workload']}: {len(self.policies)} placements",
+            )
         return figure
 
 
@@ -102,20 +124,36 @@ def race_tiers(
 
 
 def asks_of(
-    workload: Any, tiering: Sequence[Any], *, near: Sequence[str | int] = (), oversubscribe: Sequence[str | float] = (),
-    bound: bool = True, **asked: Any,
-) -> list[TieredAsk]:  # fmt: skip
-    """The asks of a race, with the bound's last. The bound chooses victims itself, so it is the same for any eviction."""
+    workload: Any,
+    tiering: Sequence[Any],
+    *,
+    near: Sequence[str | int] = (),
+    oversubscribe: Sequence[str | float] = (),
+    bound: bool = True,
+    **asked: Any,
+) -> list[TieredAsk]:
+    """The asks of a race, with the bound's last.
+
+    The bound chooses victims itself, so it is the same for any eviction.
+    """
     tiering, near, oversubscribe = several(tiering), several(near), several(oversubscribe)
     if near and oversubscribe:
-        raise TidegateError("near and oversubscribe were both given; they say the same thing, give one")
+        raise TidegateError(
+            "near and oversubscribe were both given; they say the same thing, give one"
+        )
     if not tiering:
         raise TidegateError("no placement was given; name at least one, such as tier-reuse")
     base = make_ask(TieredAsk, workload, asked)
-    sizes: list[dict[str, Any]] = [{"near": units.size(n)} for n in near] or [{"oversubscribe": o} for o in oversubscribe]
+    sizes: list[dict[str, Any]] = [{"near": units.size(n)} for n in near] or [
+        {"oversubscribe": o} for o in oversubscribe
+    ]
     names = [*tiering, *([BOUND] if bound and BOUND not in tiering else [])]
-    racers: list[dict[str, Any]] = [{"tiering": n} | ({"eviction": None} if n == BOUND else {}) for n in names]
-    asks = [dataclasses.replace(base, **racer, **size) for size in sizes or [{}] for racer in racers]
+    racers: list[dict[str, Any]] = [
+        {"tiering": n} | ({"eviction": None} if n == BOUND else {}) for n in names
+    ]
+    asks = [
+        dataclasses.replace(base, **racer, **size) for size in sizes or [{}] for racer in racers
+    ]
     # look every name up before the first run begins, and see that none is there twice
     seen = set()
     for ask in asks:
@@ -123,7 +161,9 @@ def asks_of(
         named = s.near, spell(s.placement)
         if named in seen:
             near = units.show_size(s.near * s.trace.geometry.page)
-            raise TidegateError(f"two of those given are the same, {named[1]} with {near}; give each once")
+            raise TidegateError(
+                f"two of those given are the same, {named[1]} with {near}; give each once"
+            )
         seen.add(named)
     return asks
 

@@ -15,12 +15,19 @@ from tidegate.experiments import store
 from tidegate.experiments.ask import Ask, _policy_inputs, check_whole, spell
 from tidegate.experiments.runs import Run
 from tidegate.machine.machine import Machine, load_machine
-from tidegate.mechanism.geometry import Geometry
-from tidegate.mechanism.tiers.simulation import MOST_STAYS, Tiered
-from tidegate.mechanism.tiers.state import DRIVER_BUSY, IN_BUSY, IN_MIDDLE, OUT_BUSY, READ_BUSY, WRITE_BUSY
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.tier_policy import TierPolicy
 from tidegate.policies.registries import eviction, tiering
-from tidegate.policies.tier_policy import TierPolicy
+from tidegate.simulation.tiers.simulation import MOST_STAYS, Tiered
+from tidegate.simulation.tiers.state import (
+    DRIVER_BUSY,
+    IN_BUSY,
+    IN_MIDDLE,
+    OUT_BUSY,
+    READ_BUSY,
+    WRITE_BUSY,
+)
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads.program import Workload
 
@@ -28,16 +35,18 @@ SHOWN = 2000  # points of a scatter that are kept
 BINS = 64  # of the distribution of remaining distances
 
 
-RATIO, FACTOR = 4.0, 2.0  # where nothing is said: the middle over near memory, and the footprint over both (GMT 3.1)
+# where nothing is said: the middle over near memory, and the footprint over both (GMT 3.1)
+RATIO, FACTOR = 4.0, 2.0
 
 
 @dataclass(frozen=True)
 class TieredAsk:
     """One run over three tiers, asked for. Names are looked up when it is answered.
 
-    ``near`` and ``middle``: capacities; without them the footprint is twice both, and the middle four times near memory, as
-    in GMT. ``eviction``: in place of CLOCK. ``service``: who serves misses, if not as the placement has it. ``traits``: also
-    what the trace is like (reuse, remaining distances), for figures.
+    ``near`` and ``middle``: capacities; without them the footprint is twice both, and the middle
+    four times near memory, as in GMT. ``eviction``: in place of CLOCK. ``service``: who serves
+    misses, if not as the placement has it. ``traits``: also what the trace is like (reuse,
+    remaining distances), for figures.
 
     >>> ask = TieredAsk("cyclic(bytes=8MiB, passes=2)", "tier-order", near="1MiB", middle="4MiB")
     >>> ask.answer(cache=False).counts["far_reads"]
@@ -65,7 +74,9 @@ class TieredAsk:
     def __post_init__(self) -> None:
         check_whole(slots=self.slots, most_stays=self.most_stays)
 
-    def answer(self, cache: bool = True, progress: Callable[[int], None] = lambda touches: None) -> Run:
+    def answer(
+        self, cache: bool = True, progress: Callable[[int], None] = lambda touches: None
+    ) -> Run:
         """Run it, or fetch it from the store."""
         simulation = self.prepare()
 
@@ -85,17 +96,27 @@ class TieredAsk:
             machine = machine.with_slots(self.slots)
         near, middle = self._capacities(trace)
         return Tiered(
-            trace, machine, near, middle, tiering.given(self.tiering),
+            trace,
+            machine,
+            near,
+            middle,
+            tiering.given(self.tiering),
             None if self.eviction is None else eviction.given(self.eviction),
-            service=self.service, shared=self.shared, read_ahead=self.read_ahead, most_stays=self.most_stays,
-            flush=self.flush, compiled=self.compiled,
-        )  # fmt: skip
+            service=self.service,
+            shared=self.shared,
+            read_ahead=self.read_ahead,
+            most_stays=self.most_stays,
+            flush=self.flush,
+            compiled=self.compiled,
+        )
 
     def _capacities(self, trace: Trace) -> tuple[int, int]:
         """Of near and middle, in pages."""
         page = trace.geometry.page
         if self.near is not None and self.oversubscribe is not None:
-            raise TidegateError("near and oversubscribe were both given; they say the same thing, give one")
+            raise TidegateError(
+                "near and oversubscribe were both given; they say the same thing, give one"
+            )
         if self.near is not None:
             near = units.size(self.near)
         elif self.oversubscribe is not None:
@@ -128,21 +149,40 @@ def _describe(s: Tiered, key: str, inputs: dict[str, Any], traits: bool) -> Run:
     c, clock = s.counts, s.m.clock
     written = c["near_written"] + c["middle_written"] + c["near_flushed"] + c["middle_flushed"]
     counts = c | {
-        "faults": c["middle_hits"] + c["far_reads"], "far_writes": written, "far_moved": c["far_reads"] + written,
-        "pages_in": c["middle_hits"] + c["far_reads"], "pages_home": 0, "pages_sampled": 0,
+        "faults": c["middle_hits"] + c["far_reads"],
+        "far_writes": written,
+        "far_moved": c["far_reads"] + written,
+        "pages_in": c["middle_hits"] + c["far_reads"],
+        "pages_home": 0,
+        "pages_sampled": 0,
         "pages_written_back": c["to_middle"] + c["near_written"] + c["near_flushed"],
-    }  # fmt: skip
-    busy = {"driver": DRIVER_BUSY, "storage_read": READ_BUSY, "storage_write": WRITE_BUSY, "link_in": IN_BUSY,
-            "link_out": OUT_BUSY}  # fmt: skip
+    }
+    busy = {
+        "driver": DRIVER_BUSY,
+        "storage_read": READ_BUSY,
+        "storage_write": WRITE_BUSY,
+        "link_in": IN_BUSY,
+        "link_out": OUT_BUSY,
+    }
     page = s.trace.geometry.page
     facts = {
-        "workload": s.trace.name, "provenance": s.trace.provenance.value, "machine": s.machine.name,
-        "tiering": spell(s.placement), "eviction": _eviction(s), "prefetch": "none", "placement": "none",
-        "service": s.service, "near_bytes": s.near * page, "middle_bytes": s.middle * page,
-        "footprint_bytes": s.trace.footprint, "page_bytes": page, "region_bytes": page,
+        "workload": s.trace.name,
+        "provenance": s.trace.provenance.value,
+        "machine": s.machine.name,
+        "tiering": spell(s.placement),
+        "eviction": _eviction(s),
+        "prefetch": "none",
+        "placement": "none",
+        "service": s.service,
+        "near_bytes": s.near * page,
+        "middle_bytes": s.middle * page,
+        "footprint_bytes": s.trace.footprint,
+        "page_bytes": page,
+        "region_bytes": page,
         "geometry": str(Geometry(page, page)),
-        "slots": s.machine.near.slots, "policy_report": s.placement.report(),
-    }  # fmt: skip
+        "slots": s.machine.near.slots,
+        "policy_report": s.placement.report(),
+    }
     tables: dict[str, dict[str, list[Any]]] = {"launches": s.launches, "objects": _objects(s)}
     if traits:
         told, more = _traits(s)
@@ -181,20 +221,32 @@ def _notes(s: Tiered) -> Iterator[str]:
 
 
 def _traits(s: Tiered) -> tuple[dict[str, Any], dict[str, dict[str, list[Any]]]]:
-    """What the trace is like, whatever the placement: reuse, and distances remaining when CLOCK evicts."""
-    pages = np.concatenate([segment.page for launch in s.trace.launches() for segment in launch.segments])
+    """What the trace is like, whatever the placement: reuse, and distances remaining when CLOCK
+    evicts.
+    """
+    pages = np.concatenate(
+        [segment.page for launch in s.trace.launches() for segment in launch.segments]
+    )
     who, away = remaining_by_id(pages, s.near)
     vtd, distance = reuse_pairs(pages)
     middle = 4 * s.near if not s.middle else s.middle
     edges = np.linspace(0, 2.5 * (s.near + middle), BINS + 1)
     visited = len(np.unique(pages))
     told = {
-        "reuse": 1 - visited / max(1, len(pages)), "visits": len(pages), "visited": visited,
-        "remaining": shares(away, s.near, middle), "remaining_middle": middle, "returns": len(away), **_line(vtd, distance),
+        "reuse": 1 - visited / max(1, len(pages)),
+        "visits": len(pages),
+        "visited": visited,
+        "remaining": shares(away, s.near, middle),
+        "remaining_middle": middle,
+        "returns": len(away),
+        **_line(vtd, distance),
         "same_class": _same_class(who, np.digitize(away, (s.near, s.near + middle))),
-    }  # fmt: skip
+    }
     tables = {
-        "distances": {"share": np.histogram(away.clip(max=edges[-1]), edges)[0].tolist(), "from": edges[:-1].tolist()},
+        "distances": {
+            "share": np.histogram(away.clip(max=edges[-1]), edges)[0].tolist(),
+            "from": edges[:-1].tolist(),
+        },
         "pairs": {"vtd": _some(vtd), "distance": _some(distance)},
         "returns": {"page": _some(who), "remaining": _some(away)},
     }
@@ -202,12 +254,16 @@ def _traits(s: Tiered) -> tuple[dict[str, Any], dict[str, dict[str, list[Any]]]]
 
 
 def _line(vtd: Any, distance: Any) -> dict[str, float | int]:
-    """The regression of Figure 4a over all pairs, how well they lie on it, and how many different distances there are.
+    """The regression of Figure 4a over all pairs, how well they lie on it, and how many different
+    distances there are.
 
-    A page that is touched twice running, which the merging of visits leaves out, is (1, 0): on a loop, where all distances
-    are the same, there would be no line without it.
+    A page that is touched twice running, which the merging of visits leaves out, is (1, 0): on a
+    loop, where all distances are the same, there would be no line without it.
     """
-    x, y = (np.concatenate([given, [first]]).astype(np.float64) for given, first in ((vtd, 1), (distance, 0)))
+    x, y = (
+        np.concatenate([given, [first]]).astype(np.float64)
+        for given, first in ((vtd, 1), (distance, 0))
+    )
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return {"slope": 1.0, "correlation": 1.0, "distinct": len(np.unique(distance))}
     slope, correlation = float(np.polyfit(x, y, 1)[0]), float(np.corrcoef(x, y)[0, 1])

@@ -1,4 +1,5 @@
-"""Live memory: the policies of the simulator on real arrays, by Linux's userfaultfd. See docs/live.md.
+"""Live memory: the policies of the simulator on real arrays, by Linux's userfaultfd. See
+docs/live.md.
 
 Arena (your program) ──control──▶ supervisor ──forks──▶ pager: engine + policies, mover
    │  arrays                       holds every                │
@@ -10,14 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidegate.live.arena import Arena as Arena
+    from tidegate.live.arena.arena import Arena as Arena
 
 
 def __getattr__(name: str) -> Any:
     """The arena is imported when it is first used: what only starts a script need not wait for it."""
     if name != "Arena":
         raise AttributeError(f"module 'tidegate.live' has no attribute '{name}'")
-    from tidegate.live.arena import Arena
+    from tidegate.live.arena.arena import Arena
 
     globals()[name] = Arena
     return Arena

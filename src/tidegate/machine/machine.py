@@ -1,6 +1,7 @@
 """Machine: the constants of a GPU, its link and its driver, as far as memory policy can tell.
 
-A machine is a TOML file. Sizes, times and rates are written as people write them. A constant may carry its source:
+A machine is a TOML file. Sizes, times and rates are written as people write them. A constant may
+carry its source:
 
     [link]
     inward = { value = "22GB/s", source = "MSched (arXiv 2512.24637), table 2" }
@@ -21,7 +22,7 @@ from typing import Any
 
 from tidegate import units
 from tidegate.errors import TidegateError, UnknownName
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 
 FRAMES = ("region", "page")
 _PRESETS = Path(__file__).parent / "presets"
@@ -44,7 +45,9 @@ def _flops(given: Any) -> float:
         if unit != "TFLOPS" or not 0 < float(number) < math.inf:
             raise ValueError
     except ValueError:
-        raise TidegateError(f"'{given}' is not a speed of arithmetic; expected e.g. 35.6TFLOPS") from None
+        raise TidegateError(
+            f"'{given}' is not a speed of arithmetic; expected e.g. 35.6TFLOPS"
+        ) from None
     return float(number) * 1e3
 
 
@@ -52,7 +55,9 @@ def _rate(given: Any) -> float:
     """Bytes per nanosecond, of which there are some."""
     rate = units.rate(given)
     if rate <= 0:
-        raise TidegateError(f"'{given}' never gets anywhere; expected a rate above 0, such as 22GB/s")
+        raise TidegateError(
+            f"'{given}' never gets anywhere; expected a rate above 0, such as 22GB/s"
+        )
     return rate
 
 
@@ -79,7 +84,9 @@ def _frame(given: Any) -> str:
 def _levels(given: Any) -> tuple[str, ...]:
     known = ("faults", "samples", "touch bits", "everything")
     if not isinstance(given, list):
-        raise TidegateError(f"offers = {given!r} is not a list; expected one of {', '.join(known)} or several, in brackets")
+        raise TidegateError(
+            f"offers = {given!r} is not a list; expected one of {', '.join(known)} or several, in brackets"
+        )
     for level in given:
         if level not in known:
             raise UnknownName("visibility level", str(level), known)
@@ -95,9 +102,11 @@ class Near:
     bytes: int = _constant(units.size)
     bandwidth: float = _constant(_rate)
     flops: float = _constant(_flops)
-    latency: float = _constant(units.duration, default=0.0)  # the least a touch takes, however few its bytes
+    # the least a touch takes, however few its bytes
+    latency: float = _constant(units.duration, default=0.0)
     launch_overhead: float = _constant(units.duration, default=0.0)
-    frame: str = _constant(_frame, default="region")  # what near memory is given out by: whole regions, or pages
+    # what near memory is given out by: whole regions, or pages
+    frame: str = _constant(_frame, default="region")
 
     @property
     def slots(self) -> int:
@@ -107,7 +116,9 @@ class Near:
 
 @dataclass(frozen=True)
 class Link:
-    """The way between near and far memory: two directions, and what crossing it without migrating costs."""
+    """The way between near and far memory: two directions, and what crossing it without migrating
+    costs.
+    """
 
     inward: float = _constant(_rate)
     outward: float = _constant(_rate)
@@ -125,11 +136,15 @@ class Driver:
     batch_overhead: float = _constant(units.duration)
     region_overhead: float = _constant(units.duration)
     unmap_per_kib: float = _constant(units.duration)  # for data still mapped on the CPU
-    decision: float = _constant(units.duration, default=0.0)  # asking a policy that runs outside the driver
+    # asking a policy that runs outside the driver
+    decision: float = _constant(units.duration, default=0.0)
     counters: int = _constant(_count, default=256)  # access counters of the hardware
-    sample: float = _constant(units.duration, default=0.0)  # taking a sampled page away, beside its transfer
-    notification: float = _constant(units.duration, default=0.0)  # handling one, beside the page's way home
-    pipelined: bool = _constant(_switch, default=False)  # eviction and migration overlap on the link
+    # taking a sampled page away, beside its transfer
+    sample: float = _constant(units.duration, default=0.0)
+    # handling one, beside the page's way home
+    notification: float = _constant(units.duration, default=0.0)
+    # eviction and migration overlap on the link
+    pipelined: bool = _constant(_switch, default=False)
 
 
 @dataclass(frozen=True)
@@ -163,15 +178,23 @@ class Machine:
 
     def with_slots(self, slots: int) -> Machine:
         """The same machine with another number of slots; one slot is a plain sequential cache."""
-        return dataclasses.replace(self, near=dataclasses.replace(self.near, sms=slots, blocks_per_sm=1))
+        return dataclasses.replace(
+            self, near=dataclasses.replace(self.near, sms=slots, blocks_per_sm=1)
+        )
 
     def with_pipeline(self, pipelined: bool) -> Machine:
         """The same machine, whose driver does or does not overlap eviction with migration."""
-        return dataclasses.replace(self, driver=dataclasses.replace(self.driver, pipelined=pipelined))
+        return dataclasses.replace(
+            self, driver=dataclasses.replace(self.driver, pipelined=pipelined)
+        )
 
     def with_copies(self) -> Machine:
-        """The same for a program that copies by itself: the driver unmaps nothing and has no work with regions."""
-        return dataclasses.replace(self, driver=dataclasses.replace(self.driver, unmap_per_kib=0.0, region_overhead=0.0))
+        """The same for a program that copies by itself: the driver unmaps nothing and has no work
+        with regions.
+        """
+        return dataclasses.replace(
+            self, driver=dataclasses.replace(self.driver, unmap_per_kib=0.0, region_overhead=0.0)
+        )
 
     def constants(self) -> dict[str, Any]:
         """Every constant, flat: part of what names a run."""
@@ -190,7 +213,9 @@ def load_machine(name: str | Path | Machine) -> Machine:
     if str(name).endswith(".toml"):
         path = Path(name)
         if not path.is_file():
-            raise TidegateError(f"no machine file {path}; expected a TOML file or one of {', '.join(preset_names())}")
+            raise TidegateError(
+                f"no machine file {path}; expected a TOML file or one of {', '.join(preset_names())}"
+            )
     elif str(name) in preset_names():
         path = _PRESETS / f"{name}.toml"
     else:
@@ -205,7 +230,13 @@ def load_machine(name: str | Path | Machine) -> Machine:
         raise TidegateError(f"machine file {path}: {error}") from error
 
 
-_TABLES: dict[str, type] = {"near": Near, "link": Link, "driver": Driver, "storage": Storage, "geometry": Geometry}
+_TABLES: dict[str, type] = {
+    "near": Near,
+    "link": Link,
+    "driver": Driver,
+    "storage": Storage,
+    "geometry": Geometry,
+}
 
 
 def _build(table: dict[str, Any], name: str) -> Machine:

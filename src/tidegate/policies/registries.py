@@ -1,12 +1,21 @@
-"""Policies by name. Decorators: ``@eviction("lru")``, ``@prefetch("tree")``, ``@placement("um")``, ``@tiering("bam")``."""
+"""Policies by name.
+
+Decorators: ``@eviction("lru")``, ``@prefetch("tree")``, ``@placement("um")``, ``@tiering("bam")``.
+"""
 
 from __future__ import annotations
 
-from tidegate.policies.policy import EvictionPolicy, PlacementPolicy, PrefetchPolicy
-from tidegate.policies.tier_policy import TierPolicy
+from tidegate.policies.interface.policy import EvictionPolicy, PlacementPolicy, PrefetchPolicy
+from tidegate.policies.interface.tier_policy import TierPolicy
 from tidegate.registry import Registry
 
-eviction: Registry[EvictionPolicy] = Registry("eviction", lambda: EvictionPolicy, "tidegate.policies.eviction")
-prefetch: Registry[PrefetchPolicy] = Registry("prefetch", lambda: PrefetchPolicy, "tidegate.policies.prefetch")
-placement: Registry[PlacementPolicy] = Registry("placement", lambda: PlacementPolicy, "tidegate.policies.placement")
+eviction: Registry[EvictionPolicy] = Registry(
+    "eviction", lambda: EvictionPolicy, "tidegate.policies.eviction"
+)
+prefetch: Registry[PrefetchPolicy] = Registry(
+    "prefetch", lambda: PrefetchPolicy, "tidegate.policies.prefetch"
+)
+placement: Registry[PlacementPolicy] = Registry(
+    "placement", lambda: PlacementPolicy, "tidegate.policies.placement"
+)
 tiering: Registry[TierPolicy] = Registry("tiering", lambda: TierPolicy, "tidegate.policies.tiering")

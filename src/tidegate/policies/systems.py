@@ -19,9 +19,19 @@ class System:
 
 
 _PUBLISHED = (
-    System("uvm", "lrm", "tree", "um", "NVIDIA's driver as it ships (open-gpu-kernel-modules 595.45.04)"),
-    System("acbm", "lrm", "tree", "acbm", "NVIDIA's driver with access counters on (ObservUVM, II-B)"),
-    System("ea", "lrm", "early-adaptor", "um", "EarlyAdaptor, a stand-in of ours (ObservUVM, VII-B)"),
+    System(
+        "uvm",
+        "lrm",
+        "tree",
+        "um",
+        "NVIDIA's driver as it ships (open-gpu-kernel-modules 595.45.04)",
+    ),
+    System(
+        "acbm", "lrm", "tree", "acbm", "NVIDIA's driver with access counters on (ObservUVM, II-B)"
+    ),
+    System(
+        "ea", "lrm", "early-adaptor", "um", "EarlyAdaptor, a stand-in of ours (ObservUVM, VII-B)"
+    ),
     System("lru", "lru", "tree", "um", "ObservUVM, VI-A"),
     System("lfu", "lfu", "tree", "um", "ObservUVM, VI-A"),
     System("cp", "cp", "tree", "um", "ObservUVM, VI-A"),
@@ -33,9 +43,23 @@ _PUBLISHED = (
     System("cppe-scheme1", "mhpe", "pattern(scheme=1)", "um", "CPPE, IV-C, with deletion scheme 1"),
     System("sl+mhpe", "mhpe", "sequential-local", "um", "CPPE without its patterns"),
     System("sl+random", "random", "sequential-local", "um", "CPPE, Figures 3 and 9"),
-    System("sl+lru-10%", "reserved-lru(percent=10)", "sequential-local", "um", "Ganguly et al. (ISCA'19); CPPE, Figure 9"),
-    System("sl+lru-20%", "reserved-lru(percent=20)", "sequential-local", "um", "Ganguly et al. (ISCA'19); CPPE, Figure 9"),
-    System("sl-stop+lru", "lrm", "stop-when-full", "um", "prefetch until memory is full (CPPE, VI-B)"),
+    System(
+        "sl+lru-10%",
+        "reserved-lru(percent=10)",
+        "sequential-local",
+        "um",
+        "Ganguly et al. (ISCA'19); CPPE, Figure 9",
+    ),
+    System(
+        "sl+lru-20%",
+        "reserved-lru(percent=20)",
+        "sequential-local",
+        "um",
+        "Ganguly et al. (ISCA'19); CPPE, Figure 9",
+    ),
+    System(
+        "sl-stop+lru", "lrm", "stop-when-full", "um", "prefetch until memory is full (CPPE, VI-B)"
+    ),
     System("sl+hpe", "hpe", "sequential-local", "um", "HPE, made for no prefetch (CPPE, III)"),
     System("tbn", "tbne", "tbnp", "um", "Ganguly et al. (ISCA'19)"),
     System("host", "lrm", "tree", "host", "SC'19, 2.3: everything stays in host memory"),

@@ -5,6 +5,14 @@ from tidegate.trace.file import TraceFile, save_trace
 from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, lay_out
 
 __all__ = [
-    "Launch", "Object", "Provenance", "Segment", "SegmentBuilder", "Trace", "TraceFile", "blocks_of", "lay_out",
+    "Launch",
+    "Object",
+    "Provenance",
+    "Segment",
+    "SegmentBuilder",
+    "Trace",
+    "TraceFile",
+    "blocks_of",
+    "lay_out",
     "save_trace",
-]  # fmt: skip
+]

@@ -11,10 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from tidegate.errors import TidegateError
 from tidegate.trace.trace import Segment
 
-SEGMENT_TOUCHES = 1 << 20  # a segment of about this many touches keeps memory small and the compiled loop busy
+# a segment of about this many touches keeps memory small and the compiled loop busy
+SEGMENT_TOUCHES = 1 << 20
 
 
-def blocks_of(length: int, page: ArrayLike, *, bytes: ArrayLike, write: ArrayLike = 0, reference: ArrayLike = 0) -> Segment:
+def blocks_of(
+    length: int,
+    page: ArrayLike,
+    *,
+    bytes: ArrayLike,
+    write: ArrayLike = 0,
+    reference: ArrayLike = 0,
+) -> Segment:
     """A segment whose blocks have ``length`` touches each (the last may be shorter).
 
     >>> blocks_of(2, [0, 1, 2, 3, 4], bytes=4096).starts
@@ -25,7 +33,13 @@ def blocks_of(length: int, page: ArrayLike, *, bytes: ArrayLike, write: ArrayLik
     pages = np.asarray(page, dtype=np.int32)
     n = len(pages)
     starts = np.append(np.arange(0, n, length, dtype=np.int64), n)
-    return Segment(starts, pages, _column(write, n, np.uint8), _column(bytes, n, np.int32), _column(reference, n, np.int16))
+    return Segment(
+        starts,
+        pages,
+        _column(write, n, np.uint8),
+        _column(bytes, n, np.int32),
+        _column(reference, n, np.int16),
+    )
 
 
 class SegmentBuilder:
@@ -41,12 +55,19 @@ class SegmentBuilder:
         self._columns: list[tuple[NDArray[Any], ...]] = []
         self._touches = 0
 
-    def block(self, page: ArrayLike, *, bytes: ArrayLike, write: ArrayLike = 0, reference: ArrayLike = 0) -> None:
+    def block(
+        self, page: ArrayLike, *, bytes: ArrayLike, write: ArrayLike = 0, reference: ArrayLike = 0
+    ) -> None:
         """Add one block."""
         pages = np.asarray(page, dtype=np.int32)
         n = len(pages)
         self._columns.append(
-            (pages, _column(write, n, np.uint8), _column(bytes, n, np.int32), _column(reference, n, np.int16))
+            (
+                pages,
+                _column(write, n, np.uint8),
+                _column(bytes, n, np.int32),
+                _column(reference, n, np.int16),
+            )
         )
         self._touches += n
 
@@ -55,7 +76,10 @@ class SegmentBuilder:
         return self._touches >= SEGMENT_TOUCHES
 
     def segments(self) -> Iterator[Segment]:
-        """What was collected, as one segment; nothing if there is nothing. The builder is empty afterwards."""
+        """What was collected, as one segment; nothing if there is nothing.
+
+        The builder is empty afterwards.
+        """
         if self._columns:
             starts = np.cumsum([0] + [len(c[0]) for c in self._columns])
             columns = [np.concatenate(parts) for parts in zip(*self._columns, strict=True)]

@@ -1,8 +1,9 @@
 """The trace file: one Parquet table (zstd), a row per touch, streamed in both directions.
 
-Columns: launch, block, page, write, bytes, reference, and the launch's name, width and intensity, which repeat on every
-row and cost nothing once encoded. Objects, geometry and provenance are in the file's own metadata under
-the key ``tidegate``, so a trace is one file that any Parquet tool can open.
+Columns: launch, block, page, write, bytes, reference, and the launch's name, width and intensity,
+which repeat on every row and cost nothing once encoded. Objects, geometry and provenance are in the
+file's own metadata under the key ``tidegate``, so a trace is one file that any Parquet tool can
+open.
 """
 
 from __future__ import annotations
@@ -23,19 +24,29 @@ from polars.exceptions import PolarsError
 from polars.io.plugins import register_io_source
 
 from tidegate.errors import TidegateError
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, check_trace
 
 FORMAT = 1
 SCHEMA = {
-    "launch": pl.Int32, "block": pl.Int64, "page": pl.Int32, "write": pl.UInt8, "bytes": pl.Int32,
-    "reference": pl.Int16, "name": pl.String, "width": pl.Int32, "intensity": pl.Float64,
-}  # fmt: skip
+    "launch": pl.Int32,
+    "block": pl.Int64,
+    "page": pl.Int32,
+    "write": pl.UInt8,
+    "bytes": pl.Int32,
+    "reference": pl.Int16,
+    "name": pl.String,
+    "width": pl.Int32,
+    "intensity": pl.Float64,
+}
 _ROWS = 1 << 20
 
 
-def save_trace(trace: Trace, path: str | Path, progress: Callable[[int], None] = lambda touches: None) -> Path:
-    """Write ``trace`` to ``path``, a name that ends in .parquet. The file appears whole or not at all.
+def save_trace(
+    trace: Trace, path: str | Path, progress: Callable[[int], None] = lambda touches: None
+) -> Path:
+    """Write ``trace`` to ``path``, a name that ends in .parquet. The file appears whole or not at
+    all.
 
     >>> import tempfile, tidegate
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -57,14 +68,17 @@ def save_trace(trace: Trace, path: str | Path, progress: Callable[[int], None] =
     }
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     failed: list[BaseException] = []
-    atexit.register(_remove, partial)  # Ctrl-C can come twice, from polars and from Python, and cut the rest short
+    # Ctrl-C can come twice, from polars and from Python, and cut the rest short
+    atexit.register(_remove, partial)
 
     def frames(columns: Any, predicate: Any, rows: Any, size: Any) -> Iterator[pl.DataFrame]:
         try:
             for frame in _frames(trace):
                 progress(len(frame))
                 yield frame
-        except BaseException as error:  # polars wraps what a source raises; the original is raised again below
+        except (
+            BaseException
+        ) as error:  # polars wraps what a source raises; the original is raised again below
             failed.append(error)
             raise
 
@@ -72,7 +86,10 @@ def save_trace(trace: Trace, path: str | Path, progress: Callable[[int], None] =
         if not path.parent.is_dir():
             raise TidegateError(f"cannot write {path}: there is no folder {path.parent}")
         register_io_source(frames, schema=SCHEMA).sink_parquet(
-            partial, compression="zstd", metadata={"tidegate": json.dumps(head)}, row_group_size=_ROWS
+            partial,
+            compression="zstd",
+            metadata={"tidegate": json.dumps(head)},
+            row_group_size=_ROWS,
         )
         os.replace(partial, path)
     except (OSError, PolarsError) as error:
@@ -102,20 +119,28 @@ def _frames(trace: Trace) -> Iterator[pl.DataFrame]:
         first = touches = 0
         for s in launch.segments:
             touches += s.touches
-            blocks = np.repeat(np.arange(first, first + s.blocks, dtype=np.int64), np.diff(s.starts))
+            blocks = np.repeat(
+                np.arange(first, first + s.blocks, dtype=np.int64), np.diff(s.starts)
+            )
             first += s.blocks
             yield pl.DataFrame(
                 {
-                    "launch": np.full(s.touches, number, np.int32), "block": blocks, "page": s.page, "write": s.write,
-                    "bytes": s.bytes, "reference": s.reference,
+                    "launch": np.full(s.touches, number, np.int32),
+                    "block": blocks,
+                    "page": s.page,
+                    "write": s.write,
+                    "bytes": s.bytes,
+                    "reference": s.reference,
                 }
             ).with_columns(
                 pl.lit(launch.name).alias("name"),
                 pl.lit(launch.width, pl.Int32).alias("width"),
                 pl.lit(launch.intensity, pl.Float64).alias("intensity"),
-            )  # fmt: skip
+            )
         if not touches:
-            raise TidegateError(f"launch {number} ({launch.name}) touches nothing, and a file of touches cannot hold it")
+            raise TidegateError(
+                f"launch {number} ({launch.name}) touches nothing, and a file of touches cannot hold it"
+            )
 
 
 class TraceFile(Trace):
@@ -129,11 +154,16 @@ class TraceFile(Trace):
             page, region = map(int, head["geometry"])
             self.geometry = Geometry(page, region)
             self.provenance = Provenance(head["provenance"])
-            self.fresh = frozenset(map(str, head.get("fresh", ())))  # files made before there was such a thing have none
-            self.objects = tuple(Object(str(name), *map(int, numbers)) for name, *numbers in head["objects"])
+            # files made before there was such a thing have none
+            self.fresh = frozenset(map(str, head.get("fresh", ())))
+            self.objects = tuple(
+                Object(str(name), *map(int, numbers)) for name, *numbers in head["objects"]
+            )
             _check_objects(self.objects, self.geometry)
         except (KeyError, TypeError, ValueError) as error:
-            raise TidegateError(f"{self.path} is not a trace: its metadata is wrong ({error}); save it anew") from error
+            raise TidegateError(
+                f"{self.path} is not a trace: its metadata is wrong ({error}); save it anew"
+            ) from error
 
     def identity(self) -> dict[str, Any]:
         digest = hashlib.sha256()
@@ -148,7 +178,9 @@ class TraceFile(Trace):
             yield Launch(name, (segment for _, segment in pieces), width, intensity)
 
     def _pieces(self) -> Iterator[tuple[tuple[int, str, int, float], Segment]]:
-        """Runs of whole blocks of one launch each; the block a batch ends in is held back until the next batch."""
+        """Runs of whole blocks of one launch each; the block a batch ends in is held back until the
+        next batch.
+        """
         held: pl.DataFrame | None = None
         for batch in self._batches():
             batch = batch if held is None else pl.concat([held, batch])
@@ -162,16 +194,22 @@ class TraceFile(Trace):
 
     def _batches(self) -> Iterator[pl.DataFrame]:
         try:
-            for batch in pl.scan_parquet(self.path).collect_batches(chunk_size=_ROWS, maintain_order=True):
+            for batch in pl.scan_parquet(self.path).collect_batches(
+                chunk_size=_ROWS, maintain_order=True
+            ):
                 if sum(batch.null_count().row(0)):
                     raise TidegateError(f"{self.path} is not a trace: values are missing")
                 yield batch
         except (PolarsError, OSError) as error:
-            raise TidegateError(f"{self.path} cannot be read to its end ({_one_line(error)}); save it anew") from error
+            raise TidegateError(
+                f"{self.path} cannot be read to its end ({_one_line(error)}); save it anew"
+            ) from error
 
     def _split(self, rows: pl.DataFrame) -> Iterator[tuple[tuple[int, str, int, float], Segment]]:
         for part in rows.partition_by("launch", maintain_order=True):
-            launch, name, width, intensity = part.select("launch", "name", "width", "intensity").row(0)
+            launch, name, width, intensity = part.select(
+                "launch", "name", "width", "intensity"
+            ).row(0)
             yield (launch, name, width, intensity), _segment(part, self.pages, self.path)
 
 
@@ -185,8 +223,16 @@ def _segment(batch: pl.DataFrame, pages: int, path: Path) -> Segment:
     starts = np.append(_block_starts(batch), len(batch))
     page = batch["page"].to_numpy()
     if page.min() < 0 or page.max() >= pages:
-        raise TidegateError(f"{path} touches page {page.max()}, but its objects end at page {pages - 1}; record it anew")
-    return Segment(starts, page, batch["write"].to_numpy(), batch["bytes"].to_numpy(), batch["reference"].to_numpy())
+        raise TidegateError(
+            f"{path} touches page {page.max()}, but its objects end at page {pages - 1}; record it anew"
+        )
+    return Segment(
+        starts,
+        page,
+        batch["write"].to_numpy(),
+        batch["bytes"].to_numpy(),
+        batch["reference"].to_numpy(),
+    )
 
 
 def _read_head(path: Path) -> dict[str, Any]:
@@ -201,7 +247,9 @@ def _read_head(path: Path) -> dict[str, Any]:
             f"{path} is not a whole Parquet file ({_one_line(error)}); write it again with 'tidegate trace save'"
         ) from error
     if text is None:
-        raise TidegateError(f"{path} is Parquet, but not a Tidegate trace; make one with 'tidegate trace save'")
+        raise TidegateError(
+            f"{path} is Parquet, but not a Tidegate trace; make one with 'tidegate trace save'"
+        )
     try:
         head = json.loads(text)
         known = head["format"]
@@ -210,7 +258,9 @@ def _read_head(path: Path) -> dict[str, Any]:
     if known != FORMAT:
         raise TidegateError(f"{path} has trace format {known}; this Tidegate reads format {FORMAT}")
     if missing := [c for c, kind in SCHEMA.items() if schema.get(c) != kind]:
-        raise TidegateError(f"{path} is not a trace: column {missing[0]} is missing or of another type")
+        raise TidegateError(
+            f"{path} is not a trace: column {missing[0]} is missing or of another type"
+        )
     return head
 
 
@@ -220,7 +270,12 @@ def _check_objects(objects: tuple[Object, ...], geometry: Geometry) -> None:
         raise ValueError("there are no objects")
     end = 0
     for o in objects:
-        if o.first_page < end or o.first_page % geometry.pages_per_region or o.pages < 1 or o.bytes < 1:
+        if (
+            o.first_page < end
+            or o.first_page % geometry.pages_per_region
+            or o.pages < 1
+            or o.bytes < 1
+        ):
             raise ValueError(f"object {o.name} lies where it cannot")
         end = o.first_page + o.pages
 

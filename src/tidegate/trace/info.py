@@ -18,8 +18,8 @@ _WINDOWS = 64
 class TraceInfo:
     """The figures of ``tidegate trace info``.
 
-    ``launches``: name, blocks, touches, bytes of each. ``working_set``: distinct pages touched per window of touches;
-    windows are widened as the trace grows, so there are at most 64.
+    ``launches``: name, blocks, touches, bytes of each. ``working_set``: distinct pages touched per
+    window of touches; windows are widened as the trace grows, so there are at most 64.
     """
 
     touches: int
@@ -52,17 +52,33 @@ def describe(trace: Trace, progress: Callable[[int], None] = lambda touches: Non
         raise TidegateError(f"trace {trace.name} is empty: it touches nothing")
     launches = pl.DataFrame(rows, schema=["name", "blocks", "touches", "bytes"], orient="row")
     objects = pl.DataFrame(
-        [(o.name, o.bytes, int(seen[o.first_page : o.first_page + o.pages].sum()) / max(o.pages, 1)) for o in trace.objects],
+        [
+            (
+                o.name,
+                o.bytes,
+                int(seen[o.first_page : o.first_page + o.pages].sum()) / max(o.pages, 1),
+            )
+            for o in trace.objects
+        ],
         schema=["name", "bytes", "share_touched"],
         orient="row",
     )
     return TraceInfo(
-        int(launches["touches"].sum()), writes, used, int(seen.sum()), launches, windows.table(trace.geometry.page), objects
+        int(launches["touches"].sum()),
+        writes,
+        used,
+        int(seen.sum()),
+        launches,
+        windows.table(trace.geometry.page),
+        objects,
     )
 
 
 class _Windows:
-    """Distinct pages per window. When there are too many windows, neighbours are merged and the width doubles."""
+    """Distinct pages per window.
+
+    When there are too many windows, neighbours are merged and the width doubles.
+    """
 
     def __init__(self, pages: int):
         self._pages = pages
@@ -75,7 +91,9 @@ class _Windows:
         while at < len(page):
             if self._fill >= self._width:
                 if len(self._sets) == _WINDOWS:
-                    self._sets = [a | b for a, b in zip(self._sets[::2], self._sets[1::2], strict=True)]
+                    self._sets = [
+                        a | b for a, b in zip(self._sets[::2], self._sets[1::2], strict=True)
+                    ]
                     self._width *= 2
                 self._sets.append(np.zeros(self._pages, dtype=bool))
                 self._fill = 0

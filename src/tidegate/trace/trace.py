@@ -5,7 +5,8 @@
                └─ segments      runs of whole blocks, streamed, so that a trace need never be in memory as a whole
                     └─ blocks   each a short sequence of touches (page, write?, bytes used, reference)
 
-Page numbers count from 0 over all objects; an object begins at a region boundary, as cudaMallocManaged gives it.
+Page numbers count from 0 over all objects; an object begins at a region boundary, as
+cudaMallocManaged gives it.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.errors import TidegateError
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 
 if TYPE_CHECKING:
-    from tidegate.compiler.plan import Plan
+    from tidegate.trace.plan import Plan
 
 
 class Provenance(StrEnum):
@@ -47,7 +48,10 @@ class Object:
 
 @dataclass(frozen=True)
 class Segment:
-    """Some whole blocks of one launch, in columns. Block ``b`` is touches ``starts[b]`` to ``starts[b + 1]``."""
+    """Some whole blocks of one launch, in columns.
+
+    Block ``b`` is touches ``starts[b]`` to ``starts[b + 1]``.
+    """
 
     starts: NDArray[np.int64]
     page: NDArray[np.int32]
@@ -56,14 +60,23 @@ class Segment:
     reference: NDArray[np.int16]
 
     def __post_init__(self) -> None:
-        for name, kind in (("starts", np.int64), ("page", np.int32), ("write", np.uint8), ("bytes", np.int32),
-                           ("reference", np.int16)):  # fmt: skip
+        for name, kind in (
+            ("starts", np.int64),
+            ("page", np.int32),
+            ("write", np.uint8),
+            ("bytes", np.int32),
+            ("reference", np.int16),
+        ):
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=kind))
         starts, n = self.starts, len(self.page)
         if any(len(column) != n for column in (self.write, self.bytes, self.reference)):
-            raise TidegateError("a segment's columns differ in length; expected one entry per touch in each")
+            raise TidegateError(
+                "a segment's columns differ in length; expected one entry per touch in each"
+            )
         if not len(starts) or starts[0] != 0 or starts[-1] != n or (np.diff(starts) < 0).any():
-            raise TidegateError(f"a segment's starts do not cover its {n} touches; expected them to rise from 0 to {n}")
+            raise TidegateError(
+                f"a segment's starts do not cover its {n} touches; expected them to rise from 0 to {n}"
+            )
 
     @property
     def blocks(self) -> int:
@@ -78,9 +91,10 @@ class Segment:
 class Launch:
     """One kernel.
 
-    ``width``: how many thread blocks one block of this launch stands for. Thread blocks that walk in step touch the
-    same pages at the same time; merged into one, they take ``width`` slots. ``intensity``: floating-point
-    operations per byte touched, at the rate the kernel reaches; with the bandwidth it makes the usual roofline.
+    ``width``: how many thread blocks one block of this launch stands for. Thread blocks that walk
+    in step touch the same pages at the same time; merged into one, they take ``width`` slots.
+    ``intensity``: floating-point operations per byte touched, at the rate the kernel reaches; with
+    the bandwidth it makes the usual roofline.
     """
 
     name: str
@@ -90,9 +104,13 @@ class Launch:
 
     def __post_init__(self) -> None:
         if self.width < 1:
-            raise TidegateError(f"launch {self.name} has a width of {self.width}; expected at least 1")
+            raise TidegateError(
+                f"launch {self.name} has a width of {self.width}; expected at least 1"
+            )
         if not 0 <= self.intensity < math.inf:
-            raise TidegateError(f"launch {self.name} has an intensity of {self.intensity}; expected a number of at least 0")
+            raise TidegateError(
+                f"launch {self.name} has an intensity of {self.intensity}; expected a number of at least 0"
+            )
 
 
 class Trace(ABC):
@@ -103,11 +121,15 @@ class Trace(ABC):
     objects: tuple[Object, ...]
     provenance: Provenance
     plan: Plan | None = None  # what a compiler says of the program, for placement policies
-    fresh: frozenset[str] = frozenset()  # objects that the CPU has not touched, so that it has no pages of them mapped
+    # objects that the CPU has not touched, so that it has no pages of them mapped
+    fresh: frozenset[str] = frozenset()
 
     @abstractmethod
     def launches(self) -> Iterator[Launch]:
-        """The launches, in order. A launch's segments must be used up before the next launch is asked for."""
+        """The launches, in order.
+
+        A launch's segments must be used up before the next launch is asked for.
+        """
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
@@ -115,7 +137,9 @@ class Trace(ABC):
 
     @property
     def pages(self) -> int:
-        """Page numbers run from 0 to here (objects begin at region boundaries, so some numbers are unused)."""
+        """Page numbers run from 0 to here (objects begin at region boundaries, so some numbers are
+        unused).
+        """
         ppr = self.geometry.pages_per_region
         return self.regions * ppr
 
@@ -146,7 +170,9 @@ def lay_out(sizes: dict[str, int], geometry: Geometry) -> tuple[Object, ...]:
 def check_trace(given: Any) -> None:
     """Refuse what is no trace, such as a workload's name."""
     if not isinstance(given, Trace):
-        raise TidegateError(f"{given!r} is no trace; expected one such as tidegate.Ask('matmul').trace()")
+        raise TidegateError(
+            f"{given!r} is no trace; expected one such as tidegate.Ask('matmul').trace()"
+        )
 
 
 def check_segment(segment: Segment, trace: Trace) -> None:
@@ -155,7 +181,11 @@ def check_segment(segment: Segment, trace: Trace) -> None:
         return
     high = int(segment.page.view(np.uint32).max())  # a negative page is a very large one
     if high >= trace.pages:
-        raise TidegateError(f"trace {trace.name} touches page {segment.page[segment.page.view(np.uint32).argmax()]}, "
-                            f"but its pages run from 0 to {trace.pages - 1}")  # fmt: skip
+        raise TidegateError(
+            f"trace {trace.name} touches page {segment.page[segment.page.view(np.uint32).argmax()]}, "
+            f"but its pages run from 0 to {trace.pages - 1}"
+        )
     if segment.bytes.min() < 0:
-        raise TidegateError(f"trace {trace.name} has a touch of {segment.bytes.min()} bytes; expected at least 0")
+        raise TidegateError(
+            f"trace {trace.name} has a touch of {segment.bytes.min()} bytes; expected at least 0"
+        )

@@ -10,10 +10,11 @@ from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.program import Space, Workload, workload
 from tidegate.workloads.sweep import merged, sweep
 
-_THREAD_BLOCK = 128 * 8  # bytes of each vector: 128 threads of one float2, that is two options, each
+# bytes of each vector: 128 threads of one float2, that is two options, each
+_THREAD_BLOCK = 128 * 8
 
-# Operations per option, counted in BlackScholes_kernel.cuh: 18 in each of two cndGPU and 23 around them;
-# exp, log, rsqrt and a division count as one each, and fabs, signs and comparisons as none.
+# Operations per option, counted in BlackScholes_kernel.cuh: 18 in each of two cndGPU and 23 around
+# them; exp, log, rsqrt and a division count as one each, and fabs, signs and comparisons as none.
 _FLOPS = 2 * 18 + 23
 
 
@@ -24,12 +25,15 @@ class BlackScholes(Workload):
         opt = blockDim.x * blockIdx.x + threadIdx.x            128 threads, each two options
         d_CallResult[opt], d_PutResult[opt] = f(d_StockPrice[opt], d_OptionStrike[opt], d_OptionYears[opt])
 
-    The sample prices the same options over and over, a launch each time (512 times; here ``iterations``).
-    References, in order of use: 0 = stock, 1 = strike, 2 = years, 3 = call, 4 = put.
+    The sample prices the same options over and over, a launch each time (512 times; here
+    ``iterations``). References, in order of use: 0 = stock, 1 = strike, 2 = years, 3 = call, 4 =
+    put.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(units.size("1GiB"), "size of the five vectors together", parse=units.size, least=1)
+    bytes = Option(
+        units.size("1GiB"), "size of the five vectors together", parse=units.size, least=1
+    )
     iterations = Option(4, "how often all options are priced", least=1)
 
     def sizes(self) -> dict[str, int]:

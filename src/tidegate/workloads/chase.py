@@ -15,14 +15,16 @@ from tidegate.workloads.extent import bytes_within
 from tidegate.workloads.program import Space, Workload, workload
 
 _NODE = 64  # bytes used of a page: a node that fills a cache line of the host
-_LAUNCH_STEPS = 4096  # a longer chain is followed in several launches: blocks must be short to be streamed
+# a longer chain is followed in several launches: blocks must be short to be streamed
+_LAUNCH_STEPS = 4096
 
 
 @workload("chase")
 class Chase(Workload):
     """Independent chains of pointers through one array of nodes, a block each: bound by latency.
 
-    Where a pointer leads is drawn by Zipf's law over the pages, so some nodes (a tree's root, a hub) are hot.
+    Where a pointer leads is drawn by Zipf's law over the pages, so some nodes (a tree's root, a
+    hub) are hot.
     """
 
     provenance = Provenance.ASSUMED

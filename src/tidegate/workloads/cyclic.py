@@ -13,7 +13,10 @@ from tidegate.workloads.sweep import sweep
 
 @workload("cyclic")
 class Cyclic(Workload):
-    """Passes over one array, page by page, each read whole. A pass is a launch, so passes do not overlap."""
+    """Passes over one array, page by page, each read whole.
+
+    A pass is a launch, so passes do not overlap.
+    """
 
     provenance = Provenance.ASSUMED
     bytes = Option(units.size("1GiB"), "size of the array", parse=units.size, least=1)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.jit import jit
-from tidegate.mechanism.geometry import Geometry
+from tidegate.compiled.jit import jit
 from tidegate.trace.build import SEGMENT_TOUCHES, blocks_of
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object, Segment
 from tidegate.workloads.extent import bytes_within
 
@@ -20,11 +20,15 @@ Draw = Callable[[np.random.Generator, int], NDArray[Any]]
 
 
 def generator(seed: int, *part: int) -> np.random.Generator:
-    """The random numbers of one part of a workload; each part has its own, so that it can be drawn again."""
+    """The random numbers of one part of a workload; each part has its own, so that it can be drawn
+    again.
+    """
     return np.random.default_rng((seed, *part))
 
 
-def random_touches(owner: Object, geometry: Geometry, touches: int, seed: int, draw: Draw) -> Iterator[Segment]:
+def random_touches(
+    owner: Object, geometry: Geometry, touches: int, seed: int, draw: Draw
+) -> Iterator[Segment]:
     """``touches`` reads of whole pages of ``owner``, drawn by ``draw``."""
     for part, first in enumerate(range(0, touches, SEGMENT_TOUCHES)):
         index = draw(generator(seed, 1 + part), min(SEGMENT_TOUCHES, touches - first))
@@ -34,8 +38,8 @@ def random_touches(owner: Object, geometry: Geometry, touches: int, seed: int, d
 class Zipf:
     """Pages drawn by Zipf's law: the page of rank r comes up in proportion to 1 / r^skew.
 
-    Ranks are shuffled over the pages, so that hot pages are not neighbours. A draw is two look-ups in an
-    alias table (Walker, Electronics Letters 10(8), 1974), whatever the number of pages.
+    Ranks are shuffled over the pages, so that hot pages are not neighbours. A draw is two look-ups
+    in an alias table (Walker, Electronics Letters 10(8), 1974), whatever the number of pages.
     """
 
     def __init__(self, pages: int, skew: float, seed: int):
@@ -50,7 +54,8 @@ class Zipf:
 
 @jit
 def _alias_table(weights: Any) -> Any:
-    """Walker's table by Vose's method (IEEE Trans. Software Eng. 17(9), 1991). The mean of ``weights`` is 1.
+    """Walker's table by Vose's method (IEEE Trans. Software Eng. 17(9), 1991). The mean of
+    ``weights`` is 1.
 
     Entry i stands for page i with probability ``keep[i]`` and otherwise for page ``other[i]``.
     """

@@ -3,11 +3,12 @@
     uniform, kronecker ──▶ Graph ──▶ neighbours, degree, beginning    one node's list, in compiled loops
                                  └─▶ csr                              all lists, as the two arrays of CSR
 
-An edge is drawn once and is in the lists of both its ends. Edge k is a function of the seed and k alone, so it can
-be drawn again: once to count, once to fill the lists in, and nothing but the lists takes memory. Where
-the first ends go round the nodes in turn (``uniform``), not even all of them need be kept: what a node drew
-itself is drawn again when its list is asked for, and only what others drew with it is kept. That
-halves the memory: 16 M nodes with 28 neighbours each take 1 GB, not 2.
+An edge is drawn once and is in the lists of both its ends. Edge k is a function of the seed and k
+alone, so it can be drawn again: once to count, once to fill the lists in, and nothing but the lists
+takes memory. Where the first ends go round the nodes in turn (``uniform``), not even all of them
+need be kept: what a node drew itself is drawn again when its list is asked for, and only what
+others drew with it is kept. That halves the memory: 16 M nodes with 28 neighbours each take 1 GB,
+not 2.
 """
 
 from __future__ import annotations
@@ -18,20 +19,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.compiled.jit import jit
 from tidegate.errors import TidegateError
-from tidegate.jit import jit
 
 _BUCKET = 1 << 16  # nodes whose lists are sorted together
 _MOST = 1 << 31
-# Graph500's shares of the four quarters of the adjacency matrix: 0.57, 0.19, 0.19 and 0.05, of 2^16.
+# Graph500's shares of the four quarters of the adjacency matrix: 0.57, 0.19, 0.19 and 0.05, of
+# 2^16.
 _A, _AB, _ABC = 37356, 49807, 62259
 
 
 class Graph(NamedTuple):
-    """Lists of neighbours. A node's list begins where the one before it ends; ``csr`` writes them all out."""
+    """Lists of neighbours.
+
+    A node's list begins where the one before it ends; ``csr`` writes them all out.
+    """
 
     nodes: int
-    drawn: int  # edges whose first ends go round the nodes in turn, and are drawn again when needed; 0: all are kept
+    # edges whose first ends go round the nodes in turn, and are drawn again when needed; 0: all are
+    # kept
+    drawn: int
     key: np.uint64  # of the random numbers
     offsets: NDArray[np.int64]  # node v's kept neighbours are ``kept[offsets[v]:offsets[v + 1]]``
     kept: NDArray[np.int32]
@@ -39,10 +46,11 @@ class Graph(NamedTuple):
 
 @functools.lru_cache(maxsize=1)
 def uniform(nodes: int, edges: int, seed: int) -> Graph:
-    """Every node in turn draws the same number of edges (within one); the other end is any node, all alike.
+    """Every node in turn draws the same number of edges (within one); the other end is any node,
+    all alike.
 
-    That is Rodinia's generator (``graphgen.cpp``), whose nodes draw 2, 3 or 4 edges each; loops and repeated edges
-    remain, as there. So degrees are that number plus a Poisson variable.
+    That is Rodinia's generator (``graphgen.cpp``), whose nodes draw 2, 3 or 4 edges each; loops and
+    repeated edges remain, as there. So degrees are that number plus a Poisson variable.
 
     >>> graph = uniform(100, 300, seed=1)
     >>> len(graph.kept), int(csr(graph)[0][-1])
@@ -57,7 +65,8 @@ def uniform(nodes: int, edges: int, seed: int) -> Graph:
 def kronecker(nodes: int, edges: int, seed: int) -> Graph:
     """R-MAT with Graph500's shares: few nodes have most of the edges.
 
-    Drawn over the next power of two of nodes, scattered (as Graph500 shuffles its labels) and folded onto ``nodes``.
+    Drawn over the next power of two of nodes, scattered (as Graph500 shuffles its labels) and
+    folded onto ``nodes``.
 
     >>> graph = kronecker(100, 300, seed=1)
     >>> len(graph.kept), int(csr(graph)[0][-1])
@@ -82,7 +91,9 @@ def csr(graph: Any) -> Any:
 
 @jit
 def beginning(graph: Any, v: int) -> Any:
-    """Where node v's list begins when all lists are written one after another; of ``nodes``: where they end."""
+    """Where node v's list begins when all lists are written one after another; of ``nodes``: where
+    they end.
+    """
     return graph.offsets[v] + v * graph.drawn // graph.nodes
 
 
@@ -104,10 +115,11 @@ def largest_degree(graph: Any) -> Any:
 def neighbours(graph: Any, v: int, into: Any) -> Any:
     """Write node v's list to ``into``; answers its length.
 
-    In the order in which Rodinia's generator appends them: what lower nodes drew, what v drew, what v and higher
-    nodes drew.
+    In the order in which Rodinia's generator appends them: what lower nodes drew, what v drew, what
+    v and higher nodes drew.
     """
-    nodes, drawn, key, kept = graph.nodes, graph.drawn, graph.key, graph.kept  # once: it is dear in a loop
+    # once: it is dear in a loop
+    nodes, drawn, key, kept = graph.nodes, graph.drawn, graph.key, graph.kept
     n, at, end = 0, graph.offsets[v], graph.offsets[v + 1]
     while at < end and kept[at] < v:
         into[n] = kept[at]
@@ -125,7 +137,9 @@ def neighbours(graph: Any, v: int, into: Any) -> Any:
 
 @jit
 def number(key: Any, k: int) -> Any:
-    """The k-th random number of a key, 64 bits: SplitMix64 (Steele et al., OOPSLA 2014), whose state can be jumped to."""
+    """The k-th random number of a key, 64 bits: SplitMix64 (Steele et al., OOPSLA 2014), whose
+    state can be jumped to.
+    """
     x = key + np.uint64(k) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -145,11 +159,14 @@ def _key(seed: int) -> np.uint64:
 
 def _check(nodes: int, kept: int) -> None:
     if nodes >= _MOST or kept >= _MOST:
-        raise TidegateError(f"a graph of {nodes} nodes that keeps {kept} neighbours is too large; both must be below 2^31")
+        raise TidegateError(
+            f"a graph of {nodes} nodes that keeps {kept} neighbours is too large; both must be below 2^31"
+        )
 
 
-# Lists are filled in two rounds, because writing all over a gigabyte takes a minute: first every entry's number goes
-# to the bucket of 65,536 nodes that its owner is in, then each bucket is sorted by owner, in the cache.
+# Lists are filled in two rounds, because writing all over a gigabyte takes a minute: first every
+# entry's number goes to the bucket of 65,536 nodes that its owner is in, then each bucket is sorted
+# by owner, in the cache.
 
 
 @jit
@@ -201,7 +218,9 @@ def _kronecker(nodes: int, edges: int, key: Any, scale: int) -> Any:
 
 @jit
 def _ends(nodes: int, key: Any, scale: int, scatter: Any, edge: int) -> Any:
-    """The ends of an edge: at each of ``scale`` levels 16 random bits choose a quarter of the matrix."""
+    """The ends of an edge: at each of ``scale`` levels 16 random bits choose a quarter of the
+    matrix.
+    """
     u = v = np.int64(0)
     for word in range((scale + 3) // 4):
         bits = number(key, 8 * edge + word)
@@ -216,7 +235,11 @@ def _ends(nodes: int, key: Any, scale: int, scatter: Any, edge: int) -> Any:
 @jit
 def _place(node: int, nodes: int, scale: int, scatter: Any) -> Any:
     """Scatter the numbers below 2^scale among themselves, then fold them onto the nodes."""
-    x, mask, half = np.uint64(node), (np.uint64(1) << np.uint64(scale)) - np.uint64(1), np.uint64((scale + 1) // 2)
+    x, mask, half = (
+        np.uint64(node),
+        (np.uint64(1) << np.uint64(scale)) - np.uint64(1),
+        np.uint64((scale + 1) // 2),
+    )
     x = (x * scatter[0]) & mask
     x ^= x >> half
     x = (x * scatter[1]) & mask
@@ -252,7 +275,9 @@ def _move_back(begins: Any) -> None:
 
 @jit
 def _sort(offsets: Any, kept: Any, bucket: int, first: int, owner: Any, other: Any) -> None:
-    """Write a bucket's lists from ``first`` on, one after another, entries of a list in their order."""
+    """Write a bucket's lists from ``first`` on, one after another, entries of a list in their
+    order.
+    """
     low = bucket * _BUCKET
     high = min(low + _BUCKET, len(offsets) - 1)
     at = np.zeros(high - low + 1, np.int64)

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance, Segment
 from tidegate.workloads.program import Space, Workload, workload
@@ -20,7 +20,8 @@ TILE = 32  # BLOCK_SIZE of matrixMul
 
 @workload("matmul")
 class MatMul(Workload):
-    """C = A·B, n × n floats, row-major: matrixMul of NVIDIA's CUDA samples (0_Introduction), 32 × 32 tiles.
+    """C = A·B, n × n floats, row-major: matrixMul of NVIDIA's CUDA samples (0_Introduction), 32 ×
+    32 tiles.
 
     Block (bx, by), thread (tx, ty), for k = 0, 32, 64, … < n:
 
@@ -29,21 +30,27 @@ class MatMul(Workload):
         Csub += As[ty][0…31] · Bs[0…31][tx]
         C[(32 by + ty) n + 32 bx + tx] = Csub             after the last k
 
-    Blocks are taken with bx fastest, so the ``wave`` blocks that are resident together lie in one row of
-    tiles or two: in each step of k they need a few tiles of A and, of 32 rows of B, the columns they lie in.
-    They share these, which keeps them in step. So a wave is one list of pages, each once, when it is first
-    needed, with the bytes of it that the wave uses in all; C's pages come last. The list is dealt over
-    ``lanes`` blocks. The sample asks for whole tiles; here the last ones are cut off at the edge.
-    References: 0 = A, 1 = B, 2 = C.
+    Blocks are taken with bx fastest, so the ``wave`` blocks that are resident together lie in one
+    row of tiles or two: in each step of k they need a few tiles of A and, of 32 rows of B, the
+    columns they lie in. They share these, which keeps them in step. So a wave is one list of pages,
+    each once, when it is first needed, with the bytes of it that the wave uses in all; C's pages
+    come last. The list is dealt over ``lanes`` blocks. The sample asks for whole tiles; here the
+    last ones are cut off at the edge. References: 0 = A, 1 = B, 2 = C.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(units.size("1GiB"), "size of the three matrices together", parse=units.size, least=1)
+    bytes = Option(
+        units.size("1GiB"), "size of the three matrices together", parse=units.size, least=1
+    )
     wave = Option(656, "thread blocks resident together; 656 are 82 SMs with 8 each", least=1)
     lanes = Option(16, "blocks that a wave is dealt over", least=1)
     # L, low confidence: a guess, named so that it can be varied.
     efficiency = Option(
-        0.1, "share of peak FP32 that the kernel reaches (a guess)", parse=units.fraction, least=0.001, most=1
+        0.1,
+        "share of peak FP32 that the kernel reaches (a guess)",
+        parse=units.fraction,
+        least=0.001,
+        most=1,
     )
 
     @property
@@ -64,10 +71,13 @@ class MatMul(Workload):
     def _touches(self, space: Space, wave: int, lanes: int) -> Iterator[Segment]:
         n, page, tiles = self.n, space.geometry.page, -(-self.n // TILE)
         a, b, c = (
-            Matrix(space[name].first_page, page, 4 * n, reference, int(name == "C")) for reference, name in enumerate("ABC")
+            Matrix(space[name].first_page, page, 4 * n, reference, int(name == "C"))
+            for reference, name in enumerate("ABC")
         )
 
-        def fill(columns: Columns, needs: NDArray[Any], number: int, enough: int) -> tuple[int, int, int]:
+        def fill(
+            columns: Columns, needs: NDArray[Any], number: int, enough: int
+        ) -> tuple[int, int, int]:
             return _fill(columns, needs, number, enough, n, wave, lanes, a, b, c)
 
         rows = TILE * (wave // tiles + 2)  # at most, that a wave's tiles of A and C lie in
@@ -90,7 +100,8 @@ def _columns(extent: Any, n: int) -> Any:
     begin, stop = left * TILE, min(n, (right + 1) * TILE)
     if top == bottom:
         return begin, stop, n, n
-    if bottom == top + 1 and stop < begin:  # the end of one row of tiles and the beginning of the next
+    # the end of one row of tiles and the beginning of the next
+    if bottom == top + 1 and stop < begin:
         return 0, stop, begin, n
     return 0, n, n, n
 
@@ -109,7 +120,18 @@ def _bytes_touched(n: int, wave: int) -> Any:
 
 
 @jit
-def _fill(columns: Any, needs: Any, number: int, enough: int, n: int, wave: int, lanes: int, a: Any, b: Any, c: Any) -> Any:
+def _fill(
+    columns: Any,
+    needs: Any,
+    number: int,
+    enough: int,
+    n: int,
+    wave: int,
+    lanes: int,
+    a: Any,
+    b: Any,
+    c: Any,
+) -> Any:
     """Waves from ``number`` on, until there are ``enough`` touches; see ``wave.Fill``."""
     block = touch = 0
     tiles = (n + TILE - 1) // TILE

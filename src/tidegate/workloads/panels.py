@@ -1,15 +1,15 @@
 """Panels: products of matrices, whose thread blocks sweep panels of their operands, wave by wave.
 
-Every matrix is seen as row-major here. A column-major matrix is the row-major one of its transpose, so BLAS's C = A·B is
-Cᵀ = Bᵀ·Aᵀ: what BLAS calls a column is a row here.
+Every matrix is seen as row-major here. A column-major matrix is the row-major one of its transpose,
+so BLAS's C = A·B is Cᵀ = Bᵀ·Aᵀ: what BLAS calls a column is a row here.
 
     Grid                   the output, cut into tiles, one for each thread block, and the order in which they are taken
     Read                   an operand: which panels of it the tiles of a wave need, and how these are swept
     Product                a workload made of these; LU makes its own products with ``product``
 
-A wave is the thread blocks that are resident together. They walk through the depth of the product (BLAS's k) in step, so a
-wave is one list of pages (see ``wave``): of each operand the panels that its tile rows or its tile columns need, and
-after the last step the tiles themselves.
+A wave is the thread blocks that are resident together. They walk through the depth of the product
+(BLAS's k) in step, so a wave is one list of pages (see ``wave``): of each operand the panels that
+its tile rows or its tile columns need, and after the last step the tiles themselves.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Object, Provenance
 from tidegate.workloads.program import Space, Workload
@@ -36,8 +36,8 @@ class Grid(NamedTuple):
     """The output in tiles. They are taken row by row of tiles, each from left to right.
 
     With a ``swizzle`` of s, s rows of tiles are walked together, column by column (CUTLASS's
-    GemmIdentityThreadblockSwizzle). ``triangle``: 1 for the tiles on the diagonal and right of it only, -1 for those
-    on it and left of it, 0 for all; tiles are square then.
+    GemmIdentityThreadblockSwizzle). ``triangle``: 1 for the tiles on the diagonal and right of it
+    only, -1 for those on it and left of it, 0 for all; tiles are square then.
     """
 
     height: int  # of the output, in floats
@@ -51,8 +51,9 @@ class Grid(NamedTuple):
 class Read(NamedTuple):
     """An operand as a wave reads it; or, where ``write`` is set, the output.
 
-    ``along``: the rows of the panel are swept from left to right, all at once; otherwise the panel's columns are swept
-    from row to row. ``turn``: reads of a later turn come after all those of earlier ones.
+    ``along``: the rows of the panel are swept from left to right, all at once; otherwise the
+    panel's columns are swept from row to row. ``turn``: reads of a later turn come after all those
+    of earlier ones.
     """
 
     first_page: int
@@ -76,12 +77,31 @@ class Shape(NamedTuple):
 
 
 def operand(
-    owner: Object, page: int, pitch: int, reference: int, which: int = ROWS, along: bool = False, *,
-    row: int = 0, column: int = 0, write: bool = False, turn: int = 0,
-) -> Read:  # fmt: skip
+    owner: Object,
+    page: int,
+    pitch: int,
+    reference: int,
+    which: int = ROWS,
+    along: bool = False,
+    *,
+    row: int = 0,
+    column: int = 0,
+    write: bool = False,
+    turn: int = 0,
+) -> Read:
     """The matrix ``owner`` of ``pitch`` floats a row, or its part from ``row`` and ``column`` on."""
     origin = FLOAT * (row * pitch + column)
-    return Read(owner.first_page, page, FLOAT * pitch, reference, int(write), origin, which, int(along), turn)
+    return Read(
+        owner.first_page,
+        page,
+        FLOAT * pitch,
+        reference,
+        int(write),
+        origin,
+        which,
+        int(along),
+        turn,
+    )
 
 
 class Product(Workload):
@@ -89,13 +109,20 @@ class Product(Workload):
 
     provenance = Provenance.DERIVED
     bytes: Option[int]
-    # cuBLAS's kernels are not published. CUTLASS's for single precision have 256 threads to a tile of 128 × 128, of up to
-    # 128 registers each, so that two thread blocks take the 65,536 registers of an SM.
-    wave = Option(164, "thread blocks resident together (a choice); 164 are 82 SMs with 2 each", least=1)
+    # cuBLAS's kernels are not published. CUTLASS's for single precision have 256 threads to a tile
+    # of 128 × 128, of up to 128 registers each, so that two thread blocks take the 65,536 registers
+    # of an SM.
+    wave = Option(
+        164, "thread blocks resident together (a choice); 164 are 82 SMs with 2 each", least=1
+    )
     lanes = Option(16, "blocks that a wave is dealt over", least=1)
     # L, low confidence: a guess, named so that it can be varied.
     efficiency = Option(
-        0.9, "share of peak FP32 that the kernel reaches (a guess)", parse=units.fraction, least=0.001, most=1
+        0.9,
+        "share of peak FP32 that the kernel reaches (a guess)",
+        parse=units.fraction,
+        least=0.001,
+        most=1,
     )
     slots = 4  # of a GPU with 8 slots to an SM, that one thread block takes
     kernel = ""
@@ -123,19 +150,32 @@ class Product(Workload):
     def launches(self, space: Space) -> Iterator[Launch]:
         shape = Shape(self.depth, self.chunk, self.wave, self.lanes)
         flops = self.flops / self.efficiency
-        yield product(self.kernel, self.grid, shape, self.operands(space), self.slots, flops, _pages(space))
+        yield product(
+            self.kernel, self.grid, shape, self.operands(space), self.slots, flops, _pages(space)
+        )
 
 
 def product(
-    kernel: str, grid: Grid, shape: Shape, operands: tuple[Read, ...], slots: int, flops: float, pages: int
+    kernel: str,
+    grid: Grid,
+    shape: Shape,
+    operands: tuple[Read, ...],
+    slots: int,
+    flops: float,
+    pages: int,
 ) -> Launch:
-    """One product as a launch. ``slots``: that a thread block takes. ``pages``: no operand has more."""
+    """One product as a launch.
+
+    ``slots``: that a thread block takes. ``pages``: no operand has more.
+    """
     wave = min(shape.wave, tile_count(grid))
     shape = shape._replace(wave=wave, lanes=min(shape.lanes, wave))
     reads, out = operands[:-1], operands[-1]
     intensity = flops / bytes_used(grid, shape, reads)
 
-    def fill(columns: Columns, needs: NDArray[Any], number: int, enough: int) -> tuple[int, int, int]:
+    def fill(
+        columns: Columns, needs: NDArray[Any], number: int, enough: int
+    ) -> tuple[int, int, int]:
         return _fill(columns, needs, number, enough, grid, shape, reads, out)
 
     touches = waves(-(-tile_count(grid) // wave), pages * len(operands), fill)
@@ -152,14 +192,20 @@ def _pages(space: Space) -> int:
 @jit
 def tile_count(grid: Any) -> Any:
     """Thread blocks of the whole grid."""
-    rows, columns = (grid.height + grid.tall - 1) // grid.tall, (grid.width + grid.wide - 1) // grid.wide
+    rows, columns = (
+        (grid.height + grid.tall - 1) // grid.tall,
+        (grid.width + grid.wide - 1) // grid.wide,
+    )
     return rows * columns if grid.triangle == 0 else rows * (rows + 1) // 2
 
 
 @jit
 def tile_at(grid: Any, index: int) -> Any:
     """Row and column, in tiles, of the tile that is taken as number ``index``."""
-    rows, columns = (grid.height + grid.tall - 1) // grid.tall, (grid.width + grid.wide - 1) // grid.wide
+    rows, columns = (
+        (grid.height + grid.tall - 1) // grid.tall,
+        (grid.width + grid.wide - 1) // grid.wide,
+    )
     if grid.triangle == 0:
         group = index // (grid.swizzle * columns)
         index -= group * grid.swizzle * columns
@@ -174,8 +220,13 @@ def tile_at(grid: Any, index: int) -> Any:
 
 @jit
 def cover(grid: Any, first: int, stop: int) -> Any:
-    """Where the tiles ``first`` to ``stop`` lie: the first and last tile column of each tile row, and which columns."""
-    rows, columns = (grid.height + grid.tall - 1) // grid.tall, (grid.width + grid.wide - 1) // grid.wide
+    """Where the tiles ``first`` to ``stop`` lie: the first and last tile column of each tile row,
+    and which columns.
+    """
+    rows, columns = (
+        (grid.height + grid.tall - 1) // grid.tall,
+        (grid.width + grid.wide - 1) // grid.wide,
+    )
     low, high = np.full(rows, columns), np.full(rows, -1)  # a row without tiles has high < 0
     used = np.zeros(columns, np.bool_)
     for index in range(first, stop):
@@ -203,7 +254,9 @@ def columns_of(grid: Any, low: Any, high: Any, row: int) -> Any:
 
 
 @jit
-def _fill(columns: Any, needs: Any, number: int, enough: int, grid: Any, shape: Any, reads: Any, out: Any) -> Any:
+def _fill(
+    columns: Any, needs: Any, number: int, enough: int, grid: Any, shape: Any, reads: Any, out: Any
+) -> Any:
     """Waves from ``number`` on, until there are ``enough`` touches; see ``wave.Fill``."""
     block = touch = 0
     count = tile_count(grid)
@@ -257,7 +310,9 @@ def _sweep_down(needs: Any, end: int, read: Any, shape: Any, spans: Any, step: i
 
 @jit
 def _sweep_along(needs: Any, end: int, read: Any, shape: Any, spans: Any, step: int) -> Any:
-    """Rows of an operand, all from left to right, ``chunk`` columns in a step; a page's step is that of its leftmost."""
+    """Rows of an operand, all from left to right, ``chunk`` columns in a step; a page's step is
+    that of its leftmost.
+    """
     own = end
     for i in range(len(spans)):
         for row in range(spans[i, 0], spans[i, 1]):

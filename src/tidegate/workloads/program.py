@@ -14,8 +14,8 @@
             a = space["a"]
             yield Launch("pass", [blocks_of(16, a.first_page + np.arange(a.pages), bytes=space.geometry.page)])
 
-A workload says how large its objects are; they are laid out for a geometry (that makes a Program, which is a
-Trace); then it streams its launches over the pages its objects were given.
+A workload says how large its objects are; they are laid out for a geometry (that makes a Program,
+which is a Trace); then it streams its launches over the pages its objects were given.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tidegate.errors import TidegateError
-from tidegate.mechanism.geometry import Geometry
 from tidegate.options import Configurable
 from tidegate.registry import Registry, source_digest
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, lay_out
 
 if TYPE_CHECKING:
-    from tidegate.compiler.plan import Plan
+    from tidegate.trace.plan import Plan
 
 _MOST_PAGES = 2**31 - 1  # page numbers are 32 bits wide
 
 
 class Workload(Configurable, ABC):
-    """Base of all workloads. Options are class attributes (``Option``); touches come from ``launches``.
+    """Base of all workloads. Options are class attributes (``Option``); touches come from
+    ``launches``.
 
     By convention every workload has an option ``bytes`` that sets its whole footprint.
     """
@@ -127,7 +128,11 @@ class Program(Trace):
         try:
             yield
         except Exception as error:
-            what = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {error}"
+            what = (
+                str(error)
+                if isinstance(error, TidegateError)
+                else f"{type(error).__name__}: {error}"
+            )
             raise TidegateError(f"workload {self.name} raised while it was read: {what}") from error
 
     def identity(self) -> dict[str, Any]:

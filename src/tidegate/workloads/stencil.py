@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Object, Provenance, Segment
 from tidegate.workloads.program import Space, Workload, workload
@@ -26,15 +26,17 @@ class Stencil(Workload):
         x, y = blockIdx.x * 32 + threadIdx.x, blockIdx.y * 8 + threadIdx.y
         out[y][x] = 0.2 * (in[y][x] + in[y][x-1] + in[y][x+1] + in[y-1][x] + in[y+1][x])
 
-    Each iteration is a launch; then ``in`` and ``out`` change places. The thread blocks of a band of 8 rows,
-    from left to right, are a wave: it reads its rows and a halo row above and below, and writes its rows. Its
-    pages are dealt over ``lanes`` blocks. References: 0 = in, 1 = out.
+    Each iteration is a launch; then ``in`` and ``out`` change places. The thread blocks of a band
+    of 8 rows, from left to right, are a wave: it reads its rows and a halo row above and below, and
+    writes its rows. Its pages are dealt over ``lanes`` blocks. References: 0 = in, 1 = out.
     """
 
     provenance = Provenance.DERIVED
     bytes = Option(units.size("1GiB"), "size of both matrices together", parse=units.size, least=1)
     iterations = Option(4, "how often the stencil is applied", least=1)
-    lanes = Option(TILE_Y, "blocks that a band is dealt over; by default one per warp of a tile", least=1)
+    lanes = Option(
+        TILE_Y, "blocks that a band is dealt over; by default one per warp of a tile", least=1
+    )
 
     @property
     def n(self) -> int:
@@ -60,15 +62,20 @@ class Stencil(Workload):
         read = Matrix(source.first_page, page, 4 * n, reference=0, write=0)
         written = Matrix(target.first_page, page, 4 * n, reference=1, write=1)
 
-        def fill(columns: Columns, needs: NDArray[Any], band: int, enough: int) -> tuple[int, int, int]:
+        def fill(
+            columns: Columns, needs: NDArray[Any], band: int, enough: int
+        ) -> tuple[int, int, int]:
             return _fill(columns, needs, band, enough, n, lanes, read, written)
 
-        most = 2 * ((TILE_Y + 2) * 4 * n // page + 2)  # pages of the rows read, and no more again are written
+        # pages of the rows read, and no more again are written
+        most = 2 * ((TILE_Y + 2) * 4 * n // page + 2)
         yield from waves(-(-n // TILE_Y), most, fill)
 
 
 @jit
-def _fill(columns: Any, needs: Any, band: int, enough: int, n: int, lanes: int, read: Any, written: Any) -> Any:
+def _fill(
+    columns: Any, needs: Any, band: int, enough: int, n: int, lanes: int, read: Any, written: Any
+) -> Any:
     """Bands from ``band`` on, until there are ``enough`` touches; see ``wave.Fill``."""
     block = touch = 0
     tiles = (n + TILE_X - 1) // TILE_X

@@ -20,14 +20,18 @@ class Stream(Workload):
         i = blockDim.x * blockIdx.x + threadIdx.x
         b[i] = a[i]
 
-    With another share of output than a half, i runs over the longer vector, of n floats, and the kernel is
-    ``b[i * len(b) / n] = a[i * len(a) / n]``: it gives back less than it takes, or more. References: 0 = a,
-    1 = b, or 0 = the only one there is.
+    With another share of output than a half, i runs over the longer vector, of n floats, and the
+    kernel is ``b[i * len(b) / n] = a[i * len(a) / n]``: it gives back less than it takes, or more.
+    References: 0 = a, 1 = b, or 0 = the only one there is.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(units.size("1GiB"), "size of input and output together", parse=units.size, least=1)
-    writes = Option(0.5, "share that is output; 1/2 is a copy", parse=units.fraction, least=0, most=1)
+    bytes = Option(
+        units.size("1GiB"), "size of input and output together", parse=units.size, least=1
+    )
+    writes = Option(
+        0.5, "share that is output; 1/2 is a copy", parse=units.fraction, least=0, most=1
+    )
 
     def sizes(self) -> dict[str, int]:
         floats = self.bytes // 4

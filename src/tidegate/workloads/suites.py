@@ -10,28 +10,33 @@ from dataclasses import dataclass
 
 from tidegate.errors import TidegateError, UnknownName
 
-# A reading: the papers write GB and mean GiB. Only so has Table II of ObservUVM round problems: BLK 2^29 options, GMM
-# n = 32768, 2DC n = 49152 and MM n = 30000 come out at 10.0, 12.0, 18.0 and 10.1.
+# A reading: the papers write GB and mean GiB. Only so has Table II of ObservUVM round problems: BLK
+# 2^29 options, GMM n = 32768, 2DC n = 49152 and MM n = 30000 come out at 10.0, 12.0, 18.0 and 10.1.
 GB = 2**30
 
-# The same reading of CPPE's MB: 2DC n = 4096 (128), HOT n = 1024 (12), SRD n = 2048 (96), HSD 512 × 512 × 8 (24), PAT
-# 100,000 × 100 (38.5) and KMN's 494,020 points (130) are the benchmarks' own sizes, and only as MiB are they the table's.
+# The same reading of CPPE's MB: 2DC n = 4096 (128), HOT n = 1024 (12), SRD n = 2048 (96), HSD 512 ×
+# 512 × 8 (24), PAT 100,000 × 100 (38.5) and KMN's 494,020 points (130) are the benchmarks' own
+# sizes, and only as MiB are they the table's.
 MB = 2**20
 
 
-# GMT is run at 1/64 of its size, which changes no ratio: Tier-1's 16 GB are 256 MiB, 4,096 pages of 64 KB.
+# GMT is run at 1/64 of its size, which changes no ratio: Tier-1's 16 GB are 256 MiB, 4,096 pages of
+# 64 KB.
 GMT_GB = 2**30 // 64
 
 
 @dataclass(frozen=True)
 class Member:
-    """One application: the name it is registered under, its footprint, and where in the paper that stands."""
+    """One application: the name it is registered under, its footprint, and where in the paper that
+    stands.
+    """
 
     name: str
     bytes: int
     source: str
     kind: str = ""  # the paper's name for its way of using memory, if it has one
-    near: int = 0  # bytes of the memory it is run in, if the paper gives that and not a share of the footprint
+    # bytes of the memory it is run in, if the paper gives that and not a share of the footprint
+    near: int = 0
     reuse: float = 0.0  # the share of page visits that are not first ones, if the paper gives it
     moved: int = 0  # bytes read by the paper's baseline, if the paper gives them
 
@@ -42,13 +47,23 @@ def _table(source: str, gigabytes: dict[str, float]) -> list[Member]:
 
 def _cppe(applications: dict[str, tuple[str, int]]) -> list[Member]:
     source = "CPPE (IPDPS'20), Table II"
-    return [Member(f"cppe-{name}", size, source, kind) for name, (kind, size) in applications.items()]
+    return [
+        Member(f"cppe-{name}", size, source, kind) for name, (kind, size) in applications.items()
+    ]
 
 
 def _gmt(applications: dict[str, tuple[str, float, float, float, float]]) -> list[Member]:
     source = "GMT (ASPLOS'24), Table 2"
     return [
-        Member(f"gmt-{name}", round(size * GMT_GB), source, kind, round(near * GMT_GB), reuse, round(moved * GMT_GB))
+        Member(
+            f"gmt-{name}",
+            round(size * GMT_GB),
+            source,
+            kind,
+            round(near * GMT_GB),
+            reuse,
+            round(moved * GMT_GB),
+        )
         for name, (kind, size, near, reuse, moved) in applications.items()
     ]
 
@@ -57,27 +72,58 @@ SUITES: dict[str, list[Member]] = {
     "observuvm": _table(
         "ObservUVM (ISCA'26), Table II",
         {
-            "MM": 10.1, "GMM": 12.0, "SRK": 9.6, "SR2": 8.3, "HEL": 7.9, "2DC": 18.0, "GMV": 23.6, "LU": 12.0, "BLK": 10.0,
-            "SPM": 8.0, "AN": 10.3, "SN": 19.8, "BTR": 5.0, "BFS": 2.1,
+            "MM": 10.1,
+            "GMM": 12.0,
+            "SRK": 9.6,
+            "SR2": 8.3,
+            "HEL": 7.9,
+            "2DC": 18.0,
+            "GMV": 23.6,
+            "LU": 12.0,
+            "BLK": 10.0,
+            "SPM": 8.0,
+            "AN": 10.3,
+            "SN": 19.8,
+            "BTR": 5.0,
+            "BFS": 2.1,
         },
     ),
-    # The access type, and the bytes of the benchmark's own problem that the table's megabytes round, where it is known.
+    # The access type, and the bytes of the benchmark's own problem that the table's megabytes
+    # round, where it is known.
     "cppe": _cppe(
         {
-            "HOT": ("I", 12 * MB), "LEU": ("I", 5_829_240), "2DC": ("I", 128 * MB), "3DC": ("I", round(127.5 * MB)),
-            "BKP": ("II", 9_437_460), "PAT": ("II", 40_400_000), "DWT": ("II", 27 * MB), "KMN": ("II", 136_349_520),
-            "SAD": ("II", 8_948_016), "NW": ("III", 33_587_208), "BFS": ("III", 38_999_880), "MVT": ("III", 67_174_400),
-            "BIC": ("III", 67_174_400), "SRD": ("IV", 96 * MB), "HSD": ("IV", 24 * MB), "MRQ": ("IV", 5_267_456),
-            "STN": ("IV", 4 * MB), "HWL": ("V", 42_898_404), "SGM": ("V", 12_578_816), "HIS": ("V", round(13.2 * MB)),
-            "SPV": ("V", round(27.3 * MB)), "B+T": ("VI", 37_094_864), "HYB": ("VI", 109_101_056),
+            "HOT": ("I", 12 * MB),
+            "LEU": ("I", 5_829_240),
+            "2DC": ("I", 128 * MB),
+            "3DC": ("I", round(127.5 * MB)),
+            "BKP": ("II", 9_437_460),
+            "PAT": ("II", 40_400_000),
+            "DWT": ("II", 27 * MB),
+            "KMN": ("II", 136_349_520),
+            "SAD": ("II", 8_948_016),
+            "NW": ("III", 33_587_208),
+            "BFS": ("III", 38_999_880),
+            "MVT": ("III", 67_174_400),
+            "BIC": ("III", 67_174_400),
+            "SRD": ("IV", 96 * MB),
+            "HSD": ("IV", 24 * MB),
+            "MRQ": ("IV", 5_267_456),
+            "STN": ("IV", 4 * MB),
+            "HWL": ("V", 42_898_404),
+            "SGM": ("V", 12_578_816),
+            "HIS": ("V", round(13.2 * MB)),
+            "SPV": ("V", round(27.3 * MB)),
+            "B+T": ("VI", 37_094_864),
+            "HYB": ("VI", 109_101_056),
         }
     ),
-    # Category (3.3), footprint, Tier-1, reuse share and total I/O, in the paper's GB; Tier-2 is four times Tier-1. The
-    # paper gives the last two, and Tier-1 = 16. Footprints are (1 - reuse) I/O, as reuse is 1 - footprint / visits and BaM
-    # reads at nearly every visit: MultiVectorAdd's is then the stated 2 (16 + 64). There are two exceptions. Backprop's 441
-    # GB would put its reuse in Tier-3 and the paper says Tier-2; BFS's 58 GB are not its graph, which is PageRank's. And
-    # for the reuse of PageRank and SSSP to fall in Tier-3, as the paper says, their tiers must be smaller: half the
-    # footprint, the stated factor.
+    # Category (3.3), footprint, Tier-1, reuse share and total I/O, in the paper's GB; Tier-2 is
+    # four times Tier-1. The paper gives the last two, and Tier-1 = 16. Footprints are (1 - reuse)
+    # I/O, as reuse is 1 - footprint / visits and BaM reads at nearly every visit: MultiVectorAdd's
+    # is then the stated 2 (16 + 64). There are two exceptions. Backprop's 441 GB would put its
+    # reuse in Tier-3 and the paper says Tier-2; BFS's 58 GB are not its graph, which is PageRank's.
+    # And for the reuse of PageRank and SSSP to fall in Tier-3, as the paper says, their tiers must
+    # be smaller: half the footprint, the stated factor.
     "gmt": _gmt(
         {
             "LavaMD": ("low reuse, Tier-1", 166.0, 16, 0.0117, 168),
@@ -91,11 +137,13 @@ SUITES: dict[str, list[Member]] = {
             "Hotspot": ("high reuse, Tier-3", 278.6, 16, 0.8133, 1492),
         }
     ),
-}  # fmt: skip
+}
 
 
 def suite(name: str, scale: float = 1.0) -> list[str]:
-    """The workloads of a suite, as specs; each at ``scale`` times the paper's size, which keeps its objects' ratios."""
+    """The workloads of a suite, as specs; each at ``scale`` times the paper's size, which keeps its
+    objects' ratios.
+    """
     if not scale > 0:
         raise TidegateError(f"a scale of {scale} is none; expected something like 1 or 0.125")
     return [f"{member.name}(bytes={round(member.bytes * scale)})" for member in members(name)]

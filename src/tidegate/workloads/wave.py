@@ -1,8 +1,9 @@
 """Waves: thread blocks that are resident together and walk in step.
 
-The blocks of a tiled kernel share most of what they touch. A wave of them is therefore one list of pages,
-each once, in the order in which the wave first needs them. The list is dealt like cards over a few lanes, so
-that a missing page holds up some of the wave and not all of it; each lane is a block of the trace.
+The blocks of a tiled kernel share most of what they touch. A wave of them is therefore one list of
+pages, each once, in the order in which the wave first needs them. The list is dealt like cards over
+a few lanes, so that a missing page holds up some of the wave and not all of it; each lane is a
+block of the trace.
 
     a workload's fill ── stretch, panel      which pages, how many bytes of each, first needed in which step
                       └─ deal                in order of step, over the lanes, into a segment's columns
@@ -16,16 +17,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.trace import Segment
 
 # A page that a wave needs, and the step in which it first does.
-NEED = np.dtype([("page", "i4"), ("bytes", "i4"), ("step", "i4"), ("reference", "i2"), ("write", "u1")], align=True)
+NEED = np.dtype(
+    [("page", "i4"), ("bytes", "i4"), ("step", "i4"), ("reference", "i2"), ("write", "u1")],
+    align=True,
+)
 
 
 class Matrix(NamedTuple):
-    """A row-major matrix as a kernel sees it: where it lies, and which of the kernel's references it is."""
+    """A row-major matrix as a kernel sees it: where it lies, and which of the kernel's references
+    it is.
+    """
 
     first_page: int
     page: int  # bytes
@@ -44,18 +50,26 @@ class Columns(NamedTuple):
     reference: NDArray[np.int16]
 
 
-# Fills in whole waves from the given one on, until there are no more or there are as many touches as given.
-# Returns the wave to go on with, and how many blocks and touches were filled in.
+# Fills in whole waves from the given one on, until there are no more or there are as many touches
+# as given. Returns the wave to go on with, and how many blocks and touches were filled in.
 Fill = Callable[[Columns, NDArray[Any], int, int], tuple[int, int, int]]
 
 
 def waves(count: int, most: int, fill: Fill) -> Iterator[Segment]:
-    """Segments of whole waves, ``count`` waves in all, of which none needs more than ``most`` pages."""
+    """Segments of whole waves, ``count`` waves in all, of which none needs more than ``most``
+    pages.
+    """
     wave, needs = 0, np.empty(most, NEED)
     while wave < count:
         room = _room(SEGMENT_TOUCHES + most)
         wave, blocks, n = fill(room, needs, wave, SEGMENT_TOUCHES)
-        yield Segment(room.starts[: blocks + 1], room.page[:n], room.write[:n], room.bytes[:n], room.reference[:n])
+        yield Segment(
+            room.starts[: blocks + 1],
+            room.page[:n],
+            room.write[:n],
+            room.bytes[:n],
+            room.reference[:n],
+        )
 
 
 def _room(touches: int) -> Columns:
@@ -70,10 +84,11 @@ def _room(touches: int) -> Columns:
 
 @jit
 def stretch(needs: Any, own: int, end: int, matrix: Any, low: int, high: int, step: int) -> Any:
-    """Add the pages of bytes ``low`` to ``high`` of a matrix to the list; returns the list's new end.
+    """Add the pages of bytes ``low`` to ``high`` of a matrix to the list; returns the list's new
+    end.
 
-    Stretches of one matrix come in rising order, so a page that is in the list already is the last one since
-    ``own``, where the matrix's part of the list begins; it only gets the bytes.
+    Stretches of one matrix come in rising order, so a page that is in the list already is the last
+    one since ``own``, where the matrix's part of the list begins; it only gets the bytes.
     """
     number = low // matrix.page
     while low < high:
@@ -89,7 +104,8 @@ def stretch(needs: Any, own: int, end: int, matrix: Any, low: int, high: int, st
 
 @jit
 def panel(needs: Any, end: int, matrix: Any, row: int, stop_row: int, width: int) -> Any:
-    """Add the pages of whole rows, swept from left to right, ``width`` bytes a step; returns the new end.
+    """Add the pages of whole rows, swept from left to right, ``width`` bytes a step; returns the
+    new end.
 
     A page's step is that of the leftmost column it holds: 0 if a row begins in it.
     """
@@ -118,11 +134,13 @@ def _need(needs: Any, end: int, matrix: Any, number: int, used: int, step: int) 
 
 @jit
 def deal(needs: Any, end: int, steps: int, lanes: int, columns: Any, block: int, touch: int) -> Any:
-    """Deal a wave's list, sorted by step, over the lanes; returns how many blocks and touches there are now.
+    """Deal a wave's list, sorted by step, over the lanes; returns how many blocks and touches there
+    are now.
 
     Within a step the list's own order holds. A wave of fewer pages than lanes has fewer blocks.
     """
-    rank = np.zeros(steps + 1, np.int64)  # where the next page of each step comes in the sorted list
+    # where the next page of each step comes in the sorted list
+    rank = np.zeros(steps + 1, np.int64)
     for i in range(end):
         rank[needs[i].step + 1] += 1
     rank = np.cumsum(rank)
@@ -130,7 +148,8 @@ def deal(needs: Any, end: int, steps: int, lanes: int, columns: Any, block: int,
     for lane in range(lanes):
         columns.starts[block + lane] = touch + lane * (end // lanes) + min(lane, end % lanes)
     i = 0
-    while i < end:  # pages of one step come in runs; within a run the next card goes to the next lane
+    # pages of one step come in runs; within a run the next card goes to the next lane
+    while i < end:
         step = needs[i].step
         lane, card = rank[step] % lanes, rank[step] // lanes
         while i < end and needs[i].step == step:

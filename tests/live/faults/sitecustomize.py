@@ -1,8 +1,9 @@
-"""Faults for the tests of live memory, in the pager alone: Python imports this file if its folder is on the path.
+"""Faults for the tests of live memory, in the pager alone: Python imports this file if its folder
+is on the path.
 
-TIDEGATE_FAULT=die-in-write: the pager is killed in the middle of every fifth write to the store, half of it written.
-TIDEGATE_FAULT=die-in-drop: the pager is killed at every eleventh region that it or its predecessors drop.
-TIDEGATE_FAULT=die-at-once: no pager ever does anything.
+TIDEGATE_FAULT=die-in-write: the pager is killed in the middle of every fifth write to the store,
+half of it written. TIDEGATE_FAULT=die-in-drop: the pager is killed at every eleventh region that it
+or its predecessors drop. TIDEGATE_FAULT=die-at-once: no pager ever does anything.
 TIDEGATE_FAULT=read-error: from the hundredth on, reads of the store fail.
 """
 
@@ -15,8 +16,9 @@ import os
 import signal
 import sys
 
-if any("tidegate.live.supervisor" in argument for argument in sys.orig_argv):
-    from tidegate.live import ahead, mover, pager, store
+if any("tidegate.live.pager.supervisor" in argument for argument in sys.orig_argv):
+    from tidegate.live.pager import pager
+    from tidegate.live.transfer import mover, read_ahead, store
 
     writes, reads = itertools.count(1), itertools.count(1)
     drops = mmap.mmap(-1, 1)  # shared by all pagers
@@ -48,4 +50,4 @@ if any("tidegate.live.supervisor" in argument for argument in sys.orig_argv):
             pager.main = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment, func-returns-value]
         case "read-error":
             store.Backing.read = fail_to_read  # type: ignore[method-assign]
-            ahead.ReadAhead.start = lambda *_: None  # type: ignore[method-assign]
+            read_ahead.ReadAhead.start = lambda *_: None  # type: ignore[method-assign]

@@ -1,11 +1,13 @@
-"""Kernels read in plain Python: thread after thread, access after access, and what each thread block uses of which page."""
+"""Kernels read in plain Python: thread after thread, access after access, and what each thread
+block uses of which page.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
 from workloads.reading import Read, read
@@ -19,7 +21,8 @@ class Block:
     def __init__(self, trace: Trace):
         self._first = {o.name: (o.first_page, i) for i, o in enumerate(trace.objects)}
         self._page = trace.geometry.page
-        self.steps: list[dict[tuple[int, int], dict[int, int]]] = [{}]  # bytes by element, by page and reference
+        # bytes by element, by page and reference
+        self.steps: list[dict[tuple[int, int], dict[int, int]]] = [{}]
         self.written: list[set[int]] = [set()]  # pages
 
     def use(self, name: str, index: int, write: bool = False, size: int = 4) -> None:
@@ -47,7 +50,11 @@ class Block:
 
     def used(self) -> list[dict[int, int]]:
         """Bytes used of each page, by step."""
-        return [{page: sum(used.values()) for (page, _), used in step.items()} for step in self.steps if step]
+        return [
+            {page: sum(used.values()) for (page, _), used in step.items()}
+            for step in self.steps
+            if step
+        ]
 
 
 def small(name: str, page: int = PAGE, **options: object) -> tuple[Any, Trace]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from workloads.cppe.plain import Block, check, small
 from workloads.reading import program, read
@@ -117,7 +117,14 @@ def test_hotspot3d(n: int, layers: int) -> None:
                     for z in range(layers):
                         c = (z * n + y) * n + x
                         block.use(f"t_{source}", c)
-                        for dz, dy, dx in ((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1)):
+                        for dz, dy, dx in (
+                            (1, 0, 0),
+                            (-1, 0, 0),
+                            (0, 1, 0),
+                            (0, -1, 0),
+                            (0, 0, 1),
+                            (0, 0, -1),
+                        ):
                             if 0 <= z + dz < layers and 0 <= y + dy < n and 0 <= x + dx < n:
                                 block.use(f"t_{source}", c + (dz * n + dy) * n + dx)
                         block.use("power", c)
@@ -175,5 +182,6 @@ def test_nw_touches_every_second_page() -> None:
     assert len(launch.blocks()) == 1
     for reference in (0, 1):
         pages = np.unique(launch.page[launch.reference == reference])
-        assert set(np.diff(pages)) <= {1, 2}  # 1 where the 4 bytes by which a row is longer than two pages add up to a page
+        # 1 where the 4 bytes by which a row is longer than two pages add up to a page
+        assert set(np.diff(pages)) <= {1, 2}
         assert np.mean(np.diff(pages) == 2) > 0.9

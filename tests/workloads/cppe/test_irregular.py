@@ -7,7 +7,7 @@ from math import cos, pi, sin, sqrt
 
 import numpy as np
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.workloads.cppe import btree, heartwall, hybridsort
 from tidegate.workloads.graph import csr
 from workloads.cppe.plain import Block, check, check_launch, small
@@ -16,7 +16,9 @@ from workloads.reading import program, read
 
 def test_leukocyte() -> None:
     n, m = 46, 219
-    workload, trace = small("cppe-LEU", page=1024, bytes=4 * 4 * m * n + 2 * 2 * 13284, frames=2, rounds=3)
+    workload, trace = small(
+        "cppe-LEU", page=1024, bytes=4 * 4 * m * n + 2 * 2 * 13284, frames=2, rounds=3
+    )
     assert workload.columns == n
 
     def gicov() -> Iterator[Block]:
@@ -48,7 +50,11 @@ def test_leukocyte() -> None:
     def imgvf(frame: int) -> Iterator[Block]:
         block = Block(trace)
         whole = range(41 * 81)
-        for name, write in ((f"IMGVF_{frame}", False), *(3 * [(f"I_{frame}", False)]), (f"IMGVF_{frame}", True)):
+        for name, write in (
+            (f"IMGVF_{frame}", False),
+            *(3 * [(f"I_{frame}", False)]),
+            (f"IMGVF_{frame}", True),
+        ):
             if not write:
                 block.step()
             for i in whole:
@@ -65,12 +71,18 @@ def test_heartwall() -> None:
     conv, padded = template + search - 1, search + 2 * template
     sizes = dict(zip(heartwall.ARRAYS, shape.elements, strict=True))
     assert sizes["in2"] == search**2
-    assert (sizes["conv"], sizes["in2_sub_cumh"], sizes["in2_pad_cumv"]) == (conv**2, conv * padded, padded**2)
+    assert (sizes["conv"], sizes["in2_sub_cumh"], sizes["in2_pad_cumv"]) == (
+        conv**2,
+        conv * padded,
+        padded**2,
+    )
     for frame, launch in enumerate(read(trace)):
         blocks = launch.blocks()
         assert len(blocks) == points
         for point, touches in enumerate(blocks):
-            mine = {name: heartwall_pages(trace, shape, name, point) for name in heartwall.ARRAYS[1:]}
+            mine = {
+                name: heartwall_pages(trace, shape, name, point) for name in heartwall.ARRAYS[1:]
+            }
             written = {page for page, write, _, _ in touches if write}
             names = set(heartwall.ARRAYS[2:]) if frame else {"T"}
             names |= {"T"} if frame % 10 == 0 else set()
@@ -169,12 +181,20 @@ def test_spmv() -> None:
     side = workload.side
     assert side > 16
     rows = [
-        [y2 * side + x2 for y2 in range(side) for x2 in range(side) if max(abs(y2 - y), abs(x2 - x)) <= 2]
-        for y in range(side) for x in range(side)
-    ]  # fmt: skip
+        [
+            y2 * side + x2
+            for y2 in range(side)
+            for x2 in range(side)
+            if max(abs(y2 - y), abs(x2 - x)) <= 2
+        ]
+        for y in range(side)
+        for x in range(side)
+    ]
     perm = sorted(range(side * side), key=lambda row: -len(rows[row]))
     bounds = [len(rows[perm[first]]) for first in range(0, side * side, 32)]
-    ptr = np.concatenate([[0], np.cumsum([32 * sum(bound > k for bound in bounds) for k in range(25)])])
+    ptr = np.concatenate(
+        [[0], np.cumsum([32 * sum(bound > k for bound in bounds) for k in range(25)])]
+    )
     assert workload.sizes()["data"] == 4 * ptr[-1]
 
     def launch() -> Iterator[Block]:
@@ -213,18 +233,34 @@ def test_btree() -> None:
         for level in nodes:
             number = max(i for i, entries in enumerate(level) if entries[0] <= key)
             begin = 2068 * (before + number)
-            slot = max(i for i, entry in enumerate(level[number]) if entry <= key) + (level is nodes[-1])
-            for low, high in ((begin + 4 * 258, begin + 4 * 514), (begin + 4 + 4 * slot, begin + 8 + 4 * slot)):
+            slot = max(i for i, entry in enumerate(level[number]) if entry <= key) + (
+                level is nodes[-1]
+            )
+            for low, high in (
+                (begin + 4 * 258, begin + 4 * 514),
+                (begin + 4 + 4 * slot, begin + 8 + 4 * slot),
+            ):
                 pages |= set(range(low // 1024, (high - 1) // 1024 + 1))
             before += len(level)
         return pages
 
     asked = np.random.default_rng((1, 1)).integers(keys, size=queries.starts.size - 1)
     for bid, (key, touches) in enumerate(zip(asked, queries.blocks(), strict=True)):
-        assert {page - first_page["knodes_k"] for page, _, _, r in touches if r == btree._NODES_K} == walked(key)
-        places = {"records": 4 * key, "currKnode_k": 8 * bid, "offset_k": 8 * bid, "keys": 4 * bid, "ans": 4 * bid}
+        assert {
+            page - first_page["knodes_k"] for page, _, _, r in touches if r == btree._NODES_K
+        } == walked(key)
+        places = {
+            "records": 4 * key,
+            "currKnode_k": 8 * bid,
+            "offset_k": 8 * bid,
+            "keys": 4 * bid,
+            "ans": 4 * bid,
+        }
         rest = {(page, write) for page, write, _, r in touches if r != btree._NODES_K}
-        assert rest == {(first_page[n] + at // 1024, int(n not in ("records", "keys"))) for n, at in places.items()}
+        assert rest == {
+            (first_page[n] + at // 1024, int(n not in ("records", "keys")))
+            for n, at in places.items()
+        }
     span = int(keys * 0.003)
     firsts = np.random.default_rng((1, 0)).integers(keys - span, size=ranges.starts.size - 1)
     for key, touches in zip(firsts, ranges.blocks(), strict=True):
@@ -320,10 +356,12 @@ def test_hybridsort_counts_and_packs() -> None:
                 yield block
 
     for name, kernel in (
-        ("histogram1024Kernel", histogram), ("bucketcount", count), ("bucketprefixoffset", prefix),
+        ("histogram1024Kernel", histogram),
+        ("bucketcount", count),
+        ("bucketprefixoffset", prefix),
         ("mergeSortFirst", first),
         ("mergepack", pack),
-    ):  # fmt: skip
+    ):
         check_launch(launches[name], kernel())
 
 
@@ -332,11 +370,16 @@ def test_hybridsort_merges() -> None:
     sort = hybridsort._filled(workload.n, seed=1)
     passes = [launch for launch in read(trace) if launch.name == "mergeSortPass"]
     assert len(passes) == int(np.ceil(np.log2(sort.largest / 4)))
-    lists = [set(range(o.first_page, o.first_page + -(-16 * int(sort.start[-1]) // 256))) for o in trace.objects[:2]]
+    lists = [
+        set(range(o.first_page, o.first_page + -(-16 * int(sort.start[-1]) // 256)))
+        for o in trace.objects[:2]
+    ]
     for number, launch in enumerate(passes):
         for reference, pages in enumerate(lists):
             assert set(launch.page[launch.reference == reference]) == pages
-            assert set(launch.write[launch.reference == reference]) == {int(reference != number % 2)}
+            assert set(launch.write[launch.reference == reference]) == {
+                int(reference != number % 2)
+            }
     (pack,) = (launch for launch in read(trace) if launch.name == "mergepack")
     assert set(pack.reference[pack.write == 1]) == {1 - len(passes) % 2}
 
@@ -344,11 +387,16 @@ def test_hybridsort_merges() -> None:
 def test_bfs_searches_all_it_can_reach() -> None:
     trace = program("cppe-BFS", Geometry(4096, 65536), bytes=1_000_000)
     offsets, targets = csr(trace.workload.made())
-    levels, frontier, seen = 0, {int(next(p for p in range(len(offsets) - 1) if offsets[p + 1] > offsets[p]))}, set()
+    levels, frontier, seen = (
+        0,
+        {int(next(p for p in range(len(offsets) - 1) if offsets[p + 1] > offsets[p]))},
+        set(),
+    )
     launches = read(trace)
     while frontier:
         seen |= frontier
         frontier = {int(t) for v in frontier for t in targets[offsets[v] : offsets[v + 1]]} - seen
         levels += 1
-    assert abs(len(launches) // 2 - levels) <= 2  # the search begins at another node of the same large component
+    # the search begins at another node of the same large component
+    assert abs(len(launches) // 2 - levels) <= 2
     assert len(launches[0].blocks()) == -(-trace.workload.nodes // 512)

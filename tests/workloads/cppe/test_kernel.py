@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.jit import jit
-from tidegate.mechanism.geometry import Geometry
+from tidegate.compiled.jit import jit
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import lay_out
 from tidegate.workloads.cppe.kernel import closed, fitted, going, jump, step, stream, use
 from tidegate.workloads.program import Space
@@ -49,12 +49,19 @@ def test_a_page_is_touched_once_in_a_step_when_first_used() -> None:
 
 
 def test_thread_blocks_come_whole_and_in_order_whatever_the_room() -> None:
-    """Most of these blocks do not fit into what room there is at first, and the last are longer than all of it."""
+    """Most of these blocks do not fit into what room there is at first, and the last are longer
+    than all of it.
+    """
     count = 2000
     large = np.concatenate([s.page for s in stream(space(256 * 40_000), _rising, count, (256,))])
-    np.testing.assert_array_equal(large, np.concatenate([np.tile(np.arange(b, 0, -1), 2) for b in range(1, count)]))
-    lengths = np.concatenate([np.diff(s.starts) for s in stream(space(256 * 40_000), _rising, count, (256,))])
-    np.testing.assert_array_equal(lengths, 2 * np.arange(1, count))  # block 0 uses nothing and is none
+    np.testing.assert_array_equal(
+        large, np.concatenate([np.tile(np.arange(b, 0, -1), 2) for b in range(1, count)])
+    )
+    lengths = np.concatenate(
+        [np.diff(s.starts) for s in stream(space(256 * 40_000), _rising, count, (256,))]
+    )
+    # block 0 uses nothing and is none
+    np.testing.assert_array_equal(lengths, 2 * np.arange(1, count))
 
 
 def test_one_thread_block_longer_than_the_first_room() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.units import MiB
 from tidegate.workloads import workloads
 from tidegate.workloads.suites import members, suite

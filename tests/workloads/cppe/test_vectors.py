@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from workloads.cppe.plain import Block, check, small
 from workloads.reading import program, read
 
@@ -88,7 +88,9 @@ def test_dwt(n: int) -> None:
                         block.use(f"{colour}_out", offset + y // 2 * pitch + x // 2, write=True)
                 yield block
 
-    check(trace, [split(), *(transform(colour, side) for colour in "rgb" for side in (n, -(-n // 2)))])
+    check(
+        trace, [split(), *(transform(colour, side) for colour in "rgb" for side in (n, -(-n // 2)))]
+    )
 
 
 def test_kmeans() -> None:
@@ -121,12 +123,17 @@ def test_kmeans() -> None:
 def test_sad(n: int) -> None:
     workload, trace = small("cppe-SAD", page=4096, bytes=89_872 * n + 5632 * -(-n // 11))
     assert workload.macroblocks == n
-    begins, each = dict(zip(range(1, 8), (0, 1, 3, 5, 9, 17, 25), strict=True)), {1: 1, 2: 2, 3: 2, 4: 4, 5: 8, 6: 8, 7: 16}
+    begins, each = (
+        dict(zip(range(1, 8), (0, 1, 3, 5, 9, 17, 25), strict=True)),
+        {1: 1, 2: 2, 3: 2, 4: 4, 5: 8, 6: 8, 7: 16},
+    )
 
     def vectors(block: Block, kind: int, m: int, write: bool) -> None:
         for i in range(each[kind]):
             for position in range(1090):
-                block.use("sads", (begins[kind] * n + each[kind] * m + i) * 1096 + position, write, size=2)
+                block.use(
+                    "sads", (begins[kind] * n + each[kind] * m + i) * 1096 + position, write, size=2
+                )
 
     def calc() -> Iterator[Block]:
         for y in range(4 * -(-n // 11)):
@@ -188,7 +195,9 @@ def test_mriq() -> None:
     workload, trace = small("cppe-MRQ", bytes=4 * (5 * points + 3 * samples), samples=samples)
     assert workload.points == points
 
-    def launch(count: int, threads: int, reads: tuple[str, ...], writes: tuple[str, ...]) -> Iterator[Block]:
+    def launch(
+        count: int, threads: int, reads: tuple[str, ...], writes: tuple[str, ...]
+    ) -> Iterator[Block]:
         for first in range(0, count, threads):
             block = Block(trace)
             for i in range(first, min(count, first + threads)):

@@ -1,10 +1,12 @@
-"""Kernels read in plain Python: which elements the threads use, at what part of the launch, and the pages those lie in."""
+"""Kernels read in plain Python: which elements the threads use, at what part of the launch, and the
+pages those lie in.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import Workload, workloads
 from workloads.reading import read
@@ -19,7 +21,9 @@ def small(name: str, page: int = PAGE, **options: object) -> tuple[Workload, Tra
 
 
 class Used:
-    """What a launch, or a wave of it, uses: pages, whether written, and how far along they are first used."""
+    """What a launch, or a wave of it, uses: pages, whether written, and how far along they are
+    first used.
+    """
 
     def __init__(self, trace: Trace):
         self._first = {o.name: (o.first_page, i) for i, o in enumerate(trace.objects)}
@@ -27,7 +31,9 @@ class Used:
         self.first: dict[tuple[int, int], float] = {}  # by page and reference
         self.written: set[int] = set()
 
-    def use(self, name: str, index: int, along: float = 0.0, write: bool = False, size: int = 4) -> None:
+    def use(
+        self, name: str, index: int, along: float = 0.0, write: bool = False, size: int = 4
+    ) -> None:
         """Element ``index`` of an object, when the part ``along`` of the launch is done."""
         first, reference = self._first[name]
         for number in range(index * size // self._page, ((index + 1) * size - 1) // self._page + 1):
@@ -40,12 +46,16 @@ class Used:
 
 
 def check(trace: Trace, expected: Sequence[Used], apart: int = 2) -> None:
-    """Each launch visits what its threads use, every page once, within ``apart`` blocks of when the threads first do."""
+    """Each launch visits what its threads use, every page once, within ``apart`` blocks of when the
+    threads first do.
+    """
     launches = read(trace)
     assert len(launches) == len(expected)
     for launch, used in zip(launches, expected, strict=True):
         blocks = launch.blocks()
-        visits = [(page, write, reference) for block in blocks for page, write, _, reference in block]
+        visits = [
+            (page, write, reference) for block in blocks for page, write, _, reference in block
+        ]
         assert len(set(visits)) == len(visits), "each page once"
         assert set(visits) == used.visits()
         for i, block in enumerate(blocks):

@@ -58,7 +58,9 @@ class Plain:
             for v in active:
                 here = new[v]
                 for i in self.entries(v):
-                    new[self.targets[i]] = min(new[self.targets[i]], here + int(weight(self.graph.key, i, heaviest)))
+                    new[self.targets[i]] = min(
+                        new[self.targets[i]], here + int(weight(self.graph.key, i, heaviest))
+                    )
             active = [v for v in range(self.nodes) if new[v] < cost[v]]
         assert new == self.dijkstra(heaviest)
 
@@ -69,7 +71,9 @@ class Plain:
             if here < cost[v]:
                 cost[v] = here
                 for i in self.entries(v):
-                    heapq.heappush(queue, (here + int(weight(self.graph.key, i, heaviest)), self.targets[i]))
+                    heapq.heappush(
+                        queue, (here + int(weight(self.graph.key, i, heaviest)), self.targets[i])
+                    )
         return cost
 
     def pagerank(self, rounds: int, tolerance: float) -> Iterator[list[int]]:
@@ -90,13 +94,17 @@ class Plain:
 
 
 def check(trace: Trace, plain: Plain, rounds: Iterator[list[int]]) -> int:
-    """Each launch reads the active nodes' lists: every page once, in order; returns how many launches there were."""
+    """Each launch reads the active nodes' lists: every page once, in order; returns how many
+    launches there were.
+    """
     launches, expected = read(trace), list(rounds)
     assert len(launches) == len(expected)
     for launch, active in zip(launches, expected, strict=True):
         visits = [visit for block in launch.blocks() for visit in block]
         assert len({page for page, *_ in visits}) == len(visits), "each page once"
-        assert {(page, write, reference) for page, write, _, reference in visits} == plain.read(active).visits()
+        assert {(page, write, reference) for page, write, _, reference in visits} == plain.read(
+            active
+        ).visits()
         for reference in range(len(trace.objects)):
             pages = [page for page, *_, r in visits if r == reference]
             assert pages == sorted(pages)
@@ -121,7 +129,9 @@ def test_sssp(page: int, seed: int, heaviest: int) -> None:
 
 @pytest.mark.parametrize(("rounds", "tolerance"), [(4, 0.001), (500, 0.05)])
 def test_pagerank(rounds: int, tolerance: float) -> None:
-    workload, trace = small("gmt-PageRank", bytes=40_000, degree=6, iterations=rounds, tolerance=tolerance)
+    workload, trace = small(
+        "gmt-PageRank", bytes=40_000, degree=6, iterations=rounds, tolerance=tolerance
+    )
     plain = Plain(workload, trace)
     launches = check(trace, plain, plain.pagerank(rounds, tolerance))
     assert launches == 4 if rounds == 4 else 4 < launches < 500

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object, lay_out
 from tidegate.workloads.gmt.lavamd import BOX
 from tidegate.workloads.gmt.visits import Stretch, lockstep
@@ -20,32 +20,41 @@ def space(**sizes: int) -> Space:
 
 
 def test_lockstep_enters_pages_as_it_uses_them() -> None:
-    (segment,) = lockstep(space(a=1024, b=512), [Stretch("a", 0, 1024), Stretch("b", 128, 384, write=True)])
+    (segment,) = lockstep(
+        space(a=1024, b=512), [Stretch("a", 0, 1024), Stretch("b", 128, 384, write=True)]
+    )
     # of b, a step of a page of a uses 64 bytes: two steps in its first page, two in its second
-    assert [list(segment.page[i:j]) for i, j in zip(segment.starts, segment.starts[1:], strict=False)] == [
-        [0, 4],
-        [1],
-        [2, 5],
-        [3],
-    ]
+    assert [
+        list(segment.page[i:j]) for i, j in zip(segment.starts, segment.starts[1:], strict=False)
+    ] == [[0, 4], [1], [2, 5], [3]]
     assert segment.bytes.tolist() == [256, 128, 256, 256, 128, 256]
     assert segment.write.tolist() == [0, 1, 0, 0, 1, 0]
 
 
 def test_lockstep_merges_stretches_that_share_a_page() -> None:
     (segment,) = lockstep(space(a=200), [Stretch("a", 0, 100), Stretch("a", 100, 200, write=True)])
-    assert (segment.page.tolist(), segment.bytes.tolist(), segment.write.tolist()) == ([0], [200], [1])
+    assert (segment.page.tolist(), segment.bytes.tolist(), segment.write.tolist()) == (
+        [0],
+        [200],
+        [1],
+    )
 
 
 def test_lockstep_is_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     here = space(a=5000, b=1700, c=9001)
-    stretches = [Stretch("a", 33, 4900), Stretch("b", 0, 1700, write=True), Stretch("c", 1000, 9001)]
+    stretches = [
+        Stretch("a", 33, 4900),
+        Stretch("b", 0, 1700, write=True),
+        Stretch("c", 1000, 9001),
+    ]
     (whole,) = lockstep(here, stretches)
     monkeypatch.setattr("tidegate.workloads.gmt.visits.SEGMENT_TOUCHES", 12)
     pieces = list(lockstep(here, stretches))
     assert len(pieces) > 5
     for column in ("page", "write", "bytes", "reference"):
-        np.testing.assert_array_equal(np.concatenate([getattr(p, column) for p in pieces]), getattr(whole, column))
+        np.testing.assert_array_equal(
+            np.concatenate([getattr(p, column) for p in pieces]), getattr(whole, column)
+        )
     assert sum(p.blocks for p in pieces) == whole.blocks
 
 
@@ -72,7 +81,12 @@ def test_srad(n: int) -> None:
         for p in range(n * n):
             y, x = divmod(p, n)
             along = y // 16 * 16 / n  # tiles of 16 rows
-            north, south, west, east = max(0, y - 1), min(n - 1, y + 1), max(0, x - 1), min(n - 1, x + 1)
+            north, south, west, east = (
+                max(0, y - 1),
+                min(n - 1, y + 1),
+                max(0, x - 1),
+                min(n - 1, x + 1),
+            )
             if kernel == 1:
                 for q in (p, north * n + x, south * n + x, y * n + west, y * n + east):
                     used.use("J", q, along)
@@ -97,7 +111,13 @@ def test_hotspot(n: int) -> None:
         for p in range(n * n):
             y, x = divmod(p, n)
             along = y // 16 * 16 / n
-            for q in (p, max(0, y - 1) * n + x, min(n - 1, y + 1) * n + x, y * n + max(0, x - 1), y * n + min(n - 1, x + 1)):
+            for q in (
+                p,
+                max(0, y - 1) * n + x,
+                min(n - 1, y + 1) * n + x,
+                y * n + max(0, x - 1),
+                y * n + min(n - 1, x + 1),
+            ):
                 used.use(f"temp_{launch % 2}", q, along)
             used.use("power", p, along)
             used.use(f"temp_{1 - launch % 2}", p, along, write=True)
@@ -107,7 +127,12 @@ def test_hotspot(n: int) -> None:
 
 def test_pathfinder() -> None:
     cols, pyramid, launches = 640, 3, 4  # whole pages to a row, so that rows share none
-    _, trace = small("gmt-Pathfinder", bytes=4 * cols * (pyramid * launches + 2), pyramid=pyramid, iterations=launches)
+    _, trace = small(
+        "gmt-Pathfinder",
+        bytes=4 * cols * (pyramid * launches + 2),
+        pyramid=pyramid,
+        iterations=launches,
+    )
     expected = []
     for launch in range(launches):
         used = Used(trace)
@@ -123,10 +148,13 @@ def test_pathfinder() -> None:
 
 
 def test_pathfinders_rows_share_pages_at_their_ends() -> None:
-    _, trace = small("gmt-Pathfinder", bytes=4 * 600 * 14, pyramid=3, iterations=4)  # 9.4 pages to a row
+    # 9.4 pages to a row
+    _, trace = small("gmt-Pathfinder", bytes=4 * 600 * 14, pyramid=3, iterations=4)
     launch = read(trace)[0]
     wall = launch.page[launch.reference == 2].tolist()
-    assert len(wall) == len(set(wall)) + 2, "where a row ends and the next begins, one page is used first and last"
+    assert len(wall) == len(set(wall)) + 2, (
+        "where a row ends and the next begins, one page is used first and last"
+    )
 
 
 def test_backprop() -> None:
@@ -152,12 +180,16 @@ def test_backprop() -> None:
     check(trace, expected, apart=16 * 17 * 4 // PAGE + 2)
 
 
-@pytest.mark.parametrize(("boxes", "side", "wave"), [(400, 3, 50), (256, 2, 32), (300, 4, 300), (333, 5, 100), (1, 3, 4)])
+@pytest.mark.parametrize(
+    ("boxes", "side", "wave"), [(400, 3, 50), (256, 2, 32), (300, 4, 300), (333, 5, 100), (1, 3, 4)]
+)
 def test_lavamd(boxes: int, side: int, wave: int) -> None:
     page = 8192  # as large as what a wave leaves out between its first neighbour and its last
     _, trace = small("gmt-LavaMD", page, bytes=boxes * sum(BOX.values()), side=side, wave=wave)
     (launch,) = read(trace)
-    visits = [(p, write, reference) for block in launch.blocks() for p, write, _, reference in block]
+    visits = [
+        (p, write, reference) for block in launch.blocks() for p, write, _, reference in block
+    ]
     for low in range(0, boxes, wave):
         used = Used(trace)
         for home in range(low, min(low + wave, boxes)):
@@ -165,7 +197,14 @@ def test_lavamd(boxes: int, side: int, wave: int) -> None:
             used.use("fv", home, write=True, size=BOX["fv"])
             x, y, z = home % side, home // side % side, home // side**2
             for other in range(boxes):
-                if max(abs(other % side - x), abs(other // side % side - y), abs(other // side**2 - z)) <= 1:
+                if (
+                    max(
+                        abs(other % side - x),
+                        abs(other // side % side - y),
+                        abs(other // side**2 - z),
+                    )
+                    <= 1
+                ):
                     used.use("rv", other, size=BOX["rv"])
                     used.use("qv", other, size=BOX["qv"])
         now, visits = visits[: len(used.first)], visits[len(used.first) :]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import TidegateError
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
 from tidegate.workloads import workloads
 from tidegate.workloads.graph import csr
@@ -20,7 +20,14 @@ from workloads.reading import Read, pages_of, program, read, undealt
 Use = dict[tuple[str, int], list[int]]  # array, page within it → bytes, written
 
 STEPS = {
-    "Kernel": ("graph_mask", "graph_nodes", "graph_edges", "graph_visited", "cost", "updating_graph_mask"),
+    "Kernel": (
+        "graph_mask",
+        "graph_nodes",
+        "graph_edges",
+        "graph_visited",
+        "cost",
+        "updating_graph_mask",
+    ),
     "Kernel2": ("updating_graph_mask", "graph_mask", "graph_visited"),
 }
 
@@ -92,7 +99,8 @@ def check(trace: Trace, launch: Read, waves: list[Use], lanes: int) -> None:
     blocks = launch.blocks()
     for uses in waves:
         expected = {
-            (first[name] + page, write, used, bfs.ARRAYS.index(name)) for (name, page), (used, write) in uses.items()
+            (first[name] + page, write, used, bfs.ARRAYS.index(name))
+            for (name, page), (used, write) in uses.items()
         }
         mine, blocks = blocks[: min(lanes, len(expected))], blocks[min(lanes, len(expected)) :]
         touches = undealt(mine)
@@ -102,7 +110,9 @@ def check(trace: Trace, launch: Read, waves: list[Use], lanes: int) -> None:
         assert steps == sorted(steps)
         for step, name in enumerate(STEPS[launch.name]):
             pages = [page for (page, *_), s in zip(touches, steps, strict=True) if s == step]
-            assert pages == [first[n] + page for n, page in uses if n == name], "in the order of the threads"
+            assert pages == [first[n] + page for n, page in uses if n == name], (
+                "in the order of the threads"
+            )
     assert not blocks
 
 
@@ -120,7 +130,12 @@ def check_search(page: int, **options: Any) -> None:
     while plain.over:
         plain.over = False
         one, two = next(launches), next(launches)
-        assert (one.name, one.width, two.name, two.width) == ("Kernel", together // lanes, "Kernel2", together)
+        assert (one.name, one.width, two.name, two.width) == (
+            "Kernel",
+            together // lanes,
+            "Kernel2",
+            together,
+        )
         check(trace, one, plain.launch(plain.kernel, 512 * together), lanes)
         check(trace, two, plain.launch(plain.kernel2, 512 * together), 1)
     assert next(launches, None) is None
@@ -162,7 +177,9 @@ def test_many_thread_blocks_to_a_wave() -> None:
     seed=st.integers(0, 9),
 )
 def test_any_graph_and_page(nodes: int, degree: float, page: int, graph: str, seed: int) -> None:
-    check_search(page, bytes=int(nodes * (15 + 4 * degree)) + 1, degree=degree, graph=graph, seed=seed)
+    check_search(
+        page, bytes=int(nodes * (15 + 4 * degree)) + 1, degree=degree, graph=graph, seed=seed
+    )
 
 
 @pytest.mark.parametrize("graph", ["uniform", "kronecker"])
@@ -185,7 +202,9 @@ def test_costs_are_distances(graph: str, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_all_pages_are_used_and_nodes_and_edges_are_only_read() -> None:
     trace = program("BFS", bytes="20MB")
     launches = read(trace)
-    page, write, reference = (np.concatenate([getattr(r, c) for r in launches]) for c in ("page", "write", "reference"))
+    page, write, reference = (
+        np.concatenate([getattr(r, c) for r in launches]) for c in ("page", "write", "reference")
+    )
     for number, name in enumerate(bfs.ARRAYS):
         assert set(page[reference == number].tolist()) == pages_of(trace, name)
         assert write[reference == number].any() == (name not in ("graph_nodes", "graph_edges"))
@@ -197,11 +216,15 @@ def test_the_papers_size() -> None:
     assert sum(work.sizes().values()) == pytest.approx(2.1 * GB, rel=0.01)
     assert work.nodes == pytest.approx(1 << 24, rel=0.01)
     eighth = workloads.find("BFS")(bytes=round(2.1 * GB / 8))
-    assert [8 * size for size in eighth.sizes().values()] == pytest.approx(list(work.sizes().values()), rel=0.001)
+    assert [8 * size for size in eighth.sizes().values()] == pytest.approx(
+        list(work.sizes().values()), rel=0.001
+    )
 
 
 def test_rodinias_own_degree_takes_a_third() -> None:
-    assert sum(workloads.find("BFS")(bytes=39 << 24, degree=6).sizes().values()) == pytest.approx(0.654e9, rel=0.01)
+    assert sum(workloads.find("BFS")(bytes=39 << 24, degree=6).sizes().values()) == pytest.approx(
+        0.654e9, rel=0.01
+    )
 
 
 def test_refuses_nonsense() -> None:

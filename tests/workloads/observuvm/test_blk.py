@@ -6,7 +6,10 @@ from workloads.reading import program, read
 
 
 def test_blk_is_blackscholes_at_another_size_and_number_of_iterations() -> None:
-    mine, theirs = read(program("BLK", bytes="60MB")), read(program("blackscholes", bytes="60MB", iterations=16))
+    mine, theirs = (
+        read(program("BLK", bytes="60MB")),
+        read(program("blackscholes", bytes="60MB", iterations=16)),
+    )
     assert len(mine) == 16
     for one, two in zip(mine, theirs, strict=True):
         np.testing.assert_array_equal(one.page, two.page)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import TidegateError
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
 from tidegate.workloads import workloads
 from tidegate.workloads.observuvm import btree
@@ -94,7 +94,9 @@ def transformed(root: Node, order: int) -> tuple[list[Knode], list[int], int]:
 class FindK:
     """findK in plain Python: thread after thread, and the pages that a block uses, in order."""
 
-    def __init__(self, trace: Trace, knodes: list[Knode], records: list[int], height: int, order: int):
+    def __init__(
+        self, trace: Trace, knodes: list[Knode], records: list[int], height: int, order: int
+    ):
         self.knodes, self.records, self.height, self.order = knodes, records, height, order
         self.page, self.objects = trace.geometry.page, {o.name: o for o in trace.objects}
 
@@ -110,7 +112,11 @@ class FindK:
     def node(self, number: int, name: str, first: int, count: int) -> None:
         """Threads use a stretch of a node's indices or keys."""
         size = 4 + 8 * (self.order + 1) + 8
-        self.use("knodes", size * number + 4 + (0 if name == "indices" else 4 * (self.order + 1)) + 4 * first, 4 * count)
+        self.use(
+            "knodes",
+            size * number + 4 + (0 if name == "indices" else 4 * (self.order + 1)) + 4 * first,
+            4 * count,
+        )
 
     def block(self, bid: int, key: int) -> tuple[list[tuple[int, int, int, int]], int]:
         """What block ``bid`` uses, as touches, and what it answers."""
@@ -141,14 +147,19 @@ def asked(trace: Trace) -> list[list[int]]:
     tree, count = work.tree(), work._count(work.tree())
     parts = enumerate(range(0, count, work.batch))
     return [
-        btree._asked(tree, None, btree.generator(work.seed, 1 + b), min(work.batch, count - f)).tolist() for b, f in parts
+        btree._asked(
+            tree, None, btree.generator(work.seed, 1 + b), min(work.batch, count - f)
+        ).tolist()
+        for b, f in parts
     ]
 
 
 def check_walks(keys: int, order: int, page: int, batch: int) -> None:
     work = workloads.find("BTR")(order=order, batch=batch, queries="100%")
     size = sum(work._sizes(work._grown(keys)).values())
-    trace = program("BTR", Geometry(page, 2 * page), bytes=size, order=order, batch=batch, queries="100%")
+    trace = program(
+        "BTR", Geometry(page, 2 * page), bytes=size, order=order, batch=batch, queries="100%"
+    )
     root = Node(True)
     for key in range(keys):
         root = inserted(root, key, order)
@@ -245,10 +256,14 @@ def test_zipf_asks_for_keys_that_exist(keys: int, order: int) -> None:
 
 
 def test_shuffled_nodes_are_used_as_often_elsewhere() -> None:
-    by_level, shuffled = (read(program("BTR", bytes="100MB", placement=p))[0] for p in ("levels", "shuffled"))
+    by_level, shuffled = (
+        read(program("BTR", bytes="100MB", placement=p))[0] for p in ("levels", "shuffled")
+    )
     first = program("BTR", bytes="100MB").objects[1].first_page
     nodes = [launch.page[launch.reference == 1] - first for launch in (by_level, shuffled)]
-    np.testing.assert_array_equal(by_level.page[by_level.reference == 0], shuffled.page[shuffled.reference == 0])
+    np.testing.assert_array_equal(
+        by_level.page[by_level.reference == 0], shuffled.page[shuffled.reference == 0]
+    )
     hottest = [np.argsort(np.bincount(n))[::-1][:3] for n in nodes]
     assert hottest[0].max() <= 9  # the inner nodes
     assert hottest[1].max() > 100
@@ -262,7 +277,14 @@ def test_the_papers_size() -> None:
 
 
 def test_refuses_nonsense() -> None:
-    for wrong in ({"order": 2}, {"queries": 0}, {"batch": 0}, {"skew": -1}, {"fill": 0.4}, {"fill": 1.1}):
+    for wrong in (
+        {"order": 2},
+        {"queries": 0},
+        {"batch": 0},
+        {"skew": -1},
+        {"fill": 0.4},
+        {"fill": 1.1},
+    ):
         with pytest.raises(TidegateError, match="must be at"):
             program("BTR", **wrong)
     with pytest.raises(TidegateError, match="not one of"):

@@ -6,14 +6,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import TidegateError
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from workloads.dealt import Blocks, check_waves, in_waves, tiles
 from workloads.reading import Uses, pages_of, program, read
 
 
 def brute_force(trace: Trace, n: int, source: str, target: str, blocks: Blocks) -> list[Uses]:
-    """What these thread blocks read and then write, from the kernel's index functions, thread by thread."""
+    """What these thread blocks read and then write, from the kernel's index functions, thread by
+    thread.
+    """
     reads, writes = Uses(trace), Uses(trace)
     for bx, by in blocks:
         for i in range(8 * by, 8 * by + 8):
@@ -32,7 +34,9 @@ def check(n: int, wave: int, lanes: int, page: int, swap: bool) -> None:
     blocks = [(bx, by) for by in tiles(n, 8) for bx in tiles(n, 32)]
     for iteration, launch in enumerate(read(trace)):
         names = "BA" if swap and iteration else "AB"
-        waves = [brute_force(trace, n, *names, part) for part in in_waves(blocks, min(wave, len(blocks)))]
+        waves = [
+            brute_force(trace, n, *names, part) for part in in_waves(blocks, min(wave, len(blocks)))
+        ]
         busy = [parts for parts in waves if parts[0].touches()]  # a wave may lie in the edge alone
         check_waves(launch, busy, min(lanes, wave, len(blocks)))
 
@@ -46,9 +50,12 @@ def test_each_wave_uses_what_the_kernel_does(n: int, page: int, wave: int) -> No
 
 @settings(max_examples=25, deadline=None)
 @given(
-    n=st.integers(3, 200), wave=st.integers(1, 20), lanes=st.integers(1, 20), page=st.integers(4, 12).map((1).__lshift__),
+    n=st.integers(3, 200),
+    wave=st.integers(1, 20),
+    lanes=st.integers(1, 20),
+    page=st.integers(4, 12).map((1).__lshift__),
     swap=st.booleans(),
-)  # fmt: skip
+)
 @example(n=161, wave=5, lanes=3, page=64, swap=False)  # waves that end one band and begin the next
 def test_any_size_wave_and_page(n: int, wave: int, lanes: int, page: int, swap: bool) -> None:
     check(n, wave, lanes, page, swap)

@@ -5,16 +5,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
 from workloads.dealt import Blocks, check_waves, in_waves, tiles, within
 from workloads.reading import Uses, pages_of, program, read
 
 
 def grid_order(n: int, tile: int, swizzle: int) -> Blocks:
-    """Tiles (bx, by) as CUTLASS's GemmIdentityThreadblockSwizzle numbers them; those outside the matrix do nothing."""
+    """Tiles (bx, by) as CUTLASS's GemmIdentityThreadblockSwizzle numbers them; those outside the
+    matrix do nothing.
+    """
     count = len(tiles(n, tile))
-    blocks = [(x // swizzle, y * swizzle + x % swizzle) for y in tiles(count, swizzle) for x in range(count * swizzle)]
+    blocks = [
+        (x // swizzle, y * swizzle + x % swizzle)
+        for y in tiles(count, swizzle)
+        for x in range(count * swizzle)
+    ]
     return [(bx, by) for bx, by in blocks if by < count]
 
 
@@ -39,7 +45,9 @@ def check(n: int, tile: int, swizzle: int, wave: int, lanes: int, page: int) -> 
     trace = program("GMM", Geometry(page, 4 * page), bytes=12 * n * n, **options)
     (launch,) = read(trace)
     blocks = grid_order(n, tile, swizzle)
-    waves = ([brute_force(trace, n, tile, part)] for part in in_waves(blocks, min(wave, len(blocks))))
+    waves = (
+        [brute_force(trace, n, tile, part)] for part in in_waves(blocks, min(wave, len(blocks)))
+    )
     check_waves(launch, waves, min(lanes, wave, len(blocks)))
 
 
@@ -52,15 +60,23 @@ def test_each_wave_uses_what_the_kernel_does(wave: int, swizzle: int, page: int)
 
 @settings(max_examples=20, deadline=None)
 @given(
-    n=st.integers(1, 60), tile=st.integers(3, 33), swizzle=st.integers(1, 5), wave=st.integers(1, 20),
-    lanes=st.integers(1, 20), page=st.integers(4, 12).map((1).__lshift__),
-)  # fmt: skip
-def test_any_size_tile_order_and_page(n: int, tile: int, swizzle: int, wave: int, lanes: int, page: int) -> None:
+    n=st.integers(1, 60),
+    tile=st.integers(3, 33),
+    swizzle=st.integers(1, 5),
+    wave=st.integers(1, 20),
+    lanes=st.integers(1, 20),
+    page=st.integers(4, 12).map((1).__lshift__),
+)
+def test_any_size_tile_order_and_page(
+    n: int, tile: int, swizzle: int, wave: int, lanes: int, page: int
+) -> None:
     check(n, tile, swizzle, wave, lanes, page)
 
 
 def test_touches_in_closed_form() -> None:
-    """A column of each matrix is a page, a wave a column of tiles: all of A, and a panel of B and of C."""
+    """A column of each matrix is a page, a wave a column of tiles: all of A, and a panel of B and
+    of C.
+    """
     n, tile = 1024, 128
     (launch,) = read(program("GMM", Geometry(4 * n, 4 * n), bytes=12 * n * n, wave=n // tile))
     assert len(launch.page) == n // tile * (n + 2 * tile)
@@ -70,7 +86,9 @@ def test_touches_in_closed_form() -> None:
 def test_intensity_is_all_flops_over_all_bytes_at_the_efficiency() -> None:
     n = 700
     for swizzle in (1, 8):
-        (launch,) = read(program("GMM", bytes=12 * n * n, swizzle=swizzle, wave=10, efficiency="80%"))
+        (launch,) = read(
+            program("GMM", bytes=12 * n * n, swizzle=swizzle, wave=10, efficiency="80%")
+        )
         assert launch.intensity == pytest.approx(2 * n**3 / launch.bytes.sum(dtype=np.int64) / 0.8)
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from workloads.dealt import check_waves, in_waves, tiles, within
 from workloads.reading import Uses, program, read
@@ -25,17 +25,24 @@ def brute_force(trace: Trace, n: int, tile: int, blocks: list[tuple[int, int]]) 
 
 @settings(max_examples=25, deadline=None)
 @given(
-    n=st.integers(1, 90), tile=st.integers(1, 33), wave=st.integers(1, 20), lanes=st.integers(1, 20),
+    n=st.integers(1, 90),
+    tile=st.integers(1, 33),
+    wave=st.integers(1, 20),
+    lanes=st.integers(1, 20),
     page=st.integers(4, 12).map((1).__lshift__),
-)  # fmt: skip
-def test_each_call_uses_what_the_kernel_does(n: int, tile: int, wave: int, lanes: int, page: int) -> None:
+)
+def test_each_call_uses_what_the_kernel_does(
+    n: int, tile: int, wave: int, lanes: int, page: int
+) -> None:
     options = {"tile": tile, "wave": wave, "lanes": lanes, "iterations": 2}
     trace = program("GMV", Geometry(page, 4 * page), bytes=4 * (n * n + 2 * n), **options)
     blocks = [(block, 0) for block in tiles(n, tile)]
     launches = read(trace)
     assert len(launches) == 2
     for launch in launches:
-        waves = ([brute_force(trace, n, tile, part)] for part in in_waves(blocks, min(wave, len(blocks))))
+        waves = (
+            [brute_force(trace, n, tile, part)] for part in in_waves(blocks, min(wave, len(blocks)))
+        )
         check_waves(launch, waves, min(lanes, wave, len(blocks)))
 
 
@@ -43,7 +50,9 @@ def test_a_call_reads_the_matrix_once_in_order_of_address() -> None:
     trace = program("GMV", bytes="300MiB", iterations=3, lanes=1)
     for launch in read(trace):
         assert len(launch.page) == sum(o.pages for o in trace.objects)
-        np.testing.assert_array_equal(launch.page[launch.reference == 0], np.arange(trace.objects[0].pages))
+        np.testing.assert_array_equal(
+            launch.page[launch.reference == 0], np.arange(trace.objects[0].pages)
+        )
         assert launch.bytes.sum(dtype=np.int64) == sum(o.bytes for o in trace.objects)
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from workloads.dealt import Blocks, check_waves, in_waves, tiles, within
 from workloads.reading import Uses, program, read
@@ -36,7 +36,10 @@ def check(shape: str, unit: int, tile: int, wave: int, lanes: int, page: int) ->
     trace = program("HEL", Geometry(page, 4 * page), bytes=4 * (m * n + n * p + m * p), **options)
     (launch,) = read(trace)
     blocks = [(bx, by) for by in tiles(m, tile) for bx in tiles(p, tile)]
-    waves = ([brute_force(trace, (m, n, p), tile, part)] for part in in_waves(blocks, min(wave, len(blocks))))
+    waves = (
+        [brute_force(trace, (m, n, p), tile, part)]
+        for part in in_waves(blocks, min(wave, len(blocks)))
+    )
     check_waves(launch, waves, min(lanes, wave, len(blocks)))
 
 
@@ -49,10 +52,16 @@ def test_each_wave_uses_what_the_kernel_does(shape: str, tile: int, page: int) -
 
 @settings(max_examples=20, deadline=None)
 @given(
-    shape=st.sampled_from(list(UNITS)), unit=st.integers(1, 40), tile=st.integers(3, 33), wave=st.integers(1, 20),
-    lanes=st.integers(1, 20), page=st.integers(4, 12).map((1).__lshift__),
-)  # fmt: skip
-def test_any_size_tile_wave_and_page(shape: str, unit: int, tile: int, wave: int, lanes: int, page: int) -> None:
+    shape=st.sampled_from(list(UNITS)),
+    unit=st.integers(1, 40),
+    tile=st.integers(3, 33),
+    wave=st.integers(1, 20),
+    lanes=st.integers(1, 20),
+    page=st.integers(4, 12).map((1).__lshift__),
+)
+def test_any_size_tile_wave_and_page(
+    shape: str, unit: int, tile: int, wave: int, lanes: int, page: int
+) -> None:
     check(shape, unit, tile, wave, lanes, page)
 
 
@@ -65,6 +74,8 @@ def test_shapes() -> None:
 
 def test_intensity_is_all_flops_over_all_bytes_at_the_efficiency() -> None:
     (launch,) = read(program("HEL", bytes=56 * 150**2, efficiency="20%", wave=10))
-    assert launch.intensity == pytest.approx(3 * 8 * 150**3 / launch.bytes.sum(dtype=np.int64) / 0.2)
+    assert launch.intensity == pytest.approx(
+        3 * 8 * 150**3 / launch.bytes.sum(dtype=np.int64) / 0.2
+    )
     assert launch.width == 1
     assert read(program("HEL", bytes="100MB"))[0].width == 656 // 16

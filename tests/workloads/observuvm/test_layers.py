@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.mechanism.geometry import Geometry
 from tidegate.options import Option
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads.observuvm.layers import FIRST_HALF, SECOND_HALF, Layer, Network
 from workloads.dealt import check_waves
@@ -20,15 +20,37 @@ class Small(Network):
     """A network of each kind of layer: a × 6 maps → b → c → d → e, with PIXELS to a map."""
 
     name = "small"
-    bytes = Option(4 * (4 * 6 * 9 + 4 * 2 * 9 + IMAGES * PIXELS * (6 + 4 + 4 + 4 + 4)), "as large as it is")
+    bytes = Option(
+        4 * (4 * 6 * 9 + 4 * 2 * 9 + IMAGES * PIXELS * (6 + 4 + 4 + 4 + 4)), "as large as it is"
+    )
     weights = {"w1": 4 * 6 * 9, "w2": 4 * 2 * 9}  # noqa: RUF012
     activations = {"a": 6 * PIXELS, **dict.fromkeys("bcde", MAPS * PIXELS)}  # noqa: RUF012
     layers = [  # noqa: RUF012
         Layer("conv", "a", "b", MAPS, 10.0, "w1"),
         Layer("norm", "b", "c", MAPS, 20.0, reach=1),
         Layer("pool", "c", "d", MAPS, 30.0, reach=0),
-        Layer("half", "d", "e", MAPS // 2, 40.0, "w2", reads=FIRST_HALF, writes=FIRST_HALF, part=FIRST_HALF),
-        Layer("half", "d", "e", MAPS // 2, 40.0, "w2", reads=SECOND_HALF, writes=SECOND_HALF, part=SECOND_HALF),
+        Layer(
+            "half",
+            "d",
+            "e",
+            MAPS // 2,
+            40.0,
+            "w2",
+            reads=FIRST_HALF,
+            writes=FIRST_HALF,
+            part=FIRST_HALF,
+        ),
+        Layer(
+            "half",
+            "d",
+            "e",
+            MAPS // 2,
+            40.0,
+            "w2",
+            reads=SECOND_HALF,
+            writes=SECOND_HALF,
+            part=SECOND_HALF,
+        ),
         Layer("spread", "e", "b", PIXELS, 50.0, "w1", spread=True),
     ]
 
@@ -70,7 +92,9 @@ def block_uses(parts: list[Uses], number: int, image: int, k: int) -> None:
 
 
 def waves_of(trace: Trace, number: int, first: int, stop: int, wave: int) -> list[list[Uses]]:
-    blocks = [(image, k) for image in range(first, stop) for k in range(Small.layers[number].blocks)]
+    blocks = [
+        (image, k) for image in range(first, stop) for k in range(Small.layers[number].blocks)
+    ]
     found = []
     for begin in range(0, len(blocks), wave):
         parts = [Uses(trace), Uses(trace)]
@@ -82,10 +106,15 @@ def waves_of(trace: Trace, number: int, first: int, stop: int, wave: int) -> lis
 
 @settings(max_examples=40, deadline=None)
 @given(
-    batches=st.integers(1, 9), buffers=st.sampled_from(["own", "shared"]), wave=st.integers(1, 30),
-    lanes=st.integers(1, 8), page=st.integers(2, 12).map((1).__lshift__),
-)  # fmt: skip
-def test_each_wave_uses_what_its_blocks_do(batches: int, buffers: str, wave: int, lanes: int, page: int) -> None:
+    batches=st.integers(1, 9),
+    buffers=st.sampled_from(["own", "shared"]),
+    wave=st.integers(1, 30),
+    lanes=st.integers(1, 8),
+    page=st.integers(2, 12).map((1).__lshift__),
+)
+def test_each_wave_uses_what_its_blocks_do(
+    batches: int, buffers: str, wave: int, lanes: int, page: int
+) -> None:
     network = Small(batches=batches, buffers=buffers, wave=wave, lanes=lanes)
     trace = network.trace(Geometry(page, 4 * page))
     launches = iter(read(trace))
@@ -97,7 +126,11 @@ def test_each_wave_uses_what_its_blocks_do(batches: int, buffers: str, wave: int
         for number, layer in enumerate(Small.layers if first < stop else ()):
             launch = next(launches)
             assert launch.name == layer.kernel
-            check_waves(launch, waves_of(trace, number, first, stop, wave), min(lanes, wave, (stop - first) * layer.blocks))
+            check_waves(
+                launch,
+                waves_of(trace, number, first, stop, wave),
+                min(lanes, wave, (stop - first) * layer.blocks),
+            )
             flops = layer.flops * (stop - first) / network.efficiency
             assert launch.intensity * launch.bytes.sum(dtype=np.int64) == pytest.approx(flops)
     assert next(launches, None) is None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from workloads.dealt import check_waves, tiles, within
 from workloads.reading import Uses, program, read
@@ -100,10 +100,17 @@ def test_each_wave_uses_what_the_algorithm_does(wave: int, page: int, pivot: boo
 
 @settings(max_examples=20, deadline=None)
 @given(
-    n=st.integers(1, 60), nb=st.integers(7, 40), tile=st.integers(3, 33), wave=st.integers(1, 20), lanes=st.integers(1, 20),
-    page=st.integers(4, 12).map((1).__lshift__), pivot=st.booleans(),
-)  # fmt: skip
-def test_any_size_panel_and_page(n: int, nb: int, tile: int, wave: int, lanes: int, page: int, pivot: bool) -> None:
+    n=st.integers(1, 60),
+    nb=st.integers(7, 40),
+    tile=st.integers(3, 33),
+    wave=st.integers(1, 20),
+    lanes=st.integers(1, 20),
+    page=st.integers(4, 12).map((1).__lshift__),
+    pivot=st.booleans(),
+)
+def test_any_size_panel_and_page(
+    n: int, nb: int, tile: int, wave: int, lanes: int, page: int, pivot: bool
+) -> None:
     check(n, nb, tile, wave, lanes, page, pivot)
 
 
@@ -117,14 +124,18 @@ def test_a_panel_is_walked_column_by_column() -> None:
 def test_touches_in_closed_form() -> None:
     """A column of the matrix is a page, a wave a column of tiles."""
     n, nb, tile = 1024, 256, 128
-    launches = read(program("LU", Geometry(4 * n, 4 * n), bytes=4 * n * n, nb=nb, tile=tile, wave=n // tile))
+    launches = read(
+        program("LU", Geometry(4 * n, 4 * n), bytes=4 * n * n, nb=nb, tile=tile, wave=n // tile)
+    )
     for launch in launches:
         if launch.name == "getf2":
             assert len(launch.page) == 2 * nb
     for step, launch in enumerate(x for x in launches if x.name == "trsm"):
         assert len(launch.page) == nb + (n - (step + 1) * nb)
     (last,) = [x for x in launches if x.name == "gemm"][2:]
-    assert len(last.page) == nb + 2 * nb, "two by two tiles, one wave: the panel, rows of U and the rest, 256 columns each"
+    assert len(last.page) == nb + 2 * nb, (
+        "two by two tiles, one wave: the panel, rows of U and the rest, 256 columns each"
+    )
 
 
 def test_what_is_left_shrinks_to_nothing() -> None:

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import TidegateError
-from tidegate.mechanism.geometry import Geometry
 from tidegate.trace.build import SEGMENT_TOUCHES
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
 from tidegate.workloads import workloads
 from tidegate.workloads.suites import GB
@@ -33,7 +33,9 @@ def waves_of(m: int, n: int, tile: int, wave: int, fastest: str) -> Iterator[lis
             yield blocks if fastest == "rows" else [(s, f) for f, s in blocks]
 
 
-def brute_force(trace: Trace, blocks: list[tuple[int, int]], a: Any, m: int, n: int, tile: int) -> Uses:
+def brute_force(
+    trace: Trace, blocks: list[tuple[int, int]], a: Any, m: int, n: int, tile: int
+) -> Uses:
     """What thread blocks use, from the kernel's index functions: warp by warp, lane by lane."""
     uses = Uses(trace)
     offsets, columns = a.offsets.tolist(), a.columns.tolist()
@@ -53,7 +55,14 @@ def brute_force(trace: Trace, blocks: list[tuple[int, int]], a: Any, m: int, n: 
     return uses
 
 
-def check_waves(page: int, lanes: int = 16, wave: int = 656, tile: int = 32, fastest: str = "rows", **options: Any) -> None:
+def check_waves(
+    page: int,
+    lanes: int = 16,
+    wave: int = 656,
+    tile: int = 32,
+    fastest: str = "rows",
+    **options: Any,
+) -> None:
     options |= {"lanes": lanes, "wave": wave, "tile": tile, "fastest": fastest}
     work = workloads.find("SPM")(**options)
     trace = work.trace(Geometry(page, 4 * page))
@@ -100,16 +109,34 @@ def test_long_rows_take_several_steps(density: str) -> None:
     tile=st.integers(1, 40),
     fastest=st.sampled_from(["rows", "columns"]),
 )
-@example(20_000, 0.9, 0.1, 0, 64, 3, 4, 5, "rows")  # rows of several steps that begin and end amid pages
+# rows of several steps that begin and end amid pages
+@example(20_000, 0.9, 0.1, 0, 64, 3, 4, 5, "rows")
 def test_any_shape_wave_and_page(
-    size: int, density: float, aspect: float, skew: float, page: int, wave: int, lanes: int, tile: int, fastest: str
+    size: int,
+    density: float,
+    aspect: float,
+    skew: float,
+    page: int,
+    wave: int,
+    lanes: int,
+    tile: int,
+    fastest: str,
 ) -> None:
-    check_waves(page, lanes, wave, tile, fastest, bytes=size, density=density, aspect=aspect, skew=skew)
+    check_waves(
+        page, lanes, wave, tile, fastest, bytes=size, density=density, aspect=aspect, skew=skew
+    )
 
 
 @settings(max_examples=50, deadline=None)
-@given(size=st.integers(100, 300_000), density=st.floats(0.001, 1), skew=st.floats(0, 2), seed=st.integers(0, 3))
-def test_rows_have_distinct_rising_columns(size: int, density: float, skew: float, seed: int) -> None:
+@given(
+    size=st.integers(100, 300_000),
+    density=st.floats(0.001, 1),
+    skew=st.floats(0, 2),
+    seed=st.integers(0, 3),
+)
+def test_rows_have_distinct_rising_columns(
+    size: int, density: float, skew: float, seed: int
+) -> None:
     work = workloads.find("SPM")(bytes=size, density=density, skew=skew, seed=seed)
     offsets, columns = work.sparse()
     assert 4 * len(columns) == work.sizes()["columns"]
@@ -145,7 +172,9 @@ def test_skew_makes_long_rows_and_popular_columns() -> None:
 
 
 def test_the_seed_decides() -> None:
-    one, again, other = (workloads.find("SPM")(bytes="1MB", seed=s).sparse().columns for s in (1, 1, 2))
+    one, again, other = (
+        workloads.find("SPM")(bytes="1MB", seed=s).sparse().columns for s in (1, 1, 2)
+    )
     np.testing.assert_array_equal(one, again)
     assert (one != other).any()
 
@@ -177,7 +206,9 @@ def test_large_products_stream_in_segments() -> None:
     assert all(SEGMENT_TOUCHES <= touches < 2 * SEGMENT_TOUCHES for touches in segments[:-1])
 
 
-@pytest.mark.parametrize("options", [{}, {"density": "5%"}, {"aspect": 0.01}, {"density": 1e-4, "aspect": 1e-3}])
+@pytest.mark.parametrize(
+    "options", [{}, {"density": "5%"}, {"aspect": 0.01}, {"density": 1e-4, "aspect": 1e-3}]
+)
 def test_the_papers_size(options: dict[str, Any]) -> None:
     work = workloads.find("SPM")(**options)
     assert sum(work.sizes().values()) == pytest.approx(8 * GB, rel=0.01)
@@ -185,7 +216,15 @@ def test_the_papers_size(options: dict[str, Any]) -> None:
 
 
 def test_refuses_nonsense() -> None:
-    for wrong in ({"density": 0}, {"density": 2}, {"aspect": 0}, {"skew": -1}, {"tile": 0}, {"wave": 0}, {"iterations": 0}):
+    for wrong in (
+        {"density": 0},
+        {"density": 2},
+        {"aspect": 0},
+        {"skew": -1},
+        {"tile": 0},
+        {"wave": 0},
+        {"iterations": 0},
+    ):
         with pytest.raises(TidegateError, match="must be at"):
             program("SPM", **wrong)
     with pytest.raises(TidegateError, match="not one of"):

@@ -12,9 +12,15 @@ def test_shapes_are_the_published_ones() -> None:
     activations = network.activations
     assert activations["conv1"] == 96 * 111 * 111
     assert [activations[f"fire{i}"] for i in range(2, 10)] == [
-        128 * 55 * 55, 128 * 55 * 55, 256 * 55 * 55, 256 * 27 * 27, 384 * 27 * 27, 384 * 27 * 27, 512 * 27 * 27,
+        128 * 55 * 55,
+        128 * 55 * 55,
+        256 * 55 * 55,
+        256 * 27 * 27,
+        384 * 27 * 27,
+        384 * 27 * 27,
+        512 * 27 * 27,
         512 * 13 * 13,
-    ]  # fmt: skip
+    ]
     macs = sum(layer.flops for layer in network.layers if layer.weights) / 2
     assert macs == pytest.approx(861e6, rel=0.01)  # as usually given for SqueezeNet v1.0
     assert 1000 < network.images < 1030
@@ -27,7 +33,9 @@ def test_layers_follow_one_another() -> None:
         assert layer.source in made
         made.add(layer.target)
     assert made == set(workloads.make("SN").activations)
-    assert sorted(layer.weights for layer in layers if layer.weights) == sorted(workloads.make("SN").weights)
+    assert sorted(layer.weights for layer in layers if layer.weights) == sorted(
+        workloads.make("SN").weights
+    )
 
 
 def test_all_pages_are_used_and_weights_are_only_read() -> None:

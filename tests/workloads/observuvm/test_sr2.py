@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
 from workloads.dealt import Blocks, check_waves, in_waves, within
@@ -13,17 +13,25 @@ from workloads.observuvm.test_srk import at, grid_order, in_triangle
 from workloads.reading import Uses, program, read
 
 
-def brute_force(trace: Trace, n: int, k: int, tile: int, blocks: Blocks, uplo: str, trans: str) -> list[Uses]:
-    """What these thread blocks use: with A and B in their places, with A and B changed over, and of C."""
+def brute_force(
+    trace: Trace, n: int, k: int, tile: int, blocks: Blocks, uplo: str, trans: str
+) -> list[Uses]:
+    """What these thread blocks use: with A and B in their places, with A and B changed over, and of
+    C.
+    """
     parts = [Uses(trace) for _ in range(3)]
     for bx, by in blocks:
         rows, columns = within(tile * bx, tile, n), within(tile * by, tile, n)
         for turn, (left, right) in enumerate(("AB", "BA")):
             for x in range(k):
                 for i in rows:
-                    parts[turn].element(left, at(i, x, n, k, trans), x // 8, reference="AB".index(left))
+                    parts[turn].element(
+                        left, at(i, x, n, k, trans), x // 8, reference="AB".index(left)
+                    )
                 for j in columns:
-                    parts[turn].element(right, at(j, x, n, k, trans), x // 8, reference="AB".index(right))
+                    parts[turn].element(
+                        right, at(j, x, n, k, trans), x // 8, reference="AB".index(right)
+                    )
         for j in columns:
             for i in rows:
                 if in_triangle(i, j, uplo):
@@ -31,13 +39,25 @@ def brute_force(trace: Trace, n: int, k: int, tile: int, blocks: Blocks, uplo: s
     return parts
 
 
-def check(n: int, ratio: float, tile: int, wave: int, lanes: int, page: int, uplo: str, trans: str) -> None:
-    options = {"depth_ratio": ratio, "tile": tile, "wave": wave, "lanes": lanes, "uplo": uplo, "trans": trans}
+def check(
+    n: int, ratio: float, tile: int, wave: int, lanes: int, page: int, uplo: str, trans: str
+) -> None:
+    options = {
+        "depth_ratio": ratio,
+        "tile": tile,
+        "wave": wave,
+        "lanes": lanes,
+        "uplo": uplo,
+        "trans": trans,
+    }
     workload = workloads.find("SR2")(bytes=4 * n * n * (1 + 2 * ratio) + 8 * n, **options)
     n, k, trace = workload.n, workload.depth, workload.trace(Geometry(page, 4 * page))
     (launch,) = read(trace)
     blocks = grid_order(n, tile, uplo)
-    waves = (brute_force(trace, n, k, tile, part, uplo, trans) for part in in_waves(blocks, min(wave, len(blocks))))
+    waves = (
+        brute_force(trace, n, k, tile, part, uplo, trans)
+        for part in in_waves(blocks, min(wave, len(blocks)))
+    )
     check_waves(launch, waves, min(lanes, wave, len(blocks)))
 
 
@@ -50,10 +70,15 @@ def test_each_wave_uses_what_the_kernel_does(wave: int, trans: str, uplo: str) -
 
 @settings(max_examples=20, deadline=None)
 @given(
-    n=st.integers(1, 50), ratio=st.sampled_from([0.1, 0.5, 1.0, 2.0]), tile=st.integers(3, 33), wave=st.integers(1, 20),
-    lanes=st.integers(1, 20), page=st.integers(4, 12).map((1).__lshift__), uplo=st.sampled_from(["lower", "upper"]),
+    n=st.integers(1, 50),
+    ratio=st.sampled_from([0.1, 0.5, 1.0, 2.0]),
+    tile=st.integers(3, 33),
+    wave=st.integers(1, 20),
+    lanes=st.integers(1, 20),
+    page=st.integers(4, 12).map((1).__lshift__),
+    uplo=st.sampled_from(["lower", "upper"]),
     trans=st.sampled_from(["N", "T"]),
-)  # fmt: skip
+)
 def test_any_size_shape_and_page(
     n: int, ratio: float, tile: int, wave: int, lanes: int, page: int, uplo: str, trans: str
 ) -> None:
@@ -61,7 +86,9 @@ def test_any_size_shape_and_page(
 
 
 def test_touches_in_closed_form() -> None:
-    """A column of each matrix is a page: a thread block alone uses all k columns of A and of B twice, and its of C."""
+    """A column of each matrix is a page: a thread block alone uses all k columns of A and of B
+    twice, and its of C.
+    """
     n, tile = 1024, 128
     (launch,) = read(program("SR2", Geometry(4 * n, 4 * n), bytes=12 * n * n, wave=1))
     assert len(launch.page) == n // tile * (n // tile + 1) // 2 * (4 * n + tile)
@@ -71,4 +98,6 @@ def test_touches_in_closed_form() -> None:
 def test_intensity_is_all_flops_over_all_bytes_at_the_efficiency(trans: str) -> None:
     n = 600
     (launch,) = read(program("SR2", bytes=12 * n * n, wave=10, trans=trans, efficiency="80%"))
-    assert launch.intensity == pytest.approx(2 * n * (n + 1) * n / launch.bytes.sum(dtype=np.int64) / 0.8)
+    assert launch.intensity == pytest.approx(
+        2 * n * (n + 1) * n / launch.bytes.sum(dtype=np.int64) / 0.8
+    )

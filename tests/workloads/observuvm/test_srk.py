@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
 from workloads.dealt import Blocks, check_waves, in_waves, tiles, within
@@ -14,7 +14,12 @@ from workloads.reading import Uses, program, read
 
 def grid_order(n: int, tile: int, uplo: str) -> Blocks:
     """Tiles (bx, by), bx fastest; those beside the triangle leave at once."""
-    return [(bx, by) for by in tiles(n, tile) for bx in tiles(n, tile) if (bx >= by if uplo == "lower" else bx <= by)]
+    return [
+        (bx, by)
+        for by in tiles(n, tile)
+        for bx in tiles(n, tile)
+        if (bx >= by if uplo == "lower" else bx <= by)
+    ]
 
 
 def in_triangle(i: int, j: int, uplo: str) -> bool:
@@ -26,7 +31,9 @@ def at(row: int, column: int, n: int, k: int, trans: str) -> int:
     return column * n + row if trans == "N" else row * k + column
 
 
-def brute_force(trace: Trace, n: int, k: int, tile: int, blocks: Blocks, uplo: str, trans: str) -> Uses:
+def brute_force(
+    trace: Trace, n: int, k: int, tile: int, blocks: Blocks, uplo: str, trans: str
+) -> Uses:
     """What these thread blocks use, from the kernel's index functions."""
     uses = Uses(trace)
     for bx, by in blocks:
@@ -41,13 +48,25 @@ def brute_force(trace: Trace, n: int, k: int, tile: int, blocks: Blocks, uplo: s
     return uses
 
 
-def check(n: int, ratio: float, tile: int, wave: int, lanes: int, page: int, uplo: str, trans: str) -> None:
-    options = {"depth_ratio": ratio, "tile": tile, "wave": wave, "lanes": lanes, "uplo": uplo, "trans": trans}
+def check(
+    n: int, ratio: float, tile: int, wave: int, lanes: int, page: int, uplo: str, trans: str
+) -> None:
+    options = {
+        "depth_ratio": ratio,
+        "tile": tile,
+        "wave": wave,
+        "lanes": lanes,
+        "uplo": uplo,
+        "trans": trans,
+    }
     workload = workloads.find("SRK")(bytes=4 * n * n * (1 + ratio) + 4 * n, **options)
     n, k, trace = workload.n, workload.depth, workload.trace(Geometry(page, 4 * page))
     (launch,) = read(trace)
     blocks = grid_order(n, tile, uplo)
-    waves = ([brute_force(trace, n, k, tile, part, uplo, trans)] for part in in_waves(blocks, min(wave, len(blocks))))
+    waves = (
+        [brute_force(trace, n, k, tile, part, uplo, trans)]
+        for part in in_waves(blocks, min(wave, len(blocks)))
+    )
     check_waves(launch, waves, min(lanes, wave, len(blocks)))
 
 
@@ -60,10 +79,15 @@ def test_each_wave_uses_what_the_kernel_does(wave: int, trans: str, uplo: str) -
 
 @settings(max_examples=25, deadline=None)
 @given(
-    n=st.integers(1, 60), ratio=st.sampled_from([0.1, 0.5, 1.0, 2.0]), tile=st.integers(3, 33), wave=st.integers(1, 20),
-    lanes=st.integers(1, 20), page=st.integers(4, 12).map((1).__lshift__), uplo=st.sampled_from(["lower", "upper"]),
+    n=st.integers(1, 60),
+    ratio=st.sampled_from([0.1, 0.5, 1.0, 2.0]),
+    tile=st.integers(3, 33),
+    wave=st.integers(1, 20),
+    lanes=st.integers(1, 20),
+    page=st.integers(4, 12).map((1).__lshift__),
+    uplo=st.sampled_from(["lower", "upper"]),
     trans=st.sampled_from(["N", "T"]),
-)  # fmt: skip
+)
 def test_any_size_shape_and_page(
     n: int, ratio: float, tile: int, wave: int, lanes: int, page: int, uplo: str, trans: str
 ) -> None:
@@ -71,7 +95,9 @@ def test_any_size_shape_and_page(
 
 
 def test_touches_in_closed_form() -> None:
-    """A column of each matrix is a page: a thread block alone uses all k columns of A and as many of C as it has."""
+    """A column of each matrix is a page: a thread block alone uses all k columns of A and as many
+    of C as it has.
+    """
     n, tile = 1024, 128
     (launch,) = read(program("SRK", Geometry(4 * n, 4 * n), bytes=8 * n * n, wave=1))
     blocks = n // tile * (n // tile + 1) // 2
@@ -84,8 +110,12 @@ def test_touches_in_closed_form() -> None:
 @pytest.mark.parametrize("trans", ["N", "T"])
 def test_intensity_is_all_flops_over_all_bytes_at_the_efficiency(uplo: str, trans: str) -> None:
     n = 700
-    (launch,) = read(program("SRK", bytes=8 * n * n, wave=10, uplo=uplo, trans=trans, efficiency="80%"))
-    assert launch.intensity == pytest.approx(n * (n + 1) * n / launch.bytes.sum(dtype=np.int64) / 0.8)
+    (launch,) = read(
+        program("SRK", bytes=8 * n * n, wave=10, uplo=uplo, trans=trans, efficiency="80%")
+    )
+    assert launch.intensity == pytest.approx(
+        n * (n + 1) * n / launch.bytes.sum(dtype=np.int64) / 0.8
+    )
 
 
 def test_rows_further_down_are_used_more_often() -> None:
@@ -93,7 +123,9 @@ def test_rows_further_down_are_used_more_often() -> None:
     (launch,) = read(program("SRK", Geometry(4 * tile, 4 * n), bytes=8 * n * n, wave=1))
     mine = launch.page[launch.reference == 0] % (n // tile)  # which rows of A, 128 to a page
     counts = np.bincount(mine) // n
-    assert counts.tolist() == [n // tile] * (n // tile), "one block at a time: each row as column or row of tiles"
+    assert counts.tolist() == [n // tile] * (n // tile), (
+        "one block at a time: each row as column or row of tiles"
+    )
     (launch,) = read(program("SRK", Geometry(4 * tile, 4 * n), bytes=8 * n * n, wave=16))
     counts = np.bincount(launch.page[launch.reference == 0] % (n // tile)) // n
     assert counts[0] == 1

@@ -1,4 +1,6 @@
-"""MM, GMM and 2DC against the same kernels as they really run, in Triton's interpreter, block by block."""
+"""MM, GMM and 2DC against the same kernels as they really run, in Triton's interpreter, block by
+block.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from workloads.dealt import Blocks, check_waves, in_waves, tiles
 from workloads.reading import Uses, program, read
 
@@ -17,13 +19,18 @@ triton.knobs.runtime.interpret = True  # before a kernel is made
 tl = pytest.importorskip("triton.language")
 interpreter = pytest.importorskip("triton.runtime.interpreter")
 
-Used = dict[tuple[int, int], list[tuple[int, np.ndarray, int]]]  # of each block: array, floats, write
+# of each block: array, floats, write
+Used = dict[tuple[int, int], list[tuple[int, np.ndarray, int]]]
 
 
 @triton.jit
 def matmul(a, b, c, n, TILE: tl.constexpr):
     """matrixMul: row-major, block (bx, by) has a tile of C."""
-    a, b, c = a.to(tl.pointer_type(tl.float32)), b.to(tl.pointer_type(tl.float32)), c.to(tl.pointer_type(tl.float32))
+    a, b, c = (
+        a.to(tl.pointer_type(tl.float32)),
+        b.to(tl.pointer_type(tl.float32)),
+        c.to(tl.pointer_type(tl.float32)),
+    )
     ty, tx = tl.arange(0, TILE)[:, None], tl.arange(0, TILE)[None, :]
     row, col = tl.program_id(1) * TILE + ty, tl.program_id(0) * TILE + tx
     total = tl.full((TILE, TILE), 0.0, tl.float32)
@@ -37,7 +44,11 @@ def matmul(a, b, c, n, TILE: tl.constexpr):
 @triton.jit
 def gemm(a, b, c, n, TILE: tl.constexpr):
     """sgemm: column-major, block (bx, by) has the tile of C at row bx and column by."""
-    a, b, c = a.to(tl.pointer_type(tl.float32)), b.to(tl.pointer_type(tl.float32)), c.to(tl.pointer_type(tl.float32))
+    a, b, c = (
+        a.to(tl.pointer_type(tl.float32)),
+        b.to(tl.pointer_type(tl.float32)),
+        c.to(tl.pointer_type(tl.float32)),
+    )
     down, across = tl.arange(0, TILE)[:, None], tl.arange(0, TILE)[None, :]
     i, j = tl.program_id(0) * TILE + down, tl.program_id(1) * TILE + across
     total = tl.full((TILE, TILE), 0.0, tl.float32)
@@ -52,7 +63,10 @@ def gemm(a, b, c, n, TILE: tl.constexpr):
 def convolution(a, b, n):
     """2DCONV: row-major, thread blocks of 32 × 8; all weights are 1 here."""
     a, b = a.to(tl.pointer_type(tl.float32)), b.to(tl.pointer_type(tl.float32))
-    i, j = tl.program_id(1) * 8 + tl.arange(0, 8)[:, None], tl.program_id(0) * 32 + tl.arange(0, 32)[None, :]
+    i, j = (
+        tl.program_id(1) * 8 + tl.arange(0, 8)[:, None],
+        tl.program_id(0) * 32 + tl.arange(0, 32)[None, :],
+    )
     inside = (i > 0) & (j > 0) & (i < n - 1) & (j < n - 1)
     total = tl.full((8, 32), 0.0, tl.float32)
     for p in range(-1, 2):
@@ -62,7 +76,11 @@ def convolution(a, b, n):
 
 
 def record(
-    monkeypatch: pytest.MonkeyPatch, kernel: Any, grid: tuple[int, int], arrays: list[np.ndarray], *rest: int
+    monkeypatch: pytest.MonkeyPatch,
+    kernel: Any,
+    grid: tuple[int, int],
+    arrays: list[np.ndarray],
+    *rest: int,
 ) -> Used:
     """Run a kernel and note which floats of which array each block loads and stores."""
     builder, used = interpreter.interpreter_builder, {}
@@ -70,10 +88,14 @@ def record(
     def noting(access: Callable[..., Any], mask_at: int, write: int) -> Callable[..., Any]:
         def noted(pointers: Any, *arguments: Any) -> Any:
             mine = used.setdefault(tuple(builder.grid_idx[:2]), [])
-            addresses = pointers.data[np.broadcast_to(arguments[mask_at].data, pointers.data.shape)].astype(np.int64)
+            addresses = pointers.data[
+                np.broadcast_to(arguments[mask_at].data, pointers.data.shape)
+            ].astype(np.int64)
             for number, array in enumerate(arrays):
                 offsets = addresses - array.ctypes.data
-                mine.append((number, offsets[(offsets >= 0) & (offsets < array.nbytes)] // 4, write))
+                mine.append(
+                    (number, offsets[(offsets >= 0) & (offsets < array.nbytes)] // 4, write)
+                )
             return access(pointers, *arguments)
 
         return noted
@@ -105,16 +127,27 @@ def matrices(n: int, count: int) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize(("n", "wave", "page"), [(96, 4, 512), (100, 3, 256), (100, 656, 4096)])
-def test_mm_touches_what_the_kernel_was_seen_to_touch(monkeypatch: Any, n: int, wave: int, page: int) -> None:
+def test_mm_touches_what_the_kernel_was_seen_to_touch(
+    monkeypatch: Any, n: int, wave: int, page: int
+) -> None:
     a, b, c = arrays = matrices(n, 3)
     count = len(tiles(n, 32))
     used = record(monkeypatch, matmul, (count, count), arrays, n, 32)
     np.testing.assert_allclose(c.reshape(n, n), a.reshape(n, n) @ b.reshape(n, n))
-    check("MM", used, [(bx, by) for by in range(count) for bx in range(count)], wave, page, bytes=12 * n * n)
+    check(
+        "MM",
+        used,
+        [(bx, by) for by in range(count) for bx in range(count)],
+        wave,
+        page,
+        bytes=12 * n * n,
+    )
 
 
 @pytest.mark.parametrize(("n", "wave", "page"), [(64, 2, 256), (70, 3, 128), (70, 164, 4096)])
-def test_gmm_touches_what_the_kernel_was_seen_to_touch(monkeypatch: Any, n: int, wave: int, page: int) -> None:
+def test_gmm_touches_what_the_kernel_was_seen_to_touch(
+    monkeypatch: Any, n: int, wave: int, page: int
+) -> None:
     a, b, c = arrays = matrices(n, 3)
     count = len(tiles(n, 16))
     used = record(monkeypatch, gemm, (count, count), arrays, n, 16)
@@ -124,7 +157,9 @@ def test_gmm_touches_what_the_kernel_was_seen_to_touch(monkeypatch: Any, n: int,
 
 
 @pytest.mark.parametrize(("n", "wave", "page"), [(64, 3, 256), (100, 5, 128), (100, 656, 4096)])
-def test_2dc_touches_what_the_kernel_was_seen_to_touch(monkeypatch: Any, n: int, wave: int, page: int) -> None:
+def test_2dc_touches_what_the_kernel_was_seen_to_touch(
+    monkeypatch: Any, n: int, wave: int, page: int
+) -> None:
     a, b = arrays = matrices(n, 2)
     used = record(monkeypatch, convolution, (len(tiles(n, 32)), len(tiles(n, 8))), arrays, n)
     image, shift = a.reshape(n, n), range(3)

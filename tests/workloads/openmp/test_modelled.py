@@ -15,7 +15,10 @@ from tidegate.workloads.openmp.offloaded import model_named
 def program(frequencies: list[float], ways: list[list[float]]) -> Any:
     """Launches so often each, and how likely one follows another; what is missing to 1 is the end."""
     return SimpleNamespace(
-        source="p.c", notes=(), next_launches=ways, launches=[SimpleNamespace(frequency=f) for f in frequencies]
+        source="p.c",
+        notes=(),
+        next_launches=ways,
+        launches=[SimpleNamespace(frequency=f) for f in frequencies],
     )
 
 

@@ -21,7 +21,11 @@ def test_launches_and_objects_are_those_of_the_plan(name: str) -> None:
     for launch in trace.launches():
         planned = {use.object for use in trace.plan.by_name[launch.name].uses}
         pages = np.unique(np.concatenate([s.page for s in launch.segments]))
-        touched = {o.name for o in trace.objects if np.any((pages >= o.first_page) & (pages < o.first_page + o.pages))}
+        touched = {
+            o.name
+            for o in trace.objects
+            if np.any((pages >= o.first_page) & (pages < o.first_page + o.pages))
+        }
         assert touched <= planned, launch.name
 
 
@@ -35,7 +39,10 @@ def test_a_stream_touches_every_page_once() -> None:
 def test_saved_models_are_what_the_programs_give(name: str) -> None:
     clang_19()
 
-    def plain(model: ProgramModel) -> ProgramModel:  # kernels' symbols hold numbers of the file system
-        return replace(model, source="", regions=tuple(replace(r, kernel="") for r in model.regions))
+    # kernels' symbols hold numbers of the file system
+    def plain(model: ProgramModel) -> ProgramModel:
+        return replace(
+            model, source="", regions=tuple(replace(r, kernel="") for r in model.regions)
+        )
 
     assert plain(model_of_source(EXAMPLES / f"{name}.c")) == plain(model_named(name))

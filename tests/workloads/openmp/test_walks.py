@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.mechanism.geometry import Geometry
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import lay_out
 from tidegate.workloads.openmp import offloaded
 from tidegate.workloads.openmp.bfs import BFS
@@ -25,7 +25,9 @@ def walked(
     """(page, bytes) of every touch of one launch."""
     space = Space(SMALL, lay_out(sizes, SMALL))
     launch = region(space, "r", elements, accesses, seed)
-    return space, [(int(p), int(b)) for s in launch.segments for p, b in zip(s.page, s.bytes, strict=True)]
+    return space, [
+        (int(p), int(b)) for s in launch.segments for p, b in zip(s.page, s.bytes, strict=True)
+    ]
 
 
 @settings(deadline=None)
@@ -46,7 +48,10 @@ def test_a_stream_touches_the_pages_its_elements_use(elements: int, each: int, p
 def test_a_gather_meets_as_many_pages_and_sectors_as_draws_do() -> None:
     """One wave: so many accesses anywhere in 64 pages, beside as many numbers drawn."""
     pages, elements, accesses = 64, 64, 2.0
-    sizes, how = {"a": pages * SMALL.page, "s": 4 * elements}, [Stream("s", 4), Gather("a", accesses)]
+    sizes, how = (
+        {"a": pages * SMALL.page, "s": 4 * elements},
+        [Stream("s", 4), Gather("a", accesses)],
+    )
     ours, drawn, rng = [], [], np.random.default_rng(5)
     for seed in range(100):
         met = [(p, b) for p, b in walked(sizes, elements, list(how), seed)[1] if p < pages]
@@ -59,7 +64,11 @@ def test_a_gather_meets_as_many_pages_and_sectors_as_draws_do() -> None:
 
 def test_a_gather_comes_again_with_every_wave() -> None:
     waves = 3
-    _, touches = walked({"s": 4 * HELD * waves, "a": 8 * SMALL.page}, HELD * waves, [Stream("s", 4), Gather("a", 1.0)])
+    _, touches = walked(
+        {"s": 4 * HELD * waves, "a": 8 * SMALL.page},
+        HELD * waves,
+        [Stream("s", 4), Gather("a", 1.0)],
+    )
     first = HELD * waves * 4 // SMALL.region * SMALL.pages_per_region  # where a begins
     again = Counter(p for p, _ in touches if p >= first)
     assert list(again.values()) == [waves] * 8
@@ -79,7 +88,9 @@ def test_part_of_an_object_is_all_that_is_used() -> None:
     accesses: list[Access] = [Stream("s", 4, part=0.25), Gather("a", 1.0, part=0.25)]
     space, touches = walked({"s": 64 * SMALL.page, "a": 64 * SMALL.page}, 64 * 1024, accesses)
     for name in ("s", "a"):
-        pages = {p - space[name].first_page for p, _ in touches if 0 <= p - space[name].first_page < 64}
+        pages = {
+            p - space[name].first_page for p, _ in touches if 0 <= p - space[name].first_page < 64
+        }
         assert pages == set(range(16))
 
 
@@ -88,12 +99,16 @@ def test_bfs_reads_the_edges_of_the_connected_vertices(connected: float) -> None
     trace = BFS(bytes=8_000_000, connected=connected).trace(SMALL)
     edges = next(o for o in trace.objects if o.name == "edges")
     touched = {int(p) for launch in trace.launches() for s in launch.segments for p in s.page}
-    share = sum(edges.first_page <= p < edges.first_page + edges.pages for p in touched) / edges.pages
+    share = (
+        sum(edges.first_page <= p < edges.first_page + edges.pages for p in touched) / edges.pages
+    )
     assert share == pytest.approx(connected, abs=0.02)
 
 
 def test_bfs_levels_are_those_of_a_search() -> None:
-    """A random graph of this degree, really searched: as many levels, to within two, and most vertices in the same ones."""
+    """A random graph of this degree, really searched: as many levels, to within two, and most
+    vertices in the same ones.
+    """
     n, degree = 20_000, 6
     rng = np.random.default_rng(3)
     edges = rng.integers(0, n, (n, degree))

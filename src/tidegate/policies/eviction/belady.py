@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tidegate.jit import jit_policy
-from tidegate.mechanism.events import VICTIM
-from tidegate.mechanism.header import (
+from tidegate.compiled.jit import jit_policy
+from tidegate.policies.interface.events import VICTIM
+from tidegate.policies.interface.header import (
     FUTURE_FIRST,
     FUTURE_SIZE,
     FUTURE_WHEN,
@@ -13,10 +13,10 @@ from tidegate.mechanism.header import (
     REGIONS,
     RESIDENT,
 )
-from tidegate.policies.compiled import Twin, halves_at, is_pinned, words_at
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.twin import Twin, halves_at, is_pinned, words_at
+from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import eviction
-from tidegate.policies.sees import Everything
 
 
 @jit_policy
@@ -39,11 +39,13 @@ def _belady(own: int, event: int) -> int:
 
 @eviction("belady")
 class Belady(EvictionPolicy):
-    """Evict the resident region whose next touch is furthest away; ties go to the lowest region (Belady 1966).
+    """Evict the resident region whose next touch is furthest away; ties go to the lowest region
+    (Belady 1966).
 
-    Exact with one slot: then no demand-paging policy has fewer misses. With many slots the future depends on who
-    stalls, and this is Belady on the future of an ideal run (mechanism/future.py): a line to measure against, not a
-    bound. It costs 4 bytes per touch of the trace.
+    Exact with one slot: then no demand-paging policy has fewer misses. With many slots the future
+    depends on who stalls, and this is Belady on the future of an ideal run
+    (simulation/gpu/future.py): a line to measure against, not a bound. It costs 4 bytes per touch
+    of the trace.
     """
 
     sees = Everything(future=True)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from tidegate.jit import jit_policy
-from tidegate.mechanism.events import EVENT_BITS, EVICTION, VICTIM
-from tidegate.mechanism.header import OWN, REGIONS, TOUCHES
-from tidegate.policies.compiled import Twin, append, contains, head, last_touch, links, list_words, remove, words_at
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.compiled.jit import jit_policy
+from tidegate.policies.interface.events import EVENT_BITS, EVICTION, VICTIM
+from tidegate.policies.interface.header import OWN, REGIONS, TOUCHES
+from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.twin import (
+    Twin,
+    append,
+    contains,
+    head,
+    last_touch,
+    links,
+    list_words,
+    remove,
+    words_at,
+)
+from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import eviction
-from tidegate.policies.sees import Everything
 
 
 @jit_policy
@@ -35,10 +45,11 @@ def _clock(own: int, event: int) -> int:
 
 @eviction("clock")
 class Clock(EvictionPolicy):
-    """Go round the regions in the order of their arrival; one touched since the hand last came by is passed over once.
+    """Go round the regions in the order of their arrival; one touched since the hand last came by
+    is passed over once.
 
-    A region's reference bit is whether its last touch is later than its stamp. The touch that its own fault waited
-    for does not count (Corbató 1968).
+    A region's reference bit is whether its last touch is later than its stamp. The touch that its
+    own fault waited for does not count (Corbató 1968).
     """
 
     sees = Everything()

@@ -5,26 +5,29 @@ from __future__ import annotations
 from itertools import islice
 
 from tidegate.options import Option
-from tidegate.policies.order import Order, first
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import eviction
-from tidegate.policies.sees import Samples
+from tidegate.policies.structures.order import Order, first
 from tidegate.policies.twins.cp import CP_TWIN
 
 
 @eviction("cp")
 class CyclicProtection(EvictionPolicy):
-    """Keep the regions that came first, for the next cycle; evict the oldest of those that came after them.
+    """Keep the regions that came first, for the next cycle; evict the oldest of those that came
+    after them.
 
         head  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│············  tail
               protected           │unprotected: newcomers enter at the tail, victims leave at the split
                                   └ observed here: still in use? then the unprotected area is too small
 
-    Just-migrated regions are used for a while, so the unprotected area must be large enough for that. The regions next to
-    the split are observed: if one is used, the area grows by one; if one is evicted unused, it shrinks by one (ObservUVM,
-    VI-A and Figure 7c; the text has victims leave "from the tail of the unprotected area (S)", where S is the split).
+    Just-migrated regions are used for a while, so the unprotected area must be large enough for
+    that. The regions next to the split are observed: if one is used, the area grows by one; if one
+    is evicted unused, it shrinks by one (ObservUVM, VI-A and Figure 7c; the text has victims leave
+    "from the tail of the unprotected area (S)", where S is the split).
 
-    Open readings, each an option: where the split starts, a floor, how much of the area is observed.
+    Open readings, each an option: where the split starts, a floor, how much of the area is
+    observed.
     """
 
     sees = Samples(regions=100)
@@ -32,12 +35,15 @@ class CyclicProtection(EvictionPolicy):
     compiled = CP_TWIN
     start_share = Option(1.0, "share of the frames that is unprotected at first", least=0, most=1)
     floor = Option(0.01, "least share of the frames that is unprotected", least=0, most=1)
-    observe_share = Option(0.5, "share of the unprotected area, from the split, that may be observed", least=0, most=1)
+    observe_share = Option(
+        0.5, "share of the unprotected area, from the split, that may be observed", least=0, most=1
+    )
     step = Option(1, "regions by which the area grows or shrinks", least=1)
 
     def start(self) -> None:
         self._protected, self._open = Order(), Order()
-        self._mine: set[int] = set()  # regions observed at this policy's word: only they move the split
+        # regions observed at this policy's word: only they move the split
+        self._mine: set[int] = set()
         self._least, self._size = self.bounds()
 
     def bounds(self) -> tuple[int, int]:

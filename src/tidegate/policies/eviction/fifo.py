@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tidegate.jit import jit_policy
-from tidegate.mechanism.events import EVENT_BITS, EVICTION, VICTIM
-from tidegate.policies.compiled import Twin, append, contains, head, links, list_words, remove
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.compiled.jit import jit_policy
+from tidegate.policies.interface.events import EVENT_BITS, EVICTION, VICTIM
+from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.twin import Twin, append, contains, head, links, list_words, remove
 from tidegate.policies.registries import eviction
 
 
@@ -24,7 +24,9 @@ def _fifo(own: int, event: int) -> int:
 
 @eviction("fifo")
 class FIFO(EvictionPolicy):
-    """Evict the region that got its frame longest ago; later faults in it do not matter (Belady 1966)."""
+    """Evict the region that got its frame longest ago; later faults in it do not matter (Belady
+    1966).
+    """
 
     compiled = Twin(_fifo, list_words)
 

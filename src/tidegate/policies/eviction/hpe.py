@@ -7,27 +7,35 @@ from collections.abc import Iterator
 from itertools import islice
 
 from tidegate.options import Option
-from tidegate.policies.chain import Chain
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.policies.interface.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
+from tidegate.policies.structures.chain import Chain
 
 
 @eviction("hpe")
 class HPE(EvictionPolicy):
-    """Classify the program when memory is full, by how full its chunks are; then MRU-C, LRU, or both in turn (CPPE, II-C).
+    """Classify the program when memory is full, by how full its chunks are; then MRU-C, LRU, or
+    both in turn (CPPE, II-C).
 
-    MRU-C takes the first well-filled chunk from the MRU end of the old partition. Where chunks are prefetched whole, all
-    are well filled and every program looks regular: that is the defect CPPE mends.
+    MRU-C takes the first well-filled chunk from the MRU end of the old partition. Where chunks are
+    prefetched whole, all are well filled and every program looks regular: that is the defect CPPE
+    mends.
 
-    CPPE tells of HPE in outline only, and the paper that has it whole is not among ours. Plain choices: a program is
-    regular if its chunks are ``regular`` full on average, irregular#1 below ``irregular``, irregular#2 in between; a
-    well-filled chunk has all its pages; a regular program's search begins one chunk further on for each wrong
-    eviction; in irregular#2 a strategy gives way after an interval with a wrong eviction, if it has lasted no longer than
-    the other did.
+    CPPE tells of HPE in outline only, and the paper that has it whole is not among ours. Plain
+    choices: a program is regular if its chunks are ``regular`` full on average, irregular#1 below
+    ``irregular``, irregular#2 in between; a well-filled chunk has all its pages; a regular
+    program's search begins one chunk further on for each wrong eviction; in irregular#2 a strategy
+    gives way after an interval with a wrong eviction, if it has lasted no longer than the other
+    did.
     """
 
     interval = Option(64, "faults in an interval", least=1)
-    regular = Option(0.75, "mean share of a chunk's pages that came, from which a program is regular", least=0, most=1)
+    regular = Option(
+        0.75,
+        "mean share of a chunk's pages that came, from which a program is regular",
+        least=0,
+        most=1,
+    )
     irregular = Option(0.5, "the same, below which it is irregular#1", least=0, most=1)
     limit = Option(32, "chunks by which the search's beginning may move on at most", least=0)
     buffer = Option(8, "recently evicted chunks that are remembered", least=1)
@@ -76,14 +84,24 @@ class HPE(EvictionPolicy):
     def _classify(self) -> None:
         filled = [float(self.memory.near(r).mean()) for r in self._chain]
         mean = sum(filled) / len(filled)
-        self.kind = "regular" if mean >= self.regular else "irregular#1" if mean < self.irregular else "irregular#2"
+        self.kind = (
+            "regular"
+            if mean >= self.regular
+            else "irregular#1"
+            if mean < self.irregular
+            else "irregular#2"
+        )
         self.strategy = "mru-c" if self.kind == "regular" else "lru"
 
     def _end_interval(self) -> None:
         self._lasted += 1
         if self.kind == "regular":
             self._distance = min(self._distance + self._wrong, self.limit)
-        elif self.kind == "irregular#2" and self._wrong and self._lasted <= max(1, self._other_lasted):
+        elif (
+            self.kind == "irregular#2"
+            and self._wrong
+            and self._lasted <= max(1, self._other_lasted)
+        ):
             self.strategy = "lru" if self.strategy == "mru-c" else "mru-c"
             self._lasted, self._other_lasted = 0, self._lasted
         self._wrong = 0

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from tidegate.options import Option
-from tidegate.policies.order import Order, first
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import eviction
-from tidegate.policies.sees import Samples
+from tidegate.policies.structures.order import Order, first
 from tidegate.policies.twins.lfu import LFU_TWIN
 
 
 @eviction("lfu")
 class LFU(EvictionPolicy):
-    """Evict from the lowest bin of a histogram of known uses; within a bin, the region whose last known use is oldest.
+    """Evict from the lowest bin of a histogram of known uses; within a bin, the region whose last
+    known use is oldest.
 
-    A fault that gives a region its frame puts it at the tail of the lowest bin; a further fault or a notification moves
-    it to the tail of the next one. Regions of the lowest bin are observed (ObservUVM, VI-A and Figure 7b).
+    A fault that gives a region its frame puts it at the tail of the lowest bin; a further fault or
+    a notification moves it to the tail of the next one. Regions of the lowest bin are observed
+    (ObservUVM, VI-A and Figure 7b).
 
-    The paper does not say whether counts outlive an eviction. The default remembers them: "the driver uses the fault stream
-    to track the frequency of accesses" while a region is far, and observed are the "HBM-resident regions in the lowest
-    frequency bin", so that bins know of others too.
+    The paper does not say whether counts outlive an eviction. The default remembers them: "the
+    driver uses the fault stream to track the frequency of accesses" while a region is far, and
+    observed are the "HBM-resident regions in the lowest frequency bin", so that bins know of others
+    too.
     """
 
     sees = Samples(regions=100)
     in_driver = False
     compiled = LFU_TWIN
     bins = Option(64, "bins of the histogram; the last takes everything above", least=2)
-    remember = Option(True, "keep a region's count when it is evicted (a reading the paper leaves open)")
+    remember = Option(
+        True, "keep a region's count when it is evicted (a reading the paper leaves open)"
+    )
     fault_counts = Option(True, "a further fault counts as a use, not only notifications")
 
     def start(self) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tidegate.jit import jit_policy
-from tidegate.mechanism.events import EVENT_BITS, EVICTION, VICTIM
-from tidegate.policies.compiled import Twin, append, head, links, list_words, remove
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.compiled.jit import jit_policy
+from tidegate.policies.interface.events import EVENT_BITS, EVICTION, VICTIM
+from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.twin import Twin, append, head, links, list_words, remove
 from tidegate.policies.registries import eviction
 
 
@@ -25,8 +25,8 @@ def _lrm(own: int, event: int) -> int:
 class LRM(EvictionPolicy):
     """Evict the region into which pages were migrated longest ago.
 
-    A frame moves to the tail when it is allocated and on every migration into it, never on access: the
-    driver cannot see accesses (NVIDIA open-gpu-kernel-modules, uvm_pmm_gpu.c; ObservUVM, II-D).
+    A frame moves to the tail when it is allocated and on every migration into it, never on access:
+    the driver cannot see accesses (NVIDIA open-gpu-kernel-modules, uvm_pmm_gpu.c; ObservUVM, II-D).
     """
 
     compiled = Twin(_lrm, list_words)

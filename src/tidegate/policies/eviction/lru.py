@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from tidegate.jit import jit_policy
-from tidegate.mechanism.events import EVENT_BITS, EVICTION, OBSERVE, VICTIM
-from tidegate.policies.compiled import Twin, append, first_unobserved, head, links, list_words, remove
-from tidegate.policies.order import first
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.compiled.jit import jit_policy
+from tidegate.policies.interface.events import EVENT_BITS, EVICTION, OBSERVE, VICTIM
+from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.twin import (
+    Twin,
+    append,
+    first_unobserved,
+    head,
+    links,
+    list_words,
+    remove,
+)
+from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import eviction
-from tidegate.policies.sees import Samples
+from tidegate.policies.structures.order import first
 
 
 @jit_policy
@@ -29,7 +37,8 @@ def _lru(own: int, event: int) -> int:
 class LRU(EvictionPolicy):
     """Evict the region whose last known use is oldest.
 
-    Known uses are faults and notifications, so the regions nearest eviction are the ones observed (ObservUVM, VI-A).
+    Known uses are faults and notifications, so the regions nearest eviction are the ones observed
+    (ObservUVM, VI-A).
     """
 
     sees = Samples(regions=100)

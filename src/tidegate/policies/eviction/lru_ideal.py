@@ -5,21 +5,22 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from tidegate.jit import jit_inner, jit_policy
-from tidegate.mechanism.events import EVENT_BITS, EVICTION, VICTIM
-from tidegate.mechanism.header import OWN, REGIONS, TOUCHES
-from tidegate.policies.compiled import Twin, last_touch, words_at
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.compiled.jit import jit_inner, jit_policy
+from tidegate.policies.interface.events import EVENT_BITS, EVICTION, VICTIM
+from tidegate.policies.interface.header import OWN, REGIONS, TOUCHES
+from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.twin import Twin, last_touch, words_at
+from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import eviction
-from tidegate.policies.sees import Everything
 
 
 @eviction("lru-ideal")
 class LRUIdeal(EvictionPolicy):
-    """Evict the region whose last touch is oldest, every touch being known: what LRU policies approximate.
+    """Evict the region whose last touch is oldest, every touch being known: what LRU policies
+    approximate.
 
-    Nothing is done per touch. Regions wait in a heap by the last touch known when they were put there; when one comes
-    up that has been touched since, it is put back where it belongs.
+    Nothing is done per touch. Regions wait in a heap by the last touch known when they were put
+    there; when one comes up that has been touched since, it is put back where it belongs.
     """
 
     sees = Everything()
@@ -54,10 +55,11 @@ class LRUIdeal(EvictionPolicy):
         heapq.heappush(self._heap, (when, region))
 
 
-# The twin. Its own words: known[regions] (0: not resident, else touch + 1), the heap's size, the heap. A heap entry is
-# (touch + 1) · 2²⁴ + region, so that entries compare like the pairs above. Every resident region has one live entry
-# and dead ones are thrown away when they come up; a region that leaves and returns can leave dead ones behind, so
-# when the heap is full it is made anew from the live ones.
+# The twin. Its own words: known[regions] (0: not resident, else touch + 1), the heap's size, the
+# heap. A heap entry is (touch + 1) · 2²⁴ + region, so that entries compare like the pairs above.
+# Every resident region has one live entry and dead ones are thrown away when they come up; a region
+# that leaves and returns can leave dead ones behind, so when the heap is full it is made anew from
+# the live ones.
 
 _SHIFT = 24
 

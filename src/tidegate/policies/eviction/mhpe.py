@@ -8,41 +8,49 @@ from itertools import islice
 import numpy as np
 
 from tidegate.options import Option
-from tidegate.policies.chain import Chain
-from tidegate.policies.patterns import Patterns, sparse_from
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.visibility import TouchBits
 from tidegate.policies.registries import eviction
-from tidegate.policies.sees import TouchBits
+from tidegate.policies.structures.chain import Chain
+from tidegate.policies.structures.patterns import Patterns, sparse_from
 
 
 @eviction("mhpe")
 class MHPE(EvictionPolicy):
-    """Start with MRU, some way from the very last; turn to LRU for good when much of what leaves was never touched.
+    """Start with MRU, some way from the very last; turn to LRU for good when much of what leaves
+    was never touched.
 
         LRU  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│▓▓▓▓│████  MRU        ▒ old   ▓ migrated in the last interval   █ in this one
                          ▲◀─────┘
                    victim  forward distance: chunks skipped from the old partition's MRU end
 
-    (CPPE, IV-B and Algorithm 1.) U1 is the untouched pages of all chunks evicted in an interval, U2 of those in the
-    first four, W the wrong evictions: chunks that fault again while still in a buffer of recently evicted ones. Under
-    MRU they return to the LRU end, from where it does not take them. Patterns of sparsely used chunks go to the prefetcher
-    (``patterns.py``) once the strategy is LRU (VI-C).
+    (CPPE, IV-B and Algorithm 1.) U1 is the untouched pages of all chunks evicted in an interval, U2
+    of those in the first four, W the wrong evictions: chunks that fault again while still in a
+    buffer of recently evicted ones. Under MRU they return to the LRU end, from where it does not
+    take them. Patterns of sparsely used chunks go to the prefetcher (``patterns.py``) once the
+    strategy is LRU (VI-C).
 
-    Open readings: an interval is 64 pages migrated, 16 for each chunk, since "four chunks are prefetched in one
-    interval", or 64 faults; intervals count from the moment memory is full; the MRU search passes over the middle and
-    new partitions, as HPE's does, or over nothing.
+    Open readings: an interval is 64 pages migrated, 16 for each chunk, since "four chunks are
+    prefetched in one interval", or 64 faults; intervals count from the moment memory is full; the
+    MRU search passes over the middle and new partitions, as HPE's does, or over nothing.
     """
 
     sees = TouchBits()
     interval = Option(64, "pages in an interval", least=1)
-    counts = Option("pages", "what an interval counts: pages migrated or faults", choices=("pages", "faults"))
+    counts = Option(
+        "pages", "what an interval counts: pages migrated or faults", choices=("pages", "faults")
+    )
     t1 = Option(32, "U1 from which LRU takes over", least=5)
     t2 = Option(40, "U2 from which LRU takes over", least=1)
     t3 = Option(32, "the forward distance grows while it is no more than this", least=0)
     nearest = Option(2, "least forward distance at first", least=0)
     farthest = Option(8, "greatest forward distance at first", least=0)
     skip = Option("new", "what the MRU search passes over first", choices=("new", "nothing"))
-    sparse = Option(0, "untouched pages from which a pattern is recorded; 0: half a chunk's, 8 of 16 (IV-C)", least=0)
+    sparse = Option(
+        0,
+        "untouched pages from which a pattern is recorded; 0: half a chunk's, 8 of 16 (IV-C)",
+        least=0,
+    )
     patterns = Option("lru", "when patterns are recorded", choices=("lru", "always"))
 
     def start(self) -> None:
@@ -89,9 +97,12 @@ class MHPE(EvictionPolicy):
 
     def report(self) -> dict[str, object]:
         return {
-            "strategy": self.strategy, "distance": self.distance, "chain entries": self._longest,
-            "evicted entries": self._evicted.maxlen, "pattern entries": self._patterns.longest,
-        }  # fmt: skip
+            "strategy": self.strategy,
+            "distance": self.distance,
+            "chain entries": self._longest,
+            "evicted entries": self._evicted.maxlen,
+            "pattern entries": self._patterns.longest,
+        }
 
     def _memory_is_full(self) -> None:
         length = len(self._chain)
@@ -102,7 +113,9 @@ class MHPE(EvictionPolicy):
         self._intervals += 1
         self._first_untouched += self._untouched if self._intervals <= 4 else 0
         if self.strategy == "mru":
-            if self._untouched >= self.t1 or (self._intervals == 4 and self._first_untouched >= self.t2):
+            if self._untouched >= self.t1 or (
+                self._intervals == 4 and self._first_untouched >= self.t2
+            ):
                 self.strategy = "lru"
             elif self.distance <= self.t3:
                 self.distance += max(self._level(self._untouched), self._wrong)

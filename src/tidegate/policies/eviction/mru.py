@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from tidegate.jit import jit_policy
-from tidegate.mechanism.events import EVENT_BITS, EVICTION, VICTIM
-from tidegate.policies.compiled import Twin, append, before, is_pinned, links, list_words, remove, tail
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.compiled.jit import jit_policy
+from tidegate.policies.interface.events import EVENT_BITS, EVICTION, VICTIM
+from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.twin import (
+    Twin,
+    append,
+    before,
+    is_pinned,
+    links,
+    list_words,
+    remove,
+    tail,
+)
 from tidegate.policies.registries import eviction
 
 
@@ -26,10 +35,11 @@ def _mru(own: int, event: int) -> int:
 
 @eviction("mru")
 class MRU(EvictionPolicy):
-    """Evict the region into which pages were migrated last: best for loops larger than memory (Denning 1968).
+    """Evict the region into which pages were migrated last: best for loops larger than memory
+    (Denning 1968).
 
-    Known uses are faults alone, so this is the mirror image of LRM. Regions of the batch being served are passed
-    over, because their pages are still on the way.
+    Known uses are faults alone, so this is the mirror image of LRM. Regions of the batch being
+    served are passed over, because their pages are still on the way.
     """
 
     compiled = Twin(_mru, list_words)
@@ -41,7 +51,9 @@ class MRU(EvictionPolicy):
         self.order.remove(region)
 
     def victim(self) -> int:
-        return next((r for r in reversed(self.order) if not self.memory.is_pinned(r)), self.order.tail)
+        return next(
+            (r for r in reversed(self.order) if not self.memory.is_pinned(r)), self.order.tail
+        )
 
     def finished(self) -> None:
         assert set(self.order) == self.resident

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from tidegate.options import Option
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.policies.interface.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
 
 
@@ -18,7 +18,8 @@ class Random(EvictionPolicy):
     def start(self) -> None:
         self._draw = random.Random(self.seed).randrange
         self._regions: list[int] = []
-        self._place: dict[int, int] = {}  # where each region is in the list, so that it can be taken out at once
+        # where each region is in the list, so that it can be taken out at once
+        self._place: dict[int, int] = {}
 
     def on_fault(self, region: int) -> None:
         if region not in self._place:

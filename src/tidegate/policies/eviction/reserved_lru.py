@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from tidegate.options import Option
-from tidegate.policies.order import Order
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.policies.interface.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
+from tidegate.policies.structures.order import Order
 
 
 @eviction("reserved-lru")
 class ReservedLRU(EvictionPolicy):
-    """Evict the oldest region behind the ``percent`` % that are oldest of all (Ganguly et al., ISCA'19; CPPE, III).
+    """Evict the oldest region behind the ``percent`` % that are oldest of all (Ganguly et al.,
+    ISCA'19; CPPE, III).
 
-    What is reserved stays for the next pass of a program that thrashes. Age is age of migration: what a driver knows.
+    What is reserved stays for the next pass of a program that thrashes. Age is age of migration:
+    what a driver knows.
     """
 
-    percent = Option(10, "share of the resident regions, from the oldest, that is never evicted", least=0, most=99)
+    percent = Option(
+        10,
+        "share of the resident regions, from the oldest, that is never evicted",
+        least=0,
+        most=99,
+    )
 
     def start(self) -> None:
         self._reserved, self._rest = Order(), Order()
@@ -27,7 +34,8 @@ class ReservedLRU(EvictionPolicy):
         self._settle()
 
     def on_eviction(self, region: int) -> None:
-        (self._reserved if region in self._reserved else self._rest).remove(region)  # what comes next settles the shares
+        # what comes next settles the shares
+        (self._reserved if region in self._reserved else self._rest).remove(region)
 
     def victim(self) -> int:
         return self._rest.head if self._rest else self._reserved.tail

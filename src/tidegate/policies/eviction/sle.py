@@ -10,10 +10,11 @@ from tidegate.policies.registries import eviction
 
 @eviction("sle")
 class SLe(LRM):
-    """Evict the aligned block of 64 KB with the least recently migrated region (Ganguly et al., ISCA'19).
+    """Evict the aligned block of 64 KB with the least recently migrated region (Ganguly et al.,
+    ISCA'19).
 
-    The counterpart of sequential-local prefetch: what comes as a block leaves as one. Where a region is 64 KB or more
-    it is a block by itself, and this is ``lrm``.
+    The counterpart of sequential-local prefetch: what comes as a block leaves as one. Where a
+    region is 64 KB or more it is a block by itself, and this is ``lrm``.
     """
 
     block = Option(units.size("64KiB"), "size of a block", parse=units.size, least=1)

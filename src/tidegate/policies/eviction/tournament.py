@@ -6,22 +6,25 @@ from typing import Any
 
 from tidegate.errors import TidegateError
 from tidegate.options import Option, split_outside
-from tidegate.policies.policy import EvictionPolicy
+from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.visibility import Everything, Faults, Samples, Sees, TouchBits
 from tidegate.policies.registries import eviction
-from tidegate.policies.sees import Everything, Faults, Samples, Sees, TouchBits
 from tidegate.policies.twins.tournament import TOURNAMENT_TWIN
 
 
 @eviction("tournament")
 class Tournament(EvictionPolicy):
-    """Ask several policies for victims in turn; blame each for the regions that come back; retire the worst.
+    """Ask several policies for victims in turn; blame each for the regions that come back; retire
+    the worst.
 
-    When blames exceed ``patience``, every active policy with more than ``margin`` times an even share of all blames
-    retires (ObservUVM, Algorithm 1). All policies are told of everything, so that each one's list is right whoever evicted.
+    When blames exceed ``patience``, every active policy with more than ``margin`` times an even
+    share of all blames retires (ObservUVM, Algorithm 1). All policies are told of everything, so
+    that each one's list is right whoever evicted.
 
-    Open readings: the active policies observe in turn, each no more than its share of the regions, or one with patient
-    candidates would starve the others; a policy is blamed once per eviction, and for evictions only: a victim that was
-    served in the same turn is named and stays; blames are kept for good, as the algorithm has it, unless ``afresh``.
+    Open readings: the active policies observe in turn, each no more than its share of the regions,
+    or one with patient candidates would starve the others; a policy is blamed once per eviction,
+    and for evictions only: a victim that was served in the same turn is named and stays; blames are
+    kept for good, as the algorithm has it, unless ``afresh``.
     """
 
     sees: Sees = Samples(regions=100)
@@ -37,7 +40,9 @@ class Tournament(EvictionPolicy):
         self.contestants = [eviction.make(spec) for spec in split_outside(self.policies, "+")]
         self.parts = self.contestants
         if len(self.contestants) < 2:
-            raise TidegateError(f"tournament(policies={self.policies}) has one contestant; join two or more with +")
+            raise TidegateError(
+                f"tournament(policies={self.policies}) has one contestant; join two or more with +"
+            )
         if any(isinstance(p.sees, Everything) for p in self.contestants):
             self.sees = next(p.sees for p in self.contestants if isinstance(p.sees, Everything))
         elif any(isinstance(p.sees, TouchBits) for p in self.contestants):
@@ -52,7 +57,8 @@ class Tournament(EvictionPolicy):
     def start(self) -> None:
         self._active = list(self.contestants)
         self._cause: dict[int, EvictionPolicy] = {}  # who had a region evicted that is not back yet
-        self._named: tuple[int, EvictionPolicy] | None = None  # the latest victim, until it leaves, and who named it
+        # the latest victim, until it leaves, and who named it
+        self._named: tuple[int, EvictionPolicy] | None = None
         self._blame = {id(p): 0 for p in self.contestants}
         self._blames = 0  # of all
         self._watched: dict[int, int] = {}  # who asked for an observed region
@@ -137,7 +143,8 @@ class Tournament(EvictionPolicy):
                 self._judge(culprit)
 
     def _judge(self, culprit: EvictionPolicy) -> None:
-        # a blame raises its culprit's share and lowers all others', so after the first judgement only it can be too high
+        # a blame raises its culprit's share and lowers all others', so after the first judgement
+        # only it can be too high
         suspects = self._active if self._blames == self.patience + 1 else [culprit]
         most = self.margin / len(self._active) * self._blames
         losers = [p for p in suspects if self._blame[id(p)] > most and p in self._active]

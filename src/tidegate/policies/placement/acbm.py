@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tidegate.jit import jit_policy
-from tidegate.mechanism.events import ASK_ADVISE, ASK_PREFETCH, EVENT_BITS, EVICTION
-from tidegate.mechanism.header import OWN, PAGES_PER_REGION
+from tidegate.compiled.jit import jit_policy
 from tidegate.options import Option
-from tidegate.policies.compiled import Twin, ask, words_at
-from tidegate.policies.policy import PlacementPolicy
+from tidegate.policies.interface.events import ASK_ADVISE, ASK_PREFETCH, EVENT_BITS, EVICTION
+from tidegate.policies.interface.header import OWN, PAGES_PER_REGION
+from tidegate.policies.interface.policy import PlacementPolicy
+from tidegate.policies.interface.twin import Twin, ask, words_at
+from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import placement
-from tidegate.policies.sees import Samples
 
 
 @jit_policy
@@ -24,10 +24,11 @@ def _acbm(own: int, event: int) -> int:
 
 @placement("acbm")
 class ACBM(PlacementPolicy):
-    """Map evicted regions remotely and bring one home when its counter says that it is hot (ObservUVM, II-B).
+    """Map evicted regions remotely and bring one home when its counter says that it is hot
+    (ObservUVM, II-B).
 
-    Regions of 2 MB, a threshold of 256 accesses, 256 counters: the driver's defaults (uvm_gpu_access_counters.c). What was
-    never evicted still migrates by faults.
+    Regions of 2 MB, a threshold of 256 accesses, 256 counters: the driver's defaults
+    (uvm_gpu_access_counters.c). What was never evicted still migrates by faults.
     """
 
     sees = Samples()

@@ -10,12 +10,14 @@ from tidegate.policies.registries import placement
 
 @placement("explicit")
 class Explicit(Planned):
-    """Copy whole objects in and out, as map clauses ask (SC'19, 2.3 and 5.2: Baseline); all of them must fit.
+    """Copy whole objects in and out, as map clauses ask (SC'19, 2.3 and 5.2: Baseline); all of them
+    must fit.
 
-    ``copies=program``: a ``target data`` holds the program, and each object is copied once. ``copies=launch``: the regions'
-    own map clauses are all there is, so a launch copies in anew what it maps ``to``, and what was written there before is
-    copied out first. What was only read is not copied out, and what the last launch leaves near is not either, as no
-    other policy's is. A copy takes the link's time and nothing else: memory that is not managed is not unmapped.
+    ``copies=program``: a ``target data`` holds the program, and each object is copied once.
+    ``copies=launch``: the regions' own map clauses are all there is, so a launch copies in anew
+    what it maps ``to``, and what was written there before is copied out first. What was only read
+    is not copied out, and what the last launch leaves near is not either, as no other policy's is.
+    A copy takes the link's time and nothing else: memory that is not managed is not unmapped.
     """
 
     managed = False
@@ -42,7 +44,8 @@ class Explicit(Planned):
                     self.again.add(region)
                     self.memory.evict(region)
 
-    # A region cannot be asked back before it has left, so each is when the next one leaves, the last with the first return.
+    # A region cannot be asked back before it has left, so each is when the next one leaves, the
+    # last with the first return.
 
     def on_eviction(self, region: int) -> None:
         self._ask_back()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.compiler.plan import PlannedUse
 from tidegate.policies.placement.objects import ObjectPlacement
 from tidegate.policies.registries import placement
+from tidegate.trace.plan import PlannedUse
 
 
 @placement("glm")
 class GLM(ObjectPlacement):
-    """Prefer the objects that the whole program accesses most (SC'19, 3.3), so that what is near at last stays there."""
+    """Prefer the objects that the whole program accesses most (SC'19, 3.3), so that what is near at
+    last stays there.
+    """
 
     def meet(self, uses: Sequence[PlannedUse]) -> None:
         """Priorities are the program's and never change."""

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.compiler.plan import PlannedUse
 from tidegate.options import Option
 from tidegate.policies.placement.objects import ObjectPlacement
 from tidegate.policies.registries import placement
+from tidegate.trace.plan import PlannedUse
 
 
 @placement("object-lru")
 class ObjectLRU(ObjectPlacement):
     """Keep the objects near that were used last, and leave the others far (SC'19, 5.2: "LRU").
 
-    Objects of one launch are equally recent, so none of them pushes another out; everything is prefetched.
+    Objects of one launch are equally recent, so none of them pushes another out; everything is
+    prefetched.
     """
 
-    transfer = Option("explicit", "how near objects come", choices=("density", "explicit", "implicit"))
+    transfer = Option(
+        "explicit", "how near objects come", choices=("density", "explicit", "implicit")
+    )
 
     def start(self) -> None:
         super().start()

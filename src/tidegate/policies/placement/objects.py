@@ -1,4 +1,5 @@
-"""Placing whole objects, launch by launch: what LRU by objects, RLM, GLM and RDM have in common (SC'19, 3.1 to 3.4).
+"""Placing whole objects, launch by launch: what LRU by objects, RLM, GLM and RDM have in common
+(SC'19, 3.1 to 3.4).
 
 on_launch ──▶ meet      the policy notes what this launch says of its objects
           ──▶ decide    for each object it uses, worthiest first: near, or partly near, or far
@@ -11,15 +12,17 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from tidegate.compiler.plan import Plan, PlannedUse
 from tidegate.errors import PolicyError
 from tidegate.options import Option
-from tidegate.policies.policy import MemoryView, PlacementPolicy
+from tidegate.policies.interface.policy import MemoryView, PlacementPolicy
+from tidegate.trace.plan import Plan, PlannedUse
 from tidegate.trace.trace import Object
 
 
 class Planned(PlacementPolicy):
-    """Base of the policies that must know what each launch uses: from a compiler, or else from the trace itself."""
+    """Base of the policies that must know what each launch uses: from a compiler, or else from the
+    trace itself.
+    """
 
     needs_plan = True
     plan: Plan
@@ -28,7 +31,9 @@ class Planned(PlacementPolicy):
     def start(self) -> None:
         assert self.memory.plan is not None, "a mechanism without plans does not take such policies"
         self.plan, self.objects = self.memory.plan, {o.name: o for o in self.memory.objects}
-        unknown = {u.object for launch in self.plan.launches for u in launch.uses} - self.objects.keys()
+        unknown = {
+            u.object for launch in self.plan.launches for u in launch.uses
+        } - self.objects.keys()
         if unknown:
             raise PolicyError(
                 f"{self.name}: the plan places {', '.join(sorted(unknown))}, which the program does not allocate"
@@ -38,7 +43,9 @@ class Planned(PlacementPolicy):
         """What the launch that is about to begin uses."""
         if self.memory.launch not in self.plan.by_name:
             known = ", ".join(self.plan.by_name)
-            raise PolicyError(f"{self.name}: the plan does not know launch '{self.memory.launch}'; it knows {known}")
+            raise PolicyError(
+                f"{self.name}: the plan does not know launch '{self.memory.launch}'; it knows {known}"
+            )
         return self.plan.by_name[self.memory.launch].uses
 
 
@@ -53,25 +60,37 @@ def regions_of(owner: Object, memory: MemoryView) -> range:
 
 
 class ObjectPlacement(Planned):
-    """Base. A policy says what an object is worth; the worthiest are near, and only worthier objects take their room."""
+    """Base.
+
+    A policy says what an object is worth; the worthiest are near, and only worthier objects take
+    their room.
+    """
 
     transfer = Option(
-        "density", "how near objects come: by density, or always explicit (prefetched) or implicit (by faults)",
+        "density",
+        "how near objects come: by density, or always explicit (prefetched) or implicit (by faults)",
         choices=("density", "explicit", "implicit"),
-    )  # fmt: skip
+    )
     threshold = Option(0.5, "access density from which an object is prefetched (3.1)", least=0.0)
-    left = Option("", "an object that is left to faults whatever its density (5.2 tries it with bfs's edges)")
+    left = Option(
+        "", "an object that is left to faults whatever its density (5.2 tries it with bfs's edges)"
+    )
     partial = Option(
-        "no", "is an object that finds too little room mapped partly: with the rest of it, when all others were seen to; or "
-        "at once, in its turn (3.4)", choices=("no", "rest", "at once"),
-    )  # fmt: skip
+        "no",
+        "is an object that finds too little room mapped partly: with the rest of it, when all others were seen to; or "
+        "at once, in its turn (3.4)",
+        choices=("no", "rest", "at once"),
+    )
 
     def start(self) -> None:
         super().start()
         if self.left and self.left not in self.objects:
-            raise PolicyError(f"{self.name}: there is no object {self.left} to be left to faults; {_known(self.objects)}")
+            raise PolicyError(
+                f"{self.name}: there is no object {self.left} to be left to faults; {_known(self.objects)}"
+            )
         self.size = {name: len(regions_of(o, self.memory)) for name, o in self.objects.items()}
-        self.held = dict.fromkeys(self.objects, 0)  # regions, from the object's first, that have room near
+        # regions, from the object's first, that have room near
+        self.held = dict.fromkeys(self.objects, 0)
         self.clock = 0  # the target region counter, TRC (3.4)
 
     def on_launch(self, launch: int) -> None:
@@ -112,7 +131,9 @@ class ObjectPlacement(Planned):
         return self.memory.frames - sum(self.held.values())
 
     def _candidates(self, name: str, lacking: int) -> list[str]:
-        """Objects that make room for ``lacking`` more regions, the least worthy first; none if all of them would not do."""
+        """Objects that make room for ``lacking`` more regions, the least worthy first; none if all
+        of them would not do.
+        """
         own, found = self.worth(name), list[str]()
         for other in sorted((o for o, held in self.held.items() if held), key=self.worth):
             if lacking <= 0 or self.worth(other) >= own:
@@ -138,7 +159,10 @@ class ObjectPlacement(Planned):
                 self.memory.advise(owner.first_page + near, owner.pages - near, "far")
 
     def explicit(self, use: PlannedUse) -> bool:
-        """Is this object prefetched, or left to faults? One whose density nobody knows is prefetched."""
+        """Is this object prefetched, or left to faults?
+
+        One whose density nobody knows is prefetched.
+        """
         if use.object == self.left:
             return False
         if self.transfer == "density":
@@ -151,4 +175,7 @@ class ObjectPlacement(Planned):
 
     def report(self) -> dict[str, Any]:
         """Which objects had room near at the end, in regions."""
-        return {"near": {name: held for name, held in self.held.items() if held}, "target regions": self.clock}
+        return {
+            "near": {name: held for name, held in self.held.items() if held},
+            "target regions": self.clock,
+        }

@@ -8,7 +8,9 @@ from tidegate.policies.registries import placement
 
 @placement("prefetch-all")
 class PrefetchAll(Planned):
-    """Prefetch every object a launch uses, whether or not there is room for all of them (SC'19, 2.3: UM_PF)."""
+    """Prefetch every object a launch uses, whether or not there is room for all of them (SC'19,
+    2.3: UM_PF).
+    """
 
     def on_launch(self, launch: int) -> None:
         for use in self.uses():

@@ -5,22 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tidegate.compiler.plan import PlannedUse
 from tidegate.options import Option
 from tidegate.policies.placement.objects import ObjectPlacement
 from tidegate.policies.registries import placement
+from tidegate.trace.plan import PlannedUse
 
 
 @placement("rdm")
 class RDM(ObjectPlacement):
-    """Prefer the objects that are used again soonest, as Belady would with objects for pages (SC'19, 3.4).
+    """Prefer the objects that are used again soonest, as Belady would with objects for pages
+    (SC'19, 3.4).
 
-    The next use of an object is predicted when a launch uses it: the number of this launch (the target region counter) and
-    the compiler's distance. The object whose next use is furthest gives way; of two with the same, the one of lower global
-    locality.
+    The next use of an object is predicted when a launch uses it: the number of this launch (the
+    target region counter) and the compiler's distance. The object whose next use is furthest gives
+    way; of two with the same, the one of lower global locality.
     """
 
-    partial = Option("rest", "is an object that finds too little room mapped partly", choices=("no", "rest", "at once"))
+    partial = Option(
+        "rest",
+        "is an object that finds too little room mapped partly",
+        choices=("no", "rest", "at once"),
+    )
 
     def start(self) -> None:
         super().start()

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.compiler.plan import PlannedUse
 from tidegate.options import Option
 from tidegate.policies.placement.objects import ObjectPlacement
 from tidegate.policies.registries import placement
+from tidegate.trace.plan import PlannedUse
 
 
 @placement("rlm")
 class RLM(ObjectPlacement):
     """Prefer the objects that this launch accesses most (SC'19, 3.2).
 
-    What the launch does not use has no locality in it and gives way first. The paper also speaks of a priority on record:
-    with ``remember``, an object keeps the locality of the last launch that used it.
+    What the launch does not use has no locality in it and gives way first. The paper also speaks of
+    a priority on record: with ``remember``, an object keeps the locality of the last launch that
+    used it.
     """
 
-    remember = Option(False, "an object that is not used keeps its last priority (a reading of 3.2)")
+    remember = Option(
+        False, "an object that is not used keeps its last priority (a reading of 3.2)"
+    )
 
     def start(self) -> None:
         super().start()

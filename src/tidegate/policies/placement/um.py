@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.policies.policy import PlacementPolicy
+from tidegate.policies.interface.policy import PlacementPolicy
 from tidegate.policies.registries import placement
 
 

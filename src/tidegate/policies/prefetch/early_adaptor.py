@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.jit import jit_policy
-from tidegate.mechanism.events import ASK_THRESHOLD, EVENT_BITS
+from tidegate.compiled.jit import jit_policy
 from tidegate.options import Option
-from tidegate.policies.compiled import Twin, ask, column, fractions, own_words, scalars
-from tidegate.policies.policy import PrefetchPolicy
+from tidegate.policies.interface.events import ASK_THRESHOLD, EVENT_BITS
+from tidegate.policies.interface.policy import PrefetchPolicy
+from tidegate.policies.interface.twin import Twin, ask, column, fractions, own_words, scalars
 from tidegate.policies.registries import prefetch
 
-_WINDOW, _AGAIN, _NUMBER, _TOTAL, _REPEATED = range(5)  # of the window: its length, its number, what it holds so far
+# of the window: its length, its number, what it holds so far
+_WINDOW, _AGAIN, _NUMBER, _TOTAL, _REPEATED = range(5)
 _SCALARS = 5
 _SHY, _BOLD = 51, 1
 
@@ -39,11 +40,12 @@ def _prepare(policy: Any, regions: int, pages: int) -> NDArray[np.int64]:
 
 @prefetch("early-adaptor")
 class EarlyAdaptor(PrefetchPolicy):
-    """Steer the tree's threshold by page faults alone. A stand-in: the published algorithm is not public (Go et al.).
+    """Steer the tree's threshold by page faults alone. A stand-in: the published algorithm is not
+    public (Go et al.).
 
-    Known of it: faults are its signal, it leaves eviction alone, and it is too bold where locality is poor (ObservUVM,
-    VII-B). The plainest such rule: if, over ``window`` faulting regions, many fault again soon after they did, the tree
-    was too shy, and whole regions are taken from then on.
+    Known of it: faults are its signal, it leaves eviction alone, and it is too bold where locality
+    is poor (ObservUVM, VII-B). The plainest such rule: if, over ``window`` faulting regions, many
+    fault again soon after they did, the tree was too shy, and whole regions are taken from then on.
     """
 
     compiled = Twin(_early_adaptor, prepare=_prepare)
@@ -60,6 +62,8 @@ class EarlyAdaptor(PrefetchPolicy):
         self._seen.add(region)
         self._total += 1
         if self._total == self.window:
-            self.memory.set_prefetch_threshold(_BOLD if self._repeated / self.window > self.again else _SHY)
+            self.memory.set_prefetch_threshold(
+                _BOLD if self._repeated / self.window > self.again else _SHY
+            )
             self._seen.clear()
             self._repeated = self._total = 0

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from tidegate.options import Option
-from tidegate.policies.policy import PrefetchPolicy
+from tidegate.policies.interface.policy import PrefetchPolicy
+from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import prefetch
-from tidegate.policies.sees import Samples
 from tidegate.policies.twins.fdp import FDP_TWIN
 
 
 @prefetch("fdp")
 class FDP(PrefetchPolicy):
-    """Choose between the driver's tree prefetch (51 %) and taking whole regions (1 %), by feedback (ObservUVM, Alg. 2).
+    """Choose between the driver's tree prefetch (51 %) and taking whole regions (1 %), by feedback
+    (ObservUVM, Alg. 2).
 
-    Of some prefetched regions one prefetched page is left far. Used before the region is evicted: a useful prefetch;
-    evicted first: a useless one. After ``enough`` verdicts, more than ``share`` of them useful means bold. What another
-    prefetcher brought without a fault says nothing on the threshold and is not watched.
+    Of some prefetched regions one prefetched page is left far. Used before the region is evicted: a
+    useful prefetch; evicted first: a useless one. After ``enough`` verdicts, more than ``share`` of
+    them useful means bold. What another prefetcher brought without a fault says nothing on the
+    threshold and is not watched.
     """
 
     sees = Samples(regions=100)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.policies.policy import PrefetchPolicy
+from tidegate.policies.interface.policy import PrefetchPolicy
 from tidegate.policies.registries import prefetch
 
 

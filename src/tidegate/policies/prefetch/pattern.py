@@ -5,25 +5,32 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.options import Option
-from tidegate.policies.patterns import Patterns, sparse_from
-from tidegate.policies.policy import PrefetchPolicy
+from tidegate.policies.interface.policy import PrefetchPolicy
+from tidegate.policies.interface.visibility import TouchBits
 from tidegate.policies.registries import prefetch
-from tidegate.policies.sees import TouchBits
+from tidegate.policies.structures.patterns import Patterns, sparse_from
 
 
 @prefetch("pattern")
 class PatternAware(PrefetchPolicy):
-    """Fetch the pages of a chunk that were touched before it was last evicted; all where that is not known (CPPE, IV-C).
+    """Fetch the pages of a chunk that were touched before it was last evicted; all where that is
+    not known (CPPE, IV-C).
 
         pattern  ■ □ ■ □ ■ □ ■ □      fault on ■: the ■ come        fault on □: the whole chunk comes
 
-    Patterns are those of chunks that MHPE evicted (``patterns.py``). A fault that does not match deletes its pattern:
-    always with scheme 1, with scheme 2 only if it is the first to ask (Figure 6). With an eviction policy that records no
-    patterns, this one records those of chunks with ``sparse`` or more untouched pages itself.
+    Patterns are those of chunks that MHPE evicted (``patterns.py``). A fault that does not match
+    deletes its pattern: always with scheme 1, with scheme 2 only if it is the first to ask (Figure
+    6). With an eviction policy that records no patterns, this one records those of chunks with
+    ``sparse`` or more untouched pages itself.
     """
 
     sees = TouchBits()
-    scheme = Option(2, "when a pattern is deleted: 1 at any mismatch, 2 at a mismatch of the first fault", least=1, most=2)
+    scheme = Option(
+        2,
+        "when a pattern is deleted: 1 at any mismatch, 2 at a mismatch of the first fault",
+        least=1,
+        most=2,
+    )
     sparse = Option(
         0,
         "untouched pages from which a pattern is recorded, where the eviction policy records none; 0: half a chunk's",

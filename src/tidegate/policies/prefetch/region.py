@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.policies.policy import PrefetchPolicy
+from tidegate.policies.interface.policy import PrefetchPolicy
 from tidegate.policies.registries import prefetch
 
 
@@ -10,7 +10,8 @@ from tidegate.policies.registries import prefetch
 class WholeRegion(PrefetchPolicy):
     """Fetch the whole region at its first fault (ObservUVM's aggressive prefetching, VI-C).
 
-    At a threshold of 0 % the tree's root qualifies as soon as any page has faulted, whatever the geometry.
+    At a threshold of 0 % the tree's root qualifies as soon as any page has faulted, whatever the
+    geometry.
     """
 
     def start(self) -> None:

@@ -5,20 +5,22 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from tidegate.options import Option
-from tidegate.policies.policy import PrefetchPolicy
+from tidegate.policies.interface.policy import PrefetchPolicy
+from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import prefetch
-from tidegate.policies.sees import Samples
 from tidegate.policies.twins.rgp import RGP_TWIN
 
 
 @prefetch("rgp")
 class RGP(PrefetchPolicy):
-    """Prefetch whole regions ahead of streams in each object, and no sooner than they are wanted (ObservUVM, VI-D).
+    """Prefetch whole regions ahead of streams in each object, and no sooner than they are wanted
+    (ObservUVM, VI-D).
 
         object  ████████▓T▓T▓T......      █ used   ▓T prefetched, with a trigger page   . yet to be prefetched
 
-    Faults that follow one another within an object make it a stream; then the next ``ahead`` regions are prefetched. In
-    each, one page is left far as a trigger: when it is used, the next region that was not prefetched yet follows.
+    Faults that follow one another within an object make it a stream; then the next ``ahead``
+    regions are prefetched. In each, one page is left far as a trigger: when it is used, the next
+    region that was not prefetched yet follows.
     """
 
     sees = Samples(regions=100)
@@ -77,4 +79,7 @@ class RGP(PrefetchPolicy):
         self._next[here] = region + 1
         if not self.memory.is_resident(region):
             self._asked.add(region)
-            self.memory.prefetch(region * self.memory.geometry.pages_per_region, self.memory.geometry.pages_per_region)
+            self.memory.prefetch(
+                region * self.memory.geometry.pages_per_region,
+                self.memory.geometry.pages_per_region,
+            )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from tidegate import units
 from tidegate.options import Option
-from tidegate.policies.policy import PrefetchPolicy
+from tidegate.policies.interface.policy import PrefetchPolicy
 from tidegate.policies.registries import prefetch
 
 
 @prefetch("sequential-local")
 class SequentialLocal(PrefetchPolicy):
-    """Fetch the whole aligned 64 KB around every fault, and never stop (Zheng et al., HPCA'16; Ganguly et al., ISCA'19).
+    """Fetch the whole aligned 64 KB around every fault, and never stop (Zheng et al., HPCA'16;
+    Ganguly et al., ISCA'19).
 
     It is the prefetcher of CPPE's baseline; its blocks are CPPE's chunks of 16 pages.
     """

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.mechanism.events import NO_TREE
 from tidegate.options import Option
-from tidegate.policies.policy import PrefetchPolicy
+from tidegate.policies.interface.events import NO_TREE
+from tidegate.policies.interface.policy import PrefetchPolicy
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import prefetch
 
 
 @prefetch("stop-when-full")
 class StopWhenFull(PrefetchPolicy):
-    """Do as another prefetcher does until the first eviction, and nothing from then on (Li et al., ASPLOS'19; CPPE, III)."""
+    """Do as another prefetcher does until the first eviction, and nothing from then on (Li et al.,
+    ASPLOS'19; CPPE, III).
+    """
 
     of = Option("sequential-local", "the prefetcher that is stopped")
 

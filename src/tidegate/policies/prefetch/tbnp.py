@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from tidegate import units
 from tidegate.options import Option
-from tidegate.policies.neighbourhood import Neighbourhood
-from tidegate.policies.policy import PrefetchPolicy
+from tidegate.policies.interface.policy import PrefetchPolicy
 from tidegate.policies.registries import prefetch
+from tidegate.policies.structures.neighbourhood import Neighbourhood
 
 
 @prefetch("tbnp")
 class TBNp(PrefetchPolicy):
-    """Fetch the faulting region whole, and the rest of every node that is more than half resident then.
+    """Fetch the faulting region whole, and the rest of every node that is more than half resident
+    then.
 
-    Over the 64 KB blocks of every 2 MB stands a binary tree. This is the driver's own rule, as Ganguly et al. (ISCA'19)
-    found it, for geometries whose regions are the blocks; where a region is 2 MB, ``tree`` is the same within it.
+    Over the 64 KB blocks of every 2 MB stands a binary tree. This is the driver's own rule, as
+    Ganguly et al. (ISCA'19) found it, for geometries whose regions are the blocks; where a region
+    is 2 MB, ``tree`` is the same within it.
     """
 
     span = Option(units.size("2MiB"), "what a tree stands over", parse=units.size, least=1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tidegate.jit import jit_policy
+from tidegate.compiled.jit import jit_policy
 from tidegate.options import split_outside
-from tidegate.policies.compiled import Twin, part_count, relay_to
-from tidegate.policies.policy import PrefetchPolicy
+from tidegate.policies.interface.policy import PrefetchPolicy
+from tidegate.policies.interface.twin import Twin, part_count, relay_to
 from tidegate.policies.registries import prefetch
 
 
@@ -28,7 +28,8 @@ class Together(PrefetchPolicy):
         self.name = "+".join(m.name for m in members)
         # the level that shows most, so that every member sees what it declares
         self.sees = max(
-            (m.sees for m in members), key=lambda s: ("faults", "touch bits", "samples", "everything").index(s.level)
+            (m.sees for m in members),
+            key=lambda s: ("faults", "touch bits", "samples", "everything").index(s.level),
         )
         self.in_driver = all(m.in_driver for m in members)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tidegate.jit import jit_policy
-from tidegate.mechanism.tiers.events import PLACE
+from tidegate.compiled.jit import jit_policy
+from tidegate.policies.interface.tier_events import PLACE
+from tidegate.policies.interface.tier_policy import FAR, TierPolicy, TierTwin
 from tidegate.policies.registries import tiering
-from tidegate.policies.tier_policy import FAR, TierPolicy, TierTwin
 
 
 @jit_policy

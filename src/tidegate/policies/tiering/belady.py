@@ -7,13 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.jit import jit_inner, jit_policy
-from tidegate.mechanism.tiers.events import EVENT_BITS, PLACE, SPILL, TOUCH, VICTIM
-from tidegate.mechanism.tiers.header import MIDDLE_PAGES, MIDDLE_USED, NEAR_PAGES, NOW, OWN, PAGES, USES
-from tidegate.policies.compiled import words_at
+from tidegate.compiled.jit import jit_inner, jit_policy
+from tidegate.policies.interface.tier_events import EVENT_BITS, PLACE, SPILL, TOUCH, VICTIM
+from tidegate.policies.interface.tier_header import (
+    MIDDLE_PAGES,
+    MIDDLE_USED,
+    NEAR_PAGES,
+    NOW,
+    OWN,
+    PAGES,
+    USES,
+)
+from tidegate.policies.interface.tier_policy import ASKED, FAR, MIDDLE, TierPolicy, TierTwin
+from tidegate.policies.interface.twin import words_at
+from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import tiering
-from tidegate.policies.sees import Everything
-from tidegate.policies.tier_policy import ASKED, FAR, MIDDLE, TierPolicy, TierTwin
 
 _ROOM = 4  # entries a heap has room for, times the pages of its tier: most of them are of the past
 
@@ -33,7 +41,9 @@ def _belady(own: int, event: int) -> int:
         return _pop(middle) & 0xFFFFFFFF
     elif kind == PLACE:
         entry = _pop(near)
-        if words_at(h[MIDDLE_USED], 1)[0] == h[MIDDLE_PAGES] and (middle[0] == 0 or entry > middle[1]):
+        if words_at(h[MIDDLE_USED], 1)[0] == h[MIDDLE_PAGES] and (
+            middle[0] == 0 or entry > middle[1]
+        ):
             return FAR
         _push(middle, entry, now)
         return MIDDLE
@@ -42,7 +52,10 @@ def _belady(own: int, event: int) -> int:
 
 @jit_inner
 def _heap(own: int, at: int, pages: int) -> Any:
-    """A heap, the greatest first: how many entries, then the entries. An entry is when, and which page."""
+    """A heap, the greatest first: how many entries, then the entries.
+
+    An entry is when, and which page.
+    """
     return words_at(own + 8 * (OWN + at), 1 + _ROOM * pages + _ROOM)
 
 
@@ -94,16 +107,21 @@ def _forget(heap: Any, now: int) -> None:
 
 @tiering("tier-belady")
 class TierBelady(TierPolicy):
-    """Near memory loses the page used furthest in the future; so does the middle, the newcomer among its pages.
+    """Near memory loses the page used furthest in the future; so does the middle, the newcomer
+    among its pages.
 
-    Belady's choice over three tiers. The near tier has the misses of Belady in its capacity, both tiers together those of
-    Belady in both: no placement reads less from the SSD. Writes are not part of it, so that with dirty pages it is a bound
-    on reads, not on time. It costs 4 bytes per touch of the trace.
+    Belady's choice over three tiers. The near tier has the misses of Belady in its capacity, both
+    tiers together those of Belady in both: no placement reads less from the SSD. Writes are not
+    part of it, so that with dirty pages it is a bound on reads, not on time. It costs 4 bytes per
+    touch of the trace.
     """
 
     sees = Everything(future=True)
     compiled = TierTwin(
-        _belady, lambda policy, pages, near, middle: np.zeros(2 * (1 + _ROOM) + _ROOM * (near + middle), np.int64)
+        _belady,
+        lambda policy, pages, near, middle: np.zeros(
+            2 * (1 + _ROOM) + _ROOM * (near + middle), np.int64
+        ),
     )
 
     @property
@@ -111,7 +129,8 @@ class TierBelady(TierPolicy):
         return ASKED
 
     def start(self) -> None:
-        self._near: list[tuple[int, int]] = []  # the furthest first; entries whose time has passed sink to the end
+        # the furthest first; entries whose time has passed sink to the end
+        self._near: list[tuple[int, int]] = []
         self._middle: list[tuple[int, int]] = []
 
     def on_touch(self, page: int) -> None:
@@ -122,7 +141,9 @@ class TierBelady(TierPolicy):
 
     def place(self, page: int) -> int:
         entry = heapq.heappop(self._near)
-        if self.memory.middle_used == self.memory.middle_pages and (not self._middle or entry < self._middle[0]):
+        if self.memory.middle_used == self.memory.middle_pages and (
+            not self._middle or entry < self._middle[0]
+        ):
             return FAR
         heapq.heappush(self._middle, entry)
         return MIDDLE

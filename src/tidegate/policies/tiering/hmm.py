@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tidegate.jit import jit_policy
-from tidegate.mechanism.tiers.events import PLACE
+from tidegate.compiled.jit import jit_policy
+from tidegate.policies.interface.tier_events import PLACE
+from tidegate.policies.interface.tier_policy import MIDDLE, TierPolicy, TierTwin
 from tidegate.policies.registries import tiering
-from tidegate.policies.tier_policy import MIDDLE, TierPolicy, TierTwin
 
 
 @jit_policy
@@ -15,9 +15,11 @@ def _hmm(own: int, event: int) -> int:
 
 @tiering("hmm")
 class HMM(TierPolicy):
-    """Victims go to the host's page cache, whose oldest page makes room; the CPU serves every miss (GMT 3.6).
+    """Victims go to the host's page cache, whose oldest page makes room; the CPU serves every miss
+    (GMT 3.6).
 
-    It places as ``tier-order`` does and differs in who does the work: one driver, one miss after another.
+    It places as ``tier-order`` does and differs in who does the work: one driver, one miss after
+    another.
     """
 
     service = "cpu"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tidegate.jit import jit_policy
-from tidegate.mechanism.tiers.events import PLACE
+from tidegate.compiled.jit import jit_policy
+from tidegate.policies.interface.tier_events import PLACE
+from tidegate.policies.interface.tier_policy import MIDDLE, TierPolicy, TierTwin
 from tidegate.policies.registries import tiering
-from tidegate.policies.tier_policy import MIDDLE, TierPolicy, TierTwin
 
 
 @jit_policy
@@ -17,8 +17,8 @@ def _order(own: int, event: int) -> int:
 class TierOrder(TierPolicy):
     """Every victim goes to the middle, whose oldest page makes room (GMT-TierOrder, 2.1.1).
 
-    The paper has CLOCK in the middle in 2.1.1 and FIFO in 2.2. They are the same there: a page of the middle that is used
-    leaves it, so that no page ever has a second chance to claim.
+    The paper has CLOCK in the middle in 2.1.1 and FIFO in 2.2. They are the same there: a page of
+    the middle that is used leaves it, so that no page ever has a second chance to claim.
     """
 
     compiled = TierTwin(_order)

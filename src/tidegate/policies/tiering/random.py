@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.jit import jit, jit_policy
-from tidegate.mechanism.tiers.events import PLACE
-from tidegate.mechanism.tiers.header import OWN
+from tidegate.compiled.jit import jit, jit_policy
 from tidegate.options import Option
-from tidegate.policies.compiled import words_at
+from tidegate.policies.interface.tier_events import PLACE
+from tidegate.policies.interface.tier_header import OWN
+from tidegate.policies.interface.tier_policy import FAR, MIDDLE, TierPolicy, TierTwin
+from tidegate.policies.interface.twin import words_at
 from tidegate.policies.registries import tiering
-from tidegate.policies.tier_policy import FAR, MIDDLE, TierPolicy, TierTwin
 
 _SEED, _DRAWN, _SHARE = range(3)
 
@@ -21,7 +21,9 @@ _SEED, _DRAWN, _SHARE = range(3)
 @jit
 def chance(seed: int, number: int) -> Any:
     """Number ``number`` of a repeatable sequence of chances, from 0 to below 1 (splitmix64)."""
-    z = (np.uint64(seed) + np.uint64(1)) * np.uint64(0xD1342543DE82EF95) + np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
+    z = (np.uint64(seed) + np.uint64(1)) * np.uint64(0xD1342543DE82EF95) + np.uint64(
+        number
+    ) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return float((z ^ (z >> np.uint64(31))) >> np.uint64(11)) / 2.0**53
@@ -49,7 +51,11 @@ class TierRandom(TierPolicy):
 
     def place(self, page: int) -> int:
         self._drawn += 1
-        return MIDDLE if 1_000_000 * chance(self.seed, self._drawn) < round(1_000_000 * self.share) else FAR
+        return (
+            MIDDLE
+            if 1_000_000 * chance(self.seed, self._drawn) < round(1_000_000 * self.share)
+            else FAR
+        )
 
     def words(self) -> NDArray[np.int64]:
         """The twin's own."""

@@ -7,18 +7,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.jit import jit, jit_bare, jit_policy
-from tidegate.mechanism.tiers.events import KNOWN, PLACE, RETURN, SAMPLES
-from tidegate.mechanism.tiers.header import HISTORY, NEAR_PAGES, NOW, OWN, PAGES, PAIR_COUNT, PAIRS
+from tidegate.compiled.jit import jit, jit_bare, jit_policy
 from tidegate.options import Option
-from tidegate.policies.compiled import floats_at, words_at
+from tidegate.policies.interface.tier_events import KNOWN, PLACE, RETURN, SAMPLES
+from tidegate.policies.interface.tier_header import (
+    HISTORY,
+    NEAR_PAGES,
+    NOW,
+    OWN,
+    PAGES,
+    PAIR_COUNT,
+    PAIRS,
+)
+from tidegate.policies.interface.tier_policy import (
+    FAR,
+    MIDDLE,
+    NOBODY,
+    OLDEST,
+    STAY,
+    TierPolicy,
+    TierTwin,
+)
+from tidegate.policies.interface.twin import floats_at, words_at
+from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import tiering
-from tidegate.policies.sees import Everything
-from tidegate.policies.tier_policy import FAR, MIDDLE, NOBODY, OLDEST, STAY, TierPolicy, TierTwin
 
 PUBLISHED_NEAR = 262_144  # pages of GMT's Tier-1, 16 GB: samples are scaled by what ours is of it
 
-# A page's memory in one word: its last right class and the last prediction, both plus one, then nine weights of 6 bits.
+# A page's memory in one word: its last right class and the last prediction, both plus one, then
+# nine weights of 6 bits.
 _PREDICTED, _WEIGHTS, _BITS, _MOST = 2, 4, 6, 63
 # Own words beside: the sums of a regression, and what is counted.
 _N, _X, _Y, _XX, _XY, _SLOPE, _OFFSET = range(7)  # as floats
@@ -47,7 +64,9 @@ def class_of(distance: float, near: int, reach: int) -> int:
 
 @jit
 def learn(word: int, right: int) -> int:
-    """The page came back, and ``right`` would have been its tier: weigh the step from the class before to this one."""
+    """The page came back, and ``right`` would have been its tier: weigh the step from the class
+    before to this one.
+    """
     state = (word & 3) - 1
     if state >= 0:
         at = _WEIGHTS + _BITS * (3 * state + right)
@@ -61,7 +80,9 @@ def learn(word: int, right: int) -> int:
 
 @jit
 def predict(word: int) -> int:
-    """The heaviest step out of the last right class; that class itself if none is heavier; -1 without a history."""
+    """The heaviest step out of the last right class; that class itself if none is heavier; -1
+    without a history.
+    """
     state = (word & 3) - 1
     if state < 0:
         return -1
@@ -97,7 +118,9 @@ def foretold(word: int, found: int) -> int:
 
 @jit
 def decide(w: Any, found: int) -> int:
-    """Where a candidate goes of which ``found`` is predicted; long reuse goes to the middle if too much of late was long."""
+    """Where a candidate goes of which ``found`` is predicted; long reuse goes to the middle if too
+    much of late was long.
+    """
     return _decide(w, found)
 
 
@@ -118,7 +141,9 @@ def _decide(w: Any, found: int) -> int:
 
 @jit
 def judge(w: Any, line: Any, word: int, waited: int, near: int) -> int:
-    """A page was away for ``waited`` touches: which tier was right, was it predicted, and what is to be learnt of it."""
+    """A page was away for ``waited`` touches: which tier was right, was it predicted, and what is
+    to be learnt of it.
+    """
     return _judge(w, line, word, waited, near)
 
 
@@ -155,25 +180,43 @@ def _reuse(own: int, event: int) -> int:
 
 @tiering("tier-reuse")
 class TierReuse(TierPolicy):
-    """Predict when the victim is used again, and place it in the tier that reaches so far (GMT-Reuse, 2.1.3 and 2.2).
+    """Predict when the victim is used again, and place it in the tier that reaches so far
+    (GMT-Reuse, 2.1.3 and 2.2).
 
-    Virtual time (touches) stands for reuse distance, by a line through sampled pairs. When a page comes back, the time it
-    was away says where it should have been; a Markov chain of three states per page remembers which tier was right after
-    which. Short reuse stays near, and CLOCK goes on; medium reuse goes to the middle, if there is room; long reuse goes
-    far, unless over 80 % of the latest victims did and the middle would lie idle.
+    Virtual time (touches) stands for reuse distance, by a line through sampled pairs. When a page
+    comes back, the time it was away says where it should have been; a Markov chain of three states
+    per page remembers which tier was right after which. Short reuse stays near, and CLOCK goes on;
+    medium reuse goes to the middle, if there is room; long reuse goes far, unless over 80 % of the
+    latest victims did and the middle would lie idle.
     """
 
     sees = Everything()
-    batch = Option(10_000, "pairs after which the line is drawn anew, at 16 GB of near memory", least=1)
-    samples = Option(200_000, "pairs in all ('hundreds of thousands'), at 16 GB of near memory", least=0)
-    every = Option(1, "one page in so many is sampled", least=1)
-    window = Option(64, "latest predictions that the rule for an idle middle looks at", least=1, most=1024)
-    idle = Option(0.8, "share of long reuse among them above which victims go to the middle all the same", least=0, most=1)
-    full = Option(
-        "discard", "who leaves a full middle: the newcomer, or the oldest (2.1.3, 2.2)", choices=("discard", "fifo")
+    batch = Option(
+        10_000, "pairs after which the line is drawn anew, at 16 GB of near memory", least=1
     )
-    reach = Option("middle", "medium reuse is below the size of: the middle (equation 1), or both tiers (Figure 7)",
-                   choices=("middle", "both"))  # fmt: skip
+    samples = Option(
+        200_000, "pairs in all ('hundreds of thousands'), at 16 GB of near memory", least=0
+    )
+    every = Option(1, "one page in so many is sampled", least=1)
+    window = Option(
+        64, "latest predictions that the rule for an idle middle looks at", least=1, most=1024
+    )
+    idle = Option(
+        0.8,
+        "share of long reuse among them above which victims go to the middle all the same",
+        least=0,
+        most=1,
+    )
+    full = Option(
+        "discard",
+        "who leaves a full middle: the newcomer, or the oldest (2.1.3, 2.2)",
+        choices=("discard", "fifo"),
+    )
+    reach = Option(
+        "middle",
+        "medium reuse is below the size of: the middle (equation 1), or both tiers (Figure 7)",
+        choices=("middle", "both"),
+    )
     unknown = Option("middle", "where a page without a history goes", choices=("middle", "far"))
     compiled = TierTwin(
         _reuse,
@@ -202,7 +245,9 @@ class TierReuse(TierPolicy):
 
     def on_return(self, page: int) -> int | None:
         waited = self.memory.now - self.memory.left(page)
-        word = int(judge(self._own, self._line, self._words.get(page, 0), waited, self.memory.near_pages))
+        word = int(
+            judge(self._own, self._line, self._words.get(page, 0), waited, self.memory.near_pages)
+        )
         stays = int(predict(word)) == STAY
         self._words[page] = int(foretold(word, STAY)) if stays else word
         return STAY if stays else None
@@ -215,9 +260,9 @@ class TierReuse(TierPolicy):
         """Everything that is remembered, as the twin has it."""
         own = np.zeros(_WORDS, np.int64)
         line = own[:7].view(np.float64)
-        # A page that is touched twice running: virtual time 1, distance 0. It is known without sampling, and on a loop,
-        # where all distances are the same, it is what makes a line. Until the first batch distances are taken for virtual
-        # times.
+        # A page that is touched twice running: virtual time 1, distance 0. It is known without
+        # sampling, and on a loop, where all distances are the same, it is what makes a line. Until
+        # the first batch distances are taken for virtual times.
         fit(line, np.array([[1, 0]]))
         line[_SLOPE] = 1.0
         own[_WINDOW], own[_ENOUGH] = self.window, int(self.idle * self.window)
@@ -232,7 +277,10 @@ class TierReuse(TierPolicy):
 
     def report(self) -> dict[str, Any]:
         return {
-            "predictions": int(self._own[_PREDICTIONS]), "right": int(self._own[_RIGHT]),
-            "unpredicted": int(self._own[_BLIND]), "fits": int(self._own[_FITS]),
-            "slope": float(self._line[_SLOPE]), "offset": float(self._line[_OFFSET]),
-        }  # fmt: skip
+            "predictions": int(self._own[_PREDICTIONS]),
+            "right": int(self._own[_RIGHT]),
+            "unpredicted": int(self._own[_BLIND]),
+            "fits": int(self._own[_FITS]),
+            "slope": float(self._line[_SLOPE]),
+            "offset": float(self._line[_OFFSET]),
+        }

@@ -1,1 +1,1 @@
-"""Compiled twins that are too long to stand beside their classes; see policies/compiled.py."""
+"""Compiled twins that are too long to stand beside their classes; see policies/interface/twin.py."""

@@ -1,4 +1,6 @@
-"""Cyclic protection's compiled twin: two lists, and which of the regions are in which (see eviction/cp.py)."""
+"""Cyclic protection's compiled twin: two lists, and which of the regions are in which (see
+eviction/cp.py).
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.jit import jit_inner, jit_policy
-from tidegate.mechanism.events import EVENT_BITS, EVICTION, NOTIFICATION, OBSERVE, VICTIM
-from tidegate.mechanism.header import OWN, REGIONS
-from tidegate.policies.compiled import (
+from tidegate.compiled.jit import jit_inner, jit_policy
+from tidegate.policies.interface.events import EVENT_BITS, EVICTION, NOTIFICATION, OBSERVE, VICTIM
+from tidegate.policies.interface.header import OWN, REGIONS
+from tidegate.policies.interface.twin import (
     Twin,
     after,
     append,
@@ -91,7 +93,11 @@ def _cp(own: int, event: int) -> int:
     if event == OBSERVE:
         return _observe(own)
     region, kind = event >> EVENT_BITS, event & 255
-    w, mine, is_open = scalars(own, _SCALARS), column(own, _SCALARS, _MINE), column(own, _SCALARS, _IS_OPEN)
+    w, mine, is_open = (
+        scalars(own, _SCALARS),
+        column(own, _SCALARS, _MINE),
+        column(own, _SCALARS, _IS_OPEN),
+    )
     order, _, unprotected = _areas(own)
     if kind == EVICTION:
         remove(order, region)

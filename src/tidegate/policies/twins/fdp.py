@@ -7,11 +7,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.jit import jit_inner, jit_policy
-from tidegate.mechanism.events import ASK_OBSERVE, ASK_THRESHOLD, EVENT_BITS, EVICTION, NOTIFICATION, PREFETCH
-from tidegate.policies.compiled import Twin, ask, column, fractions, has_faulted, is_observed, own_words, scalars
+from tidegate.compiled.jit import jit_inner, jit_policy
+from tidegate.policies.interface.events import (
+    ASK_OBSERVE,
+    ASK_THRESHOLD,
+    EVENT_BITS,
+    EVICTION,
+    NOTIFICATION,
+    PREFETCH,
+)
+from tidegate.policies.interface.twin import (
+    Twin,
+    ask,
+    column,
+    fractions,
+    has_faulted,
+    is_observed,
+    own_words,
+    scalars,
+)
 
-EVERY, ENOUGH, SHARE, BOLD, SHY, THRESHOLD, PREFETCHES, VERDICTS, USEFUL = range(9)  # SHARE is a fraction
+# SHARE is a fraction
+EVERY, ENOUGH, SHARE, BOLD, SHY, THRESHOLD, PREFETCHES, VERDICTS, USEFUL = range(9)
 _SCALARS = 9
 _WATCHING = 0  # column
 
@@ -34,7 +51,9 @@ def _verdict(own: int, region: int, useful: int) -> None:
     w[USEFUL] += useful
     w[VERDICTS] += 1
     if w[VERDICTS] > w[ENOUGH]:
-        w[THRESHOLD] = w[BOLD] if w[USEFUL] / w[VERDICTS] > fractions(own, _SCALARS)[SHARE] else w[SHY]
+        w[THRESHOLD] = (
+            w[BOLD] if w[USEFUL] / w[VERDICTS] > fractions(own, _SCALARS)[SHARE] else w[SHY]
+        )
         ask(own, ASK_THRESHOLD, w[THRESHOLD])
 
 
@@ -49,12 +68,24 @@ def _fdp(own: int, event: int) -> int:
 
 
 def _prepare(policy: Any, regions: int, pages: int) -> NDArray[np.int64]:
-    first = [policy.every, policy.enough, policy.share, policy.bold, policy.shy, policy.threshold, 0, 0, 0]
+    first = [
+        policy.every,
+        policy.enough,
+        policy.share,
+        policy.bold,
+        policy.shy,
+        policy.threshold,
+        0,
+        0,
+        0,
+    ]
     return own_words(regions, first, columns=1)
 
 
 def _results(policy: Any, words: NDArray[np.int64]) -> None:
-    policy.threshold, policy.verdicts, policy.useful = (int(words[i]) for i in (THRESHOLD, VERDICTS, USEFUL))
+    policy.threshold, policy.verdicts, policy.useful = (
+        int(words[i]) for i in (THRESHOLD, VERDICTS, USEFUL)
+    )
 
 
 FDP_TWIN = Twin(_fdp, prepare=_prepare, results=_results)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.jit import jit_inner, jit_policy
-from tidegate.mechanism.events import EVENT_BITS, EVICTION, NOTIFICATION, OBSERVE, VICTIM
-from tidegate.mechanism.header import OWN, REGIONS
-from tidegate.policies.compiled import (
+from tidegate.compiled.jit import jit_inner, jit_policy
+from tidegate.policies.interface.events import EVENT_BITS, EVICTION, NOTIFICATION, OBSERVE, VICTIM
+from tidegate.policies.interface.header import OWN, REGIONS
+from tidegate.policies.interface.twin import (
     Twin,
     append,
     column,

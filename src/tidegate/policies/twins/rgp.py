@@ -1,4 +1,6 @@
-"""RGP's compiled twin: streams per object, and the object of every region looked up (see prefetch/rgp.py)."""
+"""RGP's compiled twin: streams per object, and the object of every region looked up (see
+prefetch/rgp.py).
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.jit import jit_inner, jit_policy
-from tidegate.mechanism.events import ASK_OBSERVE, ASK_PREFETCH, EVENT_BITS, EVICTION, FAULT, NOTIFICATION, PREFETCH
-from tidegate.mechanism.header import OWN, PAGES_PER_REGION, REGIONS
-from tidegate.policies.compiled import Twin, ask, column, grid_at, is_resident, own_words, scalars, words_at
+from tidegate.compiled.jit import jit_inner, jit_policy
+from tidegate.policies.interface.events import (
+    ASK_OBSERVE,
+    ASK_PREFETCH,
+    EVENT_BITS,
+    EVICTION,
+    FAULT,
+    NOTIFICATION,
+    PREFETCH,
+)
+from tidegate.policies.interface.header import OWN, PAGES_PER_REGION, REGIONS
+from tidegate.policies.interface.twin import (
+    Twin,
+    ask,
+    column,
+    grid_at,
+    is_resident,
+    own_words,
+    scalars,
+    words_at,
+)
 
 AHEAD, STREAK, OBJECTS = range(3)
 _SCALARS = 3
-_OBJECT, _TRIGGER, _ASKED = range(3)  # columns: the region's object; has it a trigger page; asked for, not evicted since
+# columns: the region's object; has it a trigger page; asked for, not evicted since
+_OBJECT, _TRIGGER, _ASKED = range(3)
 _COLUMNS = 3
-_END, _LAST, _RUN, _NEXT = range(4)  # of each object: its end, where it faulted last, how long in a row, what comes next
+# of each object: its end, where it faulted last, how long in a row, what comes next
+_END, _LAST, _RUN, _NEXT = range(4)
 _FIELDS = 4
 
 
@@ -76,10 +97,14 @@ def _rgp(own: int, event: int) -> int:
 
 def _prepare(policy: Any, regions: int, pages: int) -> NDArray[np.int64]:
     firsts, ends = policy.bounds()
-    words = own_words(regions, [policy.ahead, policy.streak, len(firsts)], _COLUMNS, _FIELDS * len(firsts))
+    words = own_words(
+        regions, [policy.ahead, policy.streak, len(firsts)], _COLUMNS, _FIELDS * len(firsts)
+    )
     objects = words[_SCALARS + _COLUMNS * regions :].reshape(len(firsts), _FIELDS)
     objects[:, _END], objects[:, _LAST] = ends, -2
-    words[_SCALARS : _SCALARS + regions] = np.searchsorted(firsts, np.arange(regions), side="right") - 1
+    words[_SCALARS : _SCALARS + regions] = (
+        np.searchsorted(firsts, np.arange(regions), side="right") - 1
+    )
     return words
 
 

@@ -1,4 +1,6 @@
-"""Tournament's compiled twin: contestants are called through the table of its parts (see eviction/tournament.py)."""
+"""Tournament's compiled twin: contestants are called through the table of its parts (see
+eviction/tournament.py).
+"""
 
 from __future__ import annotations
 
@@ -7,17 +9,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.jit import jit_inner, jit_policy
-from tidegate.mechanism.events import EVENT_BITS, EVICTION, FAULT, NOTIFICATION, OBSERVE, VICTIM
-from tidegate.mechanism.header import OWN
-from tidegate.policies.compiled import Twin, column, fractions, own_words, part_count, relay_to, scalars, words_at
+from tidegate.compiled.jit import jit_inner, jit_policy
+from tidegate.policies.interface.events import (
+    EVENT_BITS,
+    EVICTION,
+    FAULT,
+    NOTIFICATION,
+    OBSERVE,
+    VICTIM,
+)
+from tidegate.policies.interface.header import OWN
+from tidegate.policies.interface.twin import (
+    Twin,
+    column,
+    fractions,
+    own_words,
+    part_count,
+    relay_to,
+    scalars,
+    words_at,
+)
 
-# Scalars, then rows of one word per contestant, then columns of one word per region. Contestants go by their numbers.
-PATIENCE, MARGIN, AFRESH, OBSERVABLE, BLAMES, TURN, WATCH, ACTIVE_N, RETIRED_N, NAMED, NAMER = range(11)
-_SCALARS = 11  # MARGIN is a fraction; NAMED is the latest victim until it leaves, or -1, and NAMER who named it
+# Scalars, then rows of one word per contestant, then columns of one word per region. Contestants go
+# by their numbers.
+PATIENCE, MARGIN, AFRESH, OBSERVABLE, BLAMES, TURN, WATCH, ACTIVE_N, RETIRED_N, NAMED, NAMER = (
+    range(11)
+)
+# MARGIN is a fraction; NAMED is the latest victim until it leaves, or -1, and NAMER who named it
+_SCALARS = 11
 ACTIVE, BLAME, WATCHES, RETIRED = range(4)
 _ROWS = 4
-_CAUSE, _WATCHED = 0, 1  # who had a region evicted that is not back yet; who asked for an observed one; 0 or one higher
+# who had a region evicted that is not back yet; who asked for an observed one; 0 or one higher
+_CAUSE, _WATCHED = 0, 1
 
 
 @jit_inner
@@ -98,7 +121,12 @@ def _blame(own: int, region: int) -> None:
 @jit_inner
 def _judge(own: int, culprit: int) -> None:
     """Retire the worst; those who stay keep their order."""
-    w, active, blame, retired = scalars(own, _SCALARS), _row(own, ACTIVE), _row(own, BLAME), _row(own, RETIRED)
+    w, active, blame, retired = (
+        scalars(own, _SCALARS),
+        _row(own, ACTIVE),
+        _row(own, BLAME),
+        _row(own, RETIRED),
+    )
     all_suspect = w[BLAMES] == w[PATIENCE] + 1
     most = fractions(own, _SCALARS)[MARGIN] / w[ACTIVE_N] * w[BLAMES]
     stay = 0
@@ -138,7 +166,19 @@ def _tournament(own: int, event: int) -> int:
 
 def _prepare(policy: Any, regions: int, pages: int) -> NDArray[np.int64]:
     count = len(policy.contestants)
-    first = [policy.patience, policy.margin, policy.afresh, policy.memory.observable, 0, 0, 0, count, 0, -1, 0]
+    first = [
+        policy.patience,
+        policy.margin,
+        policy.afresh,
+        policy.memory.observable,
+        0,
+        0,
+        0,
+        count,
+        0,
+        -1,
+        0,
+    ]
     return own_words(regions, [*first, *range(count), *[0] * (_ROWS - 1) * count], columns=2)
 
 

@@ -11,15 +11,22 @@ from tidegate.workloads.suites import published_bytes
 
 @workload("cppe-BIC")
 class BICG(MatrixAndVectors):
-    """s = Aᵀ·r, q = A·p, A n × n floats, row-major: BICG of PolyBench/GPU, 256 threads, a float of the result each.
+    """s = Aᵀ·r, q = A·p, A n × n floats, row-major: BICG of PolyBench/GPU, 256 threads, a float of
+    the result each.
 
         bicg_kernel1   for i:  s[j] += A[i n + j] * r[i]
         bicg_kernel2   for j:  q[i] += A[i n + j] * p[j]
 
-    Steps and strides: see ``matvec``. Grid order: from the first float to the last. References: the arrays as they are
-    allocated. Table II: BICG, 64.1 MB, Type III; n = 4096, PolyBench's size, makes 64.06 MiB.
+    Steps and strides: see ``matvec``. Grid order: from the first float to the last. References: the
+    arrays as they are allocated. Table II: BICG, 64.1 MB, Type III; n = 4096, PolyBench's size,
+    makes 64.06 MiB.
     """
 
-    bytes = Option(published_bytes("cppe", "cppe-BIC"), "size of the matrix and four vectors", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("cppe", "cppe-BIC"),
+        "size of the matrix and four vectors",
+        parse=units.size,
+        least=1,
+    )
     arrays = ("A", "r", "s", "p", "q")
     kernels = (("bicg_kernel1", by_columns, 1, 2), ("bicg_kernel2", by_rows, 3, 4))

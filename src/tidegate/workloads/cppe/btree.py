@@ -1,4 +1,6 @@
-"""B+T: keys, and ranges of keys, looked up in a B+ tree; the nodes near the root are hot, the leaves are not."""
+"""B+T: keys, and ranges of keys, looked up in a B+ tree; the nodes near the root are hot, the
+leaves are not.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.cppe.kernel import FLOAT, closed, fitted, going, jump, stream, use
@@ -17,21 +19,37 @@ from tidegate.workloads.program import Space, Workload, workload
 from tidegate.workloads.suites import published_bytes
 
 ORDER = 256  # DEFAULT_ORDER: children of a node at most
-NODE = 4 + 2 * 4 * (ORDER + 1) + 4 + 4  # bytes of a knode: location, indices, keys, is_leaf, num_keys
+# bytes of a knode: location, indices, keys, is_leaf, num_keys
+NODE = 4 + 2 * 4 * (ORDER + 1) + 4 + 4
 LONG = 8  # bytes
-LEAF, INNER = ORDER // 2, ORDER // 2  # keys of a leaf, children of an inner node: half full, as rising keys leave them
+# keys of a leaf, children of an inner node: half full, as rising keys leave them
+LEAF, INNER = ORDER // 2, ORDER // 2
 _SHARES = (0.006, 0.01)  # 6,000 ranges and 10,000 keys, of 1,000,000
 ARRAYS = (
-    "knodes_j", "currKnode_j", "offset_j", "lastKnode", "offset_2", "start", "end", "recstart", "reclength",
-    "records", "knodes_k", "currKnode_k", "offset_k", "keys", "ans",
-)  # fmt: skip
+    "knodes_j",
+    "currKnode_j",
+    "offset_j",
+    "lastKnode",
+    "offset_2",
+    "start",
+    "end",
+    "recstart",
+    "reclength",
+    "records",
+    "knodes_k",
+    "currKnode_k",
+    "offset_k",
+    "keys",
+    "ans",
+)
 (_NODES_J, _CURR_J, _OFFSET_J, _LAST, _OFFSET_2, _START, _END, _RECSTART, _LENGTH) = range(9)
 (_RECORDS, _NODES_K, _CURR_K, _OFFSET_K, _KEYS, _ANS) = range(9, 15)
 
 
 @workload("cppe-B+T")
 class BPlusTree(Workload):
-    """Look-ups in a B+ tree: b+tree of Rodinia, commands "j 6000 3000" and "k 10000"; every look-up really walks.
+    """Look-ups in a B+ tree: b+tree of Rodinia, commands "j 6000 3000" and "k 10000"; every look-up
+    really walks.
 
         struct knode { int location; int indices[257]; int keys[257]; bool is_leaf; int num_keys; }
 
@@ -41,16 +59,27 @@ class BPlusTree(Workload):
         findK        at the leaf:  ans[bid] = records[knodes[curr[bid]].indices[thid]]
         findRangeK   walks for the first and the last key at once;  recstart[bid], reclength[bid] from both leaves' indices
 
-    Each command copies the tree for itself, so there are two of it, and records only for findK. The tree is the one that
-    Rodinia's insertions leave when keys come in rising order: all nodes half full but the last of each level, level by level
-    from the root. All keys of a node count as they are, every other place 32 bytes. Grid order: from the first query to
-    the last. References: the arrays as they are allocated. Table II: b+tree, 34.7 MB, Type VI; Rodinia's 1,000,000 keys make
+    Each command copies the tree for itself, so there are two of it, and records only for findK. The
+    tree is the one that Rodinia's insertions leave when keys come in rising order: all nodes half
+    full but the last of each level, level by level from the root. All keys of a node count as they
+    are, every other place 32 bytes. Grid order: from the first query to the last. References: the
+    arrays as they are allocated. Table II: b+tree, 34.7 MB, Type VI; Rodinia's 1,000,000 keys make
     35.4 MiB, of which these queries touch 34.7.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("cppe", "cppe-B+T"), "size of both trees, records and queries", parse=units.size, least=1)
-    span = Option(0.003, "keys of a range, as a share of all (a choice: 3,000 of 1,000,000)", parse=units.fraction, least=0)
+    bytes = Option(
+        published_bytes("cppe", "cppe-B+T"),
+        "size of both trees, records and queries",
+        parse=units.size,
+        least=1,
+    )
+    span = Option(
+        0.003,
+        "keys of a range, as a share of all (a choice: 3,000 of 1,000,000)",
+        parse=units.fraction,
+        least=0,
+    )
     seed = Option(1, "of the queries (a choice)", least=0)
 
     @property
@@ -100,7 +129,8 @@ def _sizes(keys: int) -> dict[str, int]:
 @jit
 def _visit(log: Any, array: int, levels: Any, level: int, key: int) -> None:
     """The node of a level on the way to a key: all its keys, and the index of the way on."""
-    item, each, first = key, LEAF, 1  # a leaf's keys begin at its second place: before them stands INT_MIN
+    # a leaf's keys begin at its second place: before them stands INT_MIN
+    item, each, first = key, LEAF, 1
     node = slot = 0
     for at in range(len(levels) - 1, level - 1, -1):
         node = min(item // each, levels[at] - 1)

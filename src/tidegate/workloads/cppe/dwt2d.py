@@ -7,7 +7,7 @@ from math import isqrt
 from typing import Any
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.cppe.kernel import FLOAT, across, closed, going, stream, use
@@ -16,13 +16,15 @@ from tidegate.workloads.suites import published_bytes
 
 PIXELS = 256  # of a thread block that splits the picture into colours
 WINDOW = 8  # rows of a sliding window
-ARRAYS = ("r_out", "g_out", "b_out", "r", "g", "b", "src")  # as they are allocated; backup is for copies alone
+# as they are allocated; backup is for copies alone
+ARRAYS = ("r_out", "g_out", "b_out", "r", "g", "b", "src")
 _OUT, _IN, _SRC = 0, 3, 6
 
 
 @workload("cppe-DWT")
 class DWT(Workload):
-    """The 5/3 wavelet transform of an n × n picture in three colours: dwt2d of Rodinia, forward, ``levels`` levels.
+    """The 5/3 wavelet transform of an n × n picture in three colours: dwt2d of Rodinia, forward,
+    ``levels`` levels.
 
         c_CopySrcToComponents   256 pixels a thread block:  r, g, b[i] = src[3 i], src[3 i + 1], src[3 i + 2]
         fdwt53Kernel            for each colour and level, the side s halving;  W = 192, 128 or 64 columns (s >= 960, 480, 0)
@@ -30,13 +32,19 @@ class DWT(Workload):
             reads    in[y][x]    x from W bx - 2 to W bx + W, y from 8 steps by - 2 to 8 steps (by + 1), within the picture
             writes   out         even and odd rows and columns apart: bands LL, HL, LH, HH, one after another
 
-    The rows of a level's picture have its side as their pitch. Grid order: blockIdx.x fastest. The copies between levels
-    (out's LL band back to in) and to backup are no kernels and left out. References: the arrays as they are allocated.
-    Table II: dwt2d, 27 MB, Type II; 1024 × 1024 pixels of 3 bytes and six int arrays make 27 MiB.
+    The rows of a level's picture have its side as their pitch. Grid order: blockIdx.x fastest. The
+    copies between levels (out's LL band back to in) and to backup are no kernels and left out.
+    References: the arrays as they are allocated. Table II: dwt2d, 27 MB, Type II; 1024 × 1024
+    pixels of 3 bytes and six int arrays make 27 MiB.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("cppe", "cppe-DWT"), "size of the picture and six arrays", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("cppe", "cppe-DWT"),
+        "size of the picture and six arrays",
+        parse=units.size,
+        least=1,
+    )
     levels = Option(3, "levels of the transform (a choice: 3, as Rodinia's default)", least=1)
 
     @property
@@ -48,14 +56,18 @@ class DWT(Workload):
         return dict.fromkeys(ARRAYS[:-1], FLOAT * self.n**2) | {"src": 3 * self.n**2}
 
     def launches(self, space: Space) -> Iterator[Launch]:
-        yield Launch("c_CopySrcToComponents", stream(space, _split, across(self.n**2, PIXELS), (self.n**2,)))
+        yield Launch(
+            "c_CopySrcToComponents", stream(space, _split, across(self.n**2, PIXELS), (self.n**2,))
+        )
         for colour in range(3):
             side = self.n
             for _ in range(self.levels):
                 width = 192 if side >= 960 else 128 if side >= 480 else 64
                 steps = across(side, 15 * WINDOW)
                 count = across(side, width) * across(side, WINDOW * steps)
-                yield Launch("fdwt53Kernel", stream(space, _transform, count, (side, width, steps, colour)))
+                yield Launch(
+                    "fdwt53Kernel", stream(space, _transform, count, (side, width, steps, colour))
+                )
                 side = across(side, 2)
 
 
@@ -98,5 +110,17 @@ def _store(log: Any, array: int, side: int, y: int, left: int, right: int) -> No
     even = 0 if y % 2 == 0 else low * low + high * low
     odd = low * low if y % 2 == 0 else low * low + 2 * high * low
     row = y // 2
-    use(log, array, FLOAT * (even + row * low + (left + 1) // 2), FLOAT * (even + row * low + (right + 1) // 2), True)
-    use(log, array, FLOAT * (odd + row * high + left // 2), FLOAT * (odd + row * high + right // 2), True)
+    use(
+        log,
+        array,
+        FLOAT * (even + row * low + (left + 1) // 2),
+        FLOAT * (even + row * low + (right + 1) // 2),
+        True,
+    )
+    use(
+        log,
+        array,
+        FLOAT * (odd + row * high + left // 2),
+        FLOAT * (odd + row * high + right // 2),
+        True,
+    )

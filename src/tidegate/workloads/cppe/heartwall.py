@@ -1,4 +1,6 @@
-"""HWL: a heart's wall followed through a video; every point of it has its own dozen arrays, swept again and again."""
+"""HWL: a heart's wall followed through a video; every point of it has its own dozen arrays, swept
+again and again.
+"""
 
 from __future__ import annotations
 
@@ -10,38 +12,87 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.cppe.kernel import FLOAT, closed, going, step, stream, use
 from tidegate.workloads.program import Space, Workload, workload
 from tidegate.workloads.suites import published_bytes
 
-POINTS, FRAME = 51, (590, 609)  # of the default size: 20 points inside, 31 outside; rows and columns of a frame
+# of the default size: 20 points inside, 31 outside; rows and columns of a frame
+POINTS, FRAME = 51, (590, 609)
 TEMPLATE, SEARCH, MASK = 25, 40, 10  # tSize, sSize, maxMove
 _ALIGNED = 256  # bytes: where cudaMalloc begins
 _PIECE = 1024  # floats that all 256 threads sweep in four turns: a page
 
 ARRAYS = (
-    "frame", "T", "in2", "conv", "in2_pad_cumv", "in2_pad_cumv_sel", "in2_sub_cumh", "in2_sub_cumh_sel", "in2_sub2",
-    "in2_sqr", "in2_sqr_sub2", "in_sqr", "tMask", "mask_conv",
-)  # fmt: skip
-(_FRAME, _T, _IN2, _CONV, _PAD, _PAD_SEL, _CUMH, _CUMH_SEL, _SUB2, _IN2_SQR, _SQR_SUB2, _IN_SQR, _TMASK, _MASKED) = range(14)
+    "frame",
+    "T",
+    "in2",
+    "conv",
+    "in2_pad_cumv",
+    "in2_pad_cumv_sel",
+    "in2_sub_cumh",
+    "in2_sub_cumh_sel",
+    "in2_sub2",
+    "in2_sqr",
+    "in2_sqr_sub2",
+    "in_sqr",
+    "tMask",
+    "mask_conv",
+)
+(
+    _FRAME,
+    _T,
+    _IN2,
+    _CONV,
+    _PAD,
+    _PAD_SEL,
+    _CUMH,
+    _CUMH_SEL,
+    _SUB2,
+    _IN2_SQR,
+    _SQR_SUB2,
+    _IN_SQR,
+    _TMASK,
+    _MASKED,
+) = range(14)
 
 _NONE = -1
-# What the kernel does with a point's arrays between one __syncthreads and the next: two arrays that are read, one that is
-# written (and, where it is among those read, changed in place). The frame's part comes before and after.
+# What the kernel does with a point's arrays between one __syncthreads and the next: two arrays that
+# are read, one that is written (and, where it is among those read, changed in place). The frame's
+# part comes before and after.
 _CUMULATE = (
-    (_PAD, _NONE, _PAD), (_PAD, _NONE, _PAD_SEL), (_PAD, _NONE, _CUMH), (_PAD_SEL, _CUMH, _CUMH), (_CUMH, _NONE, _CUMH),
+    (_PAD, _NONE, _PAD),
+    (_PAD, _NONE, _PAD_SEL),
+    (_PAD, _NONE, _CUMH),
+    (_PAD_SEL, _CUMH, _CUMH),
+    (_CUMH, _NONE, _CUMH),
     (_CUMH, _NONE, _CUMH_SEL),
-)  # fmt: skip
+)
 PHASES = (
-    (_T, _NONE, _NONE), (_IN2, _NONE, _CONV), (_IN2, _NONE, _PAD), *_CUMULATE, (_CUMH, _NONE, _SUB2),
-    (_CUMH_SEL, _SUB2, _SUB2), (_IN2, _NONE, _IN2_SQR), (_IN2_SQR, _NONE, _PAD), *_CUMULATE, (_CUMH, _NONE, _SQR_SUB2),
-    (_CUMH_SEL, _SQR_SUB2, _SQR_SUB2), (_SUB2, _SQR_SUB2, _SQR_SUB2), (_T, _NONE, _IN_SQR), (_T, _NONE, _NONE),
-    (_IN_SQR, _NONE, _NONE), (_SQR_SUB2, _NONE, _SQR_SUB2), (_CONV, _SUB2, _CONV), (_CONV, _SQR_SUB2, _SQR_SUB2),
-    (_NONE, _NONE, _TMASK), (_TMASK, _SQR_SUB2, _MASKED), (_MASKED, _NONE, _NONE),
-)  # fmt: skip
+    (_T, _NONE, _NONE),
+    (_IN2, _NONE, _CONV),
+    (_IN2, _NONE, _PAD),
+    *_CUMULATE,
+    (_CUMH, _NONE, _SUB2),
+    (_CUMH_SEL, _SUB2, _SUB2),
+    (_IN2, _NONE, _IN2_SQR),
+    (_IN2_SQR, _NONE, _PAD),
+    *_CUMULATE,
+    (_CUMH, _NONE, _SQR_SUB2),
+    (_CUMH_SEL, _SQR_SUB2, _SQR_SUB2),
+    (_SUB2, _SQR_SUB2, _SQR_SUB2),
+    (_T, _NONE, _IN_SQR),
+    (_T, _NONE, _NONE),
+    (_IN_SQR, _NONE, _NONE),
+    (_SQR_SUB2, _NONE, _SQR_SUB2),
+    (_CONV, _SUB2, _CONV),
+    (_CONV, _SQR_SUB2, _SQR_SUB2),
+    (_NONE, _NONE, _TMASK),
+    (_TMASK, _SQR_SUB2, _MASKED),
+    (_MASKED, _NONE, _NONE),
+)
 
 
 class Shape(NamedTuple):
@@ -57,32 +108,45 @@ class Shape(NamedTuple):
 
 @workload("cppe-HWL")
 class Heartwall(Workload):
-    """Points of a heart's wall followed through a video: heartwall of Rodinia, a thread block per point, a launch per frame.
+    """Points of a heart's wall followed through a video: heartwall of Rodinia, a thread block per
+    point, a launch per frame.
 
-    All arrays are column-major. In frame 0 a point's template T (51 × 51) is cut out of the frame. In every other, all
-    threads sweep the point's arrays from end to end, with __syncthreads after each (``PHASES``: read, read, written):
+    All arrays are column-major. In frame 0 a point's template T (51 × 51) is cut out of the frame.
+    In every other, all threads sweep the point's arrays from end to end, with __syncthreads after
+    each (``PHASES``: read, read, written):
 
         in2 = frame's 81 × 81 around the point;  conv = T * in2;  in2 padded, summed down and across (131 × 183), the sums'
         differences in2_sub2 (131 × 131);  the same of in2²;  conv and these make in2_sqr_sub2;  tMask;  mask_conv
 
-    and in every tenth frame T takes up some of the frame. An array is allocated for all points before the next one, each on
-    256 bytes. A step is what lies between two __syncthreads; of each array it is all, in order of address. References: the
-    arrays as listed in ``ARRAYS``. Table II: heartwall, 40.7 MB, Type V; 51 points and a frame of 609 × 590 make 40.9 MiB,
-    but not all of the frame is near a point.
+    and in every tenth frame T takes up some of the frame. An array is allocated for all points
+    before the next one, each on 256 bytes. A step is what lies between two __syncthreads; of each
+    array it is all, in order of address. References: the arrays as listed in ``ARRAYS``. Table II:
+    heartwall, 40.7 MB, Type V; 51 points and a frame of 609 × 590 make 40.9 MiB, but not all of the
+    frame is near a point.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("cppe", "cppe-HWL"), "size of the frame and all points", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("cppe", "cppe-HWL"),
+        "size of the frame and all points",
+        parse=units.size,
+        least=1,
+    )
     frames = Option(20, "frames of the video (a choice: 20, as Rodinia's script)", least=1)
 
     @property
     def shape(self) -> Shape:
-        """From the default size on as in Rodinia; the frame takes what points leave. Below, all pictures are smaller."""
+        """From the default size on as in Rodinia; the frame takes what points leave.
+
+        Below, all pictures are smaller.
+        """
         scale = min(1.0, (self.bytes / published_bytes("cppe", "cppe-HWL")) ** 0.5)
         template, search = (2 * max(1, round(scale * size)) + 1 for size in (TEMPLATE, SEARCH))
         elements = _elements(template, search)
         rows = max(search, round(scale * FRAME[0]))
-        left = self.bytes - self._points(elements, rows, round(scale * FRAME[1])) * _per_point(elements)
+        left = self.bytes - self._points(elements, rows, round(scale * FRAME[1])) * _per_point(
+            elements
+        )
         columns = max(search, left // (FLOAT * rows))
         strides = tuple(_stride(array, size) for array, size in enumerate(elements))
         return Shape(rows, columns, template, search, (rows * columns, *elements[1:]), strides)
@@ -106,7 +170,8 @@ class Heartwall(Workload):
         places = _places(points, shape)
         phases = np.array(PHASES)
         swept = sum(shape.elements[a] for phase in PHASES for a in phase if a != _NONE)
-        intensity = 2 * shape.elements[_T] * shape.elements[_IN2] / (FLOAT * swept)  # the convolution is nearly all of it
+        # the convolution is nearly all of it
+        intensity = 2 * shape.elements[_T] * shape.elements[_IN2] / (FLOAT * swept)
         for frame in range(self.frames):
             touches = stream(space, _track, points, (shape, places, phases, frame))
             yield Launch("kernel", touches, intensity=intensity if frame else 0.0)
@@ -117,9 +182,14 @@ def _elements(template: int, search: int) -> tuple[int, ...]:
     conv = template + search - 1
     padded = search + 2 * template
     by_name = {
-        "T": template**2, "in_sqr": template**2, "in2": search**2, "in2_sqr": search**2, "in2_pad_cumv": padded**2,
-        "in2_pad_cumv_sel": conv * padded, "in2_sub_cumh": conv * padded,
-    }  # fmt: skip
+        "T": template**2,
+        "in_sqr": template**2,
+        "in2": search**2,
+        "in2_sqr": search**2,
+        "in2_pad_cumv": padded**2,
+        "in2_pad_cumv_sel": conv * padded,
+        "in2_sub_cumh": conv * padded,
+    }
     return (0, *(by_name.get(name, conv**2) for name in ARRAYS[1:]))
 
 
@@ -134,15 +204,24 @@ def _per_point(elements: tuple[int, ...]) -> int:
 
 
 def _places(points: int, shape: Shape) -> NDArray[np.int64]:
-    """Row and column of each point: an inner and an outer ring around the middle of the frame, with room to search.
+    """Row and column of each point: an inner and an outer ring around the middle of the frame, with
+    room to search.
 
-    Rodinia's are measured ones of its video. Points stay where they are: how they move depends on the video.
+    Rodinia's are measured ones of its video. Points stay where they are: how they move depends on
+    the video.
     """
     inner = points * 20 // POINTS
     places = []
     for point in range(points):
-        radius, turn = (0.25, point / max(1, inner)) if point < inner else (0.35, (point - inner) / (points - inner))
-        for size, unit in ((shape.frame_rows, cos(2 * pi * turn)), (shape.frame_columns, sin(2 * pi * turn))):
+        radius, turn = (
+            (0.25, point / max(1, inner))
+            if point < inner
+            else (0.35, (point - inner) / (points - inner))
+        )
+        for size, unit in (
+            (shape.frame_rows, cos(2 * pi * turn)),
+            (shape.frame_columns, sin(2 * pi * turn)),
+        ):
             half = shape.search // 2
             places.append(min(max(round(size * (0.5 + radius * unit)), half), size - half - 1))
     return np.array(places, np.int64).reshape(points, 2)
@@ -169,7 +248,10 @@ def _sweep(log: Any, shape: Any, point: int, phase: Any) -> None:
         for i in range(3):
             array = phase[i]
             if array != _NONE:
-                low, high = shape.elements[array] * piece // pieces, shape.elements[array] * (piece + 1) // pieces
+                low, high = (
+                    shape.elements[array] * piece // pieces,
+                    shape.elements[array] * (piece + 1) // pieces,
+                )
                 at = shape.stride[array] * point
                 use(log, array, at + FLOAT * low, at + FLOAT * high, i == 2)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.cppe.kernel import FLOAT, across, closed, fitted, going, step, stream, use
@@ -18,14 +18,23 @@ RANGE = 24 * 1024  # BINS_PER_BLOCK
 THREADS = 768
 LINES = 16  # UNROLL: lines of the picture in a thread block
 PRESCAN_BLOCKS, FINAL_BLOCKS, FINAL_THREADS = 64, 42, 512
-WIDTH, HEIGHT, BINS = 996, 1040, 1024  # of Parboil's default picture, from memory; its histogram is WIDTH × BINS
-ARRAYS = ("input", "sm_mappings", "global_subhisto", "global_histo", "global_overflow", "final_histo")
+# of Parboil's default picture, from memory; its histogram is WIDTH × BINS
+WIDTH, HEIGHT, BINS = 996, 1040, 1024
+ARRAYS = (
+    "input",
+    "sm_mappings",
+    "global_subhisto",
+    "global_histo",
+    "global_overflow",
+    "final_histo",
+)
 _INPUT, _MAPPINGS, _SUB, _GLOBAL, _OVERFLOW, _FINAL = range(6)
 
 
 @workload("cppe-HIS")
 class Histogram(Workload):
-    """A histogram that stops at 255: histo of Parboil, width × height ints, about as many bins, most values near the middle.
+    """A histogram that stops at 255: histo of Parboil, width × height ints, about as many bins,
+    most values near the middle.
 
         histo_prescan         64 thread blocks:  the first eighth of their 64th of input, twice
         histo_intermediates   one for 16 lines:  sm_mappings[line] = f(input[line])
@@ -35,21 +44,35 @@ class Histogram(Workload):
                               below and above the ranges:  global_histo[i] is read and cleared, final_histo[i] written
                               within:  global_overflow[i] likewise, global_subhisto[x bins + i] of all 14 x, final_histo[i]
 
-    Only what is touched is laid out: the ranges of global_subhisto and global_overflow, the rest of global_histo. Grid
-    order: blockIdx.x fastest. References: the arrays as they are allocated. Which values the picture has matters
-    only for the ranges: none lies outside ten standard deviations here, and no bin overflows. Table II: histo, 13.2 MB,
-    Type V; Parboil's 996 × 1040 picture with 6 ranges makes 13.1 MiB.
+    Only what is touched is laid out: the ranges of global_subhisto and global_overflow, the rest of
+    global_histo. Grid order: blockIdx.x fastest. References: the arrays as they are allocated.
+    Which values the picture has matters only for the ranges: none lies outside ten standard
+    deviations here, and no bin overflows. Table II: histo, 13.2 MB, Type V; Parboil's 996 × 1040
+    picture with 6 ranges makes 13.1 MiB.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("cppe", "cppe-HIS"), "size of what is touched of all", parse=units.size, least=1)
-    iterations = Option(20, "iterations (a choice: 20, as Parboil's default input, from memory)", least=1)
-    ranges = Option(6, "ranges of 24,576 bins near the middle (a choice: what fits the default picture to 13.2 MB)", least=1)
+    bytes = Option(
+        published_bytes("cppe", "cppe-HIS"),
+        "size of what is touched of all",
+        parse=units.size,
+        least=1,
+    )
+    iterations = Option(
+        20, "iterations (a choice: 20, as Parboil's default input, from memory)", least=1
+    )
+    ranges = Option(
+        6,
+        "ranges of 24,576 bins near the middle (a choice: what fits the default picture to 13.2 MB)",
+        least=1,
+    )
 
     @property
     def width(self) -> int:
         """Of the picture; even, so that no line is padded."""
-        return 2 * max(1, round(WIDTH / 2 * (self.bytes / published_bytes("cppe", "cppe-HIS")) ** 0.5))
+        return 2 * max(
+            1, round(WIDTH / 2 * (self.bytes / published_bytes("cppe", "cppe-HIS")) ** 0.5)
+        )
 
     @property
     def height(self) -> int:
@@ -64,9 +87,14 @@ class Histogram(Workload):
         sample = pixels // PRESCAN_BLOCKS // 8
         for _ in range(self.iterations):
             if sample:
-                touches = stream(space, _prescan, PRESCAN_BLOCKS, (pixels // PRESCAN_BLOCKS, sample))
+                touches = stream(
+                    space, _prescan, PRESCAN_BLOCKS, (pixels // PRESCAN_BLOCKS, sample)
+                )
                 yield Launch("histo_prescan_kernel", touches)
-            yield Launch("histo_intermediates_kernel", stream(space, _map, across(height, LINES), (width, height)))
+            yield Launch(
+                "histo_intermediates_kernel",
+                stream(space, _map, across(height, LINES), (width, height)),
+            )
             count = PIECES * across(middle, RANGE)
             yield Launch("histo_main_kernel", stream(space, _count, count, (pixels, middle)))
             yield Launch("histo_final_kernel", stream(space, _final, FINAL_BLOCKS, (bins, middle)))
@@ -82,7 +110,9 @@ def _sizes(width: int, height: int, ranges: int) -> dict[str, int]:
     bins, middle = _bins(width, height, ranges)
     picture = FLOAT * width * height
     outside = max(FLOAT, 2 * (bins - middle))  # an object of no bytes there cannot be
-    return dict(zip(ARRAYS, (picture, picture, PIECES * middle, outside, 4 * middle, bins), strict=True))
+    return dict(
+        zip(ARRAYS, (picture, picture, PIECES * middle, outside, 4 * middle, bins), strict=True)
+    )
 
 
 @jit

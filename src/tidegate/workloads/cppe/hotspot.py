@@ -7,7 +7,7 @@ from math import isqrt
 from typing import Any
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.cppe.kernel import closed, going, rect, stream
@@ -20,20 +20,26 @@ _POWER = 2  # the reference after the two temperatures
 
 @workload("cppe-HOT")
 class Hotspot(Workload):
-    """Heat on an n × n grid of floats: hotspot of Rodinia, thread blocks of 16 × 16, ``pyramid`` time steps a launch.
+    """Heat on an n × n grid of floats: hotspot of Rodinia, thread blocks of 16 × 16, ``pyramid``
+    time steps a launch.
 
         small = 16 - 2 * steps;  x, y = small * bx - pyramid + tx, small * by - pyramid + ty
         load    temp_src[y n + x], power[y n + x]                            where 0 <= x, y < n
         store   temp_dst[y n + x]     for steps <= tx, ty < 16 - steps, the tile that is right after that many time steps
 
-    Operands: both temperatures, which change places, and the power. Grid order: blockIdx.x fastest. References: 0, 1 = the
-    temperatures, 2 = power. Table II: hotspot, 12 MB, Type I; three matrices of 1024 × 1024 make 12 MiB.
+    Operands: both temperatures, which change places, and the power. Grid order: blockIdx.x fastest.
+    References: 0, 1 = the temperatures, 2 = power. Table II: hotspot, 12 MB, Type I; three matrices
+    of 1024 × 1024 make 12 MiB.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("cppe", "cppe-HOT"), "size of the three matrices", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("cppe", "cppe-HOT"), "size of the three matrices", parse=units.size, least=1
+    )
     iterations = Option(2, "time steps (a choice: 2, as Rodinia's script)", least=1)
-    pyramid = Option(2, "time steps in a launch (a choice: 2, as Rodinia's script)", least=1, most=7)
+    pyramid = Option(
+        2, "time steps in a launch (a choice: 2, as Rodinia's script)", least=1, most=7
+    )
 
     @property
     def n(self) -> int:
@@ -60,7 +66,10 @@ def _calculate_temp(log: Any, block: int, count: int, shape: Any) -> Any:
         loaded = (max(0, top), min(n, top + TILE)), (left, left + TILE)
         rect(log, source, n, loaded[0], loaded[1], False)
         rect(log, _POWER, n, loaded[0], loaded[1], False)
-        rows, columns = (max(0, top + steps), min(n, top + steps + small)), (left + steps, left + steps + small)
+        rows, columns = (
+            (max(0, top + steps), min(n, top + steps + small)),
+            (left + steps, left + steps + small),
+        )
         rect(log, 1 - source, n, rows, columns, True)
         block += closed(log)
     return block

@@ -9,10 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
-from tidegate.workloads.cppe.kernel import FLOAT, across, closed, fitted, going, jump, step, stream, use
+from tidegate.workloads.cppe.kernel import (
+    FLOAT,
+    across,
+    closed,
+    fitted,
+    going,
+    jump,
+    step,
+    stream,
+    use,
+)
 from tidegate.workloads.draw import generator
 from tidegate.workloads.program import Space, Workload, workload
 from tidegate.workloads.suites import published_bytes
@@ -25,7 +35,16 @@ FEWEST_BLOCKS = 8
 FOUR = 4 * FLOAT  # bytes of a float4
 _CHUNK = 256  # float4s that a thread merges in a step: a page
 
-ARRAYS = ("input", "output", "offsets", "indice", "pivotpoints", "l_offsets", "prefixoffsets", "histogram")
+ARRAYS = (
+    "input",
+    "output",
+    "offsets",
+    "indice",
+    "pivotpoints",
+    "l_offsets",
+    "prefixoffsets",
+    "histogram",
+)
 _INPUT, _OUTPUT, _OFFSETS, _INDICE, _PIVOTS, _L_OFFSETS, _PREFIX, _HISTOGRAM = range(8)
 
 
@@ -40,7 +59,8 @@ class Sorted(NamedTuple):
 
 @workload("cppe-HYB")
 class HybridSort(Workload):
-    """A bucket sort, then a merge sort, of n uniform floats: hybridsort of Rodinia; the buckets are really filled.
+    """A bucket sort, then a merge sort, of n uniform floats: hybridsort of Rodinia; the buckets are
+    really filled.
 
         histogram1024        64 × 96 threads:  input[t], t = 96 b + tx, + 6144, …;  then the histogram
         bucketcount          32 threads, B = ⌈n / 4096⌉ blocks:  t = 32 b + tx, + 32 B, …:  input[t], indice[t] is written;
@@ -51,14 +71,17 @@ class HybridSort(Workload):
         mergeSortPass        208 threads, 2, 4, 8, … float4s each, within buckets:  both halves merged into the other list
         mergepack            256 floats of a bucket:  from its padded to its packed place
 
-    input and output change places in every pass. Grid order: blockIdx.x fastest. Buckets hold n / 1024 each, but for chance:
-    pivots divide the values evenly. Both halves of a merge are taken to be used up evenly; a step is a page of each
-    thread's output. References: the arrays as they are allocated. Table II: hybridsort, 104 MB, Type VI; 2^23 floats make
-    104.0 MiB (Rodinia's own default is 2^22: 52 MiB).
+    input and output change places in every pass. Grid order: blockIdx.x fastest. Buckets hold n /
+    1024 each, but for chance: pivots divide the values evenly. Both halves of a merge are taken to
+    be used up evenly; a step is a page of each thread's output. References: the arrays as they are
+    allocated. Table II: hybridsort, 104 MB, Type VI; 2^23 floats make 104.0 MiB (Rodinia's own
+    default is 2^22: 52 MiB).
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("cppe", "cppe-HYB"), "size of the eight arrays", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("cppe", "cppe-HYB"), "size of the eight arrays", parse=units.size, least=1
+    )
     seed = Option(1, "of the floats (a choice)", least=0)
 
     @property
@@ -75,10 +98,16 @@ class HybridSort(Workload):
         cursor = _prefixed(sort.bucket, blocks) + 4 * sort.start[:-1]
         yield Launch("histogram1024Kernel", stream(space, _histogram, HISTO_BLOCKS, (n,)))
         yield Launch("bucketcount", stream(space, _bucketcount, blocks, (n, blocks)))
-        yield Launch("bucketprefixoffset", stream(space, _prefixoffset, BUCKETS // PREFIX_THREADS, (blocks,)))
-        yield Launch("bucketsort", stream(space, _bucketsort, blocks, (n, blocks, sort.bucket, cursor)))
+        yield Launch(
+            "bucketprefixoffset", stream(space, _prefixoffset, BUCKETS // PREFIX_THREADS, (blocks,))
+        )
+        yield Launch(
+            "bucketsort", stream(space, _bucketsort, blocks, (n, blocks, sort.bucket, cursor))
+        )
         fours = int(sort.start[-1])
-        yield Launch("mergeSortFirst", stream(space, _first, across(fours, FIRST_THREADS), (fours,)))
+        yield Launch(
+            "mergeSortFirst", stream(space, _first, across(fours, FIRST_THREADS), (fours,))
+        )
         yield from self._merged(space, sort)
 
     def _merged(self, space: Space, sort: Sorted) -> Iterator[Launch]:
@@ -90,7 +119,10 @@ class HybridSort(Workload):
             blocks, threads = -(-needed // PASS_THREADS), PASS_THREADS
             if blocks < FEWEST_BLOCKS:
                 blocks, threads = FEWEST_BLOCKS, -(-needed // FEWEST_BLOCKS)
-            yield Launch("mergeSortPass", stream(space, _pass, blocks, (source, each, threads, threads_each, sort.start)))
+            yield Launch(
+                "mergeSortPass",
+                stream(space, _pass, blocks, (source, each, threads, threads_each, sort.start)),
+            )
             source, each = _OUTPUT - source, 2 * each
         across_bucket = -(-sort.largest // PACK_THREADS)
         shape = (source, across_bucket, sort.start, sort.packed)
@@ -100,7 +132,9 @@ class HybridSort(Workload):
 def _sizes(n: int) -> dict[str, int]:
     padded, table = FLOAT * (n + 4 * BUCKETS), FLOAT * BUCKETS
     prefix = table * -(-n // (WARP * BAND))
-    return dict(zip(ARRAYS, (padded, padded, table, FLOAT * n, table, table, prefix, table), strict=True))
+    return dict(
+        zip(ARRAYS, (padded, padded, table, FLOAT * n, table, table, prefix, table), strict=True)
+    )
 
 
 def _filled(n: int, seed: int) -> Sorted:
@@ -152,7 +186,13 @@ def _prefixoffset(log: Any, block: int, count: int, shape: Any) -> Any:
         for i in range(shape[0]):
             at = FLOAT * (BUCKETS * i + PREFIX_THREADS * block)
             use(log, _PREFIX, at, at + FLOAT * PREFIX_THREADS, True)
-        use(log, _OFFSETS, FLOAT * PREFIX_THREADS * block, FLOAT * PREFIX_THREADS * (block + 1), True)
+        use(
+            log,
+            _OFFSETS,
+            FLOAT * PREFIX_THREADS * block,
+            FLOAT * PREFIX_THREADS * (block + 1),
+            True,
+        )
         block += closed(log)
     return block
 
@@ -203,7 +243,9 @@ def _pass(log: Any, block: int, count: int, shape: Any) -> Any:
 
 @jit
 def _merge(log: Any, source: int, low: int, high: int, half: int, done: int) -> None:
-    """A thread's float4s ``low`` to ``high``: what it reads of both halves, and writes, in the step after ``done``."""
+    """A thread's float4s ``low`` to ``high``: what it reads of both halves, and writes, in the step
+    after ``done``.
+    """
     middle = min(low + half, high)
     reach = min(done + _CHUNK, 2 * half)
     use(log, source, FOUR * (low + done // 2), FOUR * min(middle, low + reach // 2), False)
@@ -219,8 +261,15 @@ def _pack(log: Any, block: int, count: int, shape: Any) -> Any:
         held = packed[bucket + 1] - packed[bucket]
         stop = min(held, at + PACK_THREADS)
         if at < stop:
-            padded = 4 * start[bucket + 1] - held  # the padding is in front once the bucket is sorted
+            # the padding is in front once the bucket is sorted
+            padded = 4 * start[bucket + 1] - held
             use(log, source, FLOAT * (padded + at), FLOAT * (padded + stop), False)
-            use(log, _OUTPUT - source, FLOAT * (packed[bucket] + at), FLOAT * (packed[bucket] + stop), True)
+            use(
+                log,
+                _OUTPUT - source,
+                FLOAT * (packed[bucket] + at),
+                FLOAT * (packed[bucket] + stop),
+                True,
+            )
         block += closed(log)
     return block

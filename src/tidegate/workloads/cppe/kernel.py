@@ -9,8 +9,9 @@
 
     yield Launch("kernel", stream(space, _kernel, count, (n,)))
 
-Within a step a page is touched once, when it is first used; ``step`` begins the next one. A thread block that runs through
-a long loop has several steps, so that it comes back to its pages as the loop does.
+Within a step a page is touched once, when it is first used; ``step`` begins the next one. A thread
+block that runs through a long loop has several steps, so that it comes back to its pages as the
+loop does.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.trace import Segment
 from tidegate.workloads.program import Space
@@ -53,7 +54,9 @@ Kernel = Callable[[Log, int, int, Any], int]
 
 
 def stream(space: Space, kernel: Kernel, count: int, shape: Any) -> Iterator[Segment]:
-    """The touches of thread blocks 0 to ``count`` of a compiled kernel; an object's reference is its place in the space."""
+    """The touches of thread blocks 0 to ``count`` of a compiled kernel; an object's reference is
+    its place in the space.
+    """
     block, room = 0, _FIRST_ROOM
     last = np.full(max(o.first_page + o.pages for o in space.values()), -1, np.int64)
     while block < count:
@@ -139,13 +142,18 @@ def jump(log: Any, array: int, at: int, write: bool) -> None:
 
 @jit
 def step(log: Any) -> None:
-    """The thread block goes on with the next step of its loop: pages it comes back to are touched again."""
+    """The thread block goes on with the next step of its loop: pages it comes back to are touched
+    again.
+    """
     log.state[_STEP] = log.state[_TOUCHES]
 
 
 @jit
 def closed(log: Any) -> Any:
-    """End a thread block; answers 1, or 0 if there was no room and it must be done again. One without touches is none."""
+    """End a thread block; answers 1, or 0 if there was no room and it must be done again.
+
+    One without touches is none.
+    """
     blocks = log.state[_BLOCKS]
     if log.state[_FULL]:
         log.state[_TOUCHES] = log.starts[blocks]
@@ -165,7 +173,15 @@ def across(n: int, tile: int) -> Any:
 
 @jit
 def rect(log: Any, array: int, pitch: int, rows: Any, columns: Any, write: bool) -> None:
-    """Rows and columns, each from first to stop, of a matrix with ``pitch`` floats a row; columns stay within."""
+    """Rows and columns, each from first to stop, of a matrix with ``pitch`` floats a row; columns
+    stay within.
+    """
     for row in range(rows[0], rows[1]):
         at = row * pitch
-        use(log, array, FLOAT * (at + max(0, columns[0])), FLOAT * (at + min(pitch, columns[1])), write)
+        use(
+            log,
+            array,
+            FLOAT * (at + max(0, columns[0])),
+            FLOAT * (at + min(pitch, columns[1])),
+            write,
+        )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.cppe.kernel import FLOAT, across, closed, going, step, stream, use
@@ -26,14 +26,20 @@ class KMeans(Workload):
         kmeansPoint      for each cluster, for each i:  distance += (feature[p + points i] - cluster[i])²
                          membership[p] = the nearest
 
-    Operands: the table as read (a point's features side by side), turned (a feature's points side by side), and the
-    memberships; the clusters are constants. Grid order: from the first point to the last. A step of kmeansPoint is one
-    cluster. References: as they are allocated. Table II: kmeans, 130 MB, Type II; the 494,020 points of kdd_cup make
-    130.0 MiB. How many iterations kdd_cup takes is not published, and the paper cuts long runs short.
+    Operands: the table as read (a point's features side by side), turned (a feature's points side
+    by side), and the memberships; the clusters are constants. Grid order: from the first point to
+    the last. A step of kmeansPoint is one cluster. References: as they are allocated. Table II:
+    kmeans, 130 MB, Type II; the 494,020 points of kdd_cup make 130.0 MiB. How many iterations
+    kdd_cup takes is not published, and the paper cuts long runs short.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("cppe", "cppe-KMN"), "size of both tables and memberships", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("cppe", "cppe-KMN"),
+        "size of both tables and memberships",
+        parse=units.size,
+        least=1,
+    )
     features = Option(34, "features of a point (a choice: 34, as kdd_cup)", least=1)
     clusters = Option(5, "clusters (a choice: 5, as Rodinia's default)", least=1)
     iterations = Option(

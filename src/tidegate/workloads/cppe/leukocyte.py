@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.cppe.kernel import FLOAT, closed, fitted, going, step, stream, use
@@ -23,14 +23,15 @@ DISC = 12  # radius of the dilation
 DILATE_THREADS = 176
 CELL = FLOAT * 41 * 81  # bytes of the picture around a cell
 _GRAD_X, _GRAD_Y, _GICOV, _DILATED, _CELLS = range(5)  # the last: the first frame's I
-# Estimates from the kernels' arithmetic: ten operations per pair of gradients; a hundred per pixel and iteration, which
-# has eight arctangents.
+# Estimates from the kernels' arithmetic: ten operations per pair of gradients; a hundred per pixel
+# and iteration, which has eight arctangents.
 _GICOV_FLOPS, _IMGVF_FLOPS = 10, 100
 
 
 @workload("cppe-LEU")
 class Leukocyte(Workload):
-    """White blood cells found and followed: leukocyte of Rodinia. Pictures are column-major, 219 floats a column.
+    """White blood cells found and followed: leukocyte of Rodinia. Pictures are column-major, 219
+    floats a column.
 
         GICOV_kernel    a thread block per column i, a thread per row j, 22 from the edges:  for 7 circles, for 150 points:
                         grad_x, grad_y[219 (i + tX) + j + tY],  tX, tY = int(r cos θ), int(r sin θ);  gicov[219 i + j]
@@ -38,17 +39,28 @@ class Leukocyte(Workload):
                         around j, i;  dilated[n i + j], which is row-major
         IMGVF_kernel    a thread block per cell, a launch per frame:  IMGVF[cell];  I[cell] in every iteration;  IMGVF[cell]
 
-    A step is a circle of GICOV_kernel, an iteration of IMGVF_kernel. Every frame's I and IMGVF are allocated anew, and
-    freed addresses are taken not to be given out again, as in GPGPU-Sim. Grid order: blockIdx.x. References: the arrays
-    as they are allocated. Table II: leukocyte, 5.6 MB, Type I. The frame of 219 × 640 is Rodinia's; 5.6 MiB then have room
-    for 27 cells in 5 frames.
+    A step is a circle of GICOV_kernel, an iteration of IMGVF_kernel. Every frame's I and IMGVF are
+    allocated anew, and freed addresses are taken not to be given out again, as in GPGPU-Sim. Grid
+    order: blockIdx.x. References: the arrays as they are allocated. Table II: leukocyte, 5.6 MB,
+    Type I. The frame of 219 × 640 is Rodinia's; 5.6 MiB then have room for 27 cells in 5 frames.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("cppe", "cppe-LEU"), "size of the pictures and all cells", parse=units.size, least=1)
-    frames = Option(5, "frames to follow cells through (a choice: 5, as one of Rodinia's scripts; another has 10)", least=1)
+    bytes = Option(
+        published_bytes("cppe", "cppe-LEU"),
+        "size of the pictures and all cells",
+        parse=units.size,
+        least=1,
+    )
+    frames = Option(
+        5,
+        "frames to follow cells through (a choice: 5, as one of Rodinia's scripts; another has 10)",
+        least=1,
+    )
     rounds = Option(
-        500, "iterations of IMGVF_kernel (a choice: 500, its limit; when cells converge depends on the video)", least=1
+        500,
+        "iterations of IMGVF_kernel (a choice: 500, its limit; when cells converge depends on the video)",
+        least=1,
     )
 
     @property
@@ -69,8 +81,14 @@ class Leukocyte(Workload):
         n = self.columns
         if n > 2 * MARGIN:
             intensity = _GICOV_FLOPS / (2 * FLOAT)
-            yield Launch("GICOV_kernel", stream(space, _gicov, n - 2 * MARGIN, (n, _circles())), intensity=intensity)
-        yield Launch("dilate_kernel", stream(space, _dilate, -(-n * ROWS // DILATE_THREADS), (n, _disc())))
+            yield Launch(
+                "GICOV_kernel",
+                stream(space, _gicov, n - 2 * MARGIN, (n, _circles())),
+                intensity=intensity,
+            )
+        yield Launch(
+            "dilate_kernel", stream(space, _dilate, -(-n * ROWS // DILATE_THREADS), (n, _disc()))
+        )
         for frame in range(self.frames):
             touches = stream(space, _imgvf, _cells(n), (_CELLS + 2 * frame, self.rounds))
             yield Launch("IMGVF_kernel", touches, intensity=_IMGVF_FLOPS / FLOAT)
@@ -116,7 +134,13 @@ def _dilate(log: Any, block: int, count: int, shape: Any) -> Any:
             i, j = thread % ROWS, thread // ROWS
             for x in range(max(0, j - DISC), min(n, j + DISC + 1)):
                 half = disc[x - j + DISC]
-                use(log, _GICOV, FLOAT * (ROWS * x + max(0, i - half)), FLOAT * (ROWS * x + min(ROWS, i + half + 1)), False)
+                use(
+                    log,
+                    _GICOV,
+                    FLOAT * (ROWS * x + max(0, i - half)),
+                    FLOAT * (ROWS * x + min(ROWS, i + half + 1)),
+                    False,
+                )
             use(log, _DILATED, FLOAT * (n * i + j), FLOAT * (n * i + j + 1), True)
         block += closed(log)
     return block

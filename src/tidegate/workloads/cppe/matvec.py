@@ -1,11 +1,13 @@
-"""Products of a matrix and a vector by rows and by columns, as PolyBench/GPU's MVT and BICG do them.
+"""Products of a matrix and a vector by rows and by columns, as PolyBench/GPU's MVT and BICG do
+them.
 
     by rows      thread i:  for j in 0 … n - 1:  out[i] += A[i n + j] * in[j]
     by columns   thread i:  for j in 0 … n - 1:  out[i] += A[j n + i] * in[j]
 
-256 threads to a thread block. By rows, a thread block walks along 256 rows at once: its pages are a row apart (four pages
-if n = 4096), and it stays on them until all rows come to their next pages. A step is a line of 128 bytes of every row, or 32
-rows, so it comes back to a page as often as its warps load another line of it.
+256 threads to a thread block. By rows, a thread block walks along 256 rows at once: its pages are a
+row apart (four pages if n = 4096), and it stays on them until all rows come to their next pages. A
+step is a line of 128 bytes of every row, or 32 rows, so it comes back to a page as often as its
+warps load another line of it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Iterator
 from math import isqrt
 from typing import Any
 
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.cppe.kernel import FLOAT, LINE, across, closed, going, step, stream, use
@@ -30,7 +32,8 @@ class MatrixAndVectors(Workload):
     provenance = Provenance.DERIVED
     bytes: Option[int]
     arrays: tuple[str, ...] = ()  # the matrix and the vectors, as they are allocated
-    kernels: tuple[tuple[str, Any, int, int], ...] = ()  # name, by rows or by columns, the vector read, the vector written
+    # name, by rows or by columns, the vector read, the vector written
+    kernels: tuple[tuple[str, Any, int, int], ...] = ()
 
     @property
     def n(self) -> int:
@@ -42,7 +45,9 @@ class MatrixAndVectors(Workload):
 
     def launches(self, space: Space) -> Iterator[Launch]:
         for name, walk, vector, out in self.kernels:
-            yield Launch(name, stream(space, walk, across(self.n, THREADS), (self.n, 0, vector, out)))
+            yield Launch(
+                name, stream(space, walk, across(self.n, THREADS), (self.n, 0, vector, out))
+            )
 
 
 @jit

@@ -7,7 +7,7 @@ from math import isqrt
 from typing import Any
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.cppe.kernel import FLOAT, closed, going, rect, stream, use
@@ -20,21 +20,28 @@ _REFERENCE, _MATRIX = range(2)
 
 @workload("cppe-NW")
 class NeedlemanWunsch(Workload):
-    """Needleman and Wunsch's alignment: nw of Rodinia, matrices of (rows + 1) × (cols + 1) ints, thread blocks of 16 × 16.
+    """Needleman and Wunsch's alignment: nw of Rodinia, matrices of (rows + 1) × (cols + 1) ints,
+    thread blocks of 16 × 16.
 
-    A launch for each diagonal of tiles (x, y), from the upper left corner to the lower right, x rising;
-    at = 16 cols' y + 16 x, cols' = cols + 1:
+    A launch for each diagonal of tiles (x, y), from the upper left corner to the lower right, x
+    rising; at = 16 cols' y + 16 x, cols' = cols + 1:
 
         load    matrix[at] (corner);  reference[at + cols' (ty + 1) + tx + 1];  matrix[at + cols' (tx + 1)] (left column);
                 matrix[at + tx + 1] (row above)
         store   matrix[at + cols' (ty + 1) + tx + 1]
 
-    The rows of 2,049 ints are just over two pages long, so a tile's pages are two apart: the table's stride of 2.
-    References: 0 = reference, 1 = matrix. Table II: nw, 32 MB, Type III; Rodinia's sequences of 2048 make 32.0 MiB.
+    The rows of 2,049 ints are just over two pages long, so a tile's pages are two apart: the
+    table's stride of 2. References: 0 = reference, 1 = matrix. Table II: nw, 32 MB, Type III;
+    Rodinia's sequences of 2048 make 32.0 MiB.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("cppe", "cppe-NW"), "size of both matrices together", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("cppe", "cppe-NW"),
+        "size of both matrices together",
+        parse=units.size,
+        least=1,
+    )
 
     @property
     def cols(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.cppe.kernel import closed, fitted, going, stream, use
@@ -19,26 +19,35 @@ _USED = 2 * (1089 + 1)  # bytes of them that the two larger kernels read and wri
 ACROSS = 11  # macroblocks of a row: 176 pixels, QCIF
 _SIDE = 16  # pixels of a macroblock
 _CUR, _SADS = range(2)
-_TYPES = (0, 1, 3, 5, 9, 17, 25)  # where the sums of each size begin, in macroblocks' vectors: SAD_TYPE_1_IX to 7
+# where the sums of each size begin, in macroblocks' vectors: SAD_TYPE_1_IX to 7
+_TYPES = (0, 1, 3, 5, 9, 17, 25)
 
 
 @workload("cppe-SAD")
 class SAD(Workload):
-    """Sums of absolute differences for motion search: sad of Parboil, on a picture 11 macroblocks (16 × 16 pixels) wide.
+    """Sums of absolute differences for motion search: sad of Parboil, on a picture 11 macroblocks
+    (16 × 16 pixels) wide.
 
-    Vectors of 1096 shorts, 41 to a macroblock m, all of one size together, the largest (type 1) first:
+    Vectors of 1096 shorts, 41 to a macroblock m, all of one size together, the largest (type 1)
+    first:
 
         mb_sad_calc          a thread block per 4 × 4 pixels:  reads them;  writes vector 16 m + 4 (y % 4) + x % 4 of type 7
         larger_sad_calc_8    one per macroblock:  reads its 16 of type 7;  writes 8 of type 6, 8 of type 5, 4 of type 4
         larger_sad_calc_16   one per macroblock:  reads its 4 of type 4;  writes 2 of type 3, 2 of type 2, 1 of type 1
 
-    Grid order: blockIdx.x fastest, along the rows of the picture, so mb_sad_calc comes back to each macroblock four times.
-    The reference picture is a texture's array, which is not managed, and left out. References: 0 = the picture, 1 = the
-    vectors. Table II: sad, 8.5 MB, Type II; the 99 macroblocks of Parboil's default input, 176 × 144 pixels, make 8.5 MiB.
+    Grid order: blockIdx.x fastest, along the rows of the picture, so mb_sad_calc comes back to each
+    macroblock four times. The reference picture is a texture's array, which is not managed, and
+    left out. References: 0 = the picture, 1 = the vectors. Table II: sad, 8.5 MB, Type II; the 99
+    macroblocks of Parboil's default input, 176 × 144 pixels, make 8.5 MiB.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("cppe", "cppe-SAD"), "size of the picture and all vectors", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("cppe", "cppe-SAD"),
+        "size of the picture and all vectors",
+        parse=units.size,
+        least=1,
+    )
 
     @property
     def macroblocks(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.cppe.kernel import FLOAT, across, closed, fitted, going, stream, use
@@ -24,20 +24,27 @@ _DATA, _INDICES, _PERM, _X, _AX = range(5)
 
 @workload("cppe-SPV")
 class SpMV(Workload):
-    """Ax = A·x, A sparse, in JDS: spmv of Parboil, a thread per row, rows in falling order of length, padded by 32.
+    """Ax = A·x, A sparse, in JDS: spmv of Parboil, a thread per row, rows in falling order of
+    length, padded by 32.
 
         ix = 192 b + tx;  for k in 0 … bound[ix / 32] - 1:  j = ptr[k] + ix;  data[j], indices[j], x[indices[j]]
         Ax[perm[ix]] = sum
 
-    ptr and bound are constants. Parboil's large matrix is Dubcova3, a finite-element mesh of 146,689 nodes with 24.8 entries
-    a row. Here A is the matrix of a square mesh whose nodes, numbered row by row, are joined to those up to two away (5 × 5,
-    24.8 entries a row); as many nodes as fit. Padded entries have index 0. Grid order: from the longest row to the shortest.
-    References: the arrays as they are allocated. Table II: spmv, 27.3 (no unit), Type V; Dubcova3 would take 29.4 MiB.
+    ptr and bound are constants. Parboil's large matrix is Dubcova3, a finite-element mesh of
+    146,689 nodes with 24.8 entries a row. Here A is the matrix of a square mesh whose nodes,
+    numbered row by row, are joined to those up to two away (5 × 5, 24.8 entries a row); as many
+    nodes as fit. Padded entries have index 0. Grid order: from the longest row to the shortest.
+    References: the arrays as they are allocated. Table II: spmv, 27.3 (no unit), Type V; Dubcova3
+    would take 29.4 MiB.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("cppe", "cppe-SPV"), "size of the five arrays", parse=units.size, least=1)
-    iterations = Option(50, "how often the product is taken (a choice: 50, as Parboil's loop)", least=1)
+    bytes = Option(
+        published_bytes("cppe", "cppe-SPV"), "size of the five arrays", parse=units.size, least=1
+    )
+    iterations = Option(
+        50, "how often the product is taken (a choice: 50, as Parboil's loop)", least=1
+    )
 
     @property
     def side(self) -> int:
@@ -51,7 +58,8 @@ class SpMV(Workload):
         side = self.side
         perm = np.argsort(-np.outer(_reach(side), _reach(side)).ravel(), kind="stable")
         shape = side, perm, _pointers(side)
-        touches = list(stream(space, _product, across(side**2, THREADS), shape))  # the same every time
+        # the same every time
+        touches = list(stream(space, _product, across(side**2, THREADS), shape))
         for _ in range(self.iterations):
             yield Launch("spmv_jds", touches)
 
@@ -63,7 +71,10 @@ def _reach(side: int) -> NDArray[np.int64]:
 
 
 def _pointers(side: int) -> NDArray[np.int64]:
-    """Where the k-th entries of all rows begin, and after the last where they end. Only few lengths of rows there are."""
+    """Where the k-th entries of all rows begin, and after the last where they end.
+
+    Only few lengths of rows there are.
+    """
     lengths, lines = np.unique(_reach(side), return_counts=True)
     rows = np.zeros((2 * REACH + 1) ** 2 + 1, np.int64)  # by length
     np.add.at(rows, np.outer(lengths, lengths).ravel(), np.outer(lines, lines).ravel())
@@ -95,7 +106,9 @@ def _product(log: Any, block: int, count: int, shape: Any) -> Any:
             end = min(stop, pointers[k + 1] - pointers[k])
             if end > first:
                 use(log, _DATA, FLOAT * (pointers[k] + first), FLOAT * (pointers[k] + end), False)
-                use(log, _INDICES, FLOAT * (pointers[k] + first), FLOAT * (pointers[k] + end), False)
+                use(
+                    log, _INDICES, FLOAT * (pointers[k] + first), FLOAT * (pointers[k] + end), False
+                )
                 for ix in range(first, end):
                     at = FLOAT * _neighbour(side, perm[ix], k)
                     use(log, _X, at, at + FLOAT, False)

@@ -7,7 +7,7 @@ from math import isqrt
 from typing import Any
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.cppe.kernel import across, closed, going, rect, stream
@@ -21,19 +21,24 @@ _J, _C, _E, _W, _S, _N = range(6)
 
 @workload("cppe-SRD")
 class Srad(Workload):
-    """Speckle-reducing anisotropic diffusion of an n × n picture of floats: srad_v2 of Rodinia, thread blocks of 16 × 16.
+    """Speckle-reducing anisotropic diffusion of an n × n picture of floats: srad_v2 of Rodinia,
+    thread blocks of 16 × 16.
 
-    At each point p of a tile (y n + x), with its neighbours n, s, w, e, clamped at the edges; two launches an iteration:
+    At each point p of a tile (y n + x), with its neighbours n, s, w, e, clamped at the edges; two
+    launches an iteration:
 
         srad_cuda_1   N, S, W, E[p] = J[n], J[s], J[w], J[e] - J[p];  C[p] = f(those, J[p])
         srad_cuda_2   J[p] += λ (C[p] N[p] + C[s] S[p] + C[p] W[p] + C[e] E[p])
 
-    Operands: six matrices. Grid order: blockIdx.x fastest. References: the matrices as they are allocated. The sums that the
-    host takes of J between iterations are left out. Table II: srad_v2, 96 MB, Type IV; six of 2048 × 2048 make 96 MiB.
+    Operands: six matrices. Grid order: blockIdx.x fastest. References: the matrices as they are
+    allocated. The sums that the host takes of J between iterations are left out. Table II: srad_v2,
+    96 MB, Type IV; six of 2048 × 2048 make 96 MiB.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("cppe", "cppe-SRD"), "size of the six matrices", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("cppe", "cppe-SRD"), "size of the six matrices", parse=units.size, least=1
+    )
     iterations = Option(2, "iterations (a choice: 2, as Rodinia's script)", least=1)
 
     @property

@@ -1,4 +1,6 @@
-"""STN: Parboil's seven-point stencil; thread blocks go through the planes, iteration after iteration."""
+"""STN: Parboil's seven-point stencil; thread blocks go through the planes, iteration after
+iteration.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from math import isqrt
 from typing import Any
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.cppe.kernel import across, closed, going, rect, stream
@@ -19,19 +21,28 @@ TILE_X, TILE_Y = 64, 4  # 32 × 4 threads, each two points
 
 @workload("cppe-STN")
 class Stencil3D(Workload):
-    """A seven-point stencil on n × n × planes floats: stencil of Parboil (block2D_hybrid_coarsen_x), 32 × 4 threads.
+    """A seven-point stencil on n × n × planes floats: stencil of Parboil
+    (block2D_hybrid_coarsen_x), 32 × 4 threads.
 
         i, j = blockIdx.x * 64 + threadIdx.x (and + 32), blockIdx.y * 4 + threadIdx.y;  at = i + n (j + n k)
         load   A0[at] of k = 0, 1;  for k in 1 … planes - 2:
                A0[at + n²];  where 0 < i, j < n - 1:  A0[at ± n], A0[at ± 1] at the tile's edges, Anext[at] is written
 
-    Operands: two arrays, which change places after every launch. Grid order: blockIdx.x fastest. References: 0, 1 = the
-    arrays. Table II: stencil, 4 MB, Type IV; two of 128 × 128 × 32, Parboil's default input, make 4 MiB.
+    Operands: two arrays, which change places after every launch. Grid order: blockIdx.x fastest.
+    References: 0, 1 = the arrays. Table II: stencil, 4 MB, Type IV; two of 128 × 128 × 32,
+    Parboil's default input, make 4 MiB.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("cppe", "cppe-STN"), "size of both arrays together", parse=units.size, least=1)
-    iterations = Option(100, "iterations (a choice: 100, as Parboil's default input, from memory)", least=1)
+    bytes = Option(
+        published_bytes("cppe", "cppe-STN"),
+        "size of both arrays together",
+        parse=units.size,
+        least=1,
+    )
+    iterations = Option(
+        100, "iterations (a choice: 100, as Parboil's default input, from memory)", least=1
+    )
     planes = Option(32, "planes (a choice: 32, as Parboil's default input)", least=3)
 
     @property
@@ -45,7 +56,10 @@ class Stencil3D(Workload):
     def launches(self, space: Space) -> Iterator[Launch]:
         count = across(self.n, TILE_X) * across(self.n, TILE_Y)
         for iteration in range(self.iterations):
-            yield Launch("block2D_hybrid_coarsen_x", stream(space, _stencil, count, (self.n, self.planes, iteration % 2)))
+            yield Launch(
+                "block2D_hybrid_coarsen_x",
+                stream(space, _stencil, count, (self.n, self.planes, iteration % 2)),
+            )
 
 
 @jit
@@ -55,7 +69,8 @@ def _stencil(log: Any, block: int, count: int, shape: Any) -> Any:
     while block < count and going(log):
         top, left = block // tiles * TILE_Y, block % tiles * TILE_X
         bottom, right = min(n, top + TILE_Y), min(n, left + TILE_X)
-        rows, columns = (max(1, top), min(n - 1, bottom)), (max(1, left), min(n - 1, right))  # where it stores
+        # where it stores
+        rows, columns = (max(1, top), min(n - 1, bottom)), (max(1, left), min(n - 1, right))
         for k in range(planes):
             at = k * n
             rect(log, source, n, (at + top, at + bottom), (left, right), False)

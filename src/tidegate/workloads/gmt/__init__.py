@@ -1,1 +1,3 @@
-"""The nine applications of GMT's Table 2, one module each; ``visits`` and ``lists`` turn them into page visits."""
+"""The nine applications of GMT's Table 2, one module each; ``visits`` and ``lists`` turn them into
+page visits.
+"""

@@ -18,18 +18,21 @@ _THREAD_BLOCK = TILE * (HIDDEN + 1) * 4  # bytes of the weights
 
 @workload("gmt-Backprop")
 class Backprop(Workload):
-    """Back-propagation through a layer of 16 hidden units: backprop of Rodinia, thread blocks of 16 × 16, by = 0, 1, …
+    """Back-propagation through a layer of 16 hidden units: backprop of Rodinia, thread blocks of 16
+    × 16, by = 0, 1, …
 
         layerforward     input_hidden[16 by …] *= input[16 by …];  hidden_partial_sum[16 by …] = Σ
         adjust_weights   w[16 by …] += f(delta, input[16 by …], oldw[16 by …]);  oldw is written
 
-    Operands: the weights and their last change, the input units, and small vectors. Grid order: by. References: the arrays
-    as they are allocated. What the host does between launches is left out, and so is ``output_hidden``, which nobody uses.
+    Operands: the weights and their last change, the input units, and small vectors. Grid order: by.
+    References: the arrays as they are allocated. What the host does between launches is left out,
+    and so is ``output_hidden``, which nobody uses.
 
-    Table 2: reuse 93.54 %, I/O 6823 GB. An epoch visits the weights twice and their last change once, so ten epochs make
-    93.3 %. Table 2's footprint would be 441 GB, far more than twice the tiers' 80 GB, and distances of half of it or more
-    would be Tier-3's; 3.3 says Tier-2's. A page comes back after half to all of the footprint W, so its remaining distance
-    is W/2 - 16 to W - 16 GB; that is Tier-2's (16 to 80) for W from 64 to 96, and 80 lies in the middle.
+    Table 2: reuse 93.54 %, I/O 6823 GB. An epoch visits the weights twice and their last change
+    once, so ten epochs make 93.3 %. Table 2's footprint would be 441 GB, far more than twice the
+    tiers' 80 GB, and distances of half of it or more would be Tier-3's; 3.3 says Tier-2's. A page
+    comes back after half to all of the footprint W, so its remaining distance is W/2 - 16 to W - 16
+    GB; that is Tier-2's (16 to 80) for W from 64 to 96, and 80 lies in the middle.
     """
 
     provenance = Provenance.DERIVED

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch
 from tidegate.workloads.gmt.lists import OnLists, merged, read, source_of
@@ -18,21 +18,31 @@ from tidegate.workloads.suites import published_bytes
 
 @workload("gmt-BFS")
 class BFS(OnLists):
-    """Breadth-first search of a Kronecker graph as in BaM, a warp per node, a launch per level; really searched.
+    """Breadth-first search of a Kronecker graph as in BaM, a warp per node, a launch per level;
+    really searched.
 
         if level[v] == now:  for i in list of v:  if level[edges[i]] is unknown:  level[edges[i]] = now + 1
 
-    Operands: the edge list; the rest is outside the tiers (see ``lists``). Grid order: nodes. Reference: 0 = edges.
+    Operands: the edge list; the rest is outside the tiers (see ``lists``). Grid order: nodes.
+    Reference: 0 = edges.
 
-    Table 2: reuse 32.86 %, I/O 87 GB, source graph GAP-Kron. The two contradict each other: together they make 58 GB, but
-    GAP-Kron's 4.2 billion entries of 8 bytes are 34 GB, which is also what PageRank's row makes. 87 GB of those are 2.6
-    visits a page, a reuse of 62 %. The search itself, on a smaller graph of that kind, has three levels that reach nearly
-    every page, and 67 %: nodes of all levels share a page, unless a hub's list fills it. So it agrees with the I/O and not
-    with the share. In tiers of 16 + 64 GB the 34 GB come back within Tier-1 and Tier-2, as 3.3 says.
+    Table 2: reuse 32.86 %, I/O 87 GB, source graph GAP-Kron. The two contradict each other:
+    together they make 58 GB, but GAP-Kron's 4.2 billion entries of 8 bytes are 34 GB, which is also
+    what PageRank's row makes. 87 GB of those are 2.6 visits a page, a reuse of 62 %. The search
+    itself, on a smaller graph of that kind, has three levels that reach nearly every page, and 67
+    %: nodes of all levels share a page, unless a hub's list fills it. So it agrees with the I/O and
+    not with the share. In tiers of 16 + 64 GB the 34 GB come back within Tier-1 and Tier-2, as 3.3
+    says.
     """
 
-    bytes = Option(published_bytes("gmt", "gmt-BFS"), "size of the edge list", parse=units.size, least=1)
-    seed = Option(1, "of the graph and of the node the search begins at (a choice: GAP's file is not here)", least=0)
+    bytes = Option(
+        published_bytes("gmt", "gmt-BFS"), "size of the edge list", parse=units.size, least=1
+    )
+    seed = Option(
+        1,
+        "of the graph and of the node the search begins at (a choice: GAP's file is not here)",
+        least=0,
+    )
 
     def launches(self, space: Space) -> Iterator[Launch]:
         graph = self.graph()

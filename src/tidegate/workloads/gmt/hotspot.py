@@ -21,15 +21,21 @@ class Hotspot(Workload):
 
         load    temp_src[p], power[p] and the neighbours of p;   store   temp_dst[p]
 
-    Operands: both temperatures, which change places after every launch, and the power. Grid order: from the first row to the
-    last; halos make no visits (see ``visits``). References: 0, 1 = the temperatures, 2 = power. Table 2: reuse 81.33 %,
-    I/O 1492 GB, so 5.36 visits a page and 279 GB. Five launches make 5 visits and 80 %, six 83.3 %. A cyclic walk through
-    279 GB puts all reuse in Tier-3, as 3.3 says, but then 80 GB of tiers save at most 80 / 279 of the reads; the 73 % that
+    Operands: both temperatures, which change places after every launch, and the power. Grid order:
+    from the first row to the last; halos make no visits (see ``visits``). References: 0, 1 = the
+    temperatures, 2 = power. Table 2: reuse 81.33 %, I/O 1492 GB, so 5.36 visits a page and 279 GB.
+    Five launches make 5 visits and 80 %, six 83.3 %. A cyclic walk through 279 GB puts all reuse in
+    Tier-3, as 3.3 says, but then 80 GB of tiers save at most 80 / 279 of the reads; the 73 % that
     3.3 says, too, would need a footprint not much larger than the tiers (``bytes``).
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("gmt", "gmt-Hotspot"), "size of the three matrices", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("gmt", "gmt-Hotspot"),
+        "size of the three matrices",
+        parse=units.size,
+        least=1,
+    )
     iterations = Option(5, "launches (a choice: 5, the nearest to Table 2's 81.33 %)", least=1)
 
     @property

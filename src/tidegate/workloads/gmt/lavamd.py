@@ -12,28 +12,36 @@ from tidegate.workloads.program import Space, Workload, workload
 from tidegate.workloads.suites import published_bytes
 
 PARTICLES = 100  # to a box
-# bytes of a box: its place and its neighbours' (box_str), positions, charges, forces; all numbers are doubles
+# bytes of a box: its place and its neighbours' (box_str), positions, charges, forces; all numbers
+# are doubles
 BOX = {"box": 656, "rv": 4 * 8 * PARTICLES, "qv": 8 * PARTICLES, "fv": 4 * 8 * PARTICLES}
 
 
 @workload("gmt-LavaMD")
 class LavaMD(Workload):
-    """Forces between particles: lavaMD of Rodinia, a thread block per box, over ``side`` × ``side`` × any number of boxes.
+    """Forces between particles: lavaMD of Rodinia, a thread block per box, over ``side`` × ``side``
+    × any number of boxes.
 
         for k in home, neighbours of home:  fv[home] += f(rv[home], rv[k], qv[k])      boxes that touch, at most 26
 
-    Operands: boxes, positions, charges, forces, in order of boxes. Grid order: boxes, x fastest, ``wave`` at a time: within
-    a wave a page is visited once. References: the arrays as they are allocated.
+    Operands: boxes, positions, charges, forces, in order of boxes. Grid order: boxes, x fastest,
+    ``wave`` at a time: within a wave a page is visited once. References: the arrays as they are
+    allocated.
 
-    Table 2: reuse 1.17 %, I/O 168 GB, so 166 GB are used once and little comes back, within Tier-1. Rodinia's boxes fill a
-    cube. In a cube of 166 GB a plane has 0.6 GB, every page would be visited at least three times, and reuse would
-    be over 67 %. Table 2's needs neighbours that lie close together: a bar of boxes, where only the waves' ends meet.
+    Table 2: reuse 1.17 %, I/O 168 GB, so 166 GB are used once and little comes back, within Tier-1.
+    Rodinia's boxes fill a cube. In a cube of 166 GB a plane has 0.6 GB, every page would be visited
+    at least three times, and reuse would be over 67 %. Table 2's needs neighbours that lie close
+    together: a bar of boxes, where only the waves' ends meet.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("gmt", "gmt-LavaMD"), "size of the four arrays", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("gmt", "gmt-LavaMD"), "size of the four arrays", parse=units.size, least=1
+    )
     side = Option(5, "boxes across and up (a choice: from Table 2's 1.17 %)", least=1)
-    wave = Option(4096, "boxes that are worked on together (a choice: from Table 2's 1.17 %)", least=1)
+    wave = Option(
+        4096, "boxes that are worked on together (a choice: from Table 2's 1.17 %)", least=1
+    )
 
     @property
     def boxes(self) -> int:
@@ -48,20 +56,31 @@ class LavaMD(Workload):
     def _waves(self, space: Space) -> Iterator[Segment]:
         for low in range(0, self.boxes, self.wave):
             high = min(low + self.wave, self.boxes)
-            # a box at the bar's edge has fewer neighbours; then one beside it reaches farther, within a plane
+            # a box at the bar's edge has fewer neighbours; then one beside it reaches farther,
+            # within a plane
             beside = self.side**2
             first = min(self._farthest(home, -1) for home in range(low, min(high, low + beside)))
             stop = max(self._farthest(home, 1) for home in range(max(low, high - beside), high)) + 1
             ends = {"box": (low, high), "rv": (first, stop), "qv": (first, stop), "fv": (low, high)}
             yield from lockstep(
-                space, [Stretch(name, BOX[name] * a, BOX[name] * b, name == "fv") for name, (a, b) in ends.items()]
+                space,
+                [
+                    Stretch(name, BOX[name] * a, BOX[name] * b, name == "fv")
+                    for name, (a, b) in ends.items()
+                ],
             )
 
     def _farthest(self, home: int, way: int) -> int:
-        """The farthest neighbour of a box, before it (-1) or after it (1); itself, if there is none."""
+        """The farthest neighbour of a box, before it (-1) or after it (1); itself, if there is
+        none.
+        """
         side, farthest = self.side, home
         x, y, z = home % side, home // side % side, home // side**2
-        for apart, at, count in ((1, x, side), (side, y, side), (side**2, z, -(-self.boxes // side**2))):
+        for apart, at, count in (
+            (1, x, side),
+            (side, y, side),
+            (side**2, z, -(-self.boxes // side**2)),
+        ):
             if 0 <= at + way < count:
                 farthest += way * apart
         return min(farthest, self.boxes - 1)

@@ -1,11 +1,12 @@
-"""Graphs whose lists of neighbours are too large for the GPU, as BaM keeps them: in rounds, active nodes read their lists.
+"""Graphs whose lists of neighbours are too large for the GPU, as BaM keeps them: in rounds, active
+nodes read their lists.
 
     graph_of(workload)                    GAP-Kron's kind, from the seed
     read(space, lists, active)            a round: the pages in which active nodes have lists, each once
 
-BaM's edge lists have 8 bytes an entry and its weights 4; what belongs to nodes (where lists begin, levels, costs, ranks) is
-in GPU memory and outside the tiers, so it makes no visits. Lists are in order of nodes, so a round walks through memory
-once.
+BaM's edge lists have 8 bytes an entry and its weights 4; what belongs to nodes (where lists begin,
+levels, costs, ranks) is in GPU memory and outside the tiers, so it makes no visits. Lists are in
+order of nodes, so a round walks through memory once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Provenance, Segment
 from tidegate.workloads.cppe.kernel import closed, going, stream, use
@@ -35,7 +36,9 @@ class OnLists(Workload):
     arrays: tuple[str, ...] = ("edges",)
     bytes = Option(units.size("512MiB"), "size of the lists", parse=units.size, least=1)
     degree = Option(
-        32.0, "neighbours of a node on average (a choice: 32, as GAP-Kron's before repeated ones are dropped)", least=2
+        32.0,
+        "neighbours of a node on average (a choice: 32, as GAP-Kron's before repeated ones are dropped)",
+        least=2,
     )
     seed = Option(1, "of the graph (a choice: GAP's file is not here)", least=0)
 
@@ -56,7 +59,10 @@ class OnLists(Workload):
 
 
 def read(space: Space, graph: Graph, active: NDArray[np.bool_]) -> Iterator[Segment]:
-    """A round: the active nodes' lists, in order. A block is what goes with a page of the smallest array."""
+    """A round: the active nodes' lists, in order.
+
+    A block is what goes with a page of the smallest array.
+    """
     entries = space.geometry.page // min(ENTRY[a] for a in space)
     widths = tuple(ENTRY[a] for a in space)
     shape = (graph.offsets, active, entries, widths)
@@ -83,7 +89,8 @@ def source_of(graph: Any) -> Any:
 @jit
 def _read(log: Any, block: int, count: int, shape: Any) -> Any:
     offsets, active, entries, widths = shape
-    v = max(0, np.searchsorted(offsets, block * entries, "right") - 1)  # the node whose list the block begins in
+    # the node whose list the block begins in
+    v = max(0, np.searchsorted(offsets, block * entries, "right") - 1)
     while block < count and going(log):
         low, high, node = block * entries, (block + 1) * entries, v
         while node < len(active) and offsets[node] < high:
@@ -94,5 +101,6 @@ def _read(log: Any, block: int, count: int, shape: Any) -> Any:
             node += 1
         done = closed(log)
         if done:
-            block, v = block + 1, max(v, node - 1)  # the last one's list may go on in the next block
+            # the last one's list may go on in the next block
+            block, v = block + 1, max(v, node - 1)
     return block

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch
 from tidegate.workloads.gmt.lists import OnLists, merged, read
@@ -18,31 +18,40 @@ from tidegate.workloads.suites import published_bytes
 
 @workload("gmt-PageRank")
 class PageRank(OnLists):
-    """PageRank of a Kronecker graph as in BaM, a warp per node, a launch per round; really executed.
+    """PageRank of a Kronecker graph as in BaM, a warp per node, a launch per round; really
+    executed.
 
         if label[v]:   for i in list of v:  residual[edges[i]] += delta[v];  label[v] = false
         then, over all nodes:  if residual[v] > tolerance:  delta[v] = α residual[v] / length of v's list
                                                             residual[v] = 0;  label[v] = true
 
-    It begins with all nodes and delta[v] = (1 - α) α / length of v's list. Operands: the edge list; the rest is outside the
-    tiers (see ``lists``). Grid order: nodes. Reference: 0 = edges.
+    It begins with all nodes and delta[v] = (1 - α) α / length of v's list. Operands: the edge list;
+    the rest is outside the tiers (see ``lists``). Grid order: nodes. Reference: 0 = edges.
 
-    Table 2: reuse 90.42 %, I/O 349 GB, so 10.4 visits a page and 33.4 GB, which are GAP-Kron's 4.2 billion entries of 8
-    bytes. Left to itself it comes to rest after some 60 rounds, nearly all of which read everything: 98 %. So rounds are
-    counted. With tiers of 16 + 64 GB nothing would be Tier-3's, as 94 % are in 3.3; with half the footprint for both it is.
+    Table 2: reuse 90.42 %, I/O 349 GB, so 10.4 visits a page and 33.4 GB, which are GAP-Kron's 4.2
+    billion entries of 8 bytes. Left to itself it comes to rest after some 60 rounds, nearly all of
+    which read everything: 98 %. So rounds are counted. With tiers of 16 + 64 GB nothing would be
+    Tier-3's, as 94 % are in 3.3; with half the footprint for both it is.
     """
 
-    bytes = Option(published_bytes("gmt", "gmt-PageRank"), "size of the edge list", parse=units.size, least=1)
-    alpha = Option(0.85, "share of its rank that a node passes on (a choice: BaM's)", least=0, most=1)
+    bytes = Option(
+        published_bytes("gmt", "gmt-PageRank"), "size of the edge list", parse=units.size, least=1
+    )
+    alpha = Option(
+        0.85, "share of its rank that a node passes on (a choice: BaM's)", least=0, most=1
+    )
     tolerance = Option(0.001, "residual below which a node rests (a choice: BaM's)", least=0)
-    iterations = Option(10, "rounds at most (a choice: 10, from Table 2's 90.42 %; BaM allows 5000)", least=1)
+    iterations = Option(
+        10, "rounds at most (a choice: 10, from Table 2's 90.42 %; BaM allows 5000)", least=1
+    )
 
     def launches(self, space: Space) -> Iterator[Launch]:
         graph = self.graph()
         length = np.maximum(1, np.diff(graph.offsets)).astype(np.float32)
         alpha = np.float32(self.alpha)
         delta, residual = (1 - alpha) * alpha / length, np.zeros(graph.nodes, np.float32)
-        label = np.diff(graph.offsets) > 0  # BaM labels the others as well, which have nothing to read
+        # BaM labels the others as well, which have nothing to read
+        label = np.diff(graph.offsets) > 0
         for _ in range(self.iterations):
             yield Launch("kernel_coalesce", read(space, graph, label), merged(space, self.degree))
             _push(graph, label, delta, residual)

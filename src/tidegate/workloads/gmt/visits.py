@@ -3,11 +3,12 @@
     Stretch(name, low, high, write)      bytes of an object that a launch walks through
     lockstep(space, stretches)           the launch: all stretches together, from their beginnings to their ends
 
-GMT's reuse share is 1 - footprint / visits, and MultiVectorAdd's 40.0 % says what a visit is: one of a vector's pages counts
-once in a pass, though hundreds of warps use it, one after another. So the thread blocks that share a page are one block
-here, and a page that the block before used as well is still in use and not visited again. That is why the
-halo of a stencil makes no visits: it lies in pages that neighbours use at the same time. Table 2 agrees: Srad's 83.38 %
-are 6.017 visits a page, and without halos they are 6.
+GMT's reuse share is 1 - footprint / visits, and MultiVectorAdd's 40.0 % says what a visit is: one
+of a vector's pages counts once in a pass, though hundreds of warps use it, one after another. So
+the thread blocks that share a page are one block here, and a page that the block before used as
+well is still in use and not visited again. That is why the halo of a stencil makes no visits: it
+lies in pages that neighbours use at the same time. Table 2 agrees: Srad's 83.38 % are 6.017 visits
+a page, and without halos they are 6.
 """
 
 from __future__ import annotations
@@ -38,14 +39,17 @@ def whole(space: Space, reads: Sequence[str], writes: Sequence[str] = ()) -> lis
 
 
 def width(space: Space, thread_block: int) -> int:
-    """How many thread blocks a block stands for, if each has ``thread_block`` bytes of every stretch."""
+    """How many thread blocks a block stands for, if each has ``thread_block`` bytes of every
+    stretch.
+    """
     return max(1, space.geometry.page // thread_block)
 
 
 def lockstep(space: Space, stretches: Sequence[Stretch]) -> Iterator[Segment]:
     """Walk through all stretches in step, a page of the longest at a time; each step is a block.
 
-    A page is visited in the step that first uses it. An object's reference is its place in the space.
+    A page is visited in the step that first uses it. An object's reference is its place in the
+    space.
     """
     page = space.geometry.page
     steps = -(-max(s.high - s.low for s in stretches) // page)
@@ -53,7 +57,9 @@ def lockstep(space: Space, stretches: Sequence[Stretch]) -> Iterator[Segment]:
     for first in range(0, steps, rows):
         last = min(first + rows, steps)
         parts = [_visits(space, stretch, steps, first, last) for stretch in stretches]
-        step, number, write, used, reference = (np.concatenate(column) for column in zip(*parts, strict=True))
+        step, number, write, used, reference = (
+            np.concatenate(column) for column in zip(*parts, strict=True)
+        )
         # stretches that are shorter than a page may share one, which is one visit
         _, at, same = np.unique(step * 2**31 + number, return_index=True, return_inverse=True)
         order = np.lexsort((at, step[at]))
@@ -64,16 +70,27 @@ def lockstep(space: Space, stretches: Sequence[Stretch]) -> Iterator[Segment]:
         yield Segment(np.unique(starts), number[at], write.astype(np.uint8), used, reference[at])
 
 
-def _visits(space: Space, stretch: Stretch, steps: int, first: int, last: int) -> tuple[NDArray[np.int64], ...]:
-    """Step, page, write, bytes and reference of the visits that a stretch makes in steps ``first`` to ``last``."""
+def _visits(
+    space: Space, stretch: Stretch, steps: int, first: int, last: int
+) -> tuple[NDArray[np.int64], ...]:
+    """Step, page, write, bytes and reference of the visits that a stretch makes in steps ``first``
+    to ``last``.
+    """
     page, owner, length = space.geometry.page, space[stretch.name], stretch.high - stretch.low
-    # a step uses 1 / steps of the stretch; pages entered in the step before or after are left out below
+    # a step uses 1 / steps of the stretch; pages entered in the step before or after are left out
+    # below
     numbers = np.arange(
         (stretch.low + -(-first * length // steps)) // page,
         min(stretch.high - 1, stretch.low + last * length // steps) // page + 1,
     )
-    begins, ends = np.maximum(numbers * page, stretch.low), np.minimum((numbers + 1) * page, stretch.high)
+    begins, ends = (
+        np.maximum(numbers * page, stretch.low),
+        np.minimum((numbers + 1) * page, stretch.high),
+    )
     step = (begins - stretch.low) * steps // length
     mine = (step >= first) & (step < last)
     columns = step, owner.first_page + numbers, np.full_like(step, stretch.write), ends - begins
-    return (*(column[mine] for column in columns), np.full(mine.sum(), list(space).index(stretch.name)))
+    return (
+        *(column[mine] for column in columns),
+        np.full(mine.sum(), list(space).index(stretch.name)),
+    )

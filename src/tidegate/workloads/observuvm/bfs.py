@@ -1,4 +1,6 @@
-"""BFS: a graph searched level by level; every level walks the nodes in order and jumps about among their neighbours."""
+"""BFS: a graph searched level by level; every level walks the nodes in order and jumps about among
+their neighbours.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance, Segment
-from tidegate.workloads.graph import Graph, beginning, below, degree, kronecker, largest_degree, neighbours, uniform
+from tidegate.workloads.graph import (
+    Graph,
+    beginning,
+    below,
+    degree,
+    kronecker,
+    largest_degree,
+    neighbours,
+    uniform,
+)
 from tidegate.workloads.program import Space, Workload, workload
 from tidegate.workloads.suites import published_bytes
 from tidegate.workloads.wave import Columns, deal, waves
 
 THREADS = 512  # MAX_THREADS_PER_BLOCK of bfs.cu
-NODE, EDGE, COST = 8, 4, 4  # bytes: struct Node { int starting, no_of_edges }, int, int; the masks are bool
+# bytes: struct Node { int starting, no_of_edges }, int, int; the masks are bool
+NODE, EDGE, COST = 8, 4, 4
 SECTOR = 32  # bytes: the least that GPU memory moves, so what an access to a place of its own costs
 
 # The arrays, in the order in which bfs.cu allocates them; an array's place is its reference.
-ARRAYS = ("graph_nodes", "graph_edges", "graph_mask", "updating_graph_mask", "graph_visited", "cost")
+ARRAYS = (
+    "graph_nodes",
+    "graph_edges",
+    "graph_mask",
+    "updating_graph_mask",
+    "graph_visited",
+    "cost",
+)
 _NODES, _EDGES, _MASK, _UPDATING, _VISITED, _COST = range(6)
 
 # The step in which Kernel, or Kernel2, first needs each array's pages.
@@ -32,7 +51,8 @@ _STEP2 = (0, 0, 1, 0, 2, 0)
 
 @workload("BFS")
 class BFS(Workload):
-    """Breadth-first search: bfs of Rodinia (Che et al., IISWC'09), on a graph made from a seed; really searched.
+    """Breadth-first search: bfs of Rodinia (Che et al., IISWC'09), on a graph made from a seed;
+    really searched.
 
     Two launches per level, a thread per node (tid), 512 to a thread block, until no node is new:
 
@@ -41,20 +61,27 @@ class BFS(Workload):
                          id = edges[i];  if !visited[id]:  cost[id] = cost[tid] + 1;  updating[id] = true
         Kernel2  if updating[tid]:  mask[tid] = visited[tid] = true;  updating[tid] = false;  over = true
 
-    The search is carried out as the touches are streamed; they are *derived* because its input is made here and the
-    order of threads is assumed. The thread blocks of one page of ``graph_nodes`` (16, if pages have 64 KB) walk in
-    step: they are one wave, a list of pages, each once, as first needed: mask, nodes, edges, then visited, cost and
-    updating, each in the order of the threads. Kernel's waves are dealt over ``lanes`` blocks; Kernel2's are a block
-    each. Bytes of a page: what neighbouring threads use side by side counts as it is, every jump (visited, cost,
-    updating at ``id``) counts 32, but no more than the page holds. The flag ``over``, one byte, is left out.
+    The search is carried out as the touches are streamed; they are *derived* because its input is
+    made here and the order of threads is assumed. The thread blocks of one page of ``graph_nodes``
+    (16, if pages have 64 KB) walk in step: they are one wave, a list of pages, each once, as first
+    needed: mask, nodes, edges, then visited, cost and updating, each in the order of the threads.
+    Kernel's waves are dealt over ``lanes`` blocks; Kernel2's are a block each. Bytes of a page:
+    what neighbouring threads use side by side counts as it is, every jump (visited, cost, updating
+    at ``id``) counts 32, but no more than the page holds. The flag ``over``, one byte, is left out.
     References: the arrays in the order in which they are allocated.
 
-    Table II says 2.1 GB, the artifact a graph of 16 M nodes by Rodinia's generator. That generator's nodes have 6
-    neighbours on average, and 16 M of them take 0.61 GiB; 30 neighbours make 2.1 GiB of 2^24 nodes.
+    Table II says 2.1 GB, the artifact a graph of 16 M nodes by Rodinia's generator. That
+    generator's nodes have 6 neighbours on average, and 16 M of them take 0.61 GiB; 30 neighbours
+    make 2.1 GiB of 2^24 nodes.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("observuvm", "BFS"), "size of the six arrays together", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("observuvm", "BFS"),
+        "size of the six arrays together",
+        parse=units.size,
+        least=1,
+    )
     degree = Option(
         30.0,
         "neighbours of a node on average (a choice: what fits 16 M nodes to 2.1 GB; Rodinia's generator gives 6)",
@@ -133,14 +160,19 @@ def _begin(graph: Graph, space: Space, wave: int) -> Search:
     mask[source], visited[source], cost[source] = 1, 1, 0
     arrays, pages = [space[a] for a in ARRAYS], max(o.first_page + o.pages for o in space.values())
     notes = Notes(
-        space.geometry.page.bit_length() - 1, np.array([a.first_page for a in arrays]), np.array([a.bytes for a in arrays]),
-        np.zeros(pages, np.int64), np.zeros(pages, np.uint8),
-    )  # fmt: skip
+        space.geometry.page.bit_length() - 1,
+        np.array([a.first_page for a in arrays]),
+        np.array([a.bytes for a in arrays]),
+        np.zeros(pages, np.int64),
+        np.zeros(pages, np.uint8),
+    )
     row = np.empty(int(largest_degree(graph)), np.int32)
     return Search(graph, mask, updating, visited, cost, np.zeros(1, np.uint8), wave, notes, row)
 
 
-def _streamed(search: Search, kernel: Callable[..., Any], lanes: int, level: int) -> Iterator[Segment]:
+def _streamed(
+    search: Search, kernel: Callable[..., Any], lanes: int, level: int
+) -> Iterator[Segment]:
     """One launch: the kernel carried out wave by wave."""
 
     def fill(columns: Columns, needs: NDArray[Any], wave: int, enough: int) -> tuple[int, int, int]:
@@ -161,12 +193,16 @@ def _source(graph: Any) -> Any:
 
 
 @jit
-def _kernel(columns: Any, needs: Any, wave: int, enough: int, lanes: int, s: Any, level: int) -> Any:
+def _kernel(
+    columns: Any, needs: Any, wave: int, enough: int, lanes: int, s: Any, level: int
+) -> Any:
     """Kernel, from wave ``wave`` on, until there are ``enough`` touches; see ``wave.Fill``."""
     block = touch = 0
     while wave * s.wave < s.graph.nodes and touch < enough:
         low, high = wave * s.wave, min((wave + 1) * s.wave, s.graph.nodes)
-        end = _expand(s.graph, s.mask, s.updating, s.visited, s.cost, s.notes, needs, low, high, level, s.row)
+        end = _expand(
+            s.graph, s.mask, s.updating, s.visited, s.cost, s.notes, needs, low, high, level, s.row
+        )
         _settle(s.notes, needs, end)
         block, touch = deal(needs, end, len(_STEP), lanes, columns, block, touch)
         wave += 1
@@ -175,12 +211,28 @@ def _kernel(columns: Any, needs: Any, wave: int, enough: int, lanes: int, s: Any
 
 @jit
 def _expand(
-    graph: Any, mask: Any, updating: Any, visited: Any, cost: Any, notes: Any, needs: Any, low: int, high: int, level: int,
+    graph: Any,
+    mask: Any,
+    updating: Any,
+    visited: Any,
+    cost: Any,
+    notes: Any,
+    needs: Any,
+    low: int,
+    high: int,
+    level: int,
     row: Any,
-) -> Any:  # fmt: skip
-    """Kernel of the nodes ``low`` to ``high``. This is the hot loop: what it needs is taken out of the tuples once."""
+) -> Any:
+    """Kernel of the nodes ``low`` to ``high``.
+
+    This is the hot loop: what it needs is taken out of the tuples once.
+    """
     used, written, shift = notes.used, notes.written, notes.shift
-    at_visited, at_cost, at_updating = notes.first_page[_VISITED], notes.first_page[_COST], notes.first_page[_UPDATING]
+    at_visited, at_cost, at_updating = (
+        notes.first_page[_VISITED],
+        notes.first_page[_COST],
+        notes.first_page[_UPDATING],
+    )
     end = _read(notes, needs, 0, _MASK, low, high)
     for tid in range(low, high):
         if not mask[tid]:
@@ -217,7 +269,9 @@ def _expand(
 
 
 @jit
-def _kernel2(columns: Any, needs: Any, wave: int, enough: int, lanes: int, s: Any, level: int) -> Any:
+def _kernel2(
+    columns: Any, needs: Any, wave: int, enough: int, lanes: int, s: Any, level: int
+) -> Any:
     """Kernel2, likewise."""
     block = touch = 0
     while wave * s.wave < s.graph.nodes and touch < enough:
@@ -232,7 +286,9 @@ def _kernel2(columns: Any, needs: Any, wave: int, enough: int, lanes: int, s: An
 
 
 @jit
-def _renew(mask: Any, updating: Any, visited: Any, over: Any, notes: Any, needs: Any, low: int, high: int) -> Any:
+def _renew(
+    mask: Any, updating: Any, visited: Any, over: Any, notes: Any, needs: Any, low: int, high: int
+) -> Any:
     """Kernel2 of the nodes ``low`` to ``high``."""
     end = _read(notes, needs, 0, _UPDATING, low, high)
     for tid in range(low, high):

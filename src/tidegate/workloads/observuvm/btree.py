@@ -1,4 +1,6 @@
-"""BTR: keys looked up in a B+ tree; the nodes near the root are hot, the leaves and records are not."""
+"""BTR: keys looked up in a B+ tree; the nodes near the root are hot, the leaves and records are
+not.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.trace import Launch, Provenance, Segment
@@ -20,14 +22,16 @@ from tidegate.workloads.suites import published_bytes
 RECORD, KEY, ANSWER, PLACE = 4, 4, 4, 8  # bytes: int value, int, record, long
 SECTOR = 32  # bytes: the least that GPU memory moves, so what an access to a place of its own costs
 
-# The arrays, in the order in which kernel_gpu_cuda_wrapper.cu allocates them; an array's place is its reference.
+# The arrays, in the order in which kernel_gpu_cuda_wrapper.cu allocates them; an array's place is
+# its reference.
 ARRAYS = ("records", "knodes", "currKnode", "offset", "keys", "ans")
 _RECORDS, _KNODES, _CURR, _OFFSET, _KEYS, _ANS = range(6)
 
 
 @workload("BTR")
 class BTree(Workload):
-    """Look-ups in a B+ tree: findK of Rodinia's b+tree, on a tree made here; every look-up really walks.
+    """Look-ups in a B+ tree: findK of Rodinia's b+tree, on a tree made here; every look-up really
+    walks.
 
         struct knode { int location; int indices[order + 1]; int keys[order + 1]; bool is_leaf; int num_keys; }
 
@@ -38,13 +42,16 @@ class BTree(Workload):
         at the leaf:
             if knodes[curr[bid]].keys[thid] == keys[bid]:  ans[bid].value = records[knodes[curr[bid]].indices[thid]].value
 
-    The tree is the one that Rodinia's insertions leave when keys 0, 1, 2, … come in rising order: of a node that
-    is split the left half stays as it is, so every node is half full but the last of its level. ``transform_to_cuda`` puts
-    nodes level by level, the root first, and records in the order of their keys; there is a record for every key. A trace
-    block is a thread block: its pages, each once, as first needed. All keys of a node count as they are, all else that is
-    looked up counts 32 bytes. The touches are *derived*: the tree and the queries are made here, from a seed.
+    The tree is the one that Rodinia's insertions leave when keys 0, 1, 2, … come in rising order:
+    of a node that is split the left half stays as it is, so every node is half full but the last of
+    its level. ``transform_to_cuda`` puts nodes level by level, the root first, and records in the
+    order of their keys; there is a record for every key. A trace block is a thread block: its
+    pages, each once, as first needed. All keys of a node count as they are, all else that is looked
+    up counts 32 bytes. The touches are *derived*: the tree and the queries are made here, from a
+    seed.
 
-    The paper gives no tree, and cites for it not Rodinia [10] but another work [7] whose title is not in our copy.
+    The paper gives no tree, and cites for it not Rodinia [10] but another work [7] whose title is
+    not in our copy.
     """
 
     provenance = Provenance.DERIVED
@@ -60,15 +67,29 @@ class BTree(Workload):
         parse=units.fraction,
         least=1e-9,
     )
-    batch = Option(65_535, "look-ups in a launch (a choice: the most blocks that Rodinia's launch allows for)", least=1)
-    skew = Option(0.0, "exponent of Zipf's law over the leaves looked up (a choice: 0 is uniform, as in Rodinia)", least=0)
+    batch = Option(
+        65_535,
+        "look-ups in a launch (a choice: the most blocks that Rodinia's launch allows for)",
+        least=1,
+    )
+    skew = Option(
+        0.0,
+        "exponent of Zipf's law over the leaves looked up (a choice: 0 is uniform, as in Rodinia)",
+        least=0,
+    )
     order = Option(
-        256, "children of a node at most: DEFAULT_ORDER (a choice; 16 makes nodes of about 128 bytes)", least=3, most=1024
+        256,
+        "children of a node at most: DEFAULT_ORDER (a choice; 16 makes nodes of about 128 bytes)",
+        least=3,
+        most=1024,
     )
     fill = Option(
-        0.5, "how full nodes are (a choice: half, as rising keys leave them; random ones leave 69%)",
-        parse=units.fraction, least=0.5, most=1,
-    )  # fmt: skip
+        0.5,
+        "how full nodes are (a choice: half, as rising keys leave them; random ones leave 69%)",
+        parse=units.fraction,
+        least=0.5,
+        most=1,
+    )
     placement = Option(
         "levels",
         "where nodes are (a choice: by level, as Rodinia copies them; or shuffled, as in a pool after random keys)",
@@ -92,7 +113,13 @@ class BTree(Workload):
 
     def _sizes(self, tree: Tree) -> dict[str, int]:
         together = min(self.batch, self._count(tree))
-        sizes = (RECORD * tree.keys, tree.node * sum(tree.levels), PLACE * together, PLACE * together, KEY * together)
+        sizes = (
+            RECORD * tree.keys,
+            tree.node * sum(tree.levels),
+            PLACE * together,
+            PLACE * together,
+            KEY * together,
+        )
         return dict(zip(ARRAYS, (*sizes, ANSWER * together), strict=True))
 
     def _count(self, tree: Tree) -> int:
@@ -108,17 +135,24 @@ class BTree(Workload):
 
     def launches(self, space: Space) -> Iterator[Launch]:
         tree = self.tree()
-        count, law = self._count(tree), Zipf(tree.levels[-1], self.skew, self.seed) if self.skew else None
+        count, law = (
+            self._count(tree),
+            Zipf(tree.levels[-1], self.skew, self.seed) if self.skew else None,
+        )
         places = np.empty(0, np.int32)  # nodes are where they are
         if self.placement == "shuffled":
             places = generator(self.seed, 0).permutation(sum(tree.levels)).astype(np.int32)
         for batch, first in enumerate(range(0, count, self.batch)):
-            asked = _asked(tree, law, generator(self.seed, 1 + batch), min(self.batch, count - first))
+            asked = _asked(
+                tree, law, generator(self.seed, 1 + batch), min(self.batch, count - first)
+            )
             yield Launch("findK", _walked(space, tree, places, asked))
 
 
 class Tree(NamedTuple):
-    """A B+ tree over the keys 0 to ``keys`` - 1, whose nodes are all alike but the last of each level."""
+    """A B+ tree over the keys 0 to ``keys`` - 1, whose nodes are all alike but the last of each
+    level.
+    """
 
     keys: int
     leaf: int  # keys of a leaf
@@ -133,11 +167,15 @@ class Tree(NamedTuple):
 
 
 def _nodes(items: int, each: int, most: int) -> int:
-    """Nodes for so many items: when one has more than ``most``, it keeps ``each`` and the rest go to a new one."""
+    """Nodes for so many items: when one has more than ``most``, it keeps ``each`` and the rest go
+    to a new one.
+    """
     return 1 if items <= most else 1 - (most - items) // each
 
 
-def _asked(tree: Tree, law: Zipf | None, random: np.random.Generator, count: int) -> NDArray[np.int64]:
+def _asked(
+    tree: Tree, law: Zipf | None, random: np.random.Generator, count: int
+) -> NDArray[np.int64]:
     """The keys looked up: any, all alike, or any of a leaf that is drawn by the law."""
     if law is None:
         return random.integers(tree.keys, size=count)
@@ -146,16 +184,33 @@ def _asked(tree: Tree, law: Zipf | None, random: np.random.Generator, count: int
     return random.integers(first, last)
 
 
-def _walked(space: Space, tree: Tree, places: NDArray[np.int32], asked: NDArray[np.int64]) -> Iterator[Segment]:
+def _walked(
+    space: Space, tree: Tree, places: NDArray[np.int32], asked: NDArray[np.int64]
+) -> Iterator[Segment]:
     """A block for each key asked for."""
     arrays, page = [space[a] for a in ARRAYS], space.geometry.page
-    where = Where(page, np.array([a.first_page for a in arrays]), np.array([a.bytes for a in arrays]))
+    where = Where(
+        page, np.array([a.first_page for a in arrays]), np.array([a.bytes for a in arrays])
+    )
     most = 5 + len(tree.levels) * (tree.order * KEY // page + 3)  # touches of a look-up
     levels = np.array(tree.levels)
     together = max(1, SEGMENT_TOUCHES // most)
     for first in range(0, len(asked), together):
         some = asked[first : first + together]
-        yield Segment(*_walk(where, most, first, some, levels, tree.leaf, tree.inner, tree.order, tree.node, places))
+        yield Segment(
+            *_walk(
+                where,
+                most,
+                first,
+                some,
+                levels,
+                tree.leaf,
+                tree.inner,
+                tree.order,
+                tree.node,
+                places,
+            )
+        )
 
 
 class Where(NamedTuple):
@@ -168,13 +223,30 @@ class Where(NamedTuple):
 
 @jit
 def _walk(
-    where: Any, most: int, bid: int, asked: Any, levels: Any, leaf: int, inner: int, order: int, node: int, places: Any
+    where: Any,
+    most: int,
+    bid: int,
+    asked: Any,
+    levels: Any,
+    leaf: int,
+    inner: int,
+    order: int,
+    node: int,
+    places: Any,
 ) -> Any:
     """findK for the keys asked for, whose first is block ``bid``'s: a segment's columns."""
     room = len(asked) * most
-    starts, page, write = np.zeros(len(asked) + 1, np.int64), np.empty(room, np.int32), np.empty(room, np.uint8)
+    starts, page, write = (
+        np.zeros(len(asked) + 1, np.int64),
+        np.empty(room, np.int32),
+        np.empty(room, np.uint8),
+    )
     used, reference = np.empty(room, np.int32), np.empty(room, np.int16)
-    path, slot, height = np.empty(len(levels), np.int64), np.empty(len(levels), np.int64), len(levels) - 1
+    path, slot, height = (
+        np.empty(len(levels), np.int64),
+        np.empty(len(levels), np.int64),
+        len(levels) - 1,
+    )
     end = 0
     for i in range(len(asked)):
         own = end
@@ -199,8 +271,11 @@ def _walk(
 
 @jit
 def _find(path: Any, slot: Any, key: int, levels: Any, leaf: int, inner: int) -> None:
-    """The nodes on the way to a key, numbered within their levels, and the thread that finds the way on in each."""
-    item, each, first = key, leaf, 1  # a leaf's keys begin at its second place: before them stands INT_MIN
+    """The nodes on the way to a key, numbered within their levels, and the thread that finds the
+    way on in each.
+    """
+    # a leaf's keys begin at its second place: before them stands INT_MIN
+    item, each, first = key, leaf, 1
     for level in range(len(levels) - 1, -1, -1):
         path[level] = min(item // each, levels[level] - 1)
         slot[level] = item - path[level] * each + first
@@ -208,8 +283,12 @@ def _find(path: Any, slot: Any, key: int, levels: Any, leaf: int, inner: int) ->
 
 
 @jit
-def _use(where: Any, columns: Any, own: int, end: int, array: int, at: int, size: int, write: bool) -> Any:
-    """Bytes ``at`` to ``at + size`` of an array are used by the block whose touches began at ``own``; the new end."""
+def _use(
+    where: Any, columns: Any, own: int, end: int, array: int, at: int, size: int, write: bool
+) -> Any:
+    """Bytes ``at`` to ``at + size`` of an array are used by the block whose touches began at
+    ``own``; the new end.
+    """
     page, writes, used, reference = columns
     low, high = at, at + size
     while low < high:
@@ -219,7 +298,12 @@ def _use(where: Any, columns: Any, own: int, end: int, array: int, at: int, size
         while i < end and page[i] != where.first_page[array] + number:
             i += 1
         if i == end:
-            page[i], writes[i], used[i], reference[i] = where.first_page[array] + number, 0, 0, array
+            page[i], writes[i], used[i], reference[i] = (
+                where.first_page[array] + number,
+                0,
+                0,
+                array,
+            )
             end += 1
         within = min(where.page, where.size[array] - number * where.page)
         used[i] = min(within, used[i] + max(SECTOR, stop - low))

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance, Segment
 from tidegate.workloads.program import Space, Workload, workload
@@ -22,19 +22,26 @@ _FLOPS = 17  # per float of the output: nine products and their sum
 
 @workload("2DC")
 class Convolution2D(Workload):
-    """A convolution with 3 × 3 weights, n × n floats, row-major: 2DCONV of PolyBench/GPU, thread blocks of 32 × 8.
+    """A convolution with 3 × 3 weights, n × n floats, row-major: 2DCONV of PolyBench/GPU, thread
+    blocks of 32 × 8.
 
         j, i = blockIdx.x * 32 + threadIdx.x, blockIdx.y * 8 + threadIdx.y
         B[i n + j] = Σ c[p][q] * A[(i + p) n + j + q],  p, q = -1, 0, 1          where 0 < i, j < n - 1
 
-    Operands: A is read and B is written, both from the first row to the last, once in every call. Grid order: blockIdx.x
-    fastest. The ``wave`` thread blocks that are resident together lie in one band of 8 rows or two; a wave is a list of
-    the pages of A it reads and then those of B it writes, dealt over ``lanes`` blocks. References: 0 = A, 1 = B.
-    Table II: "2DC convolution", 18.0 GB; VII-A calls it cyclic.
+    Operands: A is read and B is written, both from the first row to the last, once in every call.
+    Grid order: blockIdx.x fastest. The ``wave`` thread blocks that are resident together lie in one
+    band of 8 rows or two; a wave is a list of the pages of A it reads and then those of B it
+    writes, dealt over ``lanes`` blocks. References: 0 = A, 1 = B. Table II: "2DC convolution", 18.0
+    GB; VII-A calls it cyclic.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("observuvm", "2DC"), "size of both matrices together", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("observuvm", "2DC"),
+        "size of both matrices together",
+        parse=units.size,
+        least=1,
+    )
     iterations = Option(
         16,
         "how often the kernel is called (a choice: the paper does not say, PolyBench calls it once, NVIDIA's sample "
@@ -64,12 +71,16 @@ class Convolution2D(Workload):
             touches = self._touches(space, names, -(-tiles // wave), wave, lanes)
             yield Launch("convolution2D", touches, wave // lanes, intensity)
 
-    def _touches(self, space: Space, names: str, count: int, wave: int, lanes: int) -> Iterator[Segment]:
+    def _touches(
+        self, space: Space, names: str, count: int, wave: int, lanes: int
+    ) -> Iterator[Segment]:
         n, page = self.n, space.geometry.page
         source = Matrix(space[names[0]].first_page, page, 4 * n, reference=0, write=0)
         target = Matrix(space[names[1]].first_page, page, 4 * n, reference=1, write=1)
 
-        def fill(columns: Columns, needs: NDArray[Any], number: int, enough: int) -> tuple[int, int, int]:
+        def fill(
+            columns: Columns, needs: NDArray[Any], number: int, enough: int
+        ) -> tuple[int, int, int]:
             return _fill(columns, needs, number, enough, n, wave, lanes, source, target)
 
         yield from waves(count, 2 * space["A"].pages, fill)
@@ -77,7 +88,15 @@ class Convolution2D(Workload):
 
 @jit
 def _fill(
-    columns: Any, needs: Any, number: int, enough: int, n: int, wave: int, lanes: int, source: Any, target: Any
+    columns: Any,
+    needs: Any,
+    number: int,
+    enough: int,
+    n: int,
+    wave: int,
+    lanes: int,
+    source: Any,
+    target: Any,
 ) -> Any:
     """Waves from ``number`` on, until there are ``enough`` touches; see ``wave.Fill``."""
     block = touch = 0
@@ -118,10 +137,12 @@ def _inside(extent: Any, n: int, row: int) -> Any:
 
 @jit
 def _around(extent: Any, n: int, row: int) -> Any:
-    """The columns that a wave reads in one row, as two stretches in rising order; either may be empty.
+    """The columns that a wave reads in one row, as two stretches in rising order; either may be
+    empty.
 
-    It reads what lies around what it writes in this row and in those above and below. These are in one band or in
-    two, and if the wave has tiles of both, those of the lower band begin at the left.
+    It reads what lies around what it writes in this row and in those above and below. These are in
+    one band or in two, and if the wave has tiles of both, those of the lower band begin at the
+    left.
     """
     first, stop = _inside(extent, n, row - 1)
     first2, stop2 = _inside(extent, n, row + 1)

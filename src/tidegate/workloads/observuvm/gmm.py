@@ -13,23 +13,33 @@ from tidegate.workloads.suites import published_bytes
 
 @workload("GMM")
 class GMM(Product):
-    """C = A·B, n × n floats, column-major: cublasSgemm, as CUTLASS, NVIDIA's published kernels, does it.
+    """C = A·B, n × n floats, column-major: cublasSgemm, as CUTLASS, NVIDIA's published kernels,
+    does it.
 
-    Thread block (bx, by) has the 128 × 128 tile of C from i0 = 128 bx and j0 = 128 by; for k = 0, 8, 16, … < n:
+    Thread block (bx, by) has the 128 × 128 tile of C from i0 = 128 bx and j0 = 128 by; for k = 0,
+    8, 16, … < n:
 
         As[i][p] = A[(k + p) n + i0 + i]              rows i0 … i0 + 127, columns k … k + 7
         Bs[p][j] = B[(j0 + j) n + k + p]              rows k … k + 7, columns j0 … j0 + 127
         C[(j0 + j) n + i0 + i] = Σ As · Bs            after the last k
 
-    Operands: B and C stream by columns of tiles; A is swept once for every column of tiles. Grid order: bx fastest, which is
-    down the columns of tiles. With a ``swizzle`` of s, s columns of tiles are walked together, row by row.
-    References: 0 = A, 1 = B, 2 = C. Table II: "Matrix multiplication (CUBLAS)", 12.0 GB.
+    Operands: B and C stream by columns of tiles; A is swept once for every column of tiles. Grid
+    order: bx fastest, which is down the columns of tiles. With a ``swizzle`` of s, s columns of
+    tiles are walked together, row by row. References: 0 = A, 1 = B, 2 = C. Table II: "Matrix
+    multiplication (CUBLAS)", 12.0 GB.
     """
 
-    bytes = Option(published_bytes("observuvm", "GMM"), "size of the three matrices together", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("observuvm", "GMM"),
+        "size of the three matrices together",
+        parse=units.size,
+        least=1,
+    )
     tile = Option(128, "side of a thread block's tile of C (a choice: CUTLASS's default)", least=1)
     swizzle = Option(
-        1, "columns of tiles walked together (a choice: CUTLASS's default is 1, its library of kernels has 8)", least=1
+        1,
+        "columns of tiles walked together (a choice: CUTLASS's default is 1, its library of kernels has 8)",
+        least=1,
     )
     kernel = "sgemm"
 

@@ -22,13 +22,17 @@ class GMV(Product):
         sum += A[j n + i] * x[j]
         y[i] = sum                                    after the last j
 
-    Operands: A is read once in every call, column after column, which is in order of address as long as all thread
-    blocks are resident together (up to n = 83,968); x is read beside it; y is written at the end. Grid order: from the
-    first row to the last. References: 0 = A, 1 = x, 2 = y. Table II: "Matrix vector product (CUBLAS)", 23.6 GB.
+    Operands: A is read once in every call, column after column, which is in order of address as
+    long as all thread blocks are resident together (up to n = 83,968); x is read beside it; y is
+    written at the end. Grid order: from the first row to the last. References: 0 = A, 1 = x, 2 = y.
+    Table II: "Matrix vector product (CUBLAS)", 23.6 GB.
     """
 
     bytes = Option(
-        published_bytes("observuvm", "GMV"), "size of the matrix and both vectors together", parse=units.size, least=1
+        published_bytes("observuvm", "GMV"),
+        "size of the matrix and both vectors together",
+        parse=units.size,
+        least=1,
     )
     iterations = Option(
         16,

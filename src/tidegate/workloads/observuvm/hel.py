@@ -15,20 +15,29 @@ _SHAPES = {"1:2:4": (1, 2, 4), "square": (1, 1, 1)}  # M : N : P
 
 @workload("HEL")
 class HEL(Product):
-    """Hellinger distances of the rows of A and the columns of B, row-major floats: hellinger-cuda of HeCBench.
+    """Hellinger distances of the rows of A and the columns of B, row-major floats: hellinger-cuda
+    of HeCBench.
 
     A is M × N, B is N × P, C is M × P. Thread (row, col), for i = 0, 1, … < N:
 
         sum += sqrtf(a[row * N + i] * b[i * P + col])
         c[row * P + col] = sqrtf(max(0, 1 - sum))                after the last i
 
-    Operands: A and C stream by rows of tiles; B is swept once for every row of tiles. Grid order: columns fastest.
-    HeCBench has M : N : P = 1 : 2 : 4 and thread blocks of 16 × 16, and repeats the call only to time it.
-    References: 0 = A, 1 = B, 2 = C. Table II: "Hellinger algorithm", 7.9 GB.
+    Operands: A and C stream by rows of tiles; B is swept once for every row of tiles. Grid order:
+    columns fastest. HeCBench has M : N : P = 1 : 2 : 4 and thread blocks of 16 × 16, and repeats
+    the call only to time it. References: 0 = A, 1 = B, 2 = C. Table II: "Hellinger algorithm", 7.9
+    GB.
     """
 
-    bytes = Option(published_bytes("observuvm", "HEL"), "size of the three matrices together", parse=units.size, least=1)
-    shape = Option("1:2:4", "M : N : P; the paper does not say, HeCBench has 1:2:4", choices=tuple(_SHAPES))
+    bytes = Option(
+        published_bytes("observuvm", "HEL"),
+        "size of the three matrices together",
+        parse=units.size,
+        least=1,
+    )
+    shape = Option(
+        "1:2:4", "M : N : P; the paper does not say, HeCBench has 1:2:4", choices=tuple(_SHAPES)
+    )
     tile = Option(
         32,
         "side of the tile of C that walks in step (a choice: four of the kernel's 16 × 16 thread blocks, for a quarter of "
@@ -37,7 +46,11 @@ class HEL(Product):
     )
     wave = Option(656, "tiles resident together (a choice, as in matmul)", least=1)
     efficiency = Option(
-        0.1, "share of peak FP32 that the kernel reaches (a guess, as in matmul)", parse=units.fraction, least=0.001, most=1
+        0.1,
+        "share of peak FP32 that the kernel reaches (a guess, as in matmul)",
+        parse=units.fraction,
+        least=0.001,
+        most=1,
     )
     slots = 1
     kernel = "hellinger"

@@ -4,9 +4,10 @@
     Layer                  a kernel: what it reads, what it writes, and how its thread blocks share an image
     Network                a workload made of these
 
-A thread block works on one image: on block k of the image's ``blocks``. Blocks are numbered image by image, so the thread
-blocks that are resident together, a wave, lie in a few neighbouring images. A wave is one list of pages (see ``wave``):
-the weights and the inputs its blocks read, and then what they write.
+A thread block works on one image: on block k of the image's ``blocks``. Blocks are numbered image
+by image, so the thread blocks that are resident together, a wave, lie in a few neighbouring images.
+A wave is one list of pages (see ``wave``): the weights and the inputs its blocks read, and then
+what they write.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance, Segment
 from tidegate.workloads.program import Space, Workload
@@ -33,7 +34,11 @@ Part = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Layer:
-    """One kernel. A block reads its image's input, its own share of it, or that and some neighbours'; see ``reach``."""
+    """One kernel.
+
+    A block reads its image's input, its own share of it, or that and some neighbours'; see
+    ``reach``.
+    """
 
     kernel: str
     source: str  # the activation it reads
@@ -42,14 +47,17 @@ class Layer:
     flops: float  # for an image
     weights: str = ""
     reach: int = -1  # shares on either side of its own that a block reads; -1: the whole input
-    spread: bool = False  # a block writes into all of its image's output, and reads all weights; otherwise its share
+    # a block writes into all of its image's output, and reads all weights; otherwise its share
+    spread: bool = False
     reads: Part = WHOLE  # of an image's input
     writes: Part = WHOLE  # of an image's output
     part: Part = WHOLE  # of the weights
 
 
 class Tensor(NamedTuple):
-    """A tensor as a kernel sees it: ``bytes`` in all, and the part of an image (or of the weights) that is used."""
+    """A tensor as a kernel sees it: ``bytes`` in all, and the part of an image (or of the weights)
+    that is used.
+    """
 
     first_page: int
     page: int
@@ -75,14 +83,18 @@ class Work(NamedTuple):
 
 
 class Network(Workload):
-    """Base of the networks. At its default, ``bytes`` holds the weights and as many images as there is room for.
+    """Base of the networks. At its default, ``bytes`` holds the weights and as many images as there
+    is room for.
 
-    At another size everything is in proportion, the weights too, so that the ratios of objects stay.
+    At another size everything is in proportion, the weights too, so that the ratios of objects
+    stay.
     """
 
     provenance = Provenance.DERIVED
     bytes: Option[int]
-    batches = Option(1, "batches that the images are inferred in, one after another (a choice)", least=1)
+    batches = Option(
+        1, "batches that the images are inferred in, one after another (a choice)", least=1
+    )
     buffers = Option(
         "own",
         "own: each batch has its own part of every activation; shared: every batch uses all of them again (a choice)",
@@ -92,7 +104,11 @@ class Network(Workload):
     lanes = Option(16, "blocks that a wave is dealt over", least=1)
     # L, low confidence: a guess, named so that it can be varied.
     efficiency = Option(
-        0.1, "share of peak FP32 that the kernels reach (a guess)", parse=units.fraction, least=0.001, most=1
+        0.1,
+        "share of peak FP32 that the kernels reach (a guess)",
+        parse=units.fraction,
+        least=0.001,
+        most=1,
     )
 
     @property
@@ -126,8 +142,13 @@ class Network(Workload):
 
     def sizes(self) -> dict[str, int]:
         weights = {name: floats * self._scale for name, floats in self.weights.items()}
-        activations = {name: floats * self._scale * self._published_images for name, floats in self.activations.items()}
-        return {name: 4 * max(1, int(floats)) for name, floats in {**weights, **activations}.items()}
+        activations = {
+            name: floats * self._scale * self._published_images
+            for name, floats in self.activations.items()
+        }
+        return {
+            name: 4 * max(1, int(floats)) for name, floats in {**weights, **activations}.items()
+        }
 
     def launches(self, space: Space) -> Iterator[Launch]:
         images = self.images
@@ -142,29 +163,56 @@ class Network(Workload):
         count = (stop - first) * layer.blocks
         wave = min(self.wave, count)
         lanes = min(self.lanes, wave)
-        work = Work(self.images, first, stop, layer.blocks, layer.reach, int(layer.spread), wave, lanes)
+        work = Work(
+            self.images, first, stop, layer.blocks, layer.reach, int(layer.spread), wave, lanes
+        )
         used = float(sum(s.bytes.sum(dtype="int64") for s in self._touches(space, layer, work)))
         intensity = layer.flops * (stop - first) / used / self.efficiency
-        return Launch(layer.kernel, self._touches(space, layer, work), max(1, wave // lanes), intensity)
+        return Launch(
+            layer.kernel, self._touches(space, layer, work), max(1, wave // lanes), intensity
+        )
 
     def _touches(self, space: Space, layer: Layer, work: Work) -> Iterator[Segment]:
         def tensor(name: str, reference: int, part: Part, write: int = 0) -> Tensor:
             owner = space[name]
-            return Tensor(owner.first_page, space.geometry.page, reference, write, owner.bytes, *part)
+            return Tensor(
+                owner.first_page, space.geometry.page, reference, write, owner.bytes, *part
+            )
 
-        source, target = tensor(layer.source, 0, layer.reads), tensor(layer.target, 2, layer.writes, 1)
+        source, target = (
+            tensor(layer.source, 0, layer.reads),
+            tensor(layer.target, 2, layer.writes, 1),
+        )
         # A layer without weights gets none of its input's bytes in their place.
-        weights = tensor(layer.weights, 1, layer.part) if layer.weights else tensor(layer.source, 1, (0, 0, 1))
+        weights = (
+            tensor(layer.weights, 1, layer.part)
+            if layer.weights
+            else tensor(layer.source, 1, (0, 0, 1))
+        )
 
-        def fill(columns: Columns, needs: NDArray[Any], number: int, enough: int) -> tuple[int, int, int]:
+        def fill(
+            columns: Columns, needs: NDArray[Any], number: int, enough: int
+        ) -> tuple[int, int, int]:
             return _fill(columns, needs, number, enough, work, weights, source, target)
 
-        most = sum(owner.pages for owner in {space[n] for n in (layer.source, layer.target, layer.weights) if n})
+        most = sum(
+            owner.pages
+            for owner in {space[n] for n in (layer.source, layer.target, layer.weights) if n}
+        )
         yield from waves(-(-(work.stop - work.first) * work.blocks // work.wave), most, fill)
 
 
 @jit
-def _fill(columns: Any, needs: Any, number: int, enough: int, work: Any, weights: Any, source: Any, target: Any) -> Any:
+def _fill(
+    columns: Any,
+    needs: Any,
+    number: int,
+    enough: int,
+    work: Any,
+    weights: Any,
+    source: Any,
+    target: Any,
+) -> Any:
     """Waves from ``number`` on, until there are ``enough`` touches; see ``wave.Fill``."""
     block = touch = 0
     count = (work.stop - work.first) * work.blocks
@@ -181,30 +229,58 @@ def _fill(columns: Any, needs: Any, number: int, enough: int, work: Any, weights
 
 @jit
 def _need_weights(needs: Any, end: int, weights: Any, work: Any, first: int, stop: int) -> Any:
-    """The weights of blocks ``first`` to ``stop``: each has its share, which is the same in every image."""
+    """The weights of blocks ``first`` to ``stop``: each has its share, which is the same in every
+    image.
+    """
     own = end
     low, high = first % work.blocks, (stop - 1) % work.blocks + 1
     if work.spread or stop - first >= work.blocks:
         low, high = 0, work.blocks
-    begin, length = weights.bytes * weights.first // weights.of, weights.bytes * (weights.stop - weights.first) // weights.of
+    begin, length = (
+        weights.bytes * weights.first // weights.of,
+        weights.bytes * (weights.stop - weights.first) // weights.of,
+    )
     if low >= high:  # the end of one image and the beginning of the next
         end = stretch(needs, own, end, weights, begin, begin + length * high // work.blocks, 0)
         high = work.blocks
-    return stretch(needs, own, end, weights, begin + length * low // work.blocks, begin + length * high // work.blocks, 0)
+    return stretch(
+        needs,
+        own,
+        end,
+        weights,
+        begin + length * low // work.blocks,
+        begin + length * high // work.blocks,
+        0,
+    )
 
 
 @jit
-def _need_images(needs: Any, end: int, tensor: Any, work: Any, first: int, stop: int, reach: int, step: int) -> Any:
-    """What blocks ``first`` to ``stop`` use of a tensor: of each image their shares, some more, or all."""
+def _need_images(
+    needs: Any, end: int, tensor: Any, work: Any, first: int, stop: int, reach: int, step: int
+) -> Any:
+    """What blocks ``first`` to ``stop`` use of a tensor: of each image their shares, some more, or
+    all.
+    """
     own = end
     for image in range(first // work.blocks, (stop - 1) // work.blocks + 1):
-        low, high = max(0, first - image * work.blocks), min(work.blocks, stop - image * work.blocks)
-        low, high = (0, work.blocks) if reach < 0 else (max(0, low - reach), min(work.blocks, high + reach))
+        low, high = (
+            max(0, first - image * work.blocks),
+            min(work.blocks, stop - image * work.blocks),
+        )
+        low, high = (
+            (0, work.blocks) if reach < 0 else (max(0, low - reach), min(work.blocks, high + reach))
+        )
         begin = (work.first + image) * tensor.bytes // work.images
         length = (work.first + image + 1) * tensor.bytes // work.images - begin
         begin += length * tensor.first // tensor.of
         length = length * (tensor.stop - tensor.first) // tensor.of
         end = stretch(
-            needs, own, end, tensor, begin + length * low // work.blocks, begin + length * high // work.blocks, step
+            needs,
+            own,
+            end,
+            tensor,
+            begin + length * low // work.blocks,
+            begin + length * high // work.blocks,
+            step,
         )
     return end

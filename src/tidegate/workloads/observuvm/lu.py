@@ -19,25 +19,30 @@ _CHUNK = 8  # floats of the depth in a step
 
 @workload("LU")
 class LU(Workload):
-    """A = L·U in place, A n × n floats, column-major: cusolverDnSgetrf, right-looking, in blocks of ``nb`` columns.
+    """A = L·U in place, A n × n floats, column-major: cusolverDnSgetrf, right-looking, in blocks of
+    ``nb`` columns.
 
-    cuSOLVER's kernels are not published; this is the algorithm of LAPACK's and MAGMA's getrf. For p = 0, nb, 2 nb, …:
+    cuSOLVER's kernels are not published; this is the algorithm of LAPACK's and MAGMA's getrf. For p
+    = 0, nb, 2 nb, …:
 
         getf2   A[p:, p:p+nb] = L·U                                   the panel, column by column
         laswp   rows of all other columns change places               if ``pivot``; cuSOLVER's sample goes without
         trsm    A[p:p+nb, p+nb:] = L11⁻¹ · A[p:p+nb, p+nb:]           128 columns to a thread block
         gemm    A[p+nb:, p+nb:] -= A[p+nb:, p:p+nb] · A[p:p+nb, p+nb:]     as in GMM, 128 × 128 to a thread block
 
-    Operands: every step sweeps the part of A that is left, which shrinks from all of A to nothing; within a gemm the
-    panel is swept once for every column of tiles. Grid order: down the columns of tiles. The panel's pages are listed
-    once as read and once as written, though getf2 goes over them many times: nothing else is used meanwhile. trsm
-    reads the whole diagonal block. A pivot may come from any row below, so laswp is taken to use every page from row p
-    on. References: 0 = the panel (L), 1 = the rows of U, 2 = the rest. Table II: "Lower-upper decomposition
+    Operands: every step sweeps the part of A that is left, which shrinks from all of A to nothing;
+    within a gemm the panel is swept once for every column of tiles. Grid order: down the columns of
+    tiles. The panel's pages are listed once as read and once as written, though getf2 goes over
+    them many times: nothing else is used meanwhile. trsm reads the whole diagonal block. A pivot
+    may come from any row below, so laswp is taken to use every page from row p on. References: 0 =
+    the panel (L), 1 = the rows of U, 2 = the rest. Table II: "Lower-upper decomposition
     (CUSOLVER)", 12.0 GB.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("observuvm", "LU"), "size of the matrix", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("observuvm", "LU"), "size of the matrix", parse=units.size, least=1
+    )
     nb = Option(1024, "columns of a panel (a choice: MAGMA's for matrices of this size)", least=1)
     pivot = Option(False, "whether rows change places (a choice: cuSOLVER's sample does without)")
     tile = Option(128, "side of a thread block's tile (a choice: CUTLASS's default)", least=1)
@@ -50,7 +55,11 @@ class LU(Workload):
     lanes = Option(16, "blocks that a wave is dealt over", least=1)
     # L, low confidence: a guess, named so that it can be varied.
     efficiency = Option(
-        0.9, "share of peak FP32 that all kernels reach (a guess)", parse=units.fraction, least=0.001, most=1
+        0.9,
+        "share of peak FP32 that all kernels reach (a guess)",
+        parse=units.fraction,
+        least=0.001,
+        most=1,
     )
 
     @property
@@ -64,7 +73,9 @@ class LU(Workload):
     def launches(self, space: Space) -> Iterator[Launch]:
         for p in range(0, self.n, self.nb):
             width = min(self.nb, self.n - p)
-            yield self._in_place(space, "getf2", p, p + width, p, float(width) ** 2 * (self.n - p - width / 3), 0)
+            yield self._in_place(
+                space, "getf2", p, p + width, p, float(width) ** 2 * (self.n - p - width / 3), 0
+            )
             if self.pivot and p:
                 yield self._in_place(space, "laswp", 0, p, p, 0.0, 0)
             if p + width < self.n:
@@ -75,8 +86,19 @@ class LU(Workload):
 
     # Below, A is seen as row-major, as panels are: A's columns are rows.
 
-    def _in_place(self, space: Space, kernel: str, first: int, stop: int, row: int, flops: float, reference: int) -> Launch:
-        """Columns ``first`` to ``stop`` of A, from ``row`` on, each read and written, one after another."""
+    def _in_place(
+        self,
+        space: Space,
+        kernel: str,
+        first: int,
+        stop: int,
+        row: int,
+        flops: float,
+        reference: int,
+    ) -> Launch:
+        """Columns ``first`` to ``stop`` of A, from ``row`` on, each read and written, one after
+        another.
+        """
         grid = Grid(stop - first, self.n - row, tall=1, wide=self.n - row)
         read = self._part(space, first, row, reference, ROWS, along=True)
         shape = Shape(self.n - row, self.n - row, self.wave, self.lanes)
@@ -84,8 +106,14 @@ class LU(Workload):
 
     def _trsm(self, space: Space, p: int, width: int) -> Launch:
         rest = self.n - p - width
-        operands = self._part(space, p, p, 0, COLUMNS), self._part(space, p + width, p, 1, write=True)
-        grid, shape = Grid(rest, width, self.tile, width), Shape(width, _CHUNK, self.wave, self.lanes)
+        operands = (
+            self._part(space, p, p, 0, COLUMNS),
+            self._part(space, p + width, p, 1, write=True),
+        )
+        grid, shape = (
+            Grid(rest, width, self.tile, width),
+            Shape(width, _CHUNK, self.wave, self.lanes),
+        )
         return self._product(space, "trsm", grid, shape, operands, float(width) ** 2 * rest)
 
     def _gemm(self, space: Space, p: int, width: int) -> Launch:
@@ -95,14 +123,27 @@ class LU(Workload):
             self._part(space, p + width, p, 1, ROWS, along=True),
             self._part(space, p + width, p + width, 2, write=True),
         )
-        grid, shape = Grid(rest, rest, self.tile, self.tile), Shape(width, _CHUNK, self.wave, self.lanes)
+        grid, shape = (
+            Grid(rest, rest, self.tile, self.tile),
+            Shape(width, _CHUNK, self.wave, self.lanes),
+        )
         return self._product(space, "gemm", grid, shape, operands, 2.0 * rest * rest * width)
 
-    def _part(self, space: Space, row: int, column: int, reference: int, *how: Any, **more: Any) -> Read:
+    def _part(
+        self, space: Space, row: int, column: int, reference: int, *how: Any, **more: Any
+    ) -> Read:
         page = space.geometry.page
         return operand(space["A"], page, self.n, reference, *how, row=row, column=column, **more)
 
     def _product(
-        self, space: Space, kernel: str, grid: Grid, shape: Shape, operands: tuple[Read, ...], flops: float
+        self,
+        space: Space,
+        kernel: str,
+        grid: Grid,
+        shape: Shape,
+        operands: tuple[Read, ...],
+        flops: float,
     ) -> Launch:
-        return product(kernel, grid, shape, operands, _SLOTS, flops / self.efficiency, space["A"].pages)
+        return product(
+            kernel, grid, shape, operands, _SLOTS, flops / self.efficiency, space["A"].pages
+        )

@@ -1,4 +1,6 @@
-"""SPM: a sparse matrix times a dense one; column indices say which rows of the dense one are gathered."""
+"""SPM: a sparse matrix times a dense one; column indices say which rows of the dense one are
+gathered.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate import units
-from tidegate.jit import jit
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Provenance, Segment
 from tidegate.workloads.draw import Zipf, generator
@@ -23,18 +25,21 @@ from tidegate.workloads.wave import Columns, Matrix, deal, stretch, waves
 WARP = 32  # non-zeros that are read at a time
 ROWS = 8  # of a thread block: 256 threads, a warp for each row
 _COARSE = 64  # rows of B that are looked through together
-_KEPT = 64 << 20  # bytes: so much of what was found out about waves is kept for the next column of tiles
+# bytes: so much of what was found out about waves is kept for the next column of tiles
+_KEPT = 64 << 20
 _DRAWN = 1 << 20  # random numbers at a time
 _TRIES = 64
 
 
 @workload("SPM")
 class SpMM(Workload):
-    """C = A·B: cusparseSpMM of an m × m CSR matrix A with a dense m × n matrix B, floats, 32-bit indices; really gathered.
+    """C = A·B: cusparseSpMM of an m × m CSR matrix A with a dense m × n matrix B, floats, 32-bit
+    indices; really gathered.
 
-    NVIDIA's sample (CUDALibrarySamples, spmm_csr) has B and C column-major and calls CUSPARSE_SPMM_ALG_DEFAULT; for that
-    layout cuSPARSE's documentation recommends CSR_ALG1. Its kernel is not public. This is the usual one for
-    that layout, a warp to a row of A and a lane to a column of B (rocSPARSE's csrmmnn, whose interface follows cuSPARSE's):
+    NVIDIA's sample (CUDALibrarySamples, spmm_csr) has B and C column-major and calls
+    CUSPARSE_SPMM_ALG_DEFAULT; for that layout cuSPARSE's documentation recommends CSR_ALG1. Its
+    kernel is not public. This is the usual one for that layout, a warp to a row of A and a lane to
+    a column of B (rocSPARSE's csrmmnn, whose interface follows cuSPARSE's):
 
         row = 8 blockIdx.x + warp;  col = 32 blockIdx.y + lane
         for j = offsets[row], + 32, … < offsets[row + 1]:
@@ -42,38 +47,55 @@ class SpMM(Workload):
             for i in 0 … 31:  sum += v[i] · B[k[i] + col·m]
         C[row + col·m] = sum
 
-    Blocks are taken with blockIdx.x fastest, so a column of tiles is worked off before the next: A is streamed for
-    each, and all of B's and C's columns come once. The ``wave`` blocks that are resident together walk in
-    step; what they need is one list of pages, each once, in the order of the non-zeros (32 a step) that
-    ask for it, with the bytes of it that they use in all, dealt over ``lanes`` blocks. Waves end with a column of tiles.
-    References: 0 = offsets, 1 = columns, 2 = values, 3 = B, 4 = C.
+    Blocks are taken with blockIdx.x fastest, so a column of tiles is worked off before the next: A
+    is streamed for each, and all of B's and C's columns come once. The ``wave`` blocks that are
+    resident together walk in step; what they need is one list of pages, each once, in the order of
+    the non-zeros (32 a step) that ask for it, with the bytes of it that they use in all, dealt over
+    ``lanes`` blocks. Waves end with a column of tiles. References: 0 = offsets, 1 = columns, 2 =
+    values, 3 = B, 4 = C.
 
     The touches are *derived*: A is made here, from a seed. The paper gives 8.0 GB and no shapes.
     """
 
     provenance = Provenance.DERIVED
-    bytes = Option(published_bytes("observuvm", "SPM"), "size of the matrices together", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("observuvm", "SPM"),
+        "size of the matrices together",
+        parse=units.size,
+        least=1,
+    )
     density = Option(
-        0.01, "share of A that is not zero (a choice)",
-        parse=units.fraction, least=1e-9, most=1,
-    )  # fmt: skip
+        0.01, "share of A that is not zero (a choice)", parse=units.fraction, least=1e-9, most=1
+    )
     aspect = Option(
-        1.0, "columns of B and C for each row of A (a choice: all are square, as the paper's other matrices)",
-        parse=units.fraction, least=1e-9,
-    )  # fmt: skip
-    skew = Option(0.0, "a choice: exponent of Zipf's law for row lengths and columns of A; 0 is uniform", least=0)
+        1.0,
+        "columns of B and C for each row of A (a choice: all are square, as the paper's other matrices)",
+        parse=units.fraction,
+        least=1e-9,
+    )
+    skew = Option(
+        0.0,
+        "a choice: exponent of Zipf's law for row lengths and columns of A; 0 is uniform",
+        least=0,
+    )
     tile = Option(32, "columns of B of a thread block (a choice: a lane each)", least=1)
     fastest = Option(
         "rows",
         "whether the next block has the next rows or the next columns (a choice: the usual way)",
         choices=("rows", "columns"),
     )
-    iterations = Option(1, "how often the product is called (a choice: once, as in NVIDIA's sample)", least=1)
+    iterations = Option(
+        1, "how often the product is called (a choice: once, as in NVIDIA's sample)", least=1
+    )
     wave = Option(656, "thread blocks resident together; 656 are 82 SMs with 8 each", least=1)
     lanes = Option(16, "blocks that a wave is dealt over", least=1)
     # L, low confidence: a guess, named so that it can be varied.
     efficiency = Option(
-        0.02, "share of peak FP32 that the kernel reaches (a guess)", parse=units.fraction, least=0.001, most=1
+        0.02,
+        "share of peak FP32 that the kernel reaches (a guess)",
+        parse=units.fraction,
+        least=0.001,
+        most=1,
     )
     seed = Option(1, "of A", least=0)
 
@@ -94,7 +116,13 @@ class SpMM(Workload):
 
     def _sizes(self, m: int) -> dict[str, int]:
         nonzeros, dense = self._nonzeros(m), 4 * m * self._columns(m)
-        return {"offsets": 4 * (m + 1) if m else 0, "columns": 4 * nonzeros, "values": 4 * nonzeros, "B": dense, "C": dense}
+        return {
+            "offsets": 4 * (m + 1) if m else 0,
+            "columns": 4 * nonzeros,
+            "values": 4 * nonzeros,
+            "B": dense,
+            "C": dense,
+        }
 
     def _nonzeros(self, m: int) -> int:
         return max(min(m, 1), int(self.density * m * m))
@@ -109,25 +137,36 @@ class SpMM(Workload):
     def launches(self, space: Space) -> Iterator[Launch]:
         plan = self._plan()
         a, n = self.sparse(), self._columns(self.m)
-        found = functools.lru_cache(max(1, _KEPT // (8 * plan.m)))(lambda top, bottom: _gathered(a, top, bottom))
+        found = functools.lru_cache(max(1, _KEPT // (8 * plan.m)))(
+            lambda top, bottom: _gathered(a, top, bottom)
+        )
         intensity = 2 * len(a.columns) * n / _bytes_touched(plan, a, found) / self.efficiency
         lanes = min(self.lanes, plan.wave)
         for _ in range(self.iterations):
-            yield Launch("csrmm", self._touches(space, plan, a, found, lanes), plan.wave // lanes, intensity)
+            yield Launch(
+                "csrmm", self._touches(space, plan, a, found, lanes), plan.wave // lanes, intensity
+            )
 
     def _plan(self) -> Plan:
         m, n = self.m, self._columns(self.m)
         groups, tiles = -(-m // ROWS), -(-n // self.tile)
-        return Plan(m, n, self.tile, groups, tiles, min(self.wave, groups * tiles), self.fastest == "rows")
+        return Plan(
+            m, n, self.tile, groups, tiles, min(self.wave, groups * tiles), self.fastest == "rows"
+        )
 
-    def _touches(self, space: Space, plan: Plan, a: Sparse, found: Any, lanes: int) -> Iterator[Segment]:
+    def _touches(
+        self, space: Space, plan: Plan, a: Sparse, found: Any, lanes: int
+    ) -> Iterator[Segment]:
         page, pitch = space.geometry.page, 4 * plan.m  # of a column
         offsets, columns, values, b, c = (
-            Matrix(o.first_page, page, pitch, reference, int(o.name == "C")) for reference, o in enumerate(space.values())
+            Matrix(o.first_page, page, pitch, reference, int(o.name == "C"))
+            for reference, o in enumerate(space.values())
         )
         last = 2 + 2 * -(-int(np.diff(a.offsets).max()) // WARP)  # the step in which C is written
 
-        def fill(room: Columns, needs: NDArray[Any], wave: int, enough: int) -> tuple[int, int, int]:
+        def fill(
+            room: Columns, needs: NDArray[Any], wave: int, enough: int
+        ) -> tuple[int, int, int]:
             block = touch = 0
             while wave < plan.count and touch < enough:
                 top, bottom, left, right = plan.extent(wave)
@@ -143,7 +182,9 @@ class SpMM(Workload):
 
 @dataclass(frozen=True)
 class Plan:
-    """The grid of thread blocks, and how it is cut into waves: rectangles of row groups and column tiles."""
+    """The grid of thread blocks, and how it is cut into waves: rectangles of row groups and column
+    tiles.
+    """
 
     m: int
     n: int
@@ -155,7 +196,9 @@ class Plan:
 
     @property
     def _cut(self) -> tuple[int, int, int, int]:
-        """Extents of the fast and the slow side of the grid, waves along the fast one, lines that a wave takes."""
+        """Extents of the fast and the slow side of the grid, waves along the fast one, lines that a
+        wave takes.
+        """
         fast, slow = (self.groups, self.tiles) if self.by_rows else (self.tiles, self.groups)
         return fast, slow, -(-fast // self.wave), max(1, self.wave // fast)
 
@@ -171,7 +214,12 @@ class Plan:
         one = part * fast // along, (part + 1) * fast // along
         other = line * lines, min(slow, (line + 1) * lines)
         (top, bottom), (left, right) = (one, other) if self.by_rows else (other, one)
-        return top * ROWS, min(self.m, bottom * ROWS), left * self.tile, min(self.n, right * self.tile)
+        return (
+            top * ROWS,
+            min(self.m, bottom * ROWS),
+            left * self.tile,
+            min(self.n, right * self.tile),
+        )
 
 
 class Sparse(NamedTuple):
@@ -182,7 +230,9 @@ class Sparse(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Which rows of B some rows of A ask for: how many there are before each, and in which step each is first asked for."""
+    """Which rows of B some rows of A ask for: how many there are before each, and in which step
+    each is first asked for.
+    """
 
     before: NDArray[np.int32]
     step: NDArray[np.int32]
@@ -191,7 +241,10 @@ class Gathered(NamedTuple):
 
 @functools.lru_cache(maxsize=1)
 def _sparse(m: int, nonzeros: int, skew: float, seed: int) -> Sparse:
-    """An m × m matrix. One law is for rows and columns, so that long rows belong to popular columns, as in graphs."""
+    """An m × m matrix.
+
+    One law is for rows and columns, so that long rows belong to popular columns, as in graphs.
+    """
     law = Zipf(m, skew, seed)
     lengths, columns = np.zeros(m, np.int64), np.empty(nonzeros, np.int32)
     for part, first in enumerate(range(0, nonzeros, _DRAWN)):
@@ -203,9 +256,11 @@ def _sparse(m: int, nonzeros: int, skew: float, seed: int) -> Sparse:
 
 @jit
 def _tidied(lengths: Any, columns: Any, key: Any) -> Any:
-    """Make every row's columns distinct and rising; returns the rows' offsets. What is too much for a row goes to the next.
+    """Make every row's columns distinct and rising; returns the rows' offsets. What is too much for
+    a row goes to the next.
 
-    A column that a row has already is replaced by any other, all alike, or at last by the next that is free.
+    A column that a row has already is replaced by any other, all alike, or at last by the next that
+    is free.
     """
     m = len(lengths)
     offsets, taken = np.zeros(m + 1, np.int64), np.full(m, -1, np.int32)
@@ -262,8 +317,12 @@ def _bytes_touched(plan: Plan, a: Sparse, found: Any) -> int:
 
 
 @jit
-def _need_a(needs: Any, a: Any, top: int, bottom: int, offsets: Any, columns: Any, values: Any) -> Any:
-    """Rows ``top`` to ``bottom`` of A: their offsets, then columns and values, 32 of each row in a step."""
+def _need_a(
+    needs: Any, a: Any, top: int, bottom: int, offsets: Any, columns: Any, values: Any
+) -> Any:
+    """Rows ``top`` to ``bottom`` of A: their offsets, then columns and values, 32 of each row in a
+    step.
+    """
     end = stretch(needs, 0, 0, offsets, 4 * top, 4 * (bottom + 1), 0)
     begins = a.offsets
     for matrix in (columns, values):
@@ -274,7 +333,9 @@ def _need_a(needs: Any, a: Any, top: int, bottom: int, offsets: Any, columns: An
             while at < high:
                 number = at // matrix.page
                 stop = min(high, (number + 1) * matrix.page)
-                end = _need(needs, own, end, matrix, number, stop - at, 1 + 2 * ((at - low) // (4 * WARP)))
+                end = _need(
+                    needs, own, end, matrix, number, stop - at, 1 + 2 * ((at - low) // (4 * WARP))
+                )
                 at = stop
     return end
 
@@ -292,13 +353,23 @@ def _need_b(needs: Any, end: int, b: Any, left: int, right: int, found: Any) -> 
             first, last = (at - column * height) // 4, (stop - column * height) // 4
             rows = before[last] - before[first]
             if rows > 0:
-                end = _need(needs, own, end, b, number, 4 * rows, 2 + 2 * _earliest(step, least, first, last))
+                end = _need(
+                    needs,
+                    own,
+                    end,
+                    b,
+                    number,
+                    4 * rows,
+                    2 + 2 * _earliest(step, least, first, last),
+                )
             at = stop
     return end
 
 
 @jit
-def _need_c(needs: Any, end: int, c: Any, top: int, bottom: int, left: int, right: int, step: int) -> Any:
+def _need_c(
+    needs: Any, end: int, c: Any, top: int, bottom: int, left: int, right: int, step: int
+) -> Any:
     own = end
     for column in range(left, right):
         at = column * c.pitch
@@ -322,7 +393,9 @@ def _earliest(step: Any, least: Any, first: int, last: int) -> Any:
 
 @jit
 def _need(needs: Any, own: int, end: int, matrix: Any, number: int, used: int, step: int) -> Any:
-    """Add a page to the list, in rising order, or to the last one's bytes; the earliest step counts."""
+    """Add a page to the list, in rising order, or to the last one's bytes; the earliest step
+    counts.
+    """
     page = matrix.first_page + number
     if end > own and needs[end - 1].page == page:
         needs[end - 1].bytes += used

@@ -8,34 +8,51 @@ from tidegate.workloads.observuvm.layers import FIRST_HALF, SECOND_HALF, Layer, 
 from tidegate.workloads.program import workload
 from tidegate.workloads.suites import published_bytes
 
-# Number, pixels on a side, maps in, maps of the squeeze layer, maps of each of the two expand layers.
+# Number, pixels on a side, maps in, maps of the squeeze layer, maps of each of the two expand
+# layers.
 _FIRES = [
-    (2, 55, 96, 16, 64), (3, 55, 128, 16, 64), (4, 55, 128, 32, 128), (5, 27, 256, 32, 128),
-    (6, 27, 256, 48, 192), (7, 27, 384, 48, 192), (8, 27, 384, 64, 256), (9, 13, 512, 64, 256),
-]  # fmt: skip
-_POOLS = {4: ("pool4", 27, 256), 8: ("pool8", 13, 512)}  # after which fire module: name, pixels on a side, maps
+    (2, 55, 96, 16, 64),
+    (3, 55, 128, 16, 64),
+    (4, 55, 128, 32, 128),
+    (5, 27, 256, 32, 128),
+    (6, 27, 256, 48, 192),
+    (7, 27, 384, 48, 192),
+    (8, 27, 384, 64, 256),
+    (9, 13, 512, 64, 256),
+]
+# after which fire module: name, pixels on a side, maps
+_POOLS = {4: ("pool4", 27, 256), 8: ("pool8", 13, 512)}
 
 
 @workload("SN")
 class SqueezeNet(Network):
-    """SqueezeNet v1.0 (Iandola et al., arXiv 1602.07360), 227 × 227 × 3, as Tango (Karki et al., ISPASS 2019), for a batch.
+    """SqueezeNet v1.0 (Iandola et al., arXiv 1602.07360), 227 × 227 × 3, as Tango (Karki et al.,
+    ISPASS 2019), for a batch.
 
-    Thread block b has column y = b % side of image b / side, a thread for each x, and loops over all maps f:
+    Thread block b has column y = b % side of image b / side, a thread for each x, and loops over
+    all maps f:
 
         conv   out[image][f][x][y] = max(0, Σ in[image][c][s x + i][s y + j] * w[f][c][i][j])      all c, i, j
         pool   out[image][f][x][y] = max in[image][f][2 x + i][2 y + j],  i, j < 3
 
-    so that each block uses every page of its image's input and output, and all weights. A fire module is a squeeze layer of
-    1 × 1 and two expand layers of 1 × 1 and 3 × 3, which write the first and the second half of the module's maps. conv10
-    leaves a margin of one pixel around its 15 × 15; the average over it is the result.
+    so that each block uses every page of its image's input and output, and all weights. A fire
+    module is a squeeze layer of 1 × 1 and two expand layers of 1 × 1 and 3 × 3, which write the
+    first and the second half of the module's maps. conv10 leaves a margin of one pixel around its
+    15 × 15; the average over it is the result.
 
-    Operands: each layer's weights are read by every image; each activation is written by one layer and read by the
-    next. Grid order: image by image, as in AN (a choice: Tango's SqueezeNet has one image). It has doubles, too; the
-    floats here make twice as many images of the same size together. References: 0 = in, 1 = w, 2 = out. Table II:
-    "Squeezenet batched inference", 19.8 GB, some 1,020 images.
+    Operands: each layer's weights are read by every image; each activation is written by one layer
+    and read by the next. Grid order: image by image, as in AN (a choice: Tango's SqueezeNet has one
+    image). It has doubles, too; the floats here make twice as many images of the same size
+    together. References: 0 = in, 1 = w, 2 = out. Table II: "Squeezenet batched inference", 19.8 GB,
+    some 1,020 images.
     """
 
-    bytes = Option(published_bytes("observuvm", "SN"), "size of weights and activations", parse=units.size, least=1)
+    bytes = Option(
+        published_bytes("observuvm", "SN"),
+        "size of weights and activations",
+        parse=units.size,
+        least=1,
+    )
 
     @property
     def weights(self) -> dict[str, int]:
@@ -68,8 +85,19 @@ class SqueezeNet(Network):
             squeezed, after = f"squeeze{number}", f"fire{number}"
             layers += [
                 _conv(squeezed, before, squeezed, f"w{number}s", side, squeeze, maps),
-                _conv(f"{after}e1", squeezed, after, f"w{number}e1", side, expand, squeeze, FIRST_HALF),
-                _conv(f"{after}e3", squeezed, after, f"w{number}e3", side, expand, squeeze * 3 * 3, SECOND_HALF),
+                _conv(
+                    f"{after}e1", squeezed, after, f"w{number}e1", side, expand, squeeze, FIRST_HALF
+                ),
+                _conv(
+                    f"{after}e3",
+                    squeezed,
+                    after,
+                    f"w{number}e3",
+                    side,
+                    expand,
+                    squeeze * 3 * 3,
+                    SECOND_HALF,
+                ),
             ]
             before = after
             if number in _POOLS:

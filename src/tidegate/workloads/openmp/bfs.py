@@ -19,15 +19,20 @@ class BFS(Offloaded):
         visit    if frontier[v]:  for e of nodes[v]:  to = edges[e];  if !visited[to]:  cost[to] = …, next[to] = 1
         advance  if next[v]:  frontier[v] = visited[v] = 1, next[v] = 0
 
-    The graph is random: a level holds the share of vertices that a random graph of this degree reaches at that level, spread
-    evenly, and a neighbour may be anywhere. So touches of ``nodes`` and ``edges`` are drawn, those of the frontier are not.
-    ``connected`` below 1 makes a graph of which the search sees the first vertices only, and of the edges just theirs.
+    The graph is random: a level holds the share of vertices that a random graph of this degree
+    reaches at that level, spread evenly, and a neighbour may be anywhere. So touches of ``nodes``
+    and ``edges`` are drawn, those of the frontier are not. ``connected`` below 1 makes a graph of
+    which the search sees the first vertices only, and of the edges just theirs.
     """
 
     program = "bfs"
-    bytes = Option(units.size("512MiB"), "size of the six arrays together", parse=units.size, least=1)
+    bytes = Option(
+        units.size("512MiB"), "size of the six arrays together", parse=units.size, least=1
+    )
     degree = Option(6, "neighbours of a vertex on average (the program's own default)", least=2)
-    connected = Option(1.0, "share of the vertices, from the first, that the search can reach", least=0.0, most=1.0)
+    connected = Option(
+        1.0, "share of the vertices, from the first, that the search can reach", least=0.0, most=1.0
+    )
     seed = Option(1, "of the draws", least=0)
 
     def variables(self) -> dict[str, int]:
@@ -35,7 +40,9 @@ class BFS(Offloaded):
         return {"n": n, "edge_count": n * self.degree}
 
     def levels(self) -> list[float]:
-        """The share of the connected vertices in each level's frontier, as a random graph has it, until one is empty."""
+        """The share of the connected vertices in each level's frontier, as a random graph has it,
+        until one is empty.
+        """
         n = max(1, round(self.variables()["n"] * self.connected))
         level, seen, shares = 1 / n, 1 / n, list[float]()
         while level * n >= 0.5:  # less than half a vertex is none
@@ -51,12 +58,19 @@ class BFS(Offloaded):
             after = shares[i + 1] if i + 1 < len(shares) else 0.0
             met = self.degree * share
             visit = (
-                Stream("frontier", 1, write=True), Stream("nodes", 8, share=share, part=part),
+                Stream("frontier", 1, write=True),
+                Stream("nodes", 8, share=share, part=part),
                 Stream("cost", 4, share=share, part=part),
                 Stream("edges", 4 * self.degree, share=share, together=2, part=part),
-                Gather("visited", met * part, part=part), Gather("cost", met * part * (1 - seen), True, part),
+                Gather("visited", met * part, part=part),
+                Gather("cost", met * part * (1 - seen), True, part),
                 Gather("next", met * part * (1 - seen), True, part),
-            )  # fmt: skip
+            )
             yield region(space, "visit", n, visit, self.seed + 2 * i)
-            marked = [Stream(name, 1, write=True, share=after, part=part) for name in ("frontier", "visited")]
-            yield region(space, "advance", n, (Stream("next", 1, write=True), *marked), self.seed + 2 * i + 1)
+            marked = [
+                Stream(name, 1, write=True, share=after, part=part)
+                for name in ("frontier", "visited")
+            ]
+            yield region(
+                space, "advance", n, (Stream("next", 1, write=True), *marked), self.seed + 2 * i + 1
+            )

@@ -17,7 +17,8 @@ _FAR = 20  # bytes of the far field
 
 @workload("openmp-cfd")
 class CFD(Offloaded):
-    """Euler equations: examples/openmp/cfd.c, five regions; arrays of structures lie as planes, one per component.
+    """Euler equations: examples/openmp/cfd.c, five regions; arrays of structures lie as planes, one
+    per component.
 
         copy                 old_variables[i] = variables[i]
         compute_step_factor  step_factors[i] = f(variables[i + v n], areas[i])
@@ -31,7 +32,9 @@ class CFD(Offloaded):
     program = "cfd"
     fresh = frozenset(("variables", "old_variables", "fluxes", "step_factors"))
     bytes = Option(units.size("512MiB"), "size of all arrays together", parse=units.size, least=1)
-    iterations = Option(100, "of the outer loop (Rodinia's constant is 2000; after a few, all are alike)", least=1)
+    iterations = Option(
+        100, "of the outer loop (Rodinia's constant is 2000; after a few, all are alike)", least=1
+    )
 
     def variables(self) -> dict[str, int]:
         return {"side": math.isqrt(max(0, self.bytes - _FAR) // _CELL)}
@@ -43,13 +46,30 @@ class CFD(Offloaded):
             return [Stream(name, 4, 4 * n * k, write) for k in range(count)]
 
         far_field = Stream("far_field", 20 / n)
-        flux = (*planes("neighbours", 4), *planes("normals", 12), *planes("variables", 5), far_field,
-                *planes("fluxes", 5, write=True))  # fmt: skip
-        step = (Stream("step_factors", 4), *planes("old_variables", 5), *planes("fluxes", 5),
-                *planes("variables", 5, write=True))  # fmt: skip
-        factor = (*planes("variables", 5), Stream("areas", 4), Stream("step_factors", 4, write=True))
-        yield region(space, "initialize_variables", n, (far_field, *planes("variables", 5, write=True)))
-        copy = region(space, "copy", 5 * n, (Stream("variables", 4), Stream("old_variables", 4, write=True)))
+        flux = (
+            *planes("neighbours", 4),
+            *planes("normals", 12),
+            *planes("variables", 5),
+            far_field,
+            *planes("fluxes", 5, write=True),
+        )
+        step = (
+            Stream("step_factors", 4),
+            *planes("old_variables", 5),
+            *planes("fluxes", 5),
+            *planes("variables", 5, write=True),
+        )
+        factor = (
+            *planes("variables", 5),
+            Stream("areas", 4),
+            Stream("step_factors", 4, write=True),
+        )
+        yield region(
+            space, "initialize_variables", n, (far_field, *planes("variables", 5, write=True))
+        )
+        copy = region(
+            space, "copy", 5 * n, (Stream("variables", 4), Stream("old_variables", 4, write=True))
+        )
         before = (copy, region(space, "compute_step_factor", n, factor))
         stage = (region(space, "compute_flux", n, flux), region(space, "time_step", n, step))
         for _ in range(self.iterations):

@@ -18,12 +18,15 @@ class Hotspot(Offloaded):
 
         single_iteration  result[i] = f(temp[i], temp[i ± 1], temp[i ± side], power[i])
 
-    Rows above and below are within a page or two of element i, which the neighbouring blocks have just used.
+    Rows above and below are within a page or two of element i, which the neighbouring blocks have
+    just used.
     """
 
     program = "hotspot"
     fresh = frozenset(("result",))
-    bytes = Option(units.size("512MiB"), "size of the three arrays together", parse=units.size, least=1)
+    bytes = Option(
+        units.size("512MiB"), "size of the three arrays together", parse=units.size, least=1
+    )
     steps = Option(2, "launches (as Rodinia runs it; the program's own default is 8)", least=1)
 
     def variables(self) -> dict[str, int]:

@@ -1,4 +1,6 @@
-"""A program of which only its model is known, as a workload: what the compiler believes, made touches."""
+"""A program of which only its model is known, as a workload: what the compiler believes, made
+touches.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.compiler.model import ProgramModel
-from tidegate.compiler.plan import Plan, launch_names, make_plan
+from tidegate.compiler.plan.make import launch_names, make_plan
 from tidegate.errors import TidegateError
+from tidegate.trace.plan import Plan
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.openmp.offloaded import Stream, region
 from tidegate.workloads.program import Space, Workload
@@ -19,8 +22,9 @@ MOST = 200  # launches; a program that makes more has long repeated itself
 
 
 class Modelled(Workload):
-    """Each launch walks all objects it uses in step, as densely as its access density says; launches follow one another as
-    often as the control flow makes likely. Assumed, not derived: no index function is known."""
+    """Each launch walks all objects it uses in step, as densely as its access density says;
+    launches follow one another as often as the control flow makes likely. Assumed, not derived: no
+    index function is known."""
 
     provenance = Provenance.ASSUMED
     name = "the program"
@@ -41,21 +45,29 @@ class Modelled(Workload):
         names = launch_names(self.model)
         for number, at in enumerate(self.order):
             planned = self._plan.by_name[names[at]]
-            objects = [(use, space[use.object].bytes) for use in planned.uses if use.object in space]
+            objects = [
+                (use, space[use.object].bytes) for use in planned.uses if use.object in space
+            ]
             if not objects:
                 continue
             elements = max(1, max(size for _, size in objects) // 4)
             streams = [
-                Stream(use.object, size / elements, write=use.copied_out,
-                       share=1.0 if use.density is None else min(1.0, use.density))
+                Stream(
+                    use.object,
+                    size / elements,
+                    write=use.copied_out,
+                    share=1.0 if use.density is None else min(1.0, use.density),
+                )
                 for use, size in objects
-            ]  # fmt: skip
+            ]
             yield region(space, planned.name, elements, streams, number)
 
 
 def sizes_of(model: ProgramModel, variables: Mapping[str, int]) -> dict[str, int]:
     """The placeable objects' sizes for these values."""
-    sizes = {o.name: max(1, o.bytes.at(variables)) for o in model.placeable() if o.bytes is not None}
+    sizes = {
+        o.name: max(1, o.bytes.at(variables)) for o in model.placeable() if o.bytes is not None
+    }
     if not sizes:
         raise TidegateError(
             f"no region of '{model.source}' uses an object on the heap or a global array; nothing can be placed"
@@ -64,20 +76,26 @@ def sizes_of(model: ProgramModel, variables: Mapping[str, int]) -> dict[str, int
 
 
 def order_of(model: ProgramModel, most: int = MOST) -> tuple[list[int], bool]:
-    """Launches, by number, in an order with the control flow's probabilities, and whether it was cut short.
+    """Launches, by number, in an order with the control flow's probabilities, and whether it was
+    cut short.
 
-    No draws: each time a launch is over, every way on from it gets credit, as much as it is likely. The likeliest way is
-    taken until the others together have credit for a whole turn; then it is the least likely of those with that much of
-    their own, or else the likeliest of the others. So a loop of n rounds goes round n times before it is left, within
-    another loop too, and every launch comes as often as the model says, to within one.
+    No draws: each time a launch is over, every way on from it gets credit, as much as it is likely.
+    The likeliest way is taken until the others together have credit for a whole turn; then it is
+    the least likely of those with that much of their own, or else the likeliest of the others. So a
+    loop of n rounds goes round n times before it is left, within another loop too, and every launch
+    comes as often as the model says, to within one.
     """
     if not model.launches:
         said = "; ".join(map(str, model.notes))
-        raise TidegateError(f"no launch of '{model.source}' could be traced, so nothing can be planned ({said})")
+        raise TidegateError(
+            f"no launch of '{model.source}' could be traced, so nothing can be planned ({said})"
+        )
     ways = np.array(model.next_launches).reshape(len(model.launches), -1)
-    ways = np.hstack([ways, 1 - ways.sum(axis=1, keepdims=True)])  # the last way is the program's end
+    # the last way is the program's end
+    ways = np.hstack([ways, 1 - ways.sum(axis=1, keepdims=True)])
     often = np.array([launch.frequency for launch in model.launches])
-    at = int(np.argmax(often - often @ ways[:, :-1]))  # where more comes in than other launches send
+    # where more comes in than other launches send
+    at = int(np.argmax(often - often @ ways[:, :-1]))
     credit = np.zeros_like(ways)
     order: list[int] = []
     while at < len(ways) and len(order) < most:

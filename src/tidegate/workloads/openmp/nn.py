@@ -20,10 +20,17 @@ class NN(Offloaded):
 
     program = "nn"
     fresh = frozenset(("distances",))
-    bytes = Option(units.size("512MiB"), "size of the two arrays together", parse=units.size, least=1)
+    bytes = Option(
+        units.size("512MiB"), "size of the two arrays together", parse=units.size, least=1
+    )
 
     def variables(self) -> dict[str, int]:
         return {"n": self.bytes // 12}
 
     def launches(self, space: Space) -> Iterator[Launch]:
-        yield region(space, "euclid", self.bytes // 12, (Stream("locations", 8), Stream("distances", 4, write=True)))
+        yield region(
+            space,
+            "euclid",
+            self.bytes // 12,
+            (Stream("locations", 8), Stream("distances", 4, write=True)),
+        )

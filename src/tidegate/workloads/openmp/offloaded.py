@@ -1,4 +1,5 @@
-"""What the workloads of this folder share: a program's saved model, and regions that walk their objects in step.
+"""What the workloads of this folder share: a program's saved model, and regions that walk their
+objects in step.
 
 region ──▶ blocks    as many elements of the region's loop as fill a page of the object they use most of
        ──▶ Stream    element i uses bytes i·each … of an object; a page is touched by the first block that uses it
@@ -18,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.compiler.model import ProgramModel
-from tidegate.compiler.plan import Plan, make_plan
+from tidegate.compiler.plan.make import make_plan
 from tidegate.compiler.saved import load
 from tidegate.options import Option
 from tidegate.trace.build import SEGMENT_TOUCHES
+from tidegate.trace.plan import Plan
 from tidegate.trace.trace import Launch, Object, Provenance, Segment
 from tidegate.workloads.extent import bytes_within
 from tidegate.workloads.program import Space, Workload
@@ -29,13 +31,16 @@ from tidegate.workloads.program import Space, Workload
 THREADS = 256  # of a thread block: eight of them fill an SM of 2048
 HELD = 80 * 2048  # threads at a time: a V100's SMs, full
 SECTOR = 32  # bytes: the least that a GPU takes from memory
-LITTLE = 1 / 8  # of a page's sectors; below it accesses seldom meet, so that bytes add up however waves are cut
+# of a page's sectors; below it accesses seldom meet, so that bytes add up however waves are cut
+LITTLE = 1 / 8
 MOST_WAVES = 64  # taken together: some hundred megabytes of the objects that are streamed meanwhile
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Element i uses ``each`` bytes of an object from ``at + i * each`` on, where ``share`` of the elements do so at all."""
+    """Element i uses ``each`` bytes of an object from ``at + i * each`` on, where ``share`` of the
+    elements do so at all.
+    """
 
     object: str
     each: float
@@ -48,7 +53,9 @@ class Stream:
 
 @dataclass(frozen=True)
 class Gather:
-    """Each element uses ``accesses`` places in the first ``part`` of an object, anywhere there, a sector each."""
+    """Each element uses ``accesses`` places in the first ``part`` of an object, anywhere there, a
+    sector each.
+    """
 
     object: str
     accesses: float
@@ -66,14 +73,17 @@ def model_named(name: str) -> ProgramModel:
 
 
 class Offloaded(Workload):
-    """Base: ``program`` names the example, ``variables`` are the values its sizes and trip counts are formulas of."""
+    """Base: ``program`` names the example, ``variables`` are the values its sizes and trip counts
+    are formulas of.
+    """
 
     provenance = Provenance.DERIVED
     program = ""
     distances = Option(
-        "launches", "reuse distance: expected launches to the next use, or the nearest region that uses the object (4.3)",
+        "launches",
+        "reuse distance: expected launches to the next use, or the nearest region that uses the object (4.3)",
         choices=("launches", "regions"),
-    )  # fmt: skip
+    )
 
     def variables(self) -> Mapping[str, int]:
         """The program's variables at this size."""
@@ -90,8 +100,12 @@ class Offloaded(Workload):
         return {o.name: o.bytes.at(given) for o in self.model().placeable() if o.bytes is not None}
 
 
-def region(space: Space, name: str, elements: int, accesses: Sequence[Access], seed: int = 0) -> Launch:
-    """One launch of a region whose loop has so many elements; without gathers it can be launched again and again."""
+def region(
+    space: Space, name: str, elements: int, accesses: Sequence[Access], seed: int = 0
+) -> Launch:
+    """One launch of a region whose loop has so many elements; without gathers it can be launched
+    again and again.
+    """
     heaviest = max((a.each for a in accesses if isinstance(a, Stream)), default=4.0)
     block = max(1, int(space.geometry.page / heaviest))
     walk = partial(_walk, space, elements, block, accesses, seed)
@@ -101,7 +115,9 @@ def region(space: Space, name: str, elements: int, accesses: Sequence[Access], s
 
 @dataclass
 class _Walked(Iterable[Segment]):
-    """Segments that are kept once they were made: a launch of streams is a few touches for each page of its objects."""
+    """Segments that are kept once they were made: a launch of streams is a few touches for each
+    page of its objects.
+    """
 
     make: Callable[[], Iterator[Segment]]
     kept: list[Segment] | None = None
@@ -116,10 +132,14 @@ Touches = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 """Block (counted from the segment's first), page and bytes of each touch, in any order."""
 
 
-def _walk(space: Space, elements: int, block: int, accesses: Sequence[Access], seed: int) -> Iterator[Segment]:
+def _walk(
+    space: Space, elements: int, block: int, accesses: Sequence[Access], seed: int
+) -> Iterator[Segment]:
     random = np.random.default_rng(seed)
     streams = [(n, a) for n, a in enumerate(accesses) if isinstance(a, Stream)]
-    gathers = [(n, _Gathered(space, a, random)) for n, a in enumerate(accesses) if isinstance(a, Gather)]
+    gathers = [
+        (n, _Gathered(space, a, random)) for n, a in enumerate(accesses) if isinstance(a, Gather)
+    ]
     rows = max(1, HELD // block * _waves(gathers) if gathers else SEGMENT_TOUCHES // len(streams))
     blocks = -(-elements // block)
     for first in range(0, blocks, rows):
@@ -137,12 +157,18 @@ def _waves(gathers: Sequence[tuple[int, _Gathered]]) -> int:
 
 
 def _streamed(
-    space: Space, a: Stream, at: NDArray[np.int64], block: int, elements: int, random: np.random.Generator
+    space: Space,
+    a: Stream,
+    at: NDArray[np.int64],
+    block: int,
+    elements: int,
+    random: np.random.Generator,
 ) -> Touches:
     page, owner = space.geometry.page, space[a.object]
     ends = np.minimum(np.stack([at, at + 1]) * block, elements) * a.each + a.at
     before, index = np.clip((ends - 1) // page, 0, owner.pages - 1).astype(np.int64)
-    new = (index != before) | (at == 0)  # a page that several blocks use is touched by the first of them
+    # a page that several blocks use is touched by the first of them
+    new = (index != before) | (at == 0)
     there = bytes_within(owner, index, space.geometry)
     used = there
     if a.part < 1.0:
@@ -156,7 +182,9 @@ def _streamed(
 
 
 class _Gathered:
-    """The pages of one object that a launch's waves gather from, in an order that has nothing to do with their numbers."""
+    """The pages of one object that a launch's waves gather from, in an order that has nothing to do
+    with their numbers.
+    """
 
     def __init__(self, space: Space, a: Gather, random: np.random.Generator):
         self._owner: Object = space[a.object]
@@ -176,7 +204,9 @@ class _Gathered:
         return elements * self._accesses / len(self._order)
 
     def touches(self, blocks: int, elements: int) -> Touches:
-        """One wave's: each page with the probability that any of its accesses meets it, dealt over its blocks."""
+        """One wave's: each page with the probability that any of its accesses meets it, dealt over
+        its blocks.
+        """
         each = self.expected(elements)
         some = -np.expm1(-each)  # the probability that it has any
         met = np.flatnonzero(self._random.random(len(self._order)) < some)
@@ -188,9 +218,11 @@ class _Gathered:
 
 def _segment(accesses: Sequence[Access], parts: Sequence[tuple[int, Touches]]) -> Segment:
     block = np.concatenate([touches[0] for _, touches in parts])
-    order = np.argsort(block, kind="stable")  # a block streams before it gathers, in the order of its accesses
+    # a block streams before it gathers, in the order of its accesses
+    order = np.argsort(block, kind="stable")
     reference = np.repeat([n for n, _ in parts], [len(touches[0]) for _, touches in parts])[order]
     pages, used = (np.concatenate([touches[i] for _, touches in parts])[order] for i in (1, 2))
     written = np.array([a.write for a in accesses], np.uint8)[reference]
-    starts = np.append(np.flatnonzero(np.diff(block[order], prepend=-1)), len(block))  # blocks that touch nothing are none
+    # blocks that touch nothing are none
+    starts = np.append(np.flatnonzero(np.diff(block[order], prepend=-1)), len(block))
     return Segment(starts, pages, written, used, reference)

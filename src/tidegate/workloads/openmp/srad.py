@@ -23,14 +23,16 @@ class SRAD(Offloaded):
         coefficients       dn, ds, dw, de, c [i] = f(image[i] and its four neighbours)
         diffuse            image[i] += f(c[i], c south and east of it, dn, ds, dw, de [i])
 
-    Neighbours are within a page or two of element i; the four index arrays are a row or a column long and stay where they
-    are first touched.
+    Neighbours are within a page or two of element i; the four index arrays are a row or a column
+    long and stay where they are first touched.
     """
 
     program = "srad"
     fresh = frozenset((*_SIDES, "c"))
     bytes = Option(units.size("512MiB"), "size of all arrays together", parse=units.size, least=1)
-    iterations = Option(100, "of the diffusion (as Rodinia runs it; the program's own default is 4)", least=1)
+    iterations = Option(
+        100, "of the diffusion (as Rodinia runs it; the program's own default is 4)", least=1
+    )
 
     def variables(self) -> dict[str, int]:
         side = (math.isqrt(16 + 6 * self.bytes) - 4) // 12  # 24 side² + 16 side are all
@@ -46,7 +48,9 @@ class SRAD(Offloaded):
         iteration = (
             region(space, "speckle", n, (Stream("image", 4),)),
             region(space, "coefficients", n, (Stream("image", 4), *index, *written)),
-            region(space, "diffuse", n, (*read, Stream("south", row), Stream("east", row), *change)),
+            region(
+                space, "diffuse", n, (*read, Stream("south", row), Stream("east", row), *change)
+            ),
         )
         yield region(space, "extract", n, change)
         for _ in range(self.iterations):

@@ -1,0 +1,57 @@
+"""Bounds: a tree of numbers whose root is the highest, eight children to a node.
+
+The eight lie in one cache line. A number that changes is compared with its seven siblings, and so
+on upwards until the highest of eight is the same as before; for most changes that is at the first
+or second level.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate.compiled.jit import jit_bare
+
+# its children are 8 to 15, and those of any node i begin at 8 · (i - 6): at the beginning of a
+# cache line
+ROOT = 7
+_FAN, _BITS, _SHIFT = 8, 3, 6
+
+
+def bounds_of(leaves: int) -> tuple[NDArray[np.float64], int]:
+    """A tree in which all is 0, and where its leaves begin."""
+    first, wide = ROOT, 1
+    while wide < leaves:
+        first, wide = (first - _SHIFT) << _BITS, wide << _BITS
+    room = np.zeros(first + wide + _FAN)
+    unaligned = room.ctypes.data % 64 // 8
+    return room[-unaligned % _FAN :], first
+
+
+@jit_bare
+def put(bounds: Any, node: int, bound: float) -> None:
+    """Give a leaf a number."""
+    bounds[node] = bound
+    while node > ROOT:
+        b = bounds[node & -_FAN : (node & -_FAN) + _FAN]
+        highest = max(max(max(b[0], b[1]), max(b[2], b[3])), max(max(b[4], b[5]), max(b[6], b[7])))
+        node = (node >> _BITS) + _SHIFT
+        if bounds[node] == highest:
+            return
+        bounds[node] = highest
+
+
+@jit_bare
+def highest_leaf(bounds: Any, leaves: int) -> int:
+    """A leaf that has the root's number, where the leaves begin at ``leaves``."""
+    node = ROOT
+    while node < leaves:
+        first = (node - _SHIFT) << _BITS
+        found = first + _FAN - 1
+        for child in range(first + _FAN - 2, first - 1, -1):
+            if bounds[child] == bounds[node]:
+                found = child
+        node = found
+    return node

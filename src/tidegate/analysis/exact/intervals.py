@@ -1,0 +1,116 @@
+"""Reuse intervals: how many touches lie between one touch of a block and the next (forward, Chen et
+al., MEMSYS'19).
+
+An owner is whoever a distribution belongs to: the block itself, or the reference that touched it.
+The paper has P(ri | b) as "the percentage of accesses to b with the reuse interval ri", so a touch
+that is never followed by another counts among the accesses and in no interval: what is used once
+has no profit, however long it stays. In an endless sequence every touch has a successor: it is
+found by going round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tidegate.analysis.sequence import Ids, Sequence, Unit, checked, empty
+from tidegate.compiled.jit import jit
+from tidegate.errors import TidegateError
+from tidegate.policies.eviction.leu.phases import Histograms
+from tidegate.trace import Trace
+
+NEVER = 0  # the interval of a touch that has no successor; real ones are at least 1
+
+
+@dataclass(frozen=True, eq=False)
+class Touches:
+    """A sequence of touches, and who owns each: ``ids`` below ``blocks``, ``owners`` below
+    ``bound``.
+    """
+
+    ids: Ids
+    blocks: int
+    owners: Ids
+    bound: int
+
+    @classmethod
+    def of(cls, ids: ArrayLike, references: ArrayLike | None = None) -> Touches:
+        """Each touch belongs to its reference where ``references`` are given, else to its block."""
+        array, blocks = checked(ids, capacity=1)
+        if references is None:
+            return cls(array, blocks, array, blocks)
+        owners, bound = checked(references, capacity=1)
+        if len(owners) != len(array):
+            raise TidegateError(
+                f"{len(array)} touches have {len(owners)} references; give one for each"
+            )
+        return cls(array, blocks, owners, bound)
+
+    @classmethod
+    def of_trace(
+        cls,
+        trace: Trace,
+        unit: Unit = "region",
+        progress: Callable[[int], None] = lambda touches: None,
+    ) -> Touches:
+        """A trace's touches of regions or pages, each owned by its reference. Of a run of touches
+        of one id the last is kept: the others are hits in any memory, and the last toucher decides.
+        """
+        ids, references = [], []
+        sequence = Sequence(trace, unit)
+        segments = (s for launch in trace.launches() for s in launch.segments if s.touches)
+        for chunk, segment in zip(sequence, segments, strict=True):
+            ends = np.append(chunk[1:] != chunk[:-1], True)
+            ids.append(chunk[ends])
+            references.append(segment.reference[ends])
+            progress(len(chunk))
+        if not ids:
+            raise empty(trace)
+        joined = np.concatenate(ids)
+        # runs that go on from one segment to the next
+        ends = np.append(joined[1:] != joined[:-1], True)
+        owners = np.concatenate(references)[ends].astype(np.int32)
+        return cls.of(joined[ends], owners - min(0, int(owners.min())))
+
+    def intervals(self, endless: bool = False) -> NDArray[np.int32]:
+        """Every touch's reuse interval; NEVER where there is none.
+
+        >>> Touches.of([0, 0, 1, 1]).intervals(endless=True).tolist()
+        [1, 3, 1, 3]
+        """
+        found = np.empty(len(self.ids), np.int32)
+        _intervals(self.ids, np.full(self.blocks, -1, np.int32), found, endless)
+        return found
+
+    def histograms(self, endless: bool = False) -> Histograms:
+        """Count the intervals, owner by owner."""
+        intervals = self.intervals(endless)
+        reused = intervals != NEVER
+        keys = self.owners[reused].astype(np.int64) << 32 | intervals[reused]
+        distinct, counts = np.unique(keys, return_counts=True)
+        first = np.searchsorted(distinct, np.arange(self.bound + 1, dtype=np.int64) << 32)
+        upto = np.append(0, np.cumsum(counts))
+        before = np.repeat(upto[first[:-1]], np.diff(first))  # of the owners before this one
+        touches = np.bincount(self.owners, minlength=self.bound)
+        return Histograms(
+            first,
+            (distinct & 0xFFFFFFFF).astype(np.int32),
+            (upto[1:] - before).astype(np.int32),
+            touches,
+        )
+
+
+@jit
+def _intervals(ids: Any, following: Any, found: Any, endless: bool) -> None:
+    n = len(ids)
+    if endless:
+        for i in range(n - 1, -1, -1):
+            following[np.uint64(ids[i])] = i + n
+    for i in range(n - 1, -1, -1):
+        id = np.uint64(ids[i])
+        found[i] = following[id] - i if following[id] >= 0 else NEVER
+        following[id] = i

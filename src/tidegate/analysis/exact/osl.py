@@ -1,0 +1,123 @@
+"""OSL: the best lease for every block, when memory may grow and shrink (Li et al., as told in
+MEMSYS'19, section 2).
+
+A touch renews its block's lease: it stays for so many touches, and leaves unless it is touched
+again in time.
+
+    hits(b, l) = touches of b with an interval of at most l          cost(b, l) = Σ min(interval, l) over b's touches
+
+Leases are handed out greedily: again and again to the block and lease with the most further hits
+for the further cost, until N · C is spent. What one block is offered are the corners of the upper
+hull of its (cost, hits), so steps get dearer from one to the next, and all steps of all blocks can
+be sorted once: that gives every average size at a time. The last touch of a block is charged until
+its lease or the sequence ends; then the charge is exactly what the blocks occupy, and the average
+size is not an estimate. A step that does not fit ends it: the size is at most C.
+
+Mind the hindsight: distributions are counted on the very sequence the leases are used on, as Li et
+al. do. A block with one interval has a lease that is its future; a sequence in which most blocks
+are used twice gives OSL what OPT knows. What is shown of OSL is a bound on what leases can do, not
+what a system reaches that has to learn them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tidegate.analysis.exact.intervals import Touches
+from tidegate.compiled.jit import jit
+
+
+class Steps(NamedTuple):
+    """Steps of leases, best first: from now on ``block`` has ``lease``, for so many further
+    ``hits`` and ``cost``.
+    """
+
+    block: NDArray[np.int64]
+    lease: NDArray[np.int64]
+    hits: NDArray[np.int64]
+    cost: NDArray[np.int64]
+
+
+def osl_misses(ids: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
+    """Misses at each of these average sizes, first touches among them.
+
+    >>> osl_misses([0, 1, 2, 0, 1, 2], [0, 1, 3]).tolist()
+    [6, 5, 3]
+    """
+    touches = Touches.of(ids)
+    steps = osl_steps(touches)
+    taken = _fitting(steps, np.asarray(sizes, np.float64) * len(touches.ids))
+    return len(touches.ids) - np.append(0, np.cumsum(steps.hits))[taken]
+
+
+def osl_leases(ids: ArrayLike, size: float) -> NDArray[np.int64]:
+    """Every block's lease when the average size is to be ``size``; 0: it does not stay."""
+    touches = Touches.of(ids)
+    steps = osl_steps(touches)
+    leases = np.zeros(touches.blocks, np.int64)
+    taken = int(_fitting(steps, np.array(size * len(touches.ids))))
+    np.maximum.at(leases, steps.block[:taken], steps.lease[:taken])
+    return leases
+
+
+def _fitting(steps: Steps, budget: NDArray[np.float64]) -> Any:
+    return np.searchsorted(np.cumsum(steps.cost), np.floor(budget), side="right")
+
+
+def osl_steps(touches: Touches) -> Steps:
+    """All steps, by falling hits per cost; equal ones by block, so that the order is always the
+    same.
+    """
+    histograms = touches.histograms()
+    end = np.zeros(touches.blocks, np.int64)  # from a block's last touch to the end of the sequence
+    end[touches.ids] = len(touches.ids) - np.arange(len(touches.ids))
+    room = len(histograms.interval)
+    steps = Steps(*(np.empty(room, np.int64) for _ in Steps._fields))
+    h = histograms
+    n = _corners(
+        h.first, h.interval, h.upto, h.touches, end, np.empty((room + 1, 3), np.int64), steps
+    )
+    steps = Steps(*(column[:n] for column in steps))
+    order = np.argsort(-(steps.hits / steps.cost), kind="stable")
+    return Steps(*(column[order] for column in steps))
+
+
+@jit
+def _corners(
+    first: Any, interval: Any, upto: Any, touches: Any, end: Any, hull: Any, steps: Any
+) -> int:
+    """Write the hull's edges, block by block; how many there are.
+
+    A corner is (hits, cost, lease).
+    """
+    n = 0
+    for block in range(len(touches)):
+        size, spent, before = 1, 0, 0
+        hull[0] = 0
+        for point in range(first[block], first[block + 1]):
+            lease, hits = int(interval[point]), int(upto[point])
+            spent += (hits - before) * lease
+            before = hits
+            # those that wait longer pay the whole lease, but the last touch no further than the end
+            cost = spent + (touches[block] - 1 - hits) * lease + min(lease, end[block])
+            while size > 1 and _above(hits, cost, hull[size - 1], hull[size - 2]):
+                size -= 1
+            hull[size, 0], hull[size, 1], hull[size, 2] = hits, cost, lease
+            size += 1
+        for i in range(1, size):
+            steps.block[n], steps.lease[n] = block, hull[i, 2]
+            steps.hits[n], steps.cost[n] = hull[i, 0] - hull[i - 1, 0], hull[i, 1] - hull[i - 1, 1]
+            n += 1
+    return n
+
+
+@jit
+def _above(hits: int, cost: int, top: Any, below: Any) -> bool:
+    """Is the way from ``below`` straight to (cost, hits) as good as over ``top``?"""
+    return bool(
+        float(hits - below[0]) * float(top[1] - below[1])
+        >= float(top[0] - below[0]) * float(cost - below[1])
+    )

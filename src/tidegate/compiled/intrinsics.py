@@ -1,0 +1,48 @@
+"""Two things Numba has no word for: to call a C function by its address, and to fetch memory before
+it is needed.
+
+Numba's own first-class functions would do for the first. But a call of one checks whether it is a
+Python object after all, and carries the code that would ask the interpreter for its address,
+compiled anew at every place that calls.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+_WORD, _NUMBER = ir.IntType(64), ir.IntType(32)
+
+
+def _call_at(context: Any, address: Any, own: Any = None, event: Any = None) -> Any:
+    """Call the C function ``int64 (own, event)`` at this address."""
+    signature = types.int64(types.int64, types.int64, types.int64)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        function = ir.FunctionType(_WORD, [_WORD, _WORD]).as_pointer()
+        return builder.call(builder.inttoptr(args[0], function), args[1:])
+
+    return signature, codegen
+
+
+def _fetch_ahead(context: Any, array: Any, at: Any = None) -> Any:
+    """Have the line of ``array[at]`` brought into the processor's cache while other work goes on."""
+    signature = types.void(array, types.intp)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lines = context.make_array(signature.args[0])(context, builder, args[0])
+        place = builder.bitcast(builder.gep(lines.data, [args[1]]), ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [place.type, _NUMBER, _NUMBER, _NUMBER])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+        # to be written, to be kept, data
+        builder.call(prefetch, [place, _NUMBER(1), _NUMBER(3), _NUMBER(1)])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+call_at: Any = intrinsic(_call_at)  # type: ignore[arg-type]
+fetch_ahead: Any = intrinsic(_fetch_ahead)  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""What the IR says: control flow, pointers, launches, localities, reuse distances."""

@@ -1,0 +1,146 @@
+"""Sizes as formulas: an integer value of the program as a sum of products of its variables.
+
+Variables are named by debug information, which optimisers are known to leave wrong now and then. So
+formulas are for people and for plans made ahead; at a launch, sizes are taken as allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tidegate.compiler.ir.module import Body, Instruction, Value, constant_int, key
+from tidegate.errors import TidegateError
+
+Term = tuple[str, ...]  # the variables of a product, sorted
+
+_LOW_HALVES = (2**32 - 1, 2**31 - 1)  # masks that leave any int as it is
+# widths are not modelled: a size that wraps is a program's own mistake
+_SAME = {"sext", "zext", "trunc", "freeze"}
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A polynomial in the program's variables.
+
+    >>> str(Formula.of("n") * Formula.number(4) + Formula.number(4))
+    '4*n + 4'
+    """
+
+    terms: tuple[tuple[Term, int], ...]
+
+    @staticmethod
+    def number(value: int) -> Formula:
+        """A constant."""
+        return Formula((((), value),) if value else ())
+
+    @staticmethod
+    def of(variable: str) -> Formula:
+        """A variable."""
+        return Formula((((variable,), 1),))
+
+    def __add__(self, other: Formula) -> Formula:
+        total = dict(self.terms)
+        for term, count in other.terms:
+            total[term] = total.get(term, 0) + count
+        return Formula(
+            tuple(sorted(((t, c) for t, c in total.items() if c), key=lambda x: (-len(x[0]), x[0])))
+        )
+
+    def __mul__(self, other: Formula) -> Formula:
+        product = Formula(())
+        for left, many in self.terms:
+            for right, times in other.terms:
+                product += Formula(((tuple(sorted(left + right)), many * times),))
+        return product
+
+    def as_int(self) -> Formula:
+        """The same in 32 bits, where adding 2³² - 2 is taking 2 away.
+
+        >>> str((Formula.of("n") + Formula.number(2**32 - 2)).as_int())
+        'n + -2'
+        """
+        return Formula(tuple((t, (c + 2**31) % 2**32 - 2**31) for t, c in self.terms))
+
+    def variables(self) -> set[str]:
+        """The variables it has."""
+        return {v for term, _ in self.terms for v in term}
+
+    def at(self, variables: Mapping[str, int]) -> int:
+        """Its value where the variables have these values."""
+        total = 0
+        missing = sorted(self.variables() - variables.keys())
+        if missing:
+            raise TidegateError(
+                f"'{self}' needs a value for {', '.join(missing)}; give each as name=number"
+            )
+        for term, count in self.terms:
+            for variable in term:
+                count *= variables[variable]
+            total += count
+        return total
+
+    def __str__(self) -> str:
+        shown = (
+            "*".join([*([str(count)] if count != 1 or not term else []), *term])
+            for term, count in self.terms
+        )
+        return " + ".join(shown) or "0"
+
+
+def formula(value: Value, body: Body, name: Callable[[str], str | None]) -> Formula:
+    """The formula an integer value computes; `name` gives the source's name of an SSA value, where
+    it has one.
+    """
+    constant = constant_int(value)
+    if constant is not None:
+        return Formula.number(constant)
+    i = body.by_key.get(key(value))
+    if i is None:
+        return Formula.of(value.name)
+    if i.opcode in _SAME:
+        return formula(i.operands[0], body, name)
+    if i.opcode in ("add", "mul"):
+        left, right = (formula(o, body, name) for o in i.operands)
+        return left + right if i.opcode == "add" else left * right
+    if i.opcode == "and" and constant_int(i.operands[1]) in _LOW_HALVES:
+        return formula(i.operands[0], body, name).as_int()
+    if (shifted := _down_again(i, body)) is not None:
+        inner, times = shifted
+        return formula(inner, body, name) * Formula.number(times)
+    if i.opcode == "shl" and (by := constant_int(i.operands[1])) is not None:
+        return formula(i.operands[0], body, name) * Formula.number(1 << by)
+    if i.opcode == "sub":
+        left, right = (formula(o, body, name) for o in i.operands)
+        return left + right * Formula.number(-1)
+    if i.opcode == "select" and (real := _unless_overflown(i)) is not None:
+        return formula(real, body, name)
+    product = body.by_key.get(key(i.operands[0])) if i.opcode == "extractvalue" else None
+    if product is not None and product.callee.startswith("llvm.umul.with.overflow"):
+        left, right = (formula(o, body, name) for o in product.arguments)
+        return left * right
+    widths = (j.ref.name for j in body if j.opcode in _SAME and key(j.operands[0]) == i.key)
+    known = next((found for value in (i.ref.name, *widths) if (found := name(value))), None)
+    return Formula.of(known or f"%{i.ref.name}")  # the IR's own name, and seen to be that
+
+
+def _down_again(i: Instruction, body: Body) -> tuple[Value, int] | None:
+    """(value, factor) of a value shifted up and then down by no more: an int that came as a long,
+    as atoi's does.
+    """
+    by = constant_int(i.operands[1]) if i.opcode in ("ashr", "lshr") else None
+    if by is None:
+        return None
+    up = body.by_key.get(key(i.operands[0]))
+    more = constant_int(up.operands[1]) if up is not None and up.opcode == "shl" else None
+    return (
+        (up.operands[0], 1 << more - by)
+        if up is not None and more is not None and more >= by
+        else None
+    )
+
+
+def _unless_overflown(select: Instruction) -> Value | None:
+    """`new T[n]` asks for -1 bytes when n × sizeof(T) is too large; the other choice is the size."""
+    _, true, false = select.operands
+    return false if constant_int(true) == -1 else true if constant_int(false) == -1 else None

@@ -1,0 +1,1 @@
+"""LLVM IR: made by clang, read through llvmlite, inlined into main."""

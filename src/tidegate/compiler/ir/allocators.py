@@ -1,0 +1,42 @@
+"""The functions that make heap objects: where each takes the size, and how it gives the pointer
+back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Allocator:
+    """How to read a call of one allocating function."""
+
+    sizes: tuple[int, ...]  # arguments whose product is the size in bytes
+    # the argument through which the pointer is given back; None when it is returned
+    result: int | None = None
+    spelt: str = ""  # in the source, if not as in the IR
+
+
+ALLOCATORS: dict[str, Allocator] = {
+    "malloc": Allocator((0,)),
+    "calloc": Allocator((0, 1)),
+    "realloc": Allocator((1,)),
+    "aligned_alloc": Allocator((1,)),
+    "memalign": Allocator((1,)),
+    "posix_memalign": Allocator((2,), result=0),
+    "_Znwm": Allocator((0,), spelt="new"),
+    "_Znam": Allocator((0,), spelt="new"),  # new[]
+    "_ZnwmSt11align_val_t": Allocator((0,), spelt="new"),
+    "_ZnamSt11align_val_t": Allocator((0,), spelt="new"),
+    "_ZnwmRKSt9nothrow_t": Allocator((0,), spelt="new"),
+    "_ZnamRKSt9nothrow_t": Allocator((0,), spelt="new"),
+    "omp_alloc": Allocator((0,)),
+    "omp_calloc": Allocator((0, 1)),
+    "omp_aligned_alloc": Allocator((1,)),
+    "omp_target_alloc": Allocator((0,)),
+    "llvm_omp_target_alloc_shared": Allocator((0,)),
+    "llvm_omp_target_alloc_host": Allocator((0,)),
+    "llvm_omp_target_alloc_device": Allocator((0,)),
+    "cudaMallocManaged": Allocator((1,), result=0),
+    "cudaMalloc": Allocator((1,), result=0),
+}

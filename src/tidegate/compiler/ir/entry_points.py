@@ -1,0 +1,37 @@
+"""libomptarget's calls that launch a region, and where each keeps what a launch is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class EntryPoint:
+    """Positions of a launching call's arguments."""
+
+    region_id: int
+    kernel_args: int | None = None  # clang 15 and newer: one structure holds all the rest
+    # before: base pointers, pointers, sizes and map types, from this position on
+    arrays: int | None = None
+
+
+ENTRY_POINTS: dict[str, EntryPoint] = {
+    "__tgt_target_kernel": EntryPoint(4, kernel_args=5),
+    "__tgt_target_kernel_nowait": EntryPoint(4, kernel_args=5),
+    "__tgt_target_teams_mapper": EntryPoint(2, arrays=4),
+    "__tgt_target_teams_nowait_mapper": EntryPoint(2, arrays=4),
+    "__tgt_target_mapper": EntryPoint(2, arrays=4),
+    "__tgt_target_nowait_mapper": EntryPoint(2, arrays=4),
+}
+
+ALLOCATES_TASK = ("__kmpc_omp_target_task_alloc", "__kmpc_omp_task_alloc")
+"""What makes the task in which clang hides a region with `nowait`."""
+
+# In __tgt_kernel_arguments, by byte; the same from clang 15 to 22.
+BASES_AT, POINTERS_AT, MAP_TYPES_AT, TRIP_COUNT_AT = 8, 16, 32, 56
+
+# Bits of a map type (openmp/libomptarget/include/omptarget.h).
+# the base is where the pointer is kept, in a structure that is mapped too
+POINTER_AND_OBJECT = 0x10
+TARGET_PARAMETER = 0x20
+LITERAL = 0x100  # the entry is the value itself, not where it is

@@ -1,0 +1,171 @@
+"""LLVM IR read through llvmlite, and the little that llvmlite leaves to be done by hand.
+
+llvmlite gives instructions and operands but no uses, successors or metadata, and an operand does
+not know that it is an instruction. So values are known by their address (`key`), and control flow
+is read off the terminators.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from tidegate.compiler.ir.layout import struct_bodies
+from tidegate.errors import TidegateError
+
+Value = Any  # llvmlite.binding.ValueRef; llvmlite has no types
+Module = Any
+
+_BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+# -O0 marks every function so, and then nothing may be inlined.
+_HINDRANCES = re.compile(r"\b(noinline|optnone)\b ?")
+
+
+def key(value: Value) -> int:
+    """What tells one LLVM value from another, however llvmlite came by it."""
+    return ctypes.cast(value._ptr, ctypes.c_void_p).value or 0
+
+
+@cache
+def _context() -> Any:
+    """One context for every module, apart from Numba's and never freed.
+
+    A module must not outlive its context, but Python's collector, come upon both at once, frees
+    them in either order.
+    """
+    return llvm.create_context()
+
+
+def parse(given: str | bytes, name: str) -> Module:
+    """A module from text or bitcode, with a name for every block and value and nothing in it that
+    forbids inlining.
+    """
+    try:
+        if isinstance(given, bytes) and given.startswith(_BITCODE):
+            given = str(llvm.parse_bitcode(given, _context()))
+        text = given.decode() if isinstance(given, bytes) else given
+        lines = (
+            _HINDRANCES.sub("", line) if line.startswith("attributes #") else line
+            for line in text.split("\n")
+        )
+        module = llvm.parse_assembly("\n".join(lines), _context())
+    except (RuntimeError, UnicodeDecodeError) as error:
+        told = str(error).strip().split("\n")
+        # the rest is the line itself and a caret
+        said = [line for line in told if "error: " in line] or told
+        what = said[-1].replace("<string>:", "line ") if said else "empty"
+        raise TidegateError(
+            f"'{name}' is not LLVM IR that LLVM {llvm.llvm_version_info[0]} can read ({what}); "
+            "give .ll or .bc files from clang 16 to 22"
+        ) from None
+    run_passes(module, "instruction_namer")  # blocks without a name could not be told apart
+    return module
+
+
+def run_passes(module: Module, *names: str) -> None:
+    """Run LLVM's passes of these names, as llvmlite spells them, in place."""
+    # llvmlite runs no pass without a machine, though it does not matter which
+    llvm.initialize_native_target()
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    passes = llvm.create_new_module_pass_manager()
+    for name in names:
+        getattr(passes, f"add_{name}_pass")()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction, with what is asked of it most kept at hand."""
+
+    ref: Value
+    key: int
+    opcode: str
+    operands: tuple[Value, ...]
+    block: str
+
+    @cached_property
+    def text(self) -> str:
+        """As LLVM prints it: the only way to see a GEP's type or a call's attributes."""
+        return str(self.ref).strip()
+
+    @property
+    def callee(self) -> str:
+        """The function called; "" when it is called through a pointer, or this is no call."""
+        if self.opcode not in ("call", "invoke", "callbr"):
+            return ""
+        last = self.operands[-1]
+        return last.name if last.value_kind == llvm.ValueKind.function else ""
+
+    @property
+    def arguments(self) -> tuple[Value, ...]:
+        """A call's arguments; an invoke's two destinations are not among them."""
+        return tuple(o for o in self.operands[:-1] if o.value_kind != llvm.ValueKind.basic_block)
+
+    def successors(self) -> tuple[str, ...]:
+        """Names of the blocks that may be next, in the order of the source: for a conditional
+        branch true, then false.
+        """
+        blocks = tuple(o.name for o in self.operands if o.value_kind == llvm.ValueKind.basic_block)
+        return blocks[::-1] if self.opcode == "br" else blocks
+
+
+class Body:
+    """A function's instructions, by key and by block."""
+
+    def __init__(self, function: Value):
+        self.name: str = function.name
+        self.structs: dict[str, str] = struct_bodies(
+            "\n".join(str(t) for t in function.module.struct_types)
+        )
+        self.parameters: tuple[Value, ...] = tuple(function.arguments)
+        self.blocks: dict[str, list[Instruction]] = {}
+        for block in function.blocks:
+            self.blocks[block.name] = [
+                Instruction(i, key(i), i.opcode, tuple(i.operands), block.name)
+                for i in block.instructions
+            ]
+        self.by_key: dict[int, Instruction] = {i.key: i for i in self}
+
+    def __iter__(self) -> Any:
+        return (i for instructions in self.blocks.values() for i in instructions)
+
+
+def constant_int(value: Value) -> int | None:
+    """The number a constant is, with its sign; None for anything else."""
+    if value.value_kind != llvm.ValueKind.constant_int:
+        return None
+    # llvmlite takes the sign from the whole 64-bit word, so that i32 -1 would be 4294967295
+    return in_bits(int(value.get_constant_value()), int_bits(value))
+
+
+def int_bits(value: Value) -> int:
+    """The width of an integer value."""
+    return int(str(value.type).strip().removeprefix("i"))
+
+
+def in_bits(number: int, bits: int, signed: bool = True) -> int:
+    """What a register of so many bits holds of a number; a single bit has no sign.
+
+    >>> in_bits(2**32 - 1, 32), in_bits(-1, 8, signed=False), in_bits(1, 1)
+    (-1, 255, 1)
+    """
+    least = -(1 << bits - 1) if signed and bits > 1 else 0
+    return (number - least) % (1 << bits) + least
+
+
+def constant_array(module: Module, name: str) -> tuple[int, ...] | None:
+    """The numbers a constant global array of integers holds; None when it is no such array."""
+    # private names are not found by get_global_variable, so all are looked through
+    found = next((g for g in module.global_variables if g.name == name), None)
+    text = str(found).split("=", 1)[1] if found is not None else ""
+    shape = re.search(r"constant \[(\d+) x i\d+\] (zeroinitializer|\[(.*?)\])", text)
+    if shape is None:
+        return None
+    if shape[2] == "zeroinitializer":
+        return (0,) * int(shape[1])
+    return tuple(int(n) for n in re.findall(r"i\d+ (-?\d+)", shape[3]))

@@ -1,0 +1,40 @@
+"""LLVM's own estimate of which way each branch goes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tidegate.compiler.ir.module import Module
+from tidegate.errors import TidegateError
+
+Edges = dict[tuple[str, str], float]
+
+_EDGE = re.compile(
+    r'^\s*edge %"?([^"\s]+)"? -> %"?([^"\s]+)"? probability is 0x([0-9a-f]+) / 0x([0-9a-f]+)'
+)
+_FUNCTION = re.compile(r"^Writing '.*/cfg\.(.+)\.dot'")
+
+
+def branch_probabilities(module: Module) -> dict[str, Edges]:
+    """For every function the probability of each edge between its blocks; blocks must have names."""
+    program = Path(__file__).with_name("print_probabilities.py")
+    # -P: our own ir.py must not stand in the way of someone else's module of that name
+    command = [sys.executable, "-P", str(program)]
+    done = subprocess.run(command, input=str(module), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = done.stderr.strip().split("\n")[-1]
+        raise TidegateError(
+            f"LLVM's branch probabilities could not be had ({said}); is llvmlite 0.44 or newer installed?"
+        )
+    functions: dict[str, Edges] = {}
+    edges: Edges = {}
+    for line in done.stderr.splitlines():
+        if found := _EDGE.match(line):
+            edges[found[1], found[2]] = int(found[3], 16) / int(found[4], 16)
+        elif named := _FUNCTION.match(line):
+            functions[named[1]] = edges
+            edges = {}
+    return functions

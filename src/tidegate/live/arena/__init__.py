@@ -1,0 +1,1 @@
+"""The program's side: the arena, its arguments and its connection to the supervisor."""

@@ -1,0 +1,3 @@
+"""The pager's side: the process that serves faults, its supervisor, and the engine that asks
+policies.
+"""

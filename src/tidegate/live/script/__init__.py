@@ -1,0 +1,1 @@
+"""Unmodified scripts: their large arrays in an arena, and what they touched as a trace."""

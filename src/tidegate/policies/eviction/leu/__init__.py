@@ -1,0 +1,1 @@
+"""LEU (least expected use): the policy, its variant that sees samples, and what only they need."""

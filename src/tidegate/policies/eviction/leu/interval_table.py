@@ -1,0 +1,136 @@
+"""IntervalTable: the paper's Ref RIT, a bounded table of references and how long their data wait
+for the next use.
+
+Intervals are counted in buckets that double every two, and count as the longest of their bucket: so
+a distribution has a fixed size, and a lease is a bucket's end. For these rounded intervals the
+priorities are exact. Counts arrive in batches; what LEU needs of a reference is worked out again
+when a batch brought something for it, not at every decision (Chen et al., MEMSYS'19, section 3.3).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tidegate.policies.eviction.leu.phases import RARER, Histograms, phases_of
+
+BUCKETS = 60
+# EDGES[i] is the least interval in bucket i: 0, 1, 2, 3, 4, 6, 8, 12, 16 … up to 2³⁰ touches
+EDGES = [0, 1, *sorted({int(2**k * part) for k in range(1, 33) for part in (1, 1.5)})][
+    : BUCKETS + 1
+]
+LONGEST = [edge - 1 for edge in EDGES[1:]]
+_LONGEST = np.array(LONGEST, np.int32)
+
+
+def bucket_of(interval: int) -> int:
+    """The bucket an interval falls in; the last holds all longer ones, too.
+
+    >>> [bucket_of(i) for i in (0, 1, 2, 3, 5, 6, 100)]
+    [0, 1, 2, 3, 4, 5, 13]
+    """
+    if interval < 2:
+        return max(0, interval)
+    power = interval.bit_length() - 1
+    return min(2 * power + (interval >> (power - 1) & 1), BUCKETS - 1)
+
+
+@dataclass
+class Reference:
+    """One entry: touches known, their intervals by bucket, and the phases of its priority (see
+    policies/eviction/leu/phases.py).
+    """
+
+    place: int
+    touches: int = 0
+    counts: list[int] = field(default_factory=lambda: [0] * BUCKETS)
+    phases: list[list[int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Equations 1 and 2 for every TESLA, as phases: first TESLA, best lease, touches within it,
+        touches left.
+        """
+        seen = np.flatnonzero(self.counts)
+        upto = np.cumsum(self.counts)[seen].astype(np.int32)
+        phases = phases_of(
+            Histograms(np.array([0, len(seen)]), _LONGEST[seen], upto, np.array([self.touches]))
+        )
+        self.phases = phases.rows[phases.first[0] : phases.last[0] + 1, :RARER].tolist()
+        self._starts = [phase[0] for phase in self.phases]
+
+    def priority(self, tesla: int) -> tuple[float, int]:
+        """The largest PPUC of all leases, and up to which TESLA it only rises.
+
+        If no use is expected any more it is 0 for good, and the oldest is the first to go.
+        """
+        phase = bisect_right(self._starts, tesla) - 1
+        _, lease, within, left = self.phases[phase]
+        if not within:
+            return 0.0, 0
+        return within / (float(left) * float(lease - tesla)), self._starts[phase + 1]
+
+
+class IntervalTable:
+    """At most ``size`` references.
+
+    Those that are not in it share one nameless entry, the last place.
+    """
+
+    def __init__(self, size: int, batch: int):
+        self.size, self._batch = size, batch
+        self.entries: dict[int, Reference] = {}
+        self.by_place: list[Reference] = []
+        self.others = Reference(size)
+        self._pending: list[tuple[int, int, int]] = []
+        self.replaced = 0
+
+    def place(self, reference: int) -> int:
+        """The place of the entry that speaks for this reference."""
+        return self.entries.get(reference, self.others).place
+
+    def at(self, place: int) -> Reference:
+        """The entry in this place."""
+        return self.by_place[place] if place < self.size else self.others
+
+    def saw(self, reference: int, reuses: int, interval: int) -> bool:
+        """So many touches of this reference were followed by another after this interval; 0: by
+        none so far.
+
+        True: that makes a batch, which is to be taken in.
+        """
+        self._pending.append((reference, reuses, bucket_of(interval)))
+        return len(self._pending) >= self._batch
+
+    def take_in(self) -> list[int]:
+        """Count the batch. The places whose references were replaced."""
+        changed, freed = set(), []
+        for reference, reuses, bucket in self._pending:
+            if reference not in self.entries:
+                freed += self._admit(reference)
+            entry = self.entries[reference]
+            entry.touches += max(reuses, 1)
+            entry.counts[bucket] += reuses
+            changed.add(entry.place)
+        self._pending.clear()
+        for place in changed:
+            self.by_place[place].refresh()
+        return freed
+
+    def _admit(self, reference: int) -> list[int]:
+        """Make an entry; in a full table the reference with the fewest touches gives way, the first
+        of equals.
+        """
+        if len(self.entries) < self.size:
+            self.entries[reference] = Reference(len(self.entries))
+            self.by_place.append(self.entries[reference])
+            return []
+        place = min(range(self.size), key=lambda p: self.by_place[p].touches)
+        del self.entries[next(r for r, entry in self.entries.items() if entry.place == place)]
+        self.entries[reference] = self.by_place[place] = Reference(place)
+        self.replaced += 1
+        return [place]

@@ -1,0 +1,78 @@
+"""LEU's compiled twin: the same table, cells and sampler on arrays (see eviction/leu.py, rimm.py,
+cells.py, intervals.py).
+
+    layout      what it keeps, in words
+    rings       regions one behind the other
+    cells       regions of a reference by the time of their last touch; who is lowest
+    priorities  phases, worked out from counts
+    table       references and their counts
+    sampler     what is seen of regions
+
+This file is the way in: the events.
+"""
+
+from __future__ import annotations
+
+from tidegate.compiled.jit import jit_inner, jit_policy
+from tidegate.policies.eviction.leu.twin.cells import leave, lowest
+from tidegate.policies.eviction.leu.twin.layout import (
+    ABSENT,
+    AFTER,
+    ARRIVING,
+    PLACE,
+    WHEN,
+    arrivals_node,
+    counted,
+    nodes,
+    prepare,
+    time_of,
+)
+from tidegate.policies.eviction.leu.twin.rings import append, remove
+from tidegate.policies.eviction.leu.twin.sampler import (
+    fetch_known,
+    look,
+    settle_arrivals,
+    touched_since,
+)
+from tidegate.policies.interface.events import EVENT_BITS, EVICTION, VICTIM
+from tidegate.policies.interface.twin import Twin
+
+
+@jit_policy
+def _leu(own: int, event: int) -> int:
+    if event == VICTIM:
+        settle_arrivals(own)
+        region = lowest(own)
+        while region >= 0:
+            fetch_known(own, nodes(own)[region, AFTER])  # who is likely next
+            if not touched_since(own, region):
+                return region
+            region = lowest(own)
+        return nodes(own)[arrivals_node(own), AFTER]
+    region = event >> EVENT_BITS
+    if event & 255 != EVICTION:
+        _fault(own, region)
+    elif nodes(own)[region, PLACE] == ARRIVING:
+        remove(nodes(own), region)
+        nodes(own)[region, PLACE] = ABSENT
+    else:
+        leave(own, region)
+    return 0
+
+
+@jit_inner
+def _fault(own: int, region: int) -> None:
+    known = nodes(own)
+    if known[region, PLACE] >= 0:
+        touched_since(own, region)
+        leave(own, region)
+    if known[region, PLACE] == ARRIVING:
+        remove(known, region)
+    else:
+        look(own, region)
+        known[region, WHEN] = time_of(own)
+        known[region, PLACE] = ARRIVING
+    append(known, arrivals_node(own), region)
+
+
+LEU_TWIN = Twin(_leu, prepare=prepare, results=counted)

@@ -1,0 +1,3 @@
+"""What policies and mechanisms know of each other: the policy API, visibility, the memory view,
+events, compiling.
+"""

@@ -1,0 +1,1 @@
+"""What policies keep: ordered sets of regions and what is built on them."""

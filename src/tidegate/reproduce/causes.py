@@ -1,0 +1,46 @@
+"""Causes: why one run takes longer than another, as far as their books tell."""
+
+from __future__ import annotations
+
+from tidegate.experiments.runs import Run
+from tidegate.reproduce.ledger import TIE_WITHIN, percent, signed
+
+_COUNTS = {
+    "evictions": "evictions",
+    "faults": "faults",
+    "pages_in": "pages moved in",
+    "notifications": "notifications",
+}
+
+
+def compare_runs(one: Run, name: str, other: Run, other_name: str) -> str:
+    """One sentence: how ``one`` differs from ``other`` in time, in counts, and which part of time
+    makes the difference.
+    """
+    gap = one.time / other.time - 1
+    if abs(gap) <= 0.005:
+        return f"{name} and {other_name} take the same time"
+    changes = filter(None, (_change(one, other, key, word) for key, word in _COUNTS.items()))
+    counted = ", ".join(changes) or "with the same counts"
+    how = f"{percent(abs(gap))} {'more' if gap > 0 else 'less'}"
+    return f"{name} takes {how} time than {other_name}: {counted}; {_chief(one, other)}"
+
+
+def _chief(one: Run, other: Run) -> str:
+    """The part of time that differs most, in the direction of the whole."""
+    whole = one.time - other.time
+    shares = {part: (one.parts[part] - other.parts[part]) / whole for part in one.parts}
+    part = max(shares, key=lambda p: shares[p])
+    words = part.replace("_", " ")
+    return (
+        f"{percent(shares[part])} of the difference is {words}"
+        if shares[part] < 1
+        else f"all of the difference is {words}"
+    )
+
+
+def _change(one: Run, other: Run, key: str, word: str) -> str:
+    a, b = one.counts[key], other.counts[key]
+    if b == 0 or abs(a / b - 1) <= TIE_WITHIN:
+        return ""
+    return f"{a / b:.1f} times the {word}" if a >= 2 * b else f"{signed(a / b - 1)} {word}"

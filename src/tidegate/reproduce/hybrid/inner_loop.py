@@ -1,0 +1,55 @@
+"""cfd's inner loop with room for two objects: the paper's example of what sets GLM and RDM apart
+(Figure 3, 3.3, 3.4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidegate.experiments.planning import Rehearsal
+from tidegate.policies.placement.objects import ObjectPlacement
+from tidegate.policies.registries import placement
+from tidegate.trace.geometry import Geometry
+from tidegate.trace.plan import Plan
+from tidegate.trace.trace import lay_out
+from tidegate.workloads.openmp.cfd import CFD
+
+LETTERS = {"variables": "V", "normals": "N", "fluxes": "F", "old_variables": "O"}
+ROUNDS = 4  # of the outer loop: enough to settle
+
+
+def locality_order(plan: Plan | None = None) -> str:
+    """The four objects by global locality, the highest first; of cfd's saved analysis, or of a plan
+    of its.
+    """
+    locality = (plan or CFD().plan()).global_locality
+    return " > ".join(LETTERS[name] for name in sorted(LETTERS, key=lambda name: -locality[name]))
+
+
+def kept_by(policy: str, plan: Plan | None = None) -> str:
+    """Which of four equally large objects have room in the inner loop, where there is room for two."""
+    geometry = Geometry()
+    plan = four_objects(plan or CFD().plan())
+    memory = Rehearsal(
+        lay_out(dict.fromkeys(LETTERS, geometry.region), geometry), geometry, 2, plan
+    )
+    decider = placement.make(f"{policy}(partial=no)")
+    assert isinstance(decider, ObjectPlacement)
+    decider.attach(memory)  # type: ignore[arg-type]
+    decider.start()
+    inner = ["compute_flux", "time_step"] * 3
+    for n, memory.launch in enumerate(
+        ["initialize_variables", *["copy", "compute_step_factor", *inner] * ROUNDS]
+    ):
+        decider.on_launch(n)
+        if memory.launch == "compute_flux":
+            held = "".join(LETTERS[name] for name in LETTERS if decider.held[name])
+    return held
+
+
+def four_objects(plan: Plan) -> Plan:
+    """The plan as the figure has it: of its objects, these four."""
+    launches = tuple(
+        replace(x, uses=tuple(u for u in x.uses if u.object in LETTERS)) for x in plan.launches
+    )
+    return Plan(launches, plan.global_locality)

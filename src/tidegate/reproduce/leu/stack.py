@@ -1,0 +1,66 @@
+"""L4: LEU is a stack algorithm, shown on random sequences with the exact equations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from tidegate.analysis.exact import leu_curve, leu_misses
+from tidegate.analysis.exact.rational import exact_leu
+from tidegate.reproduce.ledger import Finding, load_claims
+
+TOUCHES = 120
+
+
+def stack_findings(sequences: int) -> Iterator[Finding]:
+    """Inclusion at every step, misses that never grow, and one pass that equals every size."""
+    claim = load_claims("leu")["L4"]
+    steps = included = grown = sizes = equal = 0
+    for ids, references in random_sequences(sequences):
+        curve = leu_curve(ids, references)
+        most = len(set(ids))
+        states = [exact_leu(ids, c, references) for c in range(1, most + 1)]
+        for smaller, larger in pairwise(states):
+            steps += len(ids)
+            included += sum(a <= b for a, b in zip(smaller.resident, larger.resident, strict=True))
+            grown += larger.misses > smaller.misses
+        sizes += most
+        equal += sum(
+            found.misses == leu_misses(ids, c, references) == curve.misses_at(c)
+            for c, found in enumerate(states, start=1)
+        )
+    over = f"{sequences} random sequences of {TOUCHES} touches, half of them by reference"
+    yield claim.holds(
+        included == steps,
+        "a smaller memory's blocks are in the larger's",
+        f"{included:,} of {steps:,} steps",
+        part="inclusion",
+        why=f"on {over}",
+    )
+    yield claim.holds(
+        grown == 0,
+        "misses never grow with size",
+        f"{grown} of {sizes - sequences:,} sizes grow",
+        part="misses",
+    )
+    yield claim.holds(
+        equal == sizes,
+        "one pass gives all sizes",
+        f"{equal:,} of {sizes:,} sizes equal, {over}",
+        part="one pass",
+    )
+
+
+def random_sequences(n: int) -> Iterator[tuple[list[int], list[int] | None]]:
+    """Zipf's law, loops and plain chance, in turn; every other one with references."""
+    rng = np.random.default_rng(19)
+    for i in range(n):
+        distinct = int(rng.integers(3, 14))
+        ids = (
+            rng.zipf(1.4, TOUCHES) % distinct,
+            np.resize(rng.permutation(distinct), TOUCHES) * rng.integers(0, 2, TOUCHES),
+            rng.integers(0, distinct, TOUCHES),
+        )[i % 3]
+        yield ids.tolist(), rng.integers(0, 4, TOUCHES).tolist() if i % 2 else None

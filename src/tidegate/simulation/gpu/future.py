@@ -1,0 +1,135 @@
+"""The future, for Belady: when each region would be touched if nothing were ever absent.
+
+In the slotted model the order of touches depends on who stalls, so "the next touch" has no
+policy-free meaning. We fix one: all slots walk their blocks in step, one touch each, and the n-th
+touch of a region happens at its n-th place in that order. A policy that knows how often a region
+has been touched so far then knows when it is due next, however late some slot is. With one slot
+this is the exact future; with many it is the future of an ideal run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate.compiled.jit import jit
+from tidegate.trace.trace import Trace, check_segment
+
+NEVER = np.iinfo(np.int32).max
+
+
+class Future(NamedTuple):
+    """``when[first[r] + n]`` is the place of region r's n-th touch (from 0); NEVER follows the
+    last.
+    """
+
+    first: NDArray[np.int64]
+    when: NDArray[np.int32]
+
+
+def foresee(
+    trace: Trace, slots: int, progress: Callable[[int], None] = lambda touches: None
+) -> Future:
+    """Read the trace once and put its future together: 4 bytes per touch, twice while it is being
+    sorted.
+    """
+    ppr = trace.geometry.pages_per_region
+    parts: list[NDArray[np.int32]] = []
+    for launch in trace.launches():
+        lanes = max(1, slots // launch.width)
+        walk = _Walk(
+            np.zeros(0, np.int32),
+            np.zeros(lanes, np.int64),
+            np.zeros(lanes, np.int64),
+            np.zeros(1, np.int64),
+        )
+        for s in launch.segments:
+            check_segment(s, trace)
+            walk = _Walk(*_take_along(walk, s.page))
+            parts.append(_in_step(walk, s.starts, len(walk.page) - len(s.page), False) // ppr)
+            progress(s.touches)
+        parts.append(_in_step(walk, np.zeros(1, np.int64), 0, True) // ppr)
+    order = np.concatenate(parts) if parts else np.zeros(0, np.int32)
+    if len(order) >= NEVER:
+        raise MemoryError("a trace of more than 2^31 touches is too long for belady")
+    return Future(*_by_region(order.astype(np.int32, copy=False), trace.regions))
+
+
+class _Walk(NamedTuple):
+    """Where the lanes are: each at page[at] of its block's page[…end]; ``turn`` is whose touch
+    comes next.
+    """
+
+    page: NDArray[np.int32]
+    at: NDArray[np.int64]
+    end: NDArray[np.int64]
+    turn: NDArray[np.int64]
+
+
+@jit
+def _take_along(walk: Any, new: Any) -> Any:
+    """What lanes have left of their blocks, then the new segment's pages."""
+    kept = (walk.end - walk.at).sum()
+    page = np.empty(kept + new.size, np.int32)
+    at, end = np.empty_like(walk.at), np.empty_like(walk.end)
+    to = 0
+    for lane in range(at.size):
+        at[lane] = to
+        for i in range(walk.at[lane], walk.end[lane]):
+            page[to] = walk.page[i]
+            to += 1
+        end[lane] = to
+    for i in range(new.size):
+        page[to + i] = new[i]
+    return page, at, end, walk.turn
+
+
+@jit
+def _in_step(walk: Any, starts: Any, offset: int, last: bool) -> Any:
+    """Pages in the order of an ideal run: every lane makes one touch in turn, and takes the next
+    block at its end.
+
+    Stops where a lane wants a block and there is none, unless these are the ``last``.
+    """
+    out = np.empty(walk.page.size, np.int32)
+    lanes = walk.at.size
+    block, n, waiting = 0, 0, 0
+    lane = walk.turn[0]
+    while waiting < lanes:
+        while walk.at[lane] == walk.end[lane] and block < starts.size - 1:
+            walk.at[lane], walk.end[lane] = offset + starts[block], offset + starts[block + 1]
+            block += 1
+        if walk.at[lane] < walk.end[lane]:
+            out[n] = walk.page[walk.at[lane]]
+            n += 1
+            walk.at[lane] += 1
+            waiting = 0
+        elif not last:
+            break
+        else:
+            waiting += 1
+        lane = (lane + 1) % lanes
+    walk.turn[0] = lane
+    return out[:n].copy()
+
+
+@jit
+def _by_region(order: Any, regions: int) -> Any:
+    """A counting sort: the places of each region's touches, in order, with NEVER behind each
+    region's last.
+    """
+    first = np.zeros(regions + 1, np.int64)
+    for region in order:
+        first[region + 1] += 1
+    for region in range(regions):
+        first[region + 1] += first[region] + 1
+    fill = first[:-1].copy()
+    when = np.full(first[-1], NEVER, np.int32)
+    for i in range(order.size):
+        region = order[i]
+        when[fill[region]] = i
+        fill[region] += 1
+    return first, when

@@ -1,0 +1,285 @@
+"""A simulation: one trace, one machine, one set of policies, played to the end and its books
+checked.
+
+Simulation.run ──▶ for each launch: relay it, then feed its segments to the compiled loop (gpu.play)
+               ──▶ check_books
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tidegate.compiled.array_table import Reference
+from tidegate.errors import BooksError, PolicyError, TidegateError
+from tidegate.machine.machine import Machine
+from tidegate.policies.interface.events import EVENT_NAMES, OBSERVE, VICTIM
+from tidegate.policies.interface.page_flags import COMING, NEAR
+from tidegate.policies.interface.policy import (
+    EvictionPolicy,
+    PlacementPolicy,
+    Policy,
+    PrefetchPolicy,
+    check_declared,
+    label,
+)
+from tidegate.policies.interface.twin import has_twin
+from tidegate.policies.interface.visibility import Everything, Samples
+from tidegate.registry import told
+from tidegate.simulation.gpu.codes import BREATHE, DONE, MORE, NOT_RESIDENT, OK, RAISED, STRAY
+from tidegate.simulation.gpu.driver import begin_launch
+from tidegate.simulation.gpu.future import Future, foresee
+from tidegate.simulation.gpu.memory import (
+    IDLE,
+    Memory,
+    Touches,
+    as_record,
+    make_memory,
+    make_rules,
+    play_on,
+)
+from tidegate.simulation.gpu.observation import LEFT_FAR
+from tidegate.simulation.gpu.relay import Caller, CompiledCaller, Relay, WrongAnswer
+from tidegate.simulation.gpu.requests import carry_out
+from tidegate.simulation.gpu.slots import play, take_rest
+from tidegate.simulation.gpu.view import SimulatedMemory
+from tidegate.trace.build import blocks_of
+from tidegate.trace.trace import Launch, Segment, Trace, check_segment
+
+_NO_TOUCHES = Touches(
+    np.zeros(0, np.uint32), np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int16)
+)
+_NOTHING = play_on(_NO_TOUCHES, blocks_of(1, [], bytes=0))
+_BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about a tenth of a second
+
+
+@dataclass
+class LaunchRecord:
+    """What one launch came to."""
+
+    name: str
+    start: float
+    end: float
+    touches: int
+    faults: int
+    evictions: int
+
+
+@dataclass
+class Simulation:
+    """Everything set up; ``run`` plays it once."""
+
+    trace: Trace
+    machine: Machine
+    frames: int  # regions, or pages where the machine gives its memory out by pages
+    eviction: EvictionPolicy
+    prefetch: PrefetchPolicy
+    placement: PlacementPolicy
+    dirty_only: bool = False
+    samples: int = 0  # pages sampled per observed region; 0 adapts it
+    observed: int | None = None  # regions observed at a time; by default what the policies declare
+    # evicted regions by which the number of samples is judged; by default as many as observed
+    watched: int | None = None
+    compiled: bool = True  # use a policy's compiled twin where it has one
+    launches: list[LaunchRecord] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._policies: tuple[Policy, ...] = (self.eviction, self.prefetch, self.placement)
+        for policy in self._policies:
+            check_declared(policy)
+        tracking = any(isinstance(p.sees, Everything) for p in self._policies)
+        decision = 0.0 if self.eviction.in_driver else self.machine.driver.decision
+        most = max(
+            (p.sees.regions for p in self._policies if isinstance(p.sees, Samples)), default=0
+        )
+        if most and self.observed is not None:
+            most = self.observed
+        # a program does not copy out what it only read
+        self.dirty_only |= not self.placement.managed
+        on = self.machine if self.placement.managed else self.machine.with_copies()
+        self._k = make_rules(
+            on,
+            self.trace,
+            self.frames,
+            self.dirty_only,
+            tracking,
+            decision,
+            most,
+            self.samples,
+            self.watched,
+        )
+        self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._k)
+        self._m, self._rules = Reference(self.memory), as_record(self._k)
+        self.books: Any = self.memory.books
+
+    def run(self, progress: Callable[[int], None] = lambda touches: None) -> None:
+        """Play the whole trace.
+
+        Raises PolicyError or BooksError if something is wrong with a policy or with us.
+        """
+        future = None
+        if any(getattr(p.sees, "future", False) for p in self._policies):
+            future = foresee(self.trace, self.machine.near.slots)
+        self._callers: list[Any] = []
+        shared: dict[str, Any] = {}
+        for policy in self._policies:
+            policy.attach(SimulatedMemory(policy, self.trace, self.memory, self._k, future, shared))
+            self._guard(policy, "start", policy.start)
+            # a twin begins with what ``start`` has set
+            self._callers.append(self._caller(policy, future))
+        for which, caller in enumerate(self._callers):
+            self.memory.wants[which], self.memory.own[which] = caller.wants, caller.own
+        self._relay = Relay(*(c.address for c in self._callers))
+        for number, launch in enumerate(self.trace.launches()):
+            self._play(number, launch, progress)
+        if not self.books["touches"][0]:
+            raise TidegateError(f"trace {self.trace.name} is empty: it touches nothing")
+        check_books(self)
+        for policy, caller in zip(self._policies, self._callers, strict=True):
+            if isinstance(caller, Caller):
+                self._guard(policy, "finished", policy.finished)
+            else:
+                caller.finished()
+
+    def _caller(self, policy: Policy, future: Future | None) -> Caller | CompiledCaller:
+        if self.compiled and has_twin(policy):
+            return CompiledCaller(policy, self.memory, self._k.room, future)
+        return Caller(policy, self.books)
+
+    def _play(self, number: int, launch: Launch, progress: Callable[[int], None]) -> None:
+        b, near = self.books[0], self.machine.near
+        slots = max(1, near.slots // launch.width)
+        per_byte = slots * max(1 / near.bandwidth, launch.intensity / near.flops)
+        remote = slots / (self.machine.link.inward * self.machine.link.remote_share)
+        blocks = _NOTHING
+        for policy in self._policies:
+            policy.memory.launch = launch.name
+        self._check(begin_launch(self._m, self._rules, self._relay, blocks, number))
+        for clock in ("front", "running", "launching"):
+            b[clock] += near.launch_overhead
+        self.memory.slot_time[:slots] = b["front"]
+        self.memory.slot_status[:slots] = IDLE
+        self.memory.idle_slots[:slots] = np.arange(slots)
+        b["slots"], b["idle"], b["next_block"] = slots, slots, 0
+        record = LaunchRecord(
+            launch.name,
+            float(b["front"]),
+            0.0,
+            *(int(b[c]) for c in ("touches", "faults", "evictions")),
+        )
+        for segment, last in _with_last(launch.segments):
+            check_segment(segment, self.trace)
+            blocks = play_on(take_rest(self._m, blocks, slots), segment)
+            code = BREATHE
+            while code == BREATHE:
+                before = int(b["touches"])
+                code = play(
+                    self._m, self._rules, self._relay, blocks, per_byte, remote, last, _BUDGET
+                )
+                progress(int(b["touches"]) - before)
+            if code not in (DONE, MORE):
+                self._check(code)
+        record.end = float(b["front"])
+        for counter in ("touches", "faults", "evictions"):
+            setattr(record, counter, int(b[counter]) - getattr(record, counter))
+        self.launches.append(record)
+
+    def _check(self, code: int) -> None:
+        """Turn what the compiled code found wrong into one clear line."""
+        if code == OK:
+            return
+        b = self.books[0]
+        culprit, event = int(b["culprit"]), int(b["culprit_event"])
+        if code == STRAY:
+            raise TidegateError(
+                f"trace {self.trace.name} touches page {culprit}, which belongs to no object"
+            )
+        if code == NOT_RESIDENT:
+            raise PolicyError(
+                f"policy '{label(self.eviction)}' named region {culprit} in {EVENT_NAMES[event]}(), which is not resident; "
+                f"it must answer one of the {np.count_nonzero(self.memory.resident)} regions in self.resident"
+            )
+        assert code == RAISED, code
+        for policy, caller in zip(self._policies, self._callers, strict=True):
+            failure = getattr(caller, "failure", None)
+            if isinstance(failure, KeyboardInterrupt):
+                raise failure
+            if failure is not None:
+                where = (
+                    f"{EVENT_NAMES[event]}()"
+                    if event in (VICTIM, OBSERVE)
+                    else f"{EVENT_NAMES[event]}({culprit})"
+                )
+                if isinstance(failure, WrongAnswer):
+                    raise PolicyError(
+                        f"policy '{label(policy)}' answered {where} with {failure}"
+                    ) from failure
+                raise PolicyError(
+                    f"policy '{label(policy)}' raised in {where}: {told(failure, type(policy))}"
+                ) from failure
+
+    def _guard(self, policy: Policy, call: str, method: Callable[[], None]) -> None:
+        try:
+            method()
+        except Exception as error:
+            raise PolicyError(
+                f"policy '{label(policy)}' raised in {call}(): {told(error, type(policy))}"
+            ) from error
+        carry_out(self._m, self._rules)  # what it asked for in start
+
+
+def check_books(simulation: Simulation) -> None:
+    """Every run ends with its books balanced, or does not end well."""
+    b, m = simulation.books[0], simulation.memory
+    here = (m.page_state & (NEAR | COMING)) != 0
+    parts = sum(
+        b[p]
+        for p in ("running", "fault_handling", "transfer_in", "transfer_out", "policy_overhead")
+    )
+    accounts = {
+        "pages in - pages out = pages resident": (
+            b["pages_in"] + b["pages_home"] - b["pages_evicted"] - b["pages_sampled"]
+            == here.sum()
+            == m.resident.sum()
+        ),
+        "observed regions have their samples out": b["sampled_n"]
+        == np.count_nonzero(m.sampled)
+        == m.observed.sum(),
+        "frames used = frames held": b["frames_used"] == _frames_held(simulation),
+        "frames used within capacity": b["frames_peak"] <= simulation.frames,
+        "every stalled slot woken": b["queue_n"] == 0 and not m.slot_status.any(),
+        "time = sum of its parts": abs(b["front"] - parts) <= 1e-9 * max(b["front"], 1.0),
+        "touches = launches' touches": b["touches"] == sum(r.touches for r in simulation.launches),
+        "evictions by region add up": b["evictions"] == m.region_evictions.sum(),
+        "faults by region add up": b["faults"] == m.region_faults.sum(),
+        "each fault brought its page": b["pages_in"] == b["faults"] + b["pages_prefetched"],
+    }
+    for account, holds in accounts.items():
+        if not holds:
+            raise BooksError(
+                f"the books of this run do not balance: {account} does not hold; please report this as a defect"
+            )
+
+
+def _frames_held(simulation: Simulation) -> int:
+    """Regions that are resident; or, where frames are pages, pages near and those sampled, which
+    keep their frame.
+    """
+    m = simulation.memory
+    if simulation.machine.near.frame == "region":
+        return int(np.count_nonzero(m.resident))
+    return int(m.resident.sum() + np.count_nonzero((m.sampled > 0) & (m.sampled < LEFT_FAR)))
+
+
+def _with_last(segments: Iterable[Segment]) -> Iterator[tuple[Segment, bool]]:
+    """Each segment, and whether it is the launch's last."""
+    held: Segment | None = None
+    for segment in segments:
+        if held is not None:
+            yield held, False
+        held = segment
+    if held is not None:
+        yield held, True

@@ -1,0 +1,34 @@
+"""The tree of bounds knows the highest, whatever is put where."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.analysis.exact.bounds import ROOT, bounds_of, highest_leaf, put
+from tidegate.compiled.jit import jit
+
+
+@jit
+def _after(bounds, first, seats, values, roots, found):
+    for i in range(len(seats)):
+        put(bounds, first + seats[i], values[i])
+        roots[i], found[i] = bounds[ROOT], highest_leaf(bounds, first) - first
+
+
+@given(
+    leaves=st.sampled_from([1, 2, 8, 9, 64, 65, 600]),
+    puts=st.lists(st.tuples(st.integers(0, 599), st.integers(0, 9)), max_size=80),
+)
+def test_root_is_the_highest_and_a_leaf_has_it(leaves, puts):
+    bounds, first = bounds_of(leaves)
+    assert bounds.ctypes.data % 64 == 0
+    seats, values = (np.array([p[i] for p in puts], np.int64) for i in (0, 1))
+    seats %= leaves
+    roots, found = np.zeros(len(puts)), np.zeros(len(puts), np.int64)
+    _after(bounds, first, seats, values.astype(np.float64), roots, found)
+    kept = np.zeros(leaves)
+    for seat, value, root, leaf in zip(seats, values, roots, found, strict=True):
+        kept[seat] = value
+        assert root == kept.max()
+        if root:
+            assert kept[leaf] == root

@@ -1,0 +1,256 @@
+"""SC'19's findings and figures on runs made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from reproduce.synthetic import make_run
+from tidegate.errors import TidegateError
+from tidegate.experiments.runs import Run
+from tidegate.reproduce.hybrid.edges import edge_asks
+from tidegate.reproduce.hybrid.figures import figures_of
+from tidegate.reproduce.hybrid.findings import LIKELY, MIXED, PUBLISHED, findings_of
+from tidegate.reproduce.hybrid.grid import Grid
+from tidegate.reproduce.hybrid.open_points import OPEN, ask_variant, readings_of, reduced
+from tidegate.reproduce.hybrid.setup import APPLICATIONS, BASELINES, SCHEMES, Setup, grid_of
+from tidegate.reproduce.ledger import Finding, Verdict
+
+GB = 10**9
+OUT = 1000.0  # UM's time where not everything fits
+
+
+def run(time: float, gigabytes: float = 0.0) -> Run:
+    """A run that moves so much, of a program of 1 GB."""
+    pages = round(gigabytes * GB / 65536)
+    made = make_run(time, pages_in=pages, pages_written_back=0, remote_bytes=0)
+    return replace(made, facts={**made.facts, "footprint_bytes": GB})
+
+
+def as_published() -> Grid:
+    """A grid in which every claim holds: one size that fits, 9 GB, and one that does not, 19 GB."""
+    runs: dict[Any, Run] = {}
+    for a in APPLICATIONS:
+        fit = {
+            "um": 309.0,
+            "host": 300.0,
+            "um-pf": 200.0,
+            "rdm": 100.0,
+            **dict.fromkeys(("lru", "rlm", "glm"), 100.0),
+        }
+        fit |= dict.fromkeys(BASELINES, 240.0 if a in MIXED else 100.0)
+        larger = {"um": OUT, "um-pf": 1500.0, **{s: OUT / gain for s, gain in PUBLISHED.items()}}
+        larger |= {"host": OUT / 8.2, "lru": OUT / 8.5}
+        for times in (fit, larger):
+            whole = times["rdm"] * 7.6 / 6.9
+            times |= {"rdm whole": whole, "rdm implicit": 1.5 * whole, "rdm explicit": 1.3 * whole}
+        moved = {**dict.fromkeys(BASELINES, 10.0), "um": 1.0, "um-pf": 5.0}
+        runs |= {(a, 9.0, s): run(time, moved.get(s, 1.0)) for s, time in fit.items()}
+        runs |= {(a, 19.0, s): run(time, moved.get(s, 1.0)) for s, time in larger.items()}
+    edges = {(share, "explicit"): run(100.0) for share in (0.0, 0.5, 1.0)}
+    edges |= {
+        (0.0, "implicit"): run(29.0),
+        (0.5, "implicit"): run(150.0),
+        (1.0, "implicit"): run(303.0),
+    }
+    return Grid(runs, edges)
+
+
+def found(grid: Grid) -> dict[str, Finding]:
+    return {f.label: f for f in findings_of(grid)}
+
+
+def changed(
+    grid: Grid,
+    scheme: str,
+    time: float,
+    size: float,
+    application: str | None = None,
+    moved: float = 1.0,
+) -> Grid:
+    """The grid with another time for a scheme, of one application or all."""
+    runs = {
+        (a, gb, s): run(time, moved)
+        if (gb, s) == (size, scheme) and application in (None, a)
+        else old
+        for (a, gb, s), old in grid.runs.items()
+    }
+    return Grid(runs, grid.edges)
+
+
+def test_a_grid_as_published_holds_everywhere() -> None:
+    verdicts = {label: f.verdict for label, f in found(as_published()).items()}
+    assert verdicts == dict.fromkeys(verdicts, Verdict.HOLDS)
+    assert {label.split()[0] for label in verdicts} == {f"H{n}" for n in range(1, 11)}
+
+
+@pytest.mark.parametrize(
+    ("label", "change"),
+    [
+        ("H1 rdm", ("rdm", OUT, 19.0)),
+        ("H1 host", ("host", OUT, 19.0)),
+        ("H2 rdm > glm", ("rdm", OUT / 10, 19.0)),
+        ("H2 rlm > um", ("rlm", 2 * OUT, 19.0)),
+        ("H2 host > rlm", ("rlm", OUT / 16, 19.0)),
+        ("H2 nn", ("um", OUT, 19.0, "nn", 1.6)),
+        ("H3 baseline", ("baseline", 100.0, 9.0)),
+        ("H3 others, baseline", ("baseline", 120.0, 9.0, "srad", 10.0)),
+        ("H3 baseline by launch", ("baseline by launch", 1000.0, 9.0)),
+        ("H4 kmeans, baseline", ("baseline", 240.0, 9.0, "kmeans", 1.0)),
+        ("H5", ("rdm", 300.0, 9.0)),
+        ("H5 mixing", ("rdm explicit", 1.0, 9.0)),
+        ("H5 partial", ("rdm whole", 100.0, 9.0)),
+        ("H8 host over baseline", ("host", 800.0, 9.0)),
+        ("H8 host over um", ("um", 100.0, 9.0)),
+        ("H9 fits", ("um-pf", 400.0, 9.0)),
+        ("H9 host > um", ("um", 10.0, 19.0)),
+        ("H9 host > um-pf", ("um-pf", 10.0, 19.0)),
+        ("H9 traffic", ("um-pf", 1500.0, 19.0, "louvain", 0.5)),
+        ("H10", ("rdm", OUT, 19.0, "louvain")),
+    ],
+)
+def test_each_finding_notices_what_it_is_about(label: str, change: tuple[Any, ...]) -> None:
+    finding = found(changed(as_published(), *change))[label]
+    assert finding.verdict is Verdict.DIFFERS
+    assert finding.why
+
+
+def test_what_differs_has_its_likely_cause() -> None:
+    findings = found(changed(as_published(), "host", OUT, 19.0))
+    assert "kernels here take nothing but bandwidth, so remote" in findings["H1 host"].why
+    assert (
+        "UM that thrashes is several times slower"
+        in found(changed(as_published(), "rdm", OUT, 19.0))["H1 rdm"].why
+    )
+    assert not findings["H1 rdm"].why  # it holds
+    assert {
+        key for key in LIKELY if not any(f"{label} ".startswith(key) for label in findings)
+    } == set()
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_edge_density_notices_its_ends(share: float) -> None:
+    grid = as_published()
+    other = Grid(grid.runs, {**grid.edges, (share, "implicit"): run(150.0 if share else 80.0)})
+    assert found(other)[f"H7 {share:.0%} accessed"].verdict is Verdict.DIFFERS
+
+
+def test_what_was_not_run_is_not_measured_and_h6_needs_no_run() -> None:
+    findings = found(Grid({}))
+    assert {f.verdict for f in findings.values() if f.claim != "H6"} == {Verdict.NOT_MEASURED}
+    assert {f.verdict for f in findings.values() if f.claim == "H6"} == {Verdict.HOLDS}
+
+
+# Figures
+
+
+def test_figures_show_the_runs() -> None:
+    shown = {e.name: e for e in figures_of(as_published())}
+    assert list(shown) == [
+        "Figure 1",
+        "Figure 2",
+        "Figure 4",
+        "Figure 5a",
+        "Figure 6",
+        "Edge density",
+    ]
+    assert all(isinstance(e.draw(), Figure) and e.words for e in shown.values())
+    first = shown["Figure 1"].table
+    assert first["application"].to_list() == ["louvain"] * 2
+    assert first["um"].to_list() == [309e-9, 1000e-9]
+    assert first["baseline"].to_list() == [240e-9, None]  # it works where all fits only
+    assert any("1.25 times" in note for note in shown["Figure 1"].notes)
+    assert not [name for name in shown["Figure 2"].table.columns if "_" in name]  # names for people
+    assert len(shown["Figure 4"].table) == 2 * len(APPLICATIONS)
+    assert shown["Figure 5a"].table["over baseline"].to_list() == pytest.approx(
+        [0.1] * 8, rel=0.001
+    )
+    gains = dict(zip(*shown["Figure 6"].table.select("part", "all"), strict=True))
+    assert gains["rdm"] == pytest.approx((3.09 * 18.7) ** 0.5)
+    assert gains["rdm"] / gains["rdm whole"] == pytest.approx(7.6 / 6.9)
+    assert shown["Edge density"].table["implicit over explicit"].to_list() == pytest.approx(
+        [0.29, 1.5, 3.03]
+    )
+
+
+def test_figures_without_runs_are_left_out() -> None:
+    assert list(figures_of(Grid({}))) == []
+    only = Grid({("nn", 19.0, s): run(1.0) for s in SCHEMES})
+    assert [e.name for e in figures_of(only)] == ["Figure 4", "Figure 6"]
+
+
+# What is run
+
+
+def test_baselines_are_run_where_everything_fits_only() -> None:
+    grid = grid_of(Setup(applications=("nn", "bfs")))
+    assert {size for _, size, s in grid if s == "baseline"} == {4, 9, 14}
+    assert {size for a, size, _ in grid if a == "bfs"} == {4, 9, 14, 19, 25, 31, 112}
+
+
+def test_scale_keeps_ratios() -> None:
+    for scale in (1, 1 / 32):
+        ask = Setup(scale=scale).ask("cfd", 24, "rdm")
+        assert ask.bytes == pytest.approx(1.5 * float(ask.near or 0), rel=1e-6)
+
+
+def test_edges_are_tried_both_ways_with_bfs_only() -> None:
+    asks = edge_asks(Setup.quick())
+    assert {way for _, way in asks} == {"implicit", "explicit"}
+    assert "connected=0.25" in str(asks[0.25, "implicit"].workload)
+    assert edge_asks(Setup(applications=("nn",))) == {}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"scale": 0},
+        {"fitting": (17,)},
+        {"larger": (9,)},
+        {"applications": ("lud",)},
+        {"loops": "forever"},
+        {"unmap": -1},
+        {"threshold": -1},
+        {"applications": ()},
+    ],
+)
+def test_bad_setups_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(TidegateError):
+        Setup(**wrong)
+
+
+# Readings
+
+
+def test_the_default_reading_is_the_grid_itself() -> None:
+    setup = Setup(applications=("cfd",), readings=2)
+    default, other = readings_of(setup)
+    plain = grid_of(reduced(setup))
+    assert set(default) == set(plain)
+    for key, variant in default.items():
+        ours, theirs = (ask.prepare() for ask in (ask_variant(variant, reduced(setup)), plain[key]))
+        assert ours.machine.constants() == theirs.machine.constants(), key
+        assert ours.trace.identity() == theirs.trace.identity()
+        assert ours.placement.settings() == theirs.placement.settings()
+        assert ours.dirty_only == theirs.dirty_only
+    assert other != default
+
+
+def test_every_open_point_changes_a_run() -> None:
+    setup = Setup(applications=("cfd",), readings=1)
+    (default,) = readings_of(setup)
+    touched = set()
+    for (_, _, scheme), variant in default.items():
+        own = dict(variant.options)
+        before = ask_variant(variant, reduced(setup))
+        for name in own:
+            other = replace(
+                variant, options=tuple((k, OPEN[k][1] if k == name else v) for k, v in own.items())
+            )
+            if ask_variant(other, reduced(setup)) != before:
+                touched.add(name)
+        assert "program.loops" in own, scheme
+    assert touched == set(OPEN)

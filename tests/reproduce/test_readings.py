@@ -1,0 +1,116 @@
+"""Open readings: which are drawn, what a variant is, and what share of them a claim holds under."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tidegate.experiments.ask import Ask
+from tidegate.policies.registries import eviction, prefetch
+from tidegate.reproduce.ledger import Claim, Finding, Verdict
+from tidegate.reproduce.observuvm.open_points import (
+    DEPENDS,
+    OPEN,
+    TOURNAMENTS,
+    ask_variant,
+    readings_of,
+    variants_of,
+)
+from tidegate.reproduce.observuvm.setup import SYSTEMS, Setup
+from tidegate.reproduce.readings import Variant, choose, run_variants, variant_of, with_shares
+
+STAND_INS = (("MM", "cyclic(bytes=16MiB)"), ("2DC", "stream(bytes=16MiB)"))
+
+
+def test_the_default_comes_first_and_the_rest_is_drawn_without_repeats() -> None:
+    drawn = choose(OPEN, 200)
+    assert drawn[0] == {name: values[0] for name, values in OPEN.items()}
+    assert len({tuple(r.items()) for r in drawn}) == len(drawn) == 200
+    assert drawn == choose(OPEN, 200)
+    assert choose(OPEN, 50) == drawn[:50]
+
+
+def test_every_value_of_every_option_is_drawn_about_equally_often() -> None:
+    drawn = choose(OPEN, 1024)
+    for name, values in OPEN.items():
+        for value in values:
+            times = sum(r[name] == value for r in drawn)
+            assert 0.85 < times * len(values) / len(drawn) < 1.15, (name, value)
+
+
+def test_open_points_are_options_that_exist_and_begin_with_their_defaults() -> None:
+    for point, values in OPEN.items():
+        owner, _, option = point.partition(".")
+        if owner == "machine":
+            assert getattr(Ask("cyclic"), option) in (values[0], None)
+        elif owner != "observe":
+            registry = eviction if owner in eviction.names() else prefetch
+            assert registry.find(owner).options()[option].default == values[0], point
+
+
+def test_the_first_reading_is_the_grid_itself() -> None:
+    setup = Setup(given=STAND_INS, readings=1, scale=1 / 8)
+    (grid,) = readings_of(setup)
+    assert set(grid) == {(a, s) for a in ("MM", "2DC") for s in SYSTEMS}
+    for (application, system), variant in grid.items():
+        ours, asked = (
+            ask_variant(variant, setup),
+            setup.ask(setup.applications[application], system),
+        )
+        assert ours.answer(cache=False).counts == asked.answer(cache=False).counts, (
+            application,
+            system,
+        )
+
+
+def test_readings_share_the_runs_that_do_not_depend_on_them() -> None:
+    setup = Setup(given=STAND_INS, readings=1000)
+    per_application = len(variants_of(setup)) / 2
+    apart = {
+        s: len({v for g in readings_of(setup) for (a, t), v in g.items() if (a, t) == ("MM", s)})
+        for s in SYSTEMS
+    }
+    assert sum(apart.values()) == per_application
+    assert apart["uvm"] == apart["acbm"] == 4
+    assert apart["ea"] == apart["lru"] == 8
+    assert apart["lfu"] == apart["cp"] == 64
+    assert apart["tm"] <= TOURNAMENTS
+    assert set(DEPENDS) == set(SYSTEMS)
+
+
+def test_variants_are_run_once_and_then_fetched() -> None:
+    setup = Setup(given=STAND_INS)
+    reading = {name: values[0] for name, values in OPEN.items()}
+    wanted = [variant_of(a, s, reading, DEPENDS[s]) for a in ("MM", "2DC") for s in ("uvm", "lfu")]
+    make = partial(ask_variant, setup=setup)
+    seen: list[int] = []
+    runs = run_variants(wanted, make, "a test", workers=1, progress=seen.append)
+    assert sum(seen) == len(wanted) == len(runs)
+
+    def never(variant: Variant) -> Ask:
+        raise AssertionError("it was run already")
+
+    assert run_variants(wanted, never, "a test", workers=1) == runs
+
+
+def test_a_share_counts_readings_that_hold_and_ties_apart() -> None:
+    claim = Claim("O1", "winner", "", "")
+
+    def finding(lfu: float) -> Finding:
+        return claim.winner("lru", {"lru": 1.0, "lfu": lfu}, part="MM")
+
+    tried = [
+        [finding(2.0)],
+        [finding(2.0)],
+        [finding(1.01)],
+        [finding(0.5)],
+        [claim.unmeasured("not run", part="MM")],
+    ]
+    (robust,) = with_shares([finding(2.0)], tried)
+    assert (robust.verdict, robust.share, robust.tied, robust.readings) == (
+        Verdict.HOLDS,
+        0.5,
+        0.25,
+        4,
+    )
+    (unknown,) = with_shares([claim.exact(1, 1, part="other")], tried)
+    assert unknown.share is None

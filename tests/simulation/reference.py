@@ -1,0 +1,756 @@
+"""A second simulator of the same model, for the tests to hold the compiled one against: plain,
+slow, and written apart.
+
+It follows what the documentation says (mechanism/*.py, policies/**, notes on the driver), not how
+the compiled code does it: pages and slots are objects, sets are sets, and a policy is a function
+that looks at a log of all that happened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from tidegate.machine.machine import Machine
+from traces import Given, Touch
+
+ROUND = 15_000.0
+REGIONS_PER_PREFETCH_TURN = 16
+
+
+@dataclass(eq=False)
+class Page:
+    number: int
+    region: int
+    is_near: bool = False
+    is_arriving: bool = False
+    was_touched: bool = False
+    was_written: bool = False
+    is_wanted: bool = False
+    prefers_far: bool = False
+    on_cpu: bool = True
+    is_sampled: bool = False  # it was taken away, so that its use is noticed
+    is_noticed: bool = False
+
+    @property
+    def has_room(self) -> bool:
+        """It is near, or will be when the turn ends."""
+        return self.is_near or self.is_arriving
+
+
+@dataclass(eq=False)
+class Slot:
+    time: float
+    todo: deque[Touch] | None = None  # None: idle
+    waits: bool = False
+
+
+@dataclass
+class Turn:
+    """One turn of the driver: its bill, what is on the way, and the regions that must not leave."""
+
+    start: float
+    handling: float = 0.0
+    inward: float = 0.0
+    outward: float = 0.0
+    deciding: float = 0.0
+    arriving: list[Page] = field(default_factory=list)
+    served: set[int] = field(default_factory=set)
+
+    @property
+    def length(self) -> float:
+        return self.handling + self.inward + self.outward + self.deciding
+
+    @property
+    def end(self) -> float:
+        return self.start + self.length
+
+
+class BatchIsCut(Exception):
+    """The victim is on its own way in: the turn ends here."""
+
+
+# ("prefetch", first, n) · ("evict", region) · ("advise", first, n, prefer) · ("threshold", n)
+Request = tuple[Any, ...]
+Observer = Callable[["Reference"], int | None]  # which region is to be observed
+# (event, region, resident regions) → what is asked for
+Script = Callable[[str, int, set[int]], list[Request]]
+
+
+class Reference:
+    """Play ``trace`` on ``machine``; afterwards ``count``, ``time`` and ``evicted`` say what
+    happened.
+
+    ``threshold``: of tree prefetch, None for none. ``prefetcher`` and ``placer``: scripts that
+    answer events with requests.
+    """
+
+    def __init__(
+        self,
+        trace: Given,
+        machine: Machine,
+        frames: int,
+        victim: Callable[[Reference], int],
+        *,
+        threshold: int | None = None,
+        dirty_only: bool = False,
+        user_space: bool = False,
+        prefetcher: Script | None = None,
+        placer: Script | None = None,
+        observer: Observer | None = None,
+        observable: int = 0,
+        samples: int = 0,
+    ):
+        self.trace, self.machine, self.room, self.choose = trace, machine, frames, victim
+        self.frames = frames * (
+            trace.geometry.pages_per_region if machine.near.frame == "page" else 1
+        )
+        self.threshold, self.dirty_only, self.user_space = threshold, dirty_only, user_space
+        self.scripts = [s for s in (prefetcher, placer) if s]
+        self.prefetcher = prefetcher
+        self.observer, self.observable, self.fixed_samples = observer, observable, samples
+        self.samples = samples or 1
+        self.notices: list[tuple[float, Page]] = []
+        self.draws = xorshift(0x9E3779B97F4A7C15)
+        # regions evicted, in epochs of as many as may be observed
+        self.leavings: list[list[int]] = [[]]
+        # of those that left in the epoch before this one, and in this one
+        self.returned: list[int] = [0, 0]
+        per_region = trace.geometry.pages_per_region
+        self.page: dict[int, Page] = {}
+        self.region: dict[int, list[Page]] = defaultdict(list)
+        for o in trace.objects:
+            for number in range(o.first_page, o.first_page + o.pages):
+                self.page[number] = Page(number, number // per_region)
+                self.region[number // per_region].append(self.page[number])
+        # what happened, for the policies: (kind, region, touches so far) and (region) of each touch
+        self.log: list[tuple[str, int, int]] = []
+        self.touched_regions: list[int] = []
+        self.evicted: list[int] = []
+        self.count: Counter[str] = Counter()
+        self.time: Counter[str] = Counter()
+        self.now = 0.0  # the latest moment any slot or the driver has got to
+        self.free_from = 0.0  # the driver has been free since then
+        self.no_prefetch_before = 0.0
+        self.turn: Turn | None = None
+        # the region that policies were told of and whose pages have yet to set off
+        self.serving: set[int] = set()
+        self.served: set[int] = set()  # in the current turn, or the last one
+        self.waiting: list[Slot] = []
+        self.to_prefetch: list[int] = []
+        self.to_evict: list[int] = []
+        self.after_faults = False
+        self.in_order = future_of(trace, machine.near.slots)
+
+    # The program
+
+    def play(self) -> Reference:
+        for number, kernel in enumerate(self.trace.kernels):
+            self.launch(number)
+            slots = max(1, self.machine.near.slots // kernel.width)
+            near = self.machine.near
+            self.per_byte = slots * max(1 / near.bandwidth, kernel.intensity / near.flops)
+            self.per_far_byte = slots / (self.machine.link.inward * self.machine.link.remote_share)
+            self.run_to(self.now + near.launch_overhead)
+            self.slots = [Slot(self.now) for _ in range(slots)]
+            # one without touches takes nobody's time
+            blocks = deque(block for block in kernel.blocks if block)
+            while self.one_round(blocks):
+                pass
+        return self
+
+    def one_round(self, blocks: deque[Any]) -> bool:
+        """Let somebody move on: the driver if it is done or has work, else every slot.
+
+        False: the launch is over.
+        """
+        for slot in self.slots:
+            if slot.todo is None and blocks:
+                slot.todo = deque(blocks.popleft())
+        moving = [s for s in self.slots if s.todo is not None and not s.waits]
+        if not moving and not self.waiting:
+            return False
+        earliest = min((s.time for s in moving), default=math.inf)
+        limit = earliest + ROUND
+        if self.turn:
+            if self.turn.end <= earliest:
+                self.end_turn()
+                return True
+            limit = min(limit, self.turn.end)
+        elif self.waiting and not (self.to_prefetch and self.after_faults):
+            self.serve_faults()
+            return True
+        elif self.to_prefetch:
+            self.serve_prefetches()
+            return True
+        elif self.notices:
+            self.begin_turn(min(time for time, _ in self.notices))
+            self.serve_notices()
+            self.close_bill()
+            return True
+        for slot in moving:
+            if slot.time < limit:
+                self.move(slot, limit)
+        return True
+
+    def move(self, slot: Slot, limit: float) -> None:
+        """Touch after touch, until the block is done, a page is absent, or a touch would begin
+        after the limit.
+        """
+        while slot.todo and slot.time < limit:
+            page = self.page[slot.todo[0].page]
+            if page.is_near:
+                self.touch_near(slot)
+            elif page.prefers_far:
+                self.touch_far(slot)
+            else:
+                slot.waits = True
+                self.waiting.append(slot)
+                self.count["stalls"] += 1
+                break
+        if not slot.todo:
+            slot.todo = None
+        self.run_to(slot.time)
+
+    def touch_near(self, slot: Slot) -> None:
+        touch = slot.todo.popleft()
+        page = self.page[touch.page]
+        page.was_touched = True
+        page.was_written |= bool(touch.write)
+        self.spend(
+            slot, "near_time", max(self.machine.near.latency, touch.bytes * self.per_byte), page
+        )
+
+    def touch_far(self, slot: Slot) -> None:
+        touch = slot.todo.popleft()
+        self.count["remote_touches"] += 1
+        self.count["remote_bytes"] += touch.bytes
+        time = self.machine.link.remote_latency + touch.bytes * self.per_far_byte
+        self.spend(slot, "remote_time", time, self.page[touch.page])
+        self.notice(self.page[touch.page], slot.time)
+
+    def spend(self, slot: Slot, what: str, time: float, page: Page) -> None:
+        slot.time += time
+        self.time[what] += time
+        self.count["touches"] += 1
+        self.touched_regions.append(page.region)
+
+    def run_to(self, moment: float) -> None:
+        """Slots (or a launch) run up to this moment."""
+        if moment > self.now:
+            self.time["running"] += moment - self.now
+            self.now = moment
+
+    # The driver
+
+    def begin_turn(self, start: float) -> Turn:
+        self.turn = Turn(max(self.free_from, start))
+        self.served = self.turn.served
+        return self.turn
+
+    def close_bill(self) -> None:
+        """The turn's length is known.
+
+        If the link works both ways at once, only the outward rest is seen.
+        """
+        turn, link = self.turn, self.machine.link
+        self.time["link_in_time"] += turn.inward
+        self.time["link_out_time"] += turn.outward
+        if self.machine.driver.pipelined and turn.outward:
+            together = (turn.inward * link.inward + turn.outward * link.outward) / link.both
+            turn.outward = max(turn.outward, together, turn.inward) - turn.inward
+        self.time["driver_time"] += turn.length
+
+    def end_turn(self) -> None:
+        turn = self.turn
+        self.turn = None
+        self.free_from = turn.end
+        for page in turn.arriving:
+            page.is_arriving, page.is_near = False, True
+        nobody_ran = turn.end - self.now
+        if nobody_ran > 0:
+            share = nobody_ran / turn.length
+            self.time["fault_handling"] += share * turn.handling
+            self.time["transfer_in"] += share * turn.inward
+            self.time["transfer_out"] += share * turn.outward
+            self.time["policy_overhead"] += share * turn.deciding
+            self.now = turn.end
+        here = [
+            s
+            for s in self.waiting
+            if self.page[s.todo[0].page].is_near or self.page[s.todo[0].page].prefers_far
+        ]
+        self.waiting = [s for s in self.waiting if s not in here]
+        for slot in here:
+            slot.waits = False
+            slot.time = max(slot.time, turn.end)
+            if self.page[slot.todo[0].page].is_near:
+                self.touch_near(slot)
+            else:  # it was advised to be far while the slot waited for it
+                self.touch_far(slot)
+            self.run_to(slot.time)
+
+    def serve_faults(self) -> None:
+        raw = self.waiting[: self.machine.driver.batch_faults]
+        turn = self.begin_turn(min(s.time for s in self.waiting))
+        self.serve_notices()
+        self.after_faults = True
+        self.count["batches"] += 1
+        self.count["raw_faults"] += len(raw)
+        turn.handling += self.machine.driver.batch_overhead
+        pages = [self.page[number] for number in sorted({s.todo[0].page for s in raw})]
+        try:
+            for region, group in groupby(pages, key=lambda page: page.region):
+                faulted = list(group)
+                self.watch_return(region)
+                self.find_frame(region, len(faulted))
+                turn.served.add(region)
+                self.count["faults"] += len(faulted)
+                self.log.append(("arrival", region, self.count["touches"]))
+                self.tell("fault", region)
+                self.evict_as_asked()
+                for page in self.tree(region, faulted):
+                    page.is_wanted = True
+                early = [
+                    p
+                    for p in self.region[region]
+                    if p.is_wanted and p not in faulted and not p.has_room
+                ]
+                if early and self.prefetcher:
+                    self.obey(self.prefetcher("prefetch", region, self.resident))
+                    self.evict_as_asked()
+                self.serving = {region}
+                self.make_room_beside(region, faulted, len(faulted))
+                self.serving = set()
+                self.migrate(region, faulted)
+                self.ask_observer()
+        except BatchIsCut:
+            pass
+        self.close_bill()
+
+    def serve_prefetches(self) -> None:
+        turn = self.begin_turn(self.no_prefetch_before)
+        self.after_faults = False
+        try:
+            for _ in range(min(REGIONS_PER_PREFETCH_TURN, max(1, self.room // 2))):
+                if not self.to_prefetch:
+                    break
+                region = self.to_prefetch[0]
+                wanted = [
+                    page for page in self.region[region] if page.is_wanted and not page.has_room
+                ]
+                if wanted:
+                    self.find_frame(region, len(wanted))
+                    turn.served.add(region)
+                    self.log.append(("arrival", region, self.count["touches"]))
+                    self.tell("prefetch", region)
+                    self.evict_as_asked()
+                    self.serving = {region}
+                    self.make_room_beside(region, [], len(wanted))
+                    self.serving = set()
+                    self.migrate(region, [])
+                self.to_prefetch.pop(0)
+        except BatchIsCut:
+            pass
+        self.close_bill()
+
+    def make_room_beside(self, region: int, faulted: list[Page], had: int) -> None:
+        """Where frames are pages, wanted pages need some too; those that get none in this turn are
+        not wanted any more.
+
+        ``had``: frames of the region's that are taken already. What is evicted may make policies
+        want still more.
+        """
+        wanted: list[Page] = []
+        while self.machine.near.frame == "page":
+            wanted = [
+                p
+                for p in self.region[region]
+                if p.is_wanted and p not in faulted and not p.has_room
+            ]
+            if len(faulted) + len(wanted) <= had:
+                break
+            try:
+                self.find_frame(region, len(faulted) + len(wanted))
+            except BatchIsCut:
+                for page in wanted[had - len(faulted) :]:
+                    page.is_wanted = False
+                break
+            had = len(faulted) + len(wanted)
+
+    def launch(self, number: int) -> None:
+        """Policies hear of a launch and what they ask for is done before it begins; without such
+        policies, nothing.
+        """
+        if not self.scripts:
+            return
+        if self.turn:
+            self.end_turn()
+        self.begin_turn(self.now)
+        self.tell("launch", number)
+        self.evict_as_asked()
+        self.close_bill()
+        self.end_turn()
+        self.no_prefetch_before = self.now
+        while self.to_prefetch:
+            self.serve_prefetches()
+            self.end_turn()
+
+    @property
+    def resident(self) -> set[int]:
+        return {page.region for page in self.page.values() if page.has_room}
+
+    @property
+    def holding(self) -> set[int]:
+        """What policies know to be resident."""
+        return self.resident | self.serving
+
+    @property
+    def frames_used(self) -> int:
+        """Resident regions; or, where frames are pages, those near or arriving and the sampled
+        ones, which keep theirs.
+        """
+        if self.machine.near.frame == "region":
+            return len(self.resident)
+        return sum(page.has_room or page.is_sampled for page in self.page.values())
+
+    def find_frame(self, region: int, pages: int = 0) -> None:
+        """See to it that there is room: for one region more, or for so many pages."""
+        need = pages if self.machine.near.frame == "page" else 1
+        if self.machine.near.frame == "region" and region in self.resident:
+            return
+        while self.frames_used + need > self.frames:
+            self.count["decisions"] += 1
+            if self.user_space:
+                self.turn.deciding += self.machine.driver.decision
+            victim = self.choose(self)
+            if victim in self.turn.served:
+                raise BatchIsCut
+            assert victim in self.resident
+            self.evict(victim)
+        self.count["frames_peak"] = max(self.count["frames_peak"], self.frames_used + need)
+
+    def evict(self, region: int) -> None:
+        self.count["evictions"] += 1
+        self.evicted.append(region)
+        self.log.append(("eviction", region, self.count["touches"]))
+        self.tell("eviction", region)
+        self.forget(region)
+        leaving = [page for page in self.region[region] if page.is_near]
+        back = [page for page in leaving if page.was_written or not self.dirty_only]
+        self.count["pages_evicted"] += len(leaving)
+        self.count["pages_written_back"] += len(back)
+        self.count["pages_unused"] += sum(not page.was_touched for page in leaving)
+        self.turn.outward += len(back) * self.trace.geometry.page / self.machine.link.outward
+        for page in leaving:
+            page.is_near = page.was_touched = page.was_written = False
+
+    def migrate(self, region: int, faulted: list[Page]) -> int:
+        """Faulted and wanted pages set off; says how many were not faulted."""
+        turn, link, driver = self.turn, self.machine.link, self.machine.driver
+        moving = [
+            p for p in self.region[region] if (p in faulted or p.is_wanted) and not p.has_room
+        ]
+        numbers = {page.number for page in moving}
+        runs = sum(number - 1 not in numbers for number in numbers)
+        mapped_kib = sum(page.on_cpu for page in moving) * self.trace.geometry.page / 1024
+        turn.handling += driver.region_overhead + mapped_kib * driver.unmap_per_kib
+        turn.inward += (
+            runs * link.run_overhead + len(moving) * self.trace.geometry.page / link.inward
+        )
+        for page in self.region[region]:
+            page.is_wanted = False
+        for page in moving:
+            page.is_arriving, page.on_cpu = True, False
+        turn.arriving += moving
+        self.count["pages_in"] += len(moving)
+        self.count["runs_in"] += runs
+        early = len([page for page in moving if page not in faulted])
+        self.count["pages_prefetched"] += early
+        return early
+
+    def tree(self, region: int, faulted: list[Page]) -> set[Page]:
+        if self.threshold is None:
+            return set()
+        pages = self.region[region]
+        occupied = {p for p in pages if p.has_room or p in faulted}
+        wanted = tree_rule(
+            [p in occupied for p in pages],
+            [pages.index(p) for p in faulted],
+            self.threshold,
+            self.trace.geometry.pages_per_region,
+        )
+        return {pages[i] for i in wanted if not pages[i].prefers_far}
+
+    # Observation
+
+    def observed(self) -> set[int]:
+        return {page.region for page in self.page.values() if page.is_sampled}
+
+    def ask_observer(self) -> None:
+        """A candidate, when few frames are free and there is a counter and room among the observed."""
+        per_region = (
+            1 if self.machine.near.frame == "region" else self.trace.geometry.pages_per_region
+        )
+        if not self.observer or self.frames - self.frames_used > self.observable * per_region:
+            return
+        out = sum(page.is_sampled for page in self.page.values())
+        if len(self.observed()) >= self.observable or out >= self.machine.driver.counters:
+            return
+        region = self.observer(self)
+        if region is None or region in self.observed() or region in self.served:
+            return
+        here = [page for page in self.region[region] if page.is_near and not page.prefers_far]
+        need = min(self.samples, len(here) - 1, self.machine.driver.counters - out)
+        if need > 0:
+            self.count["observations"] += 1
+        for i, page in enumerate(here):
+            if need > 0 and next(self.draws) % (len(here) - i) < need:
+                need -= 1
+                page.is_sampled = page.prefers_far = True
+                page.is_near = page.was_written = False
+                out_time = self.trace.geometry.page / self.machine.link.outward
+                self.turn.deciding += self.machine.driver.sample + out_time
+                self.time["link_out_time"] += out_time
+                self.count["pages_sampled"] += 1
+
+    def notice(self, page: Page, time: float) -> None:
+        if page.is_sampled and not page.is_noticed:
+            page.is_noticed = True
+            self.notices.append((time, page))
+
+    def serve_notices(self) -> None:
+        """Noticed regions cease to be observed, and their sampled pages come home."""
+        noticed, self.notices = self.notices, []
+        for _, page in noticed:
+            if not page.is_noticed:
+                continue  # it left, or came home with another
+            self.count["notifications"] += 1
+            self.turn.deciding += self.machine.driver.notification
+            self.served.add(page.region)
+            for own in (p for p in self.region[page.region] if p.is_sampled):
+                own.is_sampled = own.is_noticed = own.prefers_far = False
+                own.is_arriving = True
+                self.turn.arriving.append(own)
+                home = (
+                    self.machine.link.run_overhead
+                    + self.trace.geometry.page / self.machine.link.inward
+                )
+                self.turn.deciding += home
+                self.time["link_in_time"] += home
+                self.count["pages_home"] += 1
+            self.log.append(("notice", page.region, self.count["touches"]))
+            self.ask_observer()
+
+    def forget(self, region: int) -> None:
+        """An evicted region is observed no longer; its leaving is remembered for a while."""
+        for page in self.region[region]:
+            if page.is_sampled:
+                page.is_sampled = page.is_noticed = page.prefers_far = page.was_touched = False
+        if not self.observable:
+            return
+        self.leavings[-1].append(region)
+        if len(self.leavings[-1]) == self.observable:
+            if len(self.leavings) > 1 and not self.fixed_samples:
+                self.adapt(self.returned[0] / self.observable)
+            self.leavings.append([])
+            self.returned = [self.returned[1], 0]
+
+    def adapt(self, back: float) -> None:
+        if back > 0.5:
+            most = min(
+                self.machine.driver.counters // self.observable,
+                self.trace.geometry.pages_per_region // 2,
+            )
+            self.samples = max(1, min(2 * self.samples, most))
+        elif back <= 0.2:
+            self.samples = max(1, self.samples // 2)
+
+    def watch_return(self, region: int) -> None:
+        """A region without a frame faulted.
+
+        If its latest leaving was in this epoch or the last, that is counted once.
+        """
+        if region in self.resident or not self.observable:
+            return
+        for age, epoch in (
+            (1, self.leavings[-1]),
+            (0, self.leavings[-2] if len(self.leavings) > 1 else []),
+        ):
+            if region in epoch:
+                epoch[epoch.index(region)] = -1
+                if region not in epoch:
+                    self.returned[age] += 1
+                return
+
+    # Policies
+
+    def tell(self, event: str, number: int) -> None:
+        for script in self.scripts:
+            self.obey(script(event, number, self.resident))
+
+    def obey(self, requests: list[Request]) -> None:
+        for verb, *rest in requests:
+            if verb == "evict":
+                self.to_evict += rest
+            elif verb == "threshold":
+                self.threshold = rest[0] if rest[0] <= 100 else None
+            else:
+                for number in range(rest[0], rest[0] + rest[1]):
+                    if number in self.page:
+                        self.advise(
+                            self.page[number], *rest[2:]
+                        ) if verb == "advise" else self.want(self.page[number])
+
+    def advise(self, page: Page, prefer: str | None) -> None:
+        page.prefers_far = prefer == "far"
+
+    def want(self, page: Page) -> None:
+        if page.has_room or page.prefers_far:
+            return
+        page.is_wanted = True
+        if page.region not in self.to_prefetch:
+            self.to_prefetch.append(page.region)
+
+    def evict_as_asked(self) -> None:
+        """Newest request first; what is gone, or was served in this turn, stays as it is."""
+        while self.to_evict:
+            region = self.to_evict.pop()
+            if region in self.resident and region not in self.served:
+                self.evict(region)
+
+
+def xorshift(x: int) -> Iterator[int]:
+    """xorshift64*, of which the upper 31 bits are taken (Vigna, 2016)."""
+    word = (1 << 64) - 1
+    while True:
+        x ^= x >> 12
+        x = (x ^ x << 25) & word
+        x ^= x >> 27
+        yield (x * 0x2545F4914F6CDD1D & word) >> 33
+
+
+def tree_rule(occupied: list[bool], faulted: list[int], threshold: int, leaves: int) -> set[int]:
+    """What the driver's tree prefetches: for each fault the largest node more than ``threshold`` %
+    occupied.
+
+    ``occupied`` may be shorter than ``leaves``: an object's last region ends early, and its nodes
+    with it.
+    """
+    taken: set[int] = set()
+    for leaf in faulted:
+        nodes = []
+        size = 1
+        while size <= leaves:
+            node = [i for i in range(len(occupied)) if i // size == leaf // size]
+            if size == 1 or 100 * sum(occupied[i] for i in node) > threshold * len(node):
+                nodes.append(node)
+            size *= 2
+        taken.update(max(nodes, key=len))
+    return {i for i in taken if not occupied[i]}
+
+
+def future_of(trace: Given, slots: int) -> dict[int, list[int]]:
+    """For each region the places of its touches, if all slots walk in step and nothing is ever
+    absent.
+    """
+    regions: list[int] = []
+    for kernel in trace.kernels:
+        blocks = deque(deque(block) for block in kernel.blocks if block)
+        lanes: list[deque[Touch]] = [deque() for _ in range(max(1, slots // kernel.width))]
+        while blocks or any(lanes):
+            for i, lane in enumerate(lanes):
+                if not lane and blocks:
+                    lanes[i] = blocks.popleft()
+                if lanes[i]:
+                    regions.append(lanes[i].popleft().page // trace.geometry.pages_per_region)
+    places = defaultdict(list)
+    for place, region in enumerate(regions):
+        places[region].append(place)
+    return places
+
+
+# Victims, each from the log alone
+
+
+def lrm(r: Reference) -> int:
+    return min(r.holding, key=lambda region: _last(r, region))
+
+
+def lru(r: Reference) -> int:
+    """Least recently known to be used: by a fault or by a notification."""
+    return min(r.holding, key=lambda region: _last(r, region, ("arrival", "notice")))
+
+
+def watch_lru(r: Reference) -> int | None:
+    free = r.holding - r.observed()
+    return min(free, key=lambda region: _last(r, region, ("arrival", "notice"))) if free else None
+
+
+def mru(r: Reference) -> int:
+    free = r.holding - r.served
+    return max(free or r.holding, key=lambda region: _last(r, region))
+
+
+def fifo(r: Reference) -> int:
+    return min(r.holding, key=lambda region: _stay(r, region)[0])
+
+
+def lru_ideal(r: Reference) -> int:
+    def latest(region: int) -> tuple[int, int]:
+        _, came = _stay(r, region)
+        last = max(
+            (i for i, touched in enumerate(r.touched_regions) if touched == region), default=-1
+        )
+        return max(came, last), region
+
+    return min(r.holding, key=latest)
+
+
+def belady(r: Reference) -> int:
+    def due(region: int) -> tuple[float, int]:
+        places = r.in_order[region]
+        done = r.touched_regions.count(region)
+        return (places[done] if done < len(places) else math.inf), -region
+
+    free = r.holding - r.served
+    return max(free, key=due) if free else max(r.holding)
+
+
+def clock() -> Callable[[Reference], int]:
+    """The hand has a memory, so this one is made anew for each run."""
+    ring: list[int] = []
+    passed: dict[int, int] = {}  # a touch with a later number than this sets the bit
+    read = 0
+
+    def victim(r: Reference) -> int:
+        nonlocal read
+        for kind, region, when in r.log[read:]:
+            if kind == "eviction":
+                ring.remove(region)
+            elif region not in ring:
+                ring.append(region)
+                passed[region] = when
+        read = len(r.log)
+        while ring[0] in r.touched_regions[passed[ring[0]] + 1 :]:
+            passed[ring[0]] = len(r.touched_regions) - 1
+            ring.append(ring.pop(0))
+        return ring[0]
+
+    return victim
+
+
+def _last(r: Reference, region: int, kinds: tuple[str, ...] = ("arrival",)) -> int:
+    """The place in the log of the latest migration into a region, or of another kind of entry."""
+    return max(i for i, (kind, of, _) in enumerate(r.log) if kind in kinds and of == region)
+
+
+def _stay(r: Reference, region: int) -> tuple[int, int]:
+    """The place in the log, and the touches so far, at which the region got the frame it has."""
+    mine = [(i, kind, when) for i, (kind, of, when) in enumerate(r.log) if of == region]
+    gone = max((n for n, (_, kind, _) in enumerate(mine) if kind == "eviction"), default=-1)
+    return mine[gone + 1][0], mine[gone + 1][2]

@@ -1,0 +1,264 @@
+"""What must hold whatever is run: books balance, segments and breaks do not matter, runs repeat bit
+for bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidegate.errors import BooksError
+from tidegate.experiments import Run
+from tidegate.policies import EvictionPolicy
+from tidegate.policies.interface.page_flags import NEAR
+from tidegate.policies.registries import eviction, placement, prefetch
+from tidegate.simulation.gpu import simulation as simulation_module
+from tidegate.simulation.gpu.memory import STALLED
+from tidegate.simulation.gpu.simulation import check_books
+from traces import PAGES, Given, Kernel, machine, reads, run_of, simulation_of
+from worlds import machines, presets, traces
+
+EVICTIONS, PREFETCHES, PLACEMENTS = eviction.names(), prefetch.names(), placement.names()
+
+
+def outcome(run: Run) -> dict[str, Any]:
+    """Everything that happened, to be compared bit for bit."""
+    return {"counts": run.counts, "parts": run.parts, "busy": run.busy, "tables": run.tables}
+
+
+@pytest.mark.parametrize("policy", EVICTIONS)
+@settings(deadline=None, max_examples=40, derandomize=True)
+@given(
+    traces(),
+    machines() | presets(),
+    st.integers(1, 9),
+    st.sampled_from(PREFETCHES),
+    st.sampled_from(PLACEMENTS),
+    st.booleans(),
+    st.booleans(),
+)
+def test_books_balance_whatever_is_run(
+    policy, trace, on, frames, ahead, place, dirty_only, compiled
+):
+    """The run's own checks (check_books, and finished() of the Python policy), and what can be told
+    from outside.
+    """
+    how = {
+        "eviction": policy,
+        "prefetch": ahead,
+        "placement": place,
+        "dirty_only": dirty_only,
+        "compiled": compiled,
+    }
+    if place == "explicit":  # a program that copies what it uses runs only where all of that fits
+        frames = max(frames, trace.regions)
+    run = run_of(trace, on, frames, **how)
+    c = run.counts
+    touches = sum(len(block) for kernel in trace.kernels for block in kernel.blocks)
+    assert c["touches"] == touches == sum(run.launches["touches"])
+    assert c["raw_faults"] >= c["faults"] >= c["batches"] >= 0
+    # these send neighbours away unasked
+    assert c["decisions"] >= c["evictions"] or policy in ("sle", "tbne")
+    assert c["pages_in"] == c["faults"] + c["pages_prefetched"]
+    out = c["pages_evicted"] + c["pages_sampled"]
+    assert c["pages_in"] + c["pages_home"] == out + sum(run.objects["pages_near"])
+    # a prefetched page left far was never in
+    assert c["pages_home"] <= c["pages_sampled"] + c["observations"]
+    assert c["pages_evicted"] >= c["pages_written_back"]
+    assert c["pages_evicted"] == c["pages_written_back"] or dirty_only
+    assert c["pages_evicted"] >= c["pages_unused"]
+    per_region = trace.geometry.pages_per_region if on.near.frame == "page" else 1
+    assert c["frames_peak"] <= min(frames, trace.regions) * per_region
+    assert c["hits"] >= 0
+    assert sum(run.objects["faults"]) == c["faults"] == sum(run.launches["faults"])
+    assert min(run.parts.values()) >= 0
+    assert run.time == pytest.approx(run.launches["end"][-1], rel=1e-9)
+    hidden = (
+        run.parts["fault_handling"]
+        + run.parts["transfer_in"]
+        + run.parts["transfer_out"]
+        + run.parts["policy_overhead"]
+    )
+    assert hidden <= run.busy["driver"] * (1 + 1e-9)
+    assert run.timeline["time"].is_sorted()
+    assert run.timeline["touches"].is_sorted()
+
+
+CUT_ANYWHERE = EVICTIONS
+
+
+@pytest.mark.parametrize("policy", CUT_ANYWHERE)
+@settings(deadline=None, max_examples=40, derandomize=True)
+@given(traces(), machines(), st.integers(1, 9), st.sampled_from(PREFETCHES), st.data())
+def test_how_a_launch_is_cut_into_segments_makes_no_difference(
+    policy, trace, on, frames, ahead, data
+):
+    def cut(kernel: Kernel) -> Kernel:
+        return replace(
+            kernel, cuts=tuple(data.draw(st.lists(st.integers(0, len(kernel.blocks)), max_size=4)))
+        )
+
+    whole = Given(
+        [replace(kernel, cuts=()) for kernel in trace.kernels],
+        [o.pages for o in trace.objects],
+        trace.geometry,
+    )
+    parts = Given(
+        [cut(kernel) for kernel in trace.kernels], [o.pages for o in trace.objects], trace.geometry
+    )
+    run, other = (run_of(t, on, frames, eviction=policy, prefetch=ahead) for t in (whole, parts))
+    assert outcome(run) == outcome(other)
+
+
+@settings(deadline=None, max_examples=40, derandomize=True)
+@given(traces(), machines(), st.integers(1, 9), st.sampled_from(EVICTIONS), st.integers(1, 7))
+def test_breaks_for_progress_make_no_difference(trace, on, frames, policy, budget):
+    run = run_of(trace, on, frames, eviction=policy)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulation_module, "_BUDGET", budget)
+        assert outcome(run_of(trace, on, frames, eviction=policy)) == outcome(run)
+
+
+def test_progress_adds_up_to_the_touches(monkeypatch):
+    monkeypatch.setattr(simulation_module, "_BUDGET", 10)
+    steps: list[int] = []
+    simulation = simulation_of(
+        Given([Kernel([reads(range(PAGES))] * 9)] * 3, [PAGES]), machine(2), 1
+    )
+    simulation.run(steps.append)
+    assert sum(steps) == 27 * PAGES
+    assert len(steps) > 10
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(
+    traces(), machines(), st.integers(1, 9), st.sampled_from(EVICTIONS), st.sampled_from(PREFETCHES)
+)
+def test_a_run_repeats_bit_for_bit(trace, on, frames, policy, ahead):
+    once, again = (run_of(trace, on, frames, eviction=policy, prefetch=ahead) for _ in range(2))
+    assert once == again
+
+
+def test_launches_blocks_and_segments_without_touches_do_nothing():
+    full = [Kernel([reads(range(2 * PAGES))])]
+    hollow = [
+        Kernel([]),
+        Kernel([[], [], reads(range(2 * PAGES)), []], cuts=(0, 1, 2, 2, 3, 4)),
+        Kernel([[]] * 9),
+    ]
+    on = machine(2, launch_overhead=0.0)
+    run, other = (run_of(Given(kernels, [2 * PAGES]), on, 1) for kernels in (full, hollow))
+    assert run.counts == other.counts
+    assert run.time == other.time
+
+
+# The timeline
+
+
+def test_the_timeline_has_a_row_per_turn_and_thins_out_when_there_are_many():
+    short = run_of(Given([Kernel([reads(range(500))])], [500]), machine(), 63)
+    assert short.timeline["batches"].to_list() == list(range(1, 501))
+    long = run_of(Given([Kernel([reads(range(5000))])], [5000]), machine(), 625)
+    rows = long.timeline["batches"]
+    assert 512 <= len(rows) <= 1024
+    assert 1 <= rows.diff().min() <= rows.diff().max() <= 8  # three times halved
+    assert 5000 - rows[-1] <= 8
+
+
+# Books that do not balance
+
+
+def finished_simulation() -> Any:
+    simulation = simulation_of(
+        Given([Kernel([reads(range(6 * PAGES))] * 2)], [6 * PAGES]), machine(2), 3, prefetch="tree"
+    )
+    simulation.run()
+    check_books(simulation)
+    return simulation
+
+
+def add(counter: str, amount: float = 1) -> Any:
+    def tamper(simulation: Any) -> None:
+        simulation.books[counter] += amount
+
+    return tamper
+
+
+def stall_a_slot(simulation: Any) -> None:
+    simulation.memory.slot_status[0] = STALLED
+
+
+def bring_a_page(simulation: Any) -> None:
+    simulation.memory.page_state[0] |= NEAR
+
+
+def add_to_region(array: str) -> Any:
+    def tamper(simulation: Any) -> None:
+        getattr(simulation.memory, array)[0] += 1
+
+    return tamper
+
+
+def forget_a_launch(simulation: Any) -> None:
+    simulation.launches.pop()
+
+
+TAMPERED = [
+    ("pages in - pages out = pages resident", add("pages_in")),
+    ("pages in - pages out = pages resident", add("pages_evicted")),
+    ("pages in - pages out = pages resident", bring_a_page),
+    ("pages in - pages out = pages resident", add_to_region("resident")),
+    ("pages in - pages out = pages resident", add("pages_sampled")),
+    ("pages in - pages out = pages resident", add("pages_home")),
+    ("observed regions have their samples out", add("sampled_n")),
+    ("observed regions have their samples out", add_to_region("sampled")),
+    ("observed regions have their samples out", add_to_region("observed")),
+    ("frames used = frames held", add("frames_used")),
+    ("frames used within capacity", add("frames_peak", 10)),
+    ("every stalled slot woken", add("queue_n")),
+    ("every stalled slot woken", stall_a_slot),
+    ("time = sum of its parts", add("front", 1000.0)),
+    ("time = sum of its parts", add("running", 1000.0)),
+    ("time = sum of its parts", add("fault_handling", -1000.0)),
+    ("time = sum of its parts", add("transfer_in", 1000.0)),
+    ("time = sum of its parts", add("transfer_out", 1000.0)),
+    ("time = sum of its parts", add("policy_overhead", 1000.0)),
+    ("touches = launches' touches", add("touches")),
+    ("touches = launches' touches", forget_a_launch),
+    ("evictions by region add up", add("evictions")),
+    ("evictions by region add up", add_to_region("region_evictions")),
+    ("faults by region add up", add_to_region("region_faults")),
+    ("each fault brought its page", add("pages_prefetched")),
+]
+
+
+@pytest.mark.parametrize(("account", "tamper"), TAMPERED)
+def test_every_account_is_checked(account, tamper):
+    simulation = finished_simulation()
+    tamper(simulation)
+    with pytest.raises(BooksError, match=account) as error:
+        check_books(simulation)
+    assert "\n" not in str(error.value)
+
+
+class Embezzler(EvictionPolicy):
+    """Reaches behind the view and takes a fault out of the books."""
+
+    def on_fault(self, region: int) -> None:
+        self.memory._m.books["faults"] -= 1
+        self.order.move_to_tail(region)
+
+    def on_eviction(self, region: int) -> None:
+        self.order.remove(region)
+
+    def victim(self) -> int:
+        return self.order.head
+
+
+def test_a_run_whose_books_do_not_balance_does_not_end_well():
+    with pytest.raises(BooksError):
+        run_of(Given([Kernel([reads([0])])], [1]), machine(), 1, eviction=Embezzler())

@@ -1,0 +1,298 @@
+"""Oracle: the compiled mechanism against a second simulator, written apart (reference.py), on
+random small worlds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simulation import reference
+from simulation.reference import Reference
+from tidegate.machine.machine import Machine
+from tidegate.policies import Everything, EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
+from tidegate.policies.interface.page_flags import COMING, NEAR
+from traces import Given, simulation_of
+from worlds import machines, presets, traces
+
+COUNTS = (
+    "touches",
+    "stalls",
+    "remote_touches",
+    "remote_bytes",
+    "faults",
+    "raw_faults",
+    "batches",
+    "evictions",
+    "decisions",
+    "pages_in",
+    "pages_prefetched",
+    "pages_evicted",
+    "pages_written_back",
+    "pages_unused",
+    "runs_in",
+    "frames_peak",
+)
+TIMES = (
+    "running",
+    "near_time",
+    "remote_time",
+    "fault_handling",
+    "transfer_in",
+    "transfer_out",
+    "policy_overhead",
+    "driver_time",
+    "link_in_time",
+    "link_out_time",
+)
+VICTIMS = {
+    "lrm": lambda: reference.lrm,
+    "fifo": lambda: reference.fifo,
+    "mru": lambda: reference.mru,
+    "lru-ideal": lambda: reference.lru_ideal,
+    "clock": reference.clock,
+    "belady": lambda: reference.belady,
+}
+
+
+# Random policies: a script is asked at every event and answers with requests; the same script
+# drives both simulators
+
+
+class Script:
+    """Answers events with random requests. A script gets quieter with time, so that runs end."""
+
+    def __init__(self, seed: int, pages: int, regions: int):
+        self.random, self.pages, self.regions, self.heard = random.Random(seed), pages, regions, 0
+        self.said: list[tuple[str, int]] = []
+
+    def __call__(self, event: str, number: int, resident: set[int]) -> list[tuple[Any, ...]]:
+        self.heard += 1
+        self.said.append((event, number))
+        draw = self.random
+        requests: list[tuple[Any, ...]] = []
+        for _ in range(draw.choice((0, 0, 0, 1, 2)) if self.heard < 60 else 0):
+            first = draw.randrange(self.pages)
+            count = draw.randint(1, min(self.pages - first, 12))
+            region = draw.randrange(self.regions)
+            verb = draw.choice(("prefetch", "prefetch", "evict", "advise", "threshold"))
+            if verb == "prefetch":
+                requests.append((verb, first, count))
+            elif verb == "advise":
+                requests.append((verb, first, count, draw.choice(("far", None))))
+            elif verb == "threshold":
+                requests.append((verb, draw.choice((0, 25, 51, 75, 101))))
+            elif region in resident:
+                requests.append((verb, region))
+        return requests
+
+
+class Scripted(Policy):
+    """Passes events to its script and requests to memory."""
+
+    script: Script
+    threshold = 101
+
+    def start(self) -> None:
+        self.memory.set_prefetch_threshold(self.threshold)
+
+    def on_fault(self, region: int) -> None:
+        self._ask("fault", region)
+
+    def on_prefetch(self, region: int) -> None:
+        self._ask("prefetch", region)
+
+    def on_eviction(self, region: int) -> None:
+        self._ask("eviction", region)
+
+    def on_launch(self, launch: int) -> None:
+        self._ask("launch", launch)
+
+    def _ask(self, event: str, number: int) -> None:
+        verbs = {
+            "prefetch": self.memory.prefetch,
+            "evict": self.memory.evict,
+            "advise": self.memory.advise,
+            "threshold": self.memory.set_prefetch_threshold,
+        }
+        for verb, *rest in self.script(event, number, self.memory.resident):
+            verbs[verb](*rest)
+
+
+class ScriptedPrefetch(Scripted, PrefetchPolicy): ...
+
+
+class ScriptedPlacement(Scripted, PlacementPolicy):
+    def start(self) -> None: ...
+
+
+class Threshold(PrefetchPolicy):
+    """Tree prefetch at a threshold, or none."""
+
+    threshold = 101
+
+    def start(self) -> None:
+        self.memory.set_prefetch_threshold(self.threshold)
+
+
+class Recorder(PlacementPolicy):
+    """Gives no advice and writes down who leaves."""
+
+    def start(self) -> None:
+        self.evicted: list[int] = []
+
+    def on_eviction(self, region: int) -> None:
+        self.evicted.append(region)
+
+
+class AnyVictim(EvictionPolicy):
+    """Any resident region, those on their way in too."""
+
+    def start(self) -> None:
+        self.random = random.Random(7)
+
+    def victim(self) -> int:
+        return self.random.choice(sorted(self.resident))
+
+
+def any_victim() -> Any:
+    draw = random.Random(7)
+    return lambda r: draw.choice(sorted(r.resident))
+
+
+class TrackedLRM(EvictionPolicy):
+    """LRM that asks to see everything, so that the sweep that keeps track of touches is the one in
+    use.
+    """
+
+    sees = Everything()
+
+    def on_fault(self, region: int) -> None:
+        self.order.move_to_tail(region)
+
+    def on_eviction(self, region: int) -> None:
+        self.order.remove(region)
+
+    def victim(self) -> int:
+        return self.order.head
+
+
+@dataclass
+class World:
+    """Everything a run is made from."""
+
+    trace: Given
+    machine: Machine
+    frames: int
+    eviction: str
+    threshold: int
+    dirty_only: bool
+    user_space: bool
+    prefetch_seed: int | None
+    placement_seed: int | None
+
+    def scripts(self) -> list[Script | None]:
+        pages, regions = self.trace.pages, self.trace.regions
+        return [
+            None if s is None else Script(s, pages, regions)
+            for s in (self.prefetch_seed, self.placement_seed)
+        ]
+
+    def compiled(self) -> tuple[Any, list[int]]:
+        if self.eviction == "belady":  # foresee() walks each segment by itself: see test_properties
+            self.trace.kernels = [
+                dataclasses.replace(kernel, cuts=()) for kernel in self.trace.kernels
+            ]
+        prefetcher, placer = self.scripts()
+        prefetch: Any = ScriptedPrefetch() if prefetcher else Threshold()
+        prefetch.script, prefetch.threshold = prefetcher, self.threshold
+        placement: Any = ScriptedPlacement() if placer else Recorder()
+        placement.script = placer
+        eviction: Any = {"any": AnyVictim, "tracked": TrackedLRM}.get(self.eviction)
+        simulation = simulation_of(
+            self.trace,
+            self.machine,
+            self.frames,
+            eviction=eviction() if eviction else self.eviction,
+            prefetch=prefetch,
+            placement=placement,
+            dirty_only=self.dirty_only,
+        )
+        if self.user_space:
+            simulation.eviction.in_driver = False
+            simulation.__post_init__()
+        simulation.run()
+        return simulation, [
+            n for e, n in placer.said if e == "eviction"
+        ] if placer else placement.evicted
+
+    def reference(self) -> Reference:
+        prefetcher, placer = self.scripts()
+        victim = {**VICTIMS, "any": any_victim, "tracked": lambda: reference.lrm}[self.eviction]()
+        return Reference(
+            self.trace,
+            self.machine,
+            self.frames,
+            victim,
+            threshold=None if self.threshold > 100 else self.threshold,
+            dirty_only=self.dirty_only,
+            user_space=self.user_space,
+            prefetcher=prefetcher,
+            placer=placer,
+        ).play()
+
+
+@st.composite
+def worlds(draw: Any, on: st.SearchStrategy[Machine], scripted: bool = False) -> World:
+    trace = draw(traces())
+    seeds = st.integers(0, 10**6) if scripted else st.none()
+    return World(
+        trace,
+        draw(on),
+        draw(st.integers(1, trace.regions)),
+        draw(st.sampled_from((*VICTIMS, "any", "tracked"))),
+        draw(st.sampled_from((0, 25, 51, 75, 100, 101, 101))),
+        draw(st.booleans()),
+        draw(st.booleans()),
+        draw(seeds),
+        draw(st.none() | seeds if scripted else seeds),
+    )
+
+
+def check(world: World) -> None:
+    """Both simulators agree on all that can be asked."""
+    expected = world.reference()
+    simulation, evicted = world.compiled()
+    books = simulation.books[0]
+    assert evicted == expected.evicted
+    assert {c: int(books[c]) for c in COUNTS} == {c: expected.count[c] for c in COUNTS}
+    near = np.flatnonzero(simulation.memory.page_state & (NEAR | COMING)).tolist()
+    assert near == sorted(p.number for p in expected.page.values() if p.has_room)
+    for part in TIMES:
+        assert float(books[part]) == pytest.approx(expected.time[part], rel=1e-9, abs=1e-6), part
+    assert float(books["front"]) == pytest.approx(expected.now, rel=1e-12)
+
+
+@settings(deadline=None, max_examples=500, derandomize=True)
+@given(worlds(machines()))
+def test_compiled_equals_reference(world):
+    check(world)
+
+
+@settings(deadline=None, max_examples=500, derandomize=True)
+@given(worlds(machines(), scripted=True))
+def test_compiled_equals_reference_whatever_policies_ask_for(world):
+    check(world)
+
+
+@settings(deadline=None, max_examples=200, derandomize=True)
+@given(worlds(presets(), scripted=True))
+def test_compiled_equals_reference_on_real_machines(world):
+    check(world)

@@ -1,0 +1,586 @@
+"""Three tiers: a second simulator (tiers_reference.py), closed forms, brute force, twins, and
+policies that misbehave.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simulation import tiers_reference as plain
+from tidegate import Geometry, blocks_of
+from tidegate.analysis import clock_misses
+from tidegate.analysis.belady import belady_misses
+from tidegate.errors import PolicyError, TidegateError
+from tidegate.machine import load_machine
+from tidegate.policies import EvictionPolicy
+from tidegate.policies.interface.tier_policy import ASKED, FAR, MIDDLE, NOBODY, STAY, TierPolicy
+from tidegate.policies.registries import eviction, tiering
+from tidegate.simulation.tiers.simulation import Tiered
+from tidegate.simulation.tiers.transfers import Transfers, crossing
+from tidegate.trace import Launch, Provenance, Trace, lay_out
+
+PAGE = 65536
+MACHINE = load_machine("a100-pcie3-ssd")
+READ, WRITE = PAGE / 3.5, PAGE / 1.7  # ns a page, of the SSD
+IN, OUT = PAGE / (12.3 * 0.9), PAGE / (11.3 * 0.9)  # of the link, by zero-copy
+LAUNCH, BYTE = 5000.0, 1 / 1555
+
+Touch = tuple[int, bool, int]
+
+
+class Touches(Trace):
+    name, provenance = "touches", Provenance.ASSUMED
+
+    def __init__(self, touches: list[Touch], cut: int = 0, geometry: Geometry | None = None):
+        self.geometry = geometry or Geometry(PAGE, PAGE)
+        self.objects = lay_out(
+            {"a": PAGE * (max((t[0] for t in touches), default=0) + 1)}, self.geometry
+        )
+        self._segments = [self._segment(part) for part in (touches[:cut], touches[cut:])]
+
+    @staticmethod
+    def _segment(touches: list[Touch]) -> Any:
+        pages, writes, sizes = (
+            (list(column) for column in zip(*touches, strict=True)) if touches else ([], [], [])
+        )
+        kinds = np.int32, bool, np.int32
+        pages, writes, sizes = (
+            np.array(c, k) for c, k in zip((pages, writes, sizes), kinds, strict=True)
+        )
+        return blocks_of(4, pages, write=writes, bytes=sizes)
+
+    def launches(self):  # type: ignore[no-untyped-def]
+        yield Launch("launch", self._segments)
+
+    def identity(self) -> dict[str, str]:
+        return {"unrepeatable": "test"}
+
+
+def reads(pages: Any) -> list[Touch]:
+    return [(page, False, 0) for page in pages]
+
+
+def writes(pages: Any) -> list[Touch]:
+    return [(page, True, 0) for page in pages]
+
+
+def run(
+    touches: list[Touch],
+    placement: str | TierPolicy,
+    near: int,
+    middle: int,
+    evict: Any = None,
+    **how: Any,
+) -> Tiered:
+    cut = how.pop("cut", 0)
+    policy = tiering.make(placement) if isinstance(placement, str) else placement
+    s = Tiered(
+        Touches(touches, cut), how.pop("machine", MACHINE), near, middle, policy, evict, **how
+    )
+    s.run()
+    return s
+
+
+def written(s: Tiered) -> int:
+    return sum(
+        s.counts[c] for c in ("near_written", "middle_written", "near_flushed", "middle_flushed")
+    )
+
+
+# Against the second simulator
+
+TOUCHES = st.lists(
+    st.tuples(st.integers(0, 14), st.booleans(), st.sampled_from((0, 512, PAGE))), max_size=160
+)
+
+
+@st.composite
+def loops(draw: Any) -> list[Touch]:
+    """Pages that come back in turn, now and then another: what predictions are learnt from."""
+    period, length, seed = (
+        draw(st.integers(1, 12)),
+        draw(st.integers(0, 200)),
+        draw(st.integers(0, 10**6)),
+    )
+    rng = np.random.default_rng(seed)
+    return [
+        (int(rng.integers(15)) if rng.random() < 0.2 else i % period, bool(rng.random() < 0.3), 512)
+        for i in range(length)
+    ]
+
+
+ANY = st.one_of(TOUCHES, loops())
+SLOTS = st.sampled_from((1, 2, 5, 864))
+
+
+def same(s: Tiered, world: plain.World) -> None:
+    c = s.counts
+    assert (c["hits"], c["middle_hits"], c["far_reads"], written(s), c["stays"]) == (
+        world.hits,
+        world.middle_hits,
+        world.reads,
+        world.writes,
+        world.stays,
+    )
+    looks = (c["middle_hits"] + c["far_reads"], c["far_reads"]) if s.middle else (0, 0)
+    assert (c["lookups"], c["wasted_lookups"]) == looks
+    assert [s.tier_of(p) for p in range(s.trace.pages)] == [
+        world.tier(p) for p in range(s.trace.pages)
+    ]
+    assert s.time == pytest.approx(world.time.now, rel=1e-9)
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    ANY,
+    st.integers(1, 6),
+    st.integers(0, 6),
+    st.sampled_from(("bam", "tier-order", "tier-random", "hmm")),
+    SLOTS,
+    st.integers(0, 3),
+    st.integers(0, 99),
+    st.booleans(),
+)
+def test_simple_placements_equal_a_plain_simulator(
+    touches: list[Touch],
+    near: int,
+    middle: int,
+    name: str,
+    slots: int,
+    seed: int,
+    cut: int,
+    flush: bool,
+) -> None:
+    machine = MACHINE.with_slots(slots)
+    spec = f"tier-random(seed={seed}, share=0.25)" if name == "tier-random" else name
+    made = {"bam": plain.Bam, "tier-order": plain.Order, "hmm": plain.Hmm}
+    placement = plain.Random(seed, 0.25) if name == "tier-random" else made[name]()
+    same(
+        run(touches, spec, near, middle, machine=machine, cut=cut, flush=flush),
+        plain.World(touches, near, middle, placement, machine, flush=flush),
+    )
+
+
+READINGS = st.fixed_dictionaries(
+    {
+        "full": st.sampled_from(("discard", "fifo")),
+        "reach": st.sampled_from(("middle", "both")),
+        "unknown": st.sampled_from(("middle", "far")),
+        "window": st.sampled_from((1, 3, 64)),
+        "idle": st.sampled_from((0.0, 0.5, 0.8)),
+        "every": st.sampled_from((1, 2)),
+    }
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    ANY,
+    st.integers(1, 6),
+    st.integers(1, 8),
+    READINGS,
+    st.integers(1, 9),
+    st.integers(0, 60),
+    st.integers(0, 99),
+)
+def test_predicted_reuse_equals_a_plain_simulator(
+    touches: list[Touch],
+    near: int,
+    middle: int,
+    reading: dict[str, Any],
+    batch: int,
+    samples: int,
+    cut: int,
+) -> None:
+    scale = 262_144 / near  # batches are said for the paper's near memory
+    options = ", ".join(f"{k}={v}" for k, v in reading.items())
+    spec = f"tier-reuse({options}, batch={round(batch * scale)}, samples={round(samples * scale)})"
+    s = run(touches, spec, near, middle, cut=cut)
+    placement = plain.Reuse(near, middle, batch, samples, **reading)
+    same(s, plain.World(touches, near, middle, placement, MACHINE))
+    report = s.placement.report()
+    assert (report["predictions"], report["right"]) == (placement.predictions, placement.hits)
+    assert (report["slope"], report["offset"]) == pytest.approx((placement.slope, placement.offset))
+
+
+# frames are two looks of CLOCK's, of which the second is short or whole, and part of one; in the
+# second, all touches are sampled, so that marks are moved together
+@pytest.mark.parametrize(
+    ("near", "samples"), [(100, 1_300_000), (128, 40_000_000), (13, 1_300_000)]
+)
+def test_predicted_reuse_on_a_long_loop_with_a_large_near_memory(near: int, samples: int) -> None:
+    """Over 64 candidates, over 63 steps of the chain, 64 frames at a time, and several closings of
+    the queue's gaps.
+    """
+    rng = np.random.default_rng(3)
+    touches = [
+        (int(p), bool(w), 64)
+        for p, w in zip(rng.zipf(1.2, 12_000) % 400, rng.random(12_000) < 0.2, strict=True)
+    ]
+    spec = f"tier-reuse(batch=130000, samples={samples})"
+    s = run(touches, spec, near, 150)
+    batch, wanted, _ = tiering.make(spec).sampling(near)
+    world = plain.World(touches, near, 150, plain.Reuse(near, 150, batch, wanted), MACHINE)
+    same(s, world)
+    assert near < 64 or world.stays > 10_000
+
+
+@settings(deadline=None, max_examples=60)
+@given(ANY, st.integers(1, 6), st.integers(1, 6), st.sampled_from(tiering.names()))
+def test_twins_decide_as_their_classes(
+    touches: list[Touch], near: int, middle: int, name: str
+) -> None:
+    one, other = (run(touches, name, near, middle, compiled=compiled) for compiled in (True, False))
+    assert (one.counts, one.time, one.placement.report()) == (
+        other.counts,
+        other.time,
+        other.placement.report(),
+    )
+    assert (one.m.where == other.m.where).all()
+
+
+# The bound
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(0, 4), max_size=9), st.integers(1, 2), st.integers(0, 2))
+def test_nobody_could_read_less_than_the_bound(pages: list[int], near: int, middle: int) -> None:
+    """Every victim, every place and everybody who could make room, tried one by one."""
+    assert run(reads(pages), "tier-belady", near, middle).counts["far_reads"] == plain.fewest_reads(
+        pages, near, middle
+    )
+
+
+@settings(deadline=None, max_examples=60)
+@given(TOUCHES, st.integers(1, 5), st.integers(1, 5))
+def test_the_bound_is_beladys(touches: list[Touch], near: int, middle: int) -> None:
+    pages = [p for p, _, _ in touches]
+    c = run(touches, "tier-belady", near, middle).counts
+    assert c["far_reads"] == belady_misses(pages, near + middle)
+    assert c["far_reads"] + c["middle_hits"] == belady_misses(pages, near)
+    least = c["far_reads"] + plain.distinct_written(touches)
+    for name in tiering.names():
+        other = run(touches, name, near, middle)
+        assert c["far_reads"] <= other.counts["far_reads"]
+        # what is written is written once at least
+        assert least <= other.counts["far_reads"] + written(other)
+
+
+# Closed forms
+
+
+def test_near_misses_are_clocks() -> None:
+    pages = np.random.default_rng(1).zipf(1.3, 3000).clip(max=200).tolist()
+    c = run(reads(pages), "bam", 20, 0).counts
+    assert c["far_reads"] == clock_misses(pages, 20)
+    assert (
+        run(reads(pages), "bam", 20, 0, eviction.make("clock")).counts["far_reads"]
+        == c["far_reads"]
+    )
+
+
+def test_a_stream_takes_the_ssds_time() -> None:
+    """Many misses at once: bandwidth, and one latency at the end that bandwidth does not hide."""
+    assert run(reads(range(1000)), "bam", 10, 0).time == pytest.approx(
+        LAUNCH + 1000 * READ, rel=1e-9
+    )
+
+
+def test_a_lone_miss_takes_its_latency() -> None:
+    assert run(reads([0]), "bam", 1, 0).time == pytest.approx(LAUNCH + 130_000)
+    assert run(reads([0]), "tier-order", 1, 1).time == pytest.approx(LAUNCH + 130_050)
+
+
+@pytest.mark.parametrize("name", ["bam", "tier-order", "tier-random", "tier-reuse", "tier-belady"])
+def test_what_fits_is_read_once(name: str) -> None:
+    """8 pages in 8 frames, 5 times round: 8 reads one behind another, asked for when the first page
+    is computed on.
+    """
+    s = run([(p, False, PAGE) for _ in range(5) for p in range(8)], name, 8, 8)
+    assert (s.counts["far_reads"], s.counts["hits"]) == (8, 32)
+    lookup = 0 if name == "bam" else 50
+    assert 40 * PAGE * BYTE < 8 * READ  # computing goes on meanwhile
+    assert s.time == pytest.approx(LAUNCH + PAGE * BYTE + lookup + 8 * READ)
+
+
+def test_dirty_pages_are_written_and_clean_ones_dropped() -> None:
+    dirty, clean = (run(make(range(100)), "bam", 10, 0) for make in (writes, reads))
+    assert (
+        dirty.counts["near_written"],
+        dirty.counts["dropped"],
+        dirty.counts["near_flushed"],
+    ) == (90, 0, 10)
+    assert (
+        clean.counts["near_written"],
+        clean.counts["dropped"],
+        clean.counts["near_flushed"],
+    ) == (0, 90, 0)
+    assert dirty.time == pytest.approx(LAUNCH + 100 * READ + 100 * WRITE)
+
+
+def test_a_middle_that_is_never_hit_gains_nothing_by_keeping_dirty_pages() -> None:
+    """LavaMD's lesson: without the flush at the end three tiers would seem to save what they only
+    put off.
+    """
+    two, three = (run(writes(range(100)), name, 10, 50) for name in ("bam", "tier-order"))
+    assert written(two) == written(three) == 100
+    assert three.time == pytest.approx(two.time, rel=0.01)
+    put_off = run(writes(range(100)), "tier-order", 10, 50, flush=False)
+    assert (written(put_off), put_off.time < 0.8 * three.time) == (40, True)
+
+
+LOOP, ROUNDS = 24, 6
+
+
+@pytest.mark.parametrize(
+    ("name", "near", "middle", "middle_hits", "far_reads"),
+    [
+        ("bam", 8, 8, 0, LOOP * ROUNDS),
+        # the oldest in the middle is always the next to be used
+        ("tier-order", 8, 8, 0, LOOP * ROUNDS),
+        ("tier-order", 8, 16, LOOP * (ROUNDS - 1), LOOP),  # both hold the loop
+        ("tier-random(share=1)", 8, 16, LOOP * (ROUNDS - 1), LOOP),
+        ("tier-random(share=0)", 8, 16, 0, LOOP * ROUNDS),
+    ],
+)
+def test_a_loop(name: str, near: int, middle: int, middle_hits: int, far_reads: int) -> None:
+    c = run(reads([p for _ in range(ROUNDS) for p in range(LOOP)]), name, near, middle).counts
+    assert (c["middle_hits"], c["far_reads"]) == (middle_hits, far_reads)
+
+
+def test_a_loop_through_a_middle_that_nobody_leaves() -> None:
+    """Discarding when full keeps the pages that came first: 8 of the 24 are found in the middle in
+    every round but the first, and their room is taken again by whoever leaves near memory then."""
+    pages = [p for _ in range(ROUNDS) for p in range(LOOP)]
+    c = run(reads(pages), "tier-reuse(samples=0)", 8, 8).counts
+    assert c["middle_hits"] + c["far_reads"] == LOOP * ROUNDS
+    assert c["middle_hits"] == 8 * (ROUNDS - 1)
+
+
+def test_a_loop_in_two_tiers_takes_the_links_time() -> None:
+    """Everything but the first 8 misses sends a page out, which is the slower way; all else goes on
+    meanwhile.
+    """
+    rounds = 200
+    s = run(reads([p for _ in range(rounds) for p in range(LOOP)]), "tier-order", 8, 16)
+    assert s.time == pytest.approx(LAUNCH + (rounds * LOOP - 8) * OUT)
+
+
+def test_the_cpu_serves_one_after_another() -> None:
+    s = run(reads(range(50)), "hmm", 100, 10)
+    assert s.time == pytest.approx(LAUNCH + 50 * (31_500 + 130_000 + PAGE / 12.3))
+    ahead = run(reads(range(50)), "hmm", 100, 10, read_ahead=True)
+    assert ahead.time == pytest.approx(LAUNCH + 50 * (31_500 + READ + PAGE / 12.3))
+    # 0 is in the page cache when it comes back; two victims went there
+    found = run(reads([0, 1, 2, 0]), "hmm", 2, 10)
+    assert found.time == pytest.approx(
+        LAUNCH + 4 * (31_500 + PAGE / 12.3) + 3 * 130_000 + 2 * PAGE / 11.3
+    )
+
+
+def test_reads_and_writes_share_the_ssd_or_do_not() -> None:
+    touches = writes(range(400))
+    one, two = (run(touches, "bam", 10, 0, shared=shared).time for shared in (True, False))
+    assert one == pytest.approx(LAUNCH + 400 * (READ + WRITE))
+    assert two == pytest.approx(LAUNCH + 400 * WRITE, rel=0.03)
+
+
+def test_a_trace_of_larger_regions_moves_by_page() -> None:
+    s = Tiered(
+        Touches(reads(range(64)), geometry=Geometry(PAGE, 32 * PAGE)),
+        MACHINE,
+        4,
+        4,
+        tiering.make("tier-order"),
+    )
+    s.run()
+    assert s.counts["far_reads"] == 64
+
+
+# Any eviction policy in place of CLOCK
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    TOUCHES,
+    st.integers(1, 6),
+    st.integers(0, 6),
+    st.sampled_from(("tier-order", "tier-reuse", "tier-random")),
+)
+@pytest.mark.parametrize("name", [name for name in eviction.names() if name != "tbne"])
+def test_any_eviction_policy(
+    name: str, touches: list[Touch], near: int, middle: int, placement: str
+) -> None:
+    """The books balance, and the policy's own check at the end holds."""
+    pages = [p for p, _, _ in touches]
+    s = run(touches, placement, near, middle, eviction.make(name))
+    assert s.counts["far_reads"] + s.counts["middle_hits"] >= belady_misses(pages, near)
+
+
+def test_an_eviction_policy_that_wants_more_than_there_is() -> None:
+    with pytest.raises(
+        PolicyError, match="tbne asks for 'evict', which three tiers do not offer; try another"
+    ):
+        run(LONG, "tier-order", 4, 4, eviction.make("tbne"))
+
+
+@settings(deadline=None, max_examples=40)
+@given(TOUCHES, st.integers(1, 6))
+def test_belady_in_the_near_tier_misses_least(touches: list[Touch], near: int) -> None:
+    pages = [p for p, _, _ in touches]
+    c = run(touches, "tier-order", near, 4, eviction.make("belady")).counts
+    assert c["far_reads"] + c["middle_hits"] == belady_misses(pages, near)
+
+
+# Policies that misbehave
+
+
+def placing(**methods: Any) -> TierPolicy:
+    return type("Mine", (TierPolicy,), {"place": lambda self, page: MIDDLE, **methods})()  # type: ignore[no-any-return]
+
+
+LONG = reads(list(range(20)) * 2)
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (
+            placing(place=lambda self, page: 7),
+            "'Mine' answered place() with something else than STAY, MIDDLE or FAR",
+        ),
+        (placing(place=lambda self, page: None), "'Mine' answered place() with something else"),
+        (placing(place=lambda self, page: -1), "'Mine' answered place() with something else"),
+        (
+            placing(place=lambda self, page: "far"),
+            "answered place(0) with 'far', a str; expected STAY, MIDDLE or FAR",
+        ),
+        (
+            placing(place=lambda self, page: 1.0),
+            "answered place(0) with 1.0, a float; expected STAY, MIDDLE or FAR",
+        ),
+        (
+            placing(victim=lambda self: "x"),
+            "'Mine' answered victim() with 'x', a str; expected the number of a page",
+        ),
+        (
+            placing(place=lambda self, page: 1 / 0),
+            "'Mine' raised in place(0): ZeroDivisionError: division by zero",
+        ),
+        (placing(on_return=lambda self, page: {}[page]), "'Mine' raised in on_return(0)"),
+        (placing(on_touch=lambda self, page: 1 / 0), "'Mine' raised in on_touch(0)"),
+        (placing(victim=lambda self: 999), "'Mine' named a page in victim() that is not near"),
+        (placing(victim=lambda self: None), "'Mine' named a page in victim() that is not near"),
+        (placing(victim=lambda self: 1 / 0), "'Mine' raised in victim()"),
+        (
+            placing(makes_room=ASKED, spill=lambda self: 19),
+            "'Mine' named a page in spill() that is not in the middle",
+        ),
+        (placing(makes_room=ASKED), "Mine has makes_room = ASKED, but no method spill"),
+        (
+            placing(start=lambda self: 1 / 0),
+            "'Mine' raised in start(): ZeroDivisionError: division by zero",
+        ),
+        (
+            placing(finished=lambda self: 1 / 0),
+            "'Mine' raised in finished(): ZeroDivisionError: division by zero",
+        ),
+        (
+            placing(place=lambda self, page: self.memory.next_use(page)),
+            "needs sees = Everything(future=True)",
+        ),
+    ],
+)
+def test_a_bad_placement_ends_the_run_with_one_line(policy: TierPolicy, told: str) -> None:
+    with pytest.raises(TidegateError) as error:
+        run(LONG, policy, 4, 4)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("methods", "told"),
+    [
+        ({"victim": lambda self: 99}, "'Bad' named a page in victim() that is not near"),
+        ({"victim": lambda self: 1 / 0}, "'Bad' raised in victim()"),
+        ({"on_fault": lambda self, region: 1 / 0}, "'Bad' raised in on_fault(0)"),
+        ({"observe": lambda self: 1 / 0}, "'Bad' raised in observe()"),
+        (
+            {"on_eviction": lambda self, region: self.memory.prefetch(1)},
+            "'prefetch', which three tiers do not offer",
+        ),
+    ],
+)
+def test_a_bad_eviction_policy_ends_the_run_with_one_line(
+    methods: dict[str, Any], told: str
+) -> None:
+    good = {"victim": lambda self: min(self.resident)}
+    with pytest.raises(PolicyError) as error:
+        run(LONG, "tier-order", 4, 4, type("Bad", (EvictionPolicy,), good | methods)())
+    assert told in str(error.value)
+
+
+def test_a_placement_that_never_lets_go_is_made_to() -> None:
+    """Everybody stays: after 64 candidates, or all of them, one goes to the middle."""
+    s = run(reads(range(300)), placing(place=lambda self, page: STAY), 100, 20)
+    assert (s.counts["evictions"], s.counts["stays"], s.counts["to_middle"]) == (200, 200 * 64, 200)
+    s = run(reads(range(20)), placing(place=lambda self, page: STAY), 4, 4)
+    assert (s.counts["evictions"], s.counts["stays"]) == (16, 16 * 3)
+    own = type(
+        "Own",
+        (TierPolicy,),
+        {"place": lambda self, page: STAY, "victim": lambda self: self.memory.now - 5},
+    )()
+    assert run(reads(range(20)), own, 4, 4).counts["to_middle"] == 16
+
+
+def test_what_is_known_in_advance_is_not_asked() -> None:
+    asked: list[int] = []
+    policy = placing(
+        on_return=lambda self, page: STAY, place=lambda self, page: asked.append(page) or FAR
+    )
+    c = run(reads([0, 1, 2, 0, 1, 2, 3, 4, 5]), policy, 3, 3).counts
+    assert c["stays"] == 0  # nothing ever came back: three frames for three pages, then new ones
+    asked.clear()
+    c = run(reads([0, 1, 2, 3, 0, 4, 5, 6, 7]), policy, 3, 0).counts
+    assert 0 not in asked[1:], "0 came back, and is known to stay"
+    assert c["stays"] > 0
+
+
+def test_nobody_makes_room() -> None:
+    s = run(reads(range(20)), placing(makes_room=NOBODY), 4, 4)
+    assert (s.counts["to_middle"], s.counts["to_far"], s.counts["middle_spilled"]) == (4, 12, 0)
+    assert [s.tier_of(p) for p in (0, 3, 4, 15, 16)] == ["middle", "middle", "far", "far", "near"]
+
+
+def test_bad_input() -> None:
+    trace = Touches(reads([0]))
+    for how, told in (
+        ({"machine": load_machine("rtx3090-pcie4")}, r"no \[storage\]"),
+        ({"near": 0}, "at least one page"),
+        ({"middle": -1}, "expected at least 0"),
+        ({"service": "dma"}, "service 'dma' is not known"),
+        ({"most_stays": -1}, "expected at least 0"),
+    ):
+        given = {
+            "machine": MACHINE,
+            "near": 1,
+            "middle": 1,
+            "placement": tiering.make("tier-order"),
+        } | how
+        with pytest.raises(TidegateError, match=told):
+            Tiered(trace, **given)  # type: ignore[arg-type]
+    with pytest.raises(TidegateError, match="chooses victims itself"):
+        Tiered(trace, MACHINE, 1, 1, tiering.make("tier-belady"), eviction.make("lru-ideal"))
+
+
+# Transfers
+
+
+def test_zero_copy_overtakes_dma_at_8_pages() -> None:
+    assert crossing(Transfers.of(MACHINE)) == 8

@@ -1,0 +1,381 @@
+"""A second simulator of three tiers, for the tests to hold the compiled one against: plain, slow,
+and written apart.
+
+It follows GMT's text (2.1, 2.2) and docs/gmt.md, not the compiled code: frames are a list, tiers
+are lists, and a page's history is a list of the tiers that would have been right.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tidegate.machine.machine import Machine
+
+STAY, MIDDLE, FAR = "stay", "middle", "far"
+MOST_STAYS = 64
+
+
+class Placement:
+    """What all have in common.
+
+    ``full``: who leaves a full middle, the "oldest" or the "newcomer".
+    """
+
+    full, keeps_middle, by_cpu = "oldest", True, False
+
+    def touched(self, world: World, page: int) -> None: ...
+    def returned(self, world: World, page: int, away: int) -> None: ...
+
+    def place(self, page: int) -> str:
+        raise NotImplementedError
+
+
+class Bam(Placement):
+    keeps_middle = False
+
+    def place(self, page: int) -> str:
+        return FAR
+
+
+class Order(Placement):
+    def place(self, page: int) -> str:
+        return MIDDLE
+
+
+class Hmm(Order):
+    by_cpu = True
+
+
+class Random(Placement):
+    """A coin for every victim: splitmix64, counted from 1."""
+
+    def __init__(self, seed: int = 0, share: float = 0.5):
+        self.seed, self.share, self.drawn = seed, share, 0
+
+    def place(self, page: int) -> str:
+        self.drawn += 1
+        z = ((self.seed + 1) * 0xD1342543DE82EF95 + self.drawn * 0x9E3779B97F4A7C15) % 2**64
+        z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) % 2**64
+        z = ((z ^ z >> 27) * 0x94D049BB133111EB) % 2**64
+        return MIDDLE if ((z ^ z >> 31) >> 11) / 2**53 < self.share else FAR
+
+
+class Reuse(Placement):
+    """GMT-Reuse. ``batch`` and ``samples`` are in pairs, as they are for this near memory."""
+
+    def __init__(
+        self,
+        near: int,
+        middle: int,
+        batch: int,
+        samples: int,
+        window: int = 64,
+        idle: float = 0.8,
+        full: str = "discard",
+        reach: str = "middle",
+        unknown: str = "middle",
+        every: int = 1,
+    ):
+        self.near, self.limit = near, middle if reach == "middle" else near + middle
+        self.batch, self.samples, self.window, self.idle, self.every = (
+            batch,
+            samples,
+            window,
+            idle,
+            every,
+        )
+        self.full = "newcomer" if full == "discard" else "oldest"
+        self.unknown = MIDDLE if unknown == "middle" else FAR
+        self.slope, self.offset = 1.0, 0.0
+        self.pairs, self.fresh, self.sampled = [(1, 0)], list[tuple[int, int]](), 0
+        # the tier that would have been right at a page's latest return
+        self.right: dict[int, str] = {}
+        self.weights: dict[tuple[int, str], dict[str, int]] = defaultdict(
+            lambda: dict.fromkeys((STAY, MIDDLE, FAR), 0)
+        )
+        self.latest: dict[int, str | None] = {}  # what was predicted
+        self.recent: deque[bool] = deque(maxlen=window)  # was the reuse of the latest victims long?
+        self.predictions = self.hits = 0
+
+    def touched(self, world: World, page: int) -> None:
+        """Sample a pair: touches, and other pages, since this page's last touch.
+
+        Then, every batch, a line through all.
+        """
+        before = world.trail[:-1]
+        if page in before and self.sampled < self.samples and page % self.every == 0:
+            since = len(before) - before[::-1].index(page)
+            self.fresh.append((len(world.trail) - since, len(set(before[since:]))))
+            self.sampled += 1
+            if len(self.fresh) == self.batch or self.sampled == self.samples:
+                self.pairs += self.fresh
+                self.fresh = []
+                self.fit()
+
+    def fit(self) -> None:
+        n, x, y = float(len(self.pairs)), 0.0, 0.0
+        xx, xy = 0.0, 0.0
+        for a, b in self.pairs:
+            x, y, xx, xy = x + a, y + b, xx + a * a, xy + a * b
+        if n * xx - x * x > 0:
+            self.slope = (n * xy - x * y) / (n * xx - x * x)
+            self.offset = (y - self.slope * x) / n
+
+    def returned(self, world: World, page: int, away: int) -> None:
+        distance = self.slope * away + self.offset
+        right = STAY if distance < self.near else MIDDLE if distance < self.limit else FAR
+        if self.latest.get(page) is not None:
+            self.predictions += 1
+            self.hits += self.latest[page] == right
+        self.latest[page] = None
+        if page in self.right:
+            row = self.weights[page, self.right[page]]
+            if row[right] == 63:
+                for to in row:
+                    row[to] //= 2
+            row[right] += 1
+        self.right[page] = right
+
+    def place(self, page: int) -> str:
+        if page not in self.right:
+            return self.unknown
+        state = self.right[page]
+        row = self.weights[page, state]
+        most = max(row.values())
+        found = (
+            state
+            if row[state] == most
+            else next(to for to in (STAY, MIDDLE, FAR) if row[to] == most)
+        )
+        self.latest[page] = found
+        if found == STAY:
+            return STAY
+        crowded = sum(self.recent) > int(self.idle * self.window)
+        self.recent.append(found == FAR)
+        return MIDDLE if crowded else found
+
+
+@dataclass
+class Servers:
+    """Who is free when, and how long misses take: the links and the SSD as queues, in ns."""
+
+    machine: Machine
+    page: int
+    by_cpu: bool
+    looks_up: bool
+    shared: bool = True
+    now: float = 0.0
+    free: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def __post_init__(self) -> None:
+        self.under_way: deque[float] = deque([0.0] * self.machine.near.slots)
+
+    def use(self, server: str, begin: float, time: float) -> float:
+        self.free[server] = max(begin, self.free[server]) + time
+        if self.shared and server in ("read", "write"):
+            self.free["read"] = self.free["write"] = self.free[server]
+        return self.free[server]
+
+    def wait(self) -> None:
+        """For room among the misses under way."""
+        self.now = max(self.now, self.under_way.popleft())
+
+    def drain(self) -> None:
+        self.now = max(self.now, *self.under_way)
+        self.under_way = deque([0.0] * self.machine.near.slots)
+
+    def write(self) -> float:
+        assert self.machine.storage is not None
+        return self.use("write", self.now, self.page / self.machine.storage.write)
+
+    def miss(self, far: bool, out: str) -> None:
+        """``out``: where bytes of a victim go: "middle", "far" or "nowhere"."""
+        self.under_way.append(self.by_driver(far, out) if self.by_cpu else self.by_gpu(far, out))
+
+    def by_gpu(self, far: bool, out: str) -> float:
+        m, storage = self.machine, self.machine.storage
+        assert storage is not None
+        share = m.link.remote_share
+        gone = self.now
+        if out == "middle":
+            gone = max(
+                self.use("out", self.now, self.page / (m.link.outward * share)),
+                self.now + storage.host_page,
+            )
+        elif out == "far":
+            gone = self.write()
+        ready = self.now + (storage.lookup if self.looks_up else 0.0)
+        if far:
+            came = max(self.use("read", ready, self.page / storage.read), ready + storage.page_read)
+        else:
+            came = max(
+                self.use("in", ready, self.page / (m.link.inward * share)),
+                ready + storage.host_page,
+            )
+        return max(gone, came)
+
+    def by_driver(self, far: bool, out: str) -> float:
+        m, storage = self.machine, self.machine.storage
+        assert storage is not None
+        time = max(self.now, self.free["driver"])
+        time += m.driver.batch_overhead + m.driver.region_overhead + m.link.run_overhead
+        if out != "nowhere":
+            time += self.page / m.link.outward
+        if out == "far":
+            self.write()
+        if far:
+            time = self.use("read", time, storage.page_read)
+        time += self.page / m.link.inward
+        self.free["driver"] = time
+        return time
+
+
+class World:
+    """One run: ``touches`` are (page, written, bytes)."""
+
+    def __init__(
+        self,
+        touches: Sequence[tuple[int, bool, int]],
+        near: int,
+        middle: int,
+        placement: Placement,
+        machine: Machine,
+        page_bytes: int = 65536,
+        flush: bool = True,
+    ):
+        self.near, self.middle_room = near, middle if placement.keeps_middle else 0
+        self.placement, self.machine = placement, machine
+        self.frames: list[int] = []
+        self.used: set[int] = set()  # CLOCK's bits
+        self.dirty: set[int] = set()
+        self.middle: list[int] = []
+        self.left: dict[int, int] = {}
+        self.trail: list[int] = []
+        self.hand = self.hits = self.middle_hits = self.reads = self.writes = self.stays = 0
+        self.time = Servers(
+            machine, page_bytes, placement.by_cpu, self.middle_room > 0 and not placement.by_cpu
+        )
+        self.time.now += machine.near.launch_overhead
+        for page, written, size in touches:
+            self.touch(page, written, size)
+        self.time.drain()
+        if flush:
+            for page in list(self.frames):
+                if page in self.dirty and placement.by_cpu:
+                    self.time.now += page_bytes / machine.link.outward
+                self.clean(page)
+            for page in list(self.middle):
+                self.clean(page)
+            self.time.now = max(self.time.now, self.time.free["write"])
+
+    def touch(self, page: int, written: bool, size: int) -> None:
+        self.trail.append(page)
+        self.placement.touched(self, page)
+        self.time.now += size / self.machine.near.bandwidth
+        if page in self.frames:
+            self.hits += 1
+            self.used.add(page)
+        else:
+            self.time.wait()
+            if page in self.left:
+                self.placement.returned(self, page, len(self.trail) - self.left[page])
+            far = page not in self.middle
+            if far:
+                self.reads += 1
+            else:
+                self.middle.remove(page)
+                self.middle_hits += 1
+            out = "nowhere"
+            if len(self.frames) < self.near:
+                self.frames.append(page)
+            else:
+                out = self.make_room(page)
+            self.time.miss(far, out)
+        if written:
+            self.dirty.add(page)
+
+    def make_room(self, newcomer: int) -> str:
+        """CLOCK finds a page, and the placement says where it goes, until one goes."""
+        for tries in range(min(MOST_STAYS, self.near - 1) + 1):
+            while self.frames[self.hand] in self.used:
+                self.used.remove(self.frames[self.hand])
+                self.hand = (self.hand + 1) % self.near
+            victim = self.frames[self.hand]
+            to = self.placement.place(victim)
+            if to != STAY:
+                break
+            if tries == min(MOST_STAYS, self.near - 1):
+                to = MIDDLE
+                break
+            self.stays += 1
+            self.hand = (self.hand + 1) % self.near
+        self.frames[self.hand] = newcomer
+        self.hand = (self.hand + 1) % self.near
+        self.left[victim] = len(self.trail)
+        if to == MIDDLE and self.middle_room:
+            if len(self.middle) == self.middle_room and self.placement.full == "oldest":
+                self.clean(self.middle.pop(0))
+            if len(self.middle) < self.middle_room:
+                self.middle.append(victim)
+                return "middle"
+        if victim not in self.dirty:
+            return "nowhere"
+        self.dirty.remove(victim)
+        self.writes += 1
+        return "far"
+
+    def clean(self, page: int) -> None:
+        """Write it, if it is dirty, from where it is."""
+        if page in self.dirty:
+            self.dirty.remove(page)
+            self.writes += 1
+            self.time.write()
+
+    def tier(self, page: int) -> str:
+        return "near" if page in self.frames else "middle" if page in self.middle else "far"
+
+
+State = tuple[frozenset[int], frozenset[int]]  # near and middle
+
+
+def fewest_reads(pages: Sequence[int], near: int, middle: int) -> int:
+    """The fewest SSD reads of all that anybody could decide, tried one by one: victims, places and
+    who makes room.
+    """
+    worlds: dict[State, int] = {(frozenset(), frozenset()): 0}
+    for page in pages:
+        after: dict[State, int] = {}
+        for (close, host), reads in worlds.items():
+            for state, cost in _decisions(page, close, host, near, middle):
+                after[state] = min(after.get(state, reads + cost), reads + cost)
+        worlds = after
+    return min(worlds.values())
+
+
+def _decisions(
+    page: int, close: frozenset[int], host: frozenset[int], near: int, middle: int
+) -> list[tuple[State, int]]:
+    if page in close:
+        return [((close, host), 0)]
+    cost, host = int(page not in host), host - {page}
+    if len(close) < near:
+        return [((close | {page}, host), cost)]
+    found = []
+    for victim in close:
+        rest = close - {victim} | {page}
+        found.append(((rest, host), cost))
+        kept = (
+            [host]
+            if len(host) < middle
+            else [host - {spilled} for spilled in host]
+            if middle
+            else []
+        )
+        found += [((rest, less | {victim}), cost) for less in kept]
+    return found
+
+
+def distinct_written(touches: Sequence[tuple[int, bool, int]]) -> int:
+    return len({page for page, written, _ in touches if written})
