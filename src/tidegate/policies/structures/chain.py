@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import dropwhile
 
-from tidegate.policies.interface.policy import MemoryView
+from tidegate.policies.interface.memory_view import MemoryView
 from tidegate.policies.structures.order import Order
 
 
