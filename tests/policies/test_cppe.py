@@ -37,7 +37,7 @@ class FakeMemory(SimpleNamespace):
             here=set(),
             bits={},
             faults={},
-            pinned=set(),
+            served=set(),
             observable=0,
         )
 
@@ -52,8 +52,8 @@ class FakeMemory(SimpleNamespace):
     def faulted(self, region: int) -> Any:
         return np.array(self.faults.get(region, [0]))
 
-    def is_pinned(self, region: int) -> bool:
-        return region in self.pinned
+    def is_served(self, region: int) -> bool:
+        return region in self.served
 
     def is_resident(self, region: int) -> bool:
         return region in self.here

@@ -152,7 +152,7 @@ class Witness(EvictionPolicy):
                 region,
                 m.now,
                 m.faulted(region).tolist(),
-                m.is_pinned(region),
+                m.is_served(region),
                 m.resident - {region},
             )
         )
@@ -182,7 +182,7 @@ class Witness(EvictionPolicy):
                 [m.last_touch(r) for r in regions],
                 [m.next_touch(r) for r in regions],
                 [m.last_reference(p) for p in (0, 1, 2, PAGES + 3)],
-                [m.is_pinned(r) for r in regions],
+                [m.is_served(r) for r in regions],
             )
         )
         return self.order.head

@@ -243,7 +243,7 @@ class Engine:
                     self._make_room(region)
                 except Cut:
                     break
-                region.pinned = self.turn
+                region.served = self.turn
                 self._relay.tell("on_prefetch", number)
                 self._evict_as_asked()
                 self._migrate(number, region)
@@ -273,7 +273,7 @@ class Engine:
             self._observation.returns(region)
         region.faulted = faulted
         self._make_room(region)
-        region.pinned = self.turn
+        region.served = self.turn
         n = faulted.bit_count()
         self.count["faults"] += n
         region.faults += n
@@ -295,7 +295,7 @@ class Engine:
         if not region.sampled & bit:
             return  # it came home with another page
         self.count["notifications"] += 1
-        region.pinned = self.turn
+        region.served = self.turn
         home = region.sampled
         self._observation.forget(region)
         region.coming |= home
@@ -355,7 +355,7 @@ class Engine:
         region = self.region.get(number)
         if self._returns >= PING_PONG and (other := self._in_nobodys_way()) is not None:
             return other
-        if region is not None and region.pinned == self.turn:
+        if region is not None and region.served == self.turn:
             raise Cut
         if region is None or not region.here or region.held:
             raise PolicyError(
@@ -373,9 +373,9 @@ class Engine:
         able = [
             n
             for n, r in self.region.items()
-            if r.near | r.coming and not r.held and r.pinned < self.turn - RECENT
+            if r.near | r.coming and not r.held and r.served < self.turn - RECENT
         ]
-        return min(able, key=lambda n: self.region[n].pinned, default=None)
+        return min(able, key=lambda n: self.region[n].served, default=None)
 
     def _evict(self, number: int) -> None:
         region = self.region[number]
@@ -400,7 +400,7 @@ class Engine:
                 region is not None
                 and region.here
                 and not region.held
-                and region.pinned != self.turn
+                and region.served != self.turn
             ):
                 self._evict(number)
 
@@ -466,7 +466,7 @@ class Engine:
             )
         if (
             not region.sampled
-            and region.pinned != self.turn
+            and region.served != self.turn
             and (taken := self._observation.sample(region))
         ):
             self.count["observations"] += 1

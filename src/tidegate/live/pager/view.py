@@ -69,9 +69,9 @@ class LiveMemory:
         found = self._engine.region.get(region)
         return found is not None and found.here != 0
 
-    def is_pinned(self, region: int) -> bool:
+    def is_served(self, region: int) -> bool:
         found = self._engine.region.get(region)
-        return found is not None and (found.held or found.pinned == self._engine.turn)
+        return found is not None and (found.held or found.served == self._engine.turn)
 
     def faulted(self, region: int) -> NDArray[Any]:
         return np.flatnonzero(self._flags(region, self._engine.region[region].faulted))

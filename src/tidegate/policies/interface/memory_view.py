@@ -38,10 +38,10 @@ class MemoryView(Protocol):
         """Regions with a sampled page out, whoever asked for it."""
 
     def is_resident(self, region: int) -> bool: ...
-    def is_pinned(self, region: int) -> bool:
+    def is_served(self, region: int) -> bool:
         """Was this region served in the driver's current turn?
 
-        A pinned victim ends the turn early.
+        A served victim ends the turn early.
         """
 
     def faulted(self, region: int) -> NDArray[Any]:

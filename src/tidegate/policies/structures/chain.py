@@ -50,7 +50,7 @@ class Chain(Order):
     @property
     def oldest(self) -> int:
         """The LRU position; what was served in this turn is passed over if anything else is there."""
-        return next((r for r in self if not self._memory.is_pinned(r)), self.head)
+        return next((r for r in self if not self._memory.is_served(r)), self.head)
 
     def from_mru(self, skip_recent: bool = True) -> Iterator[int]:
         """Regions from the MRU position of the old partition on, or of the whole chain."""

@@ -86,7 +86,7 @@ def serve_region(m: Any, k: Any, relay: Any, region: int, first: int, last: int)
     code = make_room(m, k, relay, region, last - first)
     if code != OK:
         return code
-    m.pinned[region] = b.turn
+    m.served[region] = b.turn
     b.faults += last - first
     m.region_faults[region] += last - first
     code = tell(m, k, relay, np.int64(FAULT), region)
@@ -136,7 +136,7 @@ def serve_prefetches(m: Any, k: Any, relay: Any) -> int:
                 break
             if code != OK:
                 return code
-            m.pinned[region] = b.turn
+            m.served[region] = b.turn
             code = tell(m, k, relay, np.int64(PREFETCH), region)
             if code == OK:
                 code = evict_asked(m, k, relay)

@@ -52,7 +52,7 @@ def make_room(m: Any, k: Any, relay: Any, region: int, pages: int) -> int:
             carry_out(m, k)
         if victim < 0 or victim >= m.resident.size:
             return NOT_RESIDENT
-        if m.pinned[victim] == b.turn:
+        if m.served[victim] == b.turn:
             return CUT
         if m.resident[victim] == 0:
             return NOT_RESIDENT
@@ -109,7 +109,7 @@ def evict_asked(m: Any, k: Any, relay: Any) -> int:
     while b.request_n > 0:
         b.request_n -= 1
         region = m.requests[b.request_n, 1]
-        if m.resident[region] > 0 and m.pinned[region] != b.turn:
+        if m.resident[region] > 0 and m.served[region] != b.turn:
             code = evict(m, k, relay, region)
             if code != OK:
                 return code

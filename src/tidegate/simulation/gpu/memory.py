@@ -114,7 +114,7 @@ BOOKS = np.dtype(
 REGION = np.dtype(
     {
         "names": [
-            "pinned",
+            "served",
             "faults",
             "evictions",
             "pages_in",
@@ -187,7 +187,7 @@ class Memory(NamedTuple):
     resident: NDArray[np.int32]  # pages near or coming; a region with any holds a frame
     # per region, columns of REGION:
     region_pages: NDArray[np.int32]  # pages that belong to an object
-    pinned: NDArray[np.int64]  # the driver's turn in which the region was served last
+    served: NDArray[np.int64]  # the driver's turn in which the region was served last
     region_faults: NDArray[np.int64]
     region_evictions: NDArray[np.int64]
     region_pages_in: NDArray[np.int64]
@@ -318,7 +318,7 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
         region_touches=np.zeros(regions if rules.tracking else 0, np.int64),
         resident=np.zeros(regions, np.int32),
         region_pages=region["pages"],
-        pinned=region["pinned"],
+        served=region["served"],
         region_faults=region["faults"],
         region_evictions=region["evictions"],
         region_pages_in=region["pages_in"],

@@ -32,7 +32,7 @@ def serve_notices(m: Any, k: Any, relay: Any) -> int:
         b.turn_policy += k.notification
         code = OK
         if what >= 0:  # a sample, which eviction or prefetch asked for
-            m.pinned[region] = b.turn
+            m.served[region] = b.turn
             bring_home(m, k, region)
             if m.wants[0, NOTIFICATION]:
                 code = call(m, k, relay.eviction, np.int64(0), np.int64(NOTIFICATION), region)
@@ -73,6 +73,6 @@ def ask_observe(m: Any, k: Any, relay: Any) -> int:
         return OK
     if region >= m.resident.size or m.resident[region] == 0:
         return NOT_RESIDENT
-    if m.observed[region] == 0 and m.pinned[region] != b.turn:
+    if m.observed[region] == 0 and m.served[region] != b.turn:
         take_samples(m, k, region)
     return OK

@@ -81,8 +81,8 @@ class SimulatedMemory:
     def is_resident(self, region: int) -> bool:
         return bool(self._m.resident[region])
 
-    def is_pinned(self, region: int) -> bool:
-        return bool(self._m.pinned[region] == self._m.books["turn"][0])
+    def is_served(self, region: int) -> bool:
+        return bool(self._m.served[region] == self._m.books["turn"][0])
 
     def faulted(self, region: int) -> NDArray[Any]:
         return np.flatnonzero(self._state(region) & FAULTED)

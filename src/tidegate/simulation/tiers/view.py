@@ -77,7 +77,7 @@ class NearTier:
     def is_resident(self, region: int) -> bool:
         return bool(self._m.where[region] >= 0)
 
-    def is_pinned(self, region: int) -> bool:
+    def is_served(self, region: int) -> bool:
         return False
 
     def faulted(self, region: int) -> NDArray[Any]:
