@@ -366,7 +366,7 @@ def test_touch_bits_are_handed_over_at_eviction_and_no_earlier() -> None:
 
         def on_fault(self, region: int) -> None:
             self.order.move_to_tail(region)
-            with pytest.raises(PolicyError, match="handed over at its eviction, no earlier"):
+            with pytest.raises(PolicyError, match="must read the touch bits"):
                 self.memory.touched(region)
 
         def on_eviction(self, region: int) -> None:

@@ -25,7 +25,14 @@ from tidegate.live.pager.relay import Relay, check_policies
 from tidegate.live.pager.remote_pages import Lent
 from tidegate.live.pager.tier_placement import MOST_STAYS, LiveTiers
 from tidegate.live.pager.view import LiveMemory
-from tidegate.policies.interface.events import NO_TREE
+from tidegate.policies.interface.events import (
+    ASK_ADVISE,
+    ASK_COUNT,
+    ASK_OBSERVE,
+    ASK_PREFETCH,
+    ASK_THRESHOLD,
+    NO_TREE,
+)
 from tidegate.policies.interface.policy import (
     EvictionPolicy,
     PlacementPolicy,
@@ -108,7 +115,7 @@ class Engine:
         self.objects: tuple[Object, ...] = ()
         self.regions = 0
         self.shared: dict[str, Any] = {}
-        self.requests: list[tuple[Any, ...]] = []
+        self.requests: list[tuple[int, ...]] = []
         self._evict_asked: list[int] = []
         self.queue: deque[int] = deque()  # regions with wanted pages
         # region, pages and those that somebody waits for, or HOME
@@ -173,7 +180,7 @@ class Engine:
             self._evict(self._ask_victim())
 
     def _start(self, policy: Policy) -> None:
-        policy.attach(LiveMemory(self, policy))  # type: ignore[arg-type]  # objects come and go: not to be assigned
+        policy.attach(LiveMemory(self, policy))
         self._relay.ask(policy, "start")
         self._relay.started()
         self._carry_out()
@@ -480,18 +487,18 @@ class Engine:
             return
         asked, self.requests = self.requests, []
         for verb, *what in asked:
-            if verb == "prefetch":
+            if verb == ASK_PREFETCH:
                 self.want(*what)
-            elif verb == "advise":
+            elif verb == ASK_ADVISE:
                 self.advise(*what)
-            elif verb == "threshold":
+            elif verb == ASK_THRESHOLD:
                 (self.threshold,) = what
-            elif verb == "observe":
+            elif verb == ASK_OBSERVE:
                 (number,) = what
                 self.count["observations"] += bool(
                     self._observation.leave_one_far(self.region[number])
                 )
-            elif verb == "count":
+            elif verb == ASK_COUNT:
                 (self._lent.threshold,) = what
             else:
                 self._evict_asked += what
@@ -513,7 +520,7 @@ class Engine:
                     region.queued = True
                     self.queue.append(number)
 
-    def advise(self, first: int, count: int, far: bool) -> None:
+    def advise(self, first: int, count: int, far: int) -> None:
         """These pages prefer far memory, or no longer do."""
         for number in range(first // self.ppr, -(-(first + count) // self.ppr)):
             region = self.region.get(number)

@@ -39,13 +39,13 @@ from tidegate.policies.interface.header import (
     PAGES_PER_REGION,
     PARTS,
     PARTS_N,
-    SERVED,
     REGION_BYTES,
     REGION_PAGES,
     REGIONS,
     REQUEST_N,
     REQUESTS,
     RESIDENT,
+    SERVED,
     TURN,
 )
 from tidegate.policies.interface.last_touch import touch_of

@@ -16,7 +16,7 @@ from tidegate.machine.machine import Machine
 from tidegate.policies.interface.policy import EvictionPolicy, label
 from tidegate.policies.interface.tier_events import RETURN, SPILL, TOUCH, VICTIM
 from tidegate.policies.interface.tier_policy import ASKED, NOBODY, OLDEST, TierPolicy
-from tidegate.policies.interface.visibility import Everything, Samples
+from tidegate.policies.interface.visibility import Everything
 from tidegate.registry import told
 from tidegate.simulation.gpu.memory import touches_of
 from tidegate.simulation.tiers import engine
@@ -164,7 +164,7 @@ class Tiered:
             self.launches[column].append(value)
 
     def _attach(self) -> tuple[Any, Any]:
-        self.placement.attach(SimulatedTiers(self.m, self.near, self.middle))  # type: ignore[arg-type]
+        self.placement.attach(SimulatedTiers(self.m, self.near, self.middle))
         _guard(self.placement, "start", self.placement.start)
         placement: Any
         if self._compiled and self.placement.compiled is not None:
@@ -173,9 +173,7 @@ class Tiered:
             placement = call_placement(self.placement)
         if self.eviction is None:
             return placement, placement  # never called, but the walk is compiled for two
-        observable = self.eviction.sees.regions if isinstance(self.eviction.sees, Samples) else 0
-        name = label(self.eviction)
-        self.eviction.attach(NearTier(name, self.trace, self.m, self.near, observable))  # type: ignore[arg-type]
+        self.eviction.attach(NearTier(self.eviction, self.trace, self.m, self.near))
         _guard(self.eviction, "start", self.eviction.start)
         return placement, call_eviction(self.eviction)
 
