@@ -1,7 +1,7 @@
 """The memory view: what a mechanism shows one policy, and the verbs it accepts from it.
 
-    policy ── looks ──▶ MemoryView ── what the policy declared ──▶ look-ups of the mechanism
-           ── verbs ──▶            ── checked ranges          ──▶ requests, carried out after the call
+    policy ── looks ──▶ MemoryView ── as declared in ``sees`` ──▶ look-ups of the mechanism
+           ── verbs ──▶            ── within ranges          ──▶ requests, executed after the call
 
 Permissions and ranges are checked here, for simulated and live memory alike. A mechanism supplies
 look-ups: simulation/gpu/view.py, simulation/tiers/view.py and live/pager/view.py.
@@ -126,8 +126,8 @@ class MemoryView(ABC):
         """
         if region != self.leaving and not self._sees_touches:
             raise PolicyError(
-                f"{self._name} must read the touch bits of region {region} in on_eviction({region}),"
-                " not earlier"
+                f"{self._name} must read the touch bits of region {region} "
+                f"in on_eviction({region}), not earlier"
             )
         return self._touched(region)
 
@@ -178,7 +178,8 @@ class MemoryView(ABC):
         """Send this region far before its frame is needed."""
         if not 0 <= region < self.regions or not self.is_resident(region):
             raise PolicyError(
-                f"{self._name} must evict a resident region, got region {region}, which is not resident"
+                f"{self._name} must evict a resident region, "
+                f"got region {region}, which is not resident"
             )
         self._request(ASK_EVICT, region)
 

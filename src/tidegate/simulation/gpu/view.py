@@ -15,7 +15,7 @@ from tidegate.policies.interface.memory_view import MemoryView
 from tidegate.policies.interface.page_flags import COMING, FAULTED, NEAR, TOUCHED, WANTED
 from tidegate.policies.interface.policy import Policy, label
 from tidegate.simulation.gpu.future import Future
-from tidegate.simulation.gpu.memory import Memory, Rules
+from tidegate.simulation.gpu.memory import Memory, RunConstants
 from tidegate.trace.plan import Plan
 from tidegate.trace.profile import profile
 from tidegate.trace.trace import Object, Trace
@@ -41,12 +41,17 @@ class SimulatedMemory(MemoryView):
         policy: Policy,
         trace: Trace,
         memory: Memory,
-        rules: Rules,
+        constants: RunConstants,
         future: Future | None,
         shared: dict[str, Any],
     ):
         super().__init__(
-            label(policy), policy.sees, trace.geometry, rules.room, rules.observe_most, shared
+            label(policy),
+            policy.sees,
+            trace.geometry,
+            constants.room,
+            constants.observe_most,
+            shared,
         )
         self._policy, self._trace, self._m, self._future = policy, trace, memory, future
         self._ppr, self._regions = trace.geometry.pages_per_region, trace.regions
