@@ -9,7 +9,7 @@ from tidegate.errors import TidegateError
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
-from workloads.reading import Uses, pages_of, program, read, undealt
+from workloads.read_traces import Uses, pages_of, program, read, undealt
 
 T = 32
 

@@ -5,7 +5,7 @@ import pytest
 
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
-from workloads.reading import Read, Uses, pages_of, program, read, undealt
+from workloads.read_traces import Read, Uses, pages_of, program, read, undealt
 
 
 def brute_force(trace: Trace, n: int, source: str, target: str) -> list[Uses]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidegate import units
 from tidegate.options import Option
-from tidegate.trace.trace import Launch, Provenance
-from tidegate.workloads.program import Space, Workload, workload
-from tidegate.workloads.sweep import sweep
+from tidegate.trace.trace import Launch
+from tidegate.workloads.elementwise import one_pass
+from tidegate.workloads.program import Space, Workload, footprint, workload
 
 
 @workload("cyclic")
@@ -18,8 +17,7 @@ class Cyclic(Workload):
     A pass is a launch, so passes do not overlap.
     """
 
-    provenance = Provenance.ASSUMED
-    bytes = Option(units.size("1GiB"), "size of the array", parse=units.size, least=1)
+    bytes = footprint("1GiB", "size of the array")
     passes = Option(4, "how often the array is read", least=1)
     block = Option(4, "consecutive pages that a block reads", least=1)
 
@@ -28,4 +26,4 @@ class Cyclic(Workload):
 
     def launches(self, space: Space) -> Iterator[Launch]:
         for _ in range(self.passes):
-            yield Launch("pass", sweep(space, ["array"], self.block))
+            yield Launch("pass", one_pass(space, ["array"], self.block))

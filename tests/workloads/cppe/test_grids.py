@@ -9,8 +9,8 @@ import pytest
 
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
-from workloads.cppe.plain import Block, check, small
-from workloads.reading import program, read
+from workloads.cppe.python_kernels import Block, check, small
+from workloads.read_traces import program, read
 
 
 def grid(trace: Trace, wide: int, tall: int) -> Iterator[tuple[Block, int, int]]:

@@ -10,8 +10,9 @@ import numpy as np
 from tidegate.trace.geometry import Geometry
 from tidegate.workloads.cppe import btree, heartwall, hybridsort
 from tidegate.workloads.graph import csr
-from workloads.cppe.plain import Block, check, check_launch, small
-from workloads.reading import program, read
+from tidegate.workloads.observuvm.btree import grown_tree
+from workloads.cppe.python_kernels import Block, check, check_launch, small
+from workloads.read_traces import program, read
 
 
 def test_leukocyte() -> None:
@@ -215,7 +216,7 @@ def test_spmv() -> None:
 
 def test_btree() -> None:
     workload, trace = small("cppe-B+T", page=1024, bytes=2_000_000)
-    keys, levels = workload.keys, btree._levels(workload.keys)
+    keys, levels = workload.keys, grown_tree(workload.keys).levels
     assert len(levels) == 3
     # the nodes as lists of the least key below each of their entries, level by level
     nodes = [[list(range(128 * i, 128 * i + 128)) for i in range(levels[-1])]]

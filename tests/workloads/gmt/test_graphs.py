@@ -11,11 +11,11 @@ import pytest
 
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
-from tidegate.workloads.gmt.lists import ENTRY, source_of
+from tidegate.workloads.gmt.edge_lists import ENTRY
 from tidegate.workloads.gmt.sssp import weight
-from tidegate.workloads.graph import csr
-from workloads.gmt.plain import Used, small
-from workloads.reading import read
+from tidegate.workloads.graph import csr, start_node
+from workloads.gmt.python_kernels import Used, small
+from workloads.read_traces import read
 
 
 class Plain:
@@ -25,7 +25,7 @@ class Plain:
         self.graph, self.trace = workload.graph(), trace
         offsets, targets = csr(self.graph)
         self.offsets, self.targets = offsets.tolist(), targets.tolist()
-        self.nodes, self.source = len(self.offsets) - 1, int(source_of(self.graph))
+        self.nodes, self.source = len(self.offsets) - 1, int(start_node(self.graph))
 
     def entries(self, v: int) -> range:
         return range(self.offsets[v], self.offsets[v + 1])

@@ -12,10 +12,10 @@ from tidegate.errors import TidegateError
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
 from tidegate.workloads import workloads
-from tidegate.workloads.graph import csr
+from tidegate.workloads.graph import csr, start_node
 from tidegate.workloads.observuvm import bfs
 from tidegate.workloads.suites import GB
-from workloads.reading import Read, pages_of, program, read, undealt
+from workloads.read_traces import Read, pages_of, program, read, undealt
 
 Use = dict[tuple[str, int], list[int]]  # array, page within it → bytes, written
 
@@ -120,7 +120,7 @@ def check_search(page: int, **options: Any) -> None:
     work = workloads.find("BFS")(**options)
     trace = work.trace(Geometry(page, 4 * page))
     graph = work.made()
-    source, (offsets, targets) = int(bfs._source(graph)), csr(graph)
+    source, (offsets, targets) = int(start_node(graph)), csr(graph)
     assert offsets[-1] * 4 == work.sizes()["graph_edges"]
     plain = Plain(trace, source, offsets, targets)
     together = max(1, page // 4096)

@@ -15,7 +15,7 @@ from tidegate.trace.trace import Provenance, Trace
 from tidegate.workloads import workloads
 from tidegate.workloads.observuvm import btree
 from tidegate.workloads.suites import GB
-from workloads.reading import pages_of, program, read
+from workloads.read_traces import pages_of, program, read
 
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 
@@ -147,7 +147,7 @@ def asked(trace: Trace) -> list[list[int]]:
     tree, count = work.tree(), work._count(work.tree())
     parts = enumerate(range(0, count, work.batch))
     return [
-        btree._asked(
+        btree._queried_keys(
             tree, None, btree.generator(work.seed, 1 + b), min(work.batch, count - f)
         ).tolist()
         for b, f in parts
@@ -250,7 +250,9 @@ def test_zipf_makes_some_leaves_hot() -> None:
 @given(keys=st.integers(1, 2000), order=st.integers(3, 20))
 def test_zipf_asks_for_keys_that_exist(keys: int, order: int) -> None:
     tree = workloads.find("BTR")(order=order)._grown(keys)
-    found = btree._asked(tree, btree.Zipf(tree.levels[-1], 0.5, 1), np.random.default_rng(1), 5000)
+    found = btree._queried_keys(
+        tree, btree.Zipf(tree.levels[-1], 0.5, 1), np.random.default_rng(1), 5000
+    )
     assert found.min() >= 0
     assert found.max() < keys
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
-from workloads.dealt import Blocks, check_waves, in_waves, tiles, within
-from workloads.reading import Uses, program, read
+from workloads.read_traces import Uses, program, read
+from workloads.wave_checks import Blocks, check_waves, in_waves, tiles, within
 
 UNITS = {"1:2:4": (1, 2, 4), "square": (1, 1, 1)}
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
-from workloads.dealt import check_waves, tiles, within
-from workloads.reading import Uses, program, read
+from workloads.read_traces import Uses, program, read
+from workloads.wave_checks import check_waves, tiles, within
 
 Wave = list[Uses]
 

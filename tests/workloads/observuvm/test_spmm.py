@@ -15,7 +15,7 @@ from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
 from tidegate.workloads import workloads
 from tidegate.workloads.suites import GB
-from workloads.reading import Uses, pages_of, program, read, undealt
+from workloads.read_traces import Uses, pages_of, program, read, undealt
 
 
 def waves_of(m: int, n: int, tile: int, wave: int, fastest: str) -> Iterator[list[tuple[int, int]]]:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
-from workloads.dealt import Blocks, check_waves, in_waves, within
 from workloads.observuvm.test_srk import at, grid_order, in_triangle
-from workloads.reading import Uses, program, read
+from workloads.read_traces import Uses, program, read
+from workloads.wave_checks import Blocks, check_waves, in_waves, within
 
 
 def brute_force(

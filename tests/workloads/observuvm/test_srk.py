@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
-from workloads.dealt import Blocks, check_waves, in_waves, tiles, within
-from workloads.reading import Uses, program, read
+from workloads.read_traces import Uses, program, read
+from workloads.wave_checks import Blocks, check_waves, in_waves, tiles, within
 
 
 def grid_order(n: int, tile: int, uplo: str) -> Blocks:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tidegate.trace.geometry import Geometry
-from workloads.dealt import Blocks, check_waves, in_waves, tiles
-from workloads.reading import Uses, program, read
+from workloads.read_traces import Uses, program, read
+from workloads.wave_checks import Blocks, check_waves, in_waves, tiles
 
 triton = pytest.importorskip("triton")
 triton.knobs.runtime.interpret = True  # before a kernel is made

@@ -13,7 +13,7 @@ from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import lay_out
 from tidegate.workloads.openmp import offloaded
 from tidegate.workloads.openmp.bfs import BFS
-from tidegate.workloads.openmp.offloaded import HELD, SECTOR, Access, Gather, Stream, region
+from tidegate.workloads.openmp.offloaded import HELD, SECTOR, Access, Gather, Stream, loop_launch
 from tidegate.workloads.program import Space
 
 SMALL = Geometry(4096, 65536)
@@ -24,7 +24,7 @@ def walked(
 ) -> tuple[Space, list[tuple[int, int]]]:
     """(page, bytes) of every touch of one launch."""
     space = Space(SMALL, lay_out(sizes, SMALL))
-    launch = region(space, "r", elements, accesses, seed)
+    launch = loop_launch(space, "r", elements, *accesses, seed=seed)
     return space, [
         (int(p), int(b)) for s in launch.segments for p, b in zip(s.page, s.bytes, strict=True)
     ]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import Workload, workloads
-from workloads.reading import read
+from workloads.read_traces import read
 
 PAGE = 256  # so that small problems have many pages
 Visit = tuple[int, int, int]  # page, write, reference

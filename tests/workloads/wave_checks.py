@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from workloads.reading import Read, Uses, undealt
+from workloads.read_traces import Read, Uses, undealt
 
 Blocks = list[tuple[int, int]]
 

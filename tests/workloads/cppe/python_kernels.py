@@ -10,7 +10,7 @@ from typing import Any
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
-from workloads.reading import Read, read
+from workloads.read_traces import Read, read
 
 PAGE = 256  # so that small problems have many pages
 
