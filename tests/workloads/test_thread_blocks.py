@@ -8,30 +8,26 @@ from tidegate.compiled.jit import jit
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import lay_out
 from tidegate.workloads.program import Space, largest_fit
-from tidegate.workloads.thread_blocks import end_block, has_room, segments, step, use, use_sector
+from tidegate.workloads.thread_blocks import next_block, segments, step, use, use_sector
 
 
 @jit
-def _rising(log: Any, block: int, count: int, shape: Any) -> Any:
+def _rising(log: Any, count: int, shape: Any) -> None:
     """Block b uses a byte of each of b pages, in falling order, twice."""
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         for _ in range(2):
             step(log)
             for i in range(block, 0, -1):
                 use(log, 0, shape[0] * i, shape[0] * i + 1, False)
-        block += end_block(log)
-    return block
 
 
 @jit
-def _once(log: Any, block: int, count: int, shape: Any) -> Any:
-    while block < count and has_room(log):
+def _once(log: Any, count: int, shape: Any) -> None:
+    while next_block(log, count) >= 0:
         use(log, 1, 10, 20, False)
         use(log, 0, 250, 262, False)  # two pages
         use_sector(log, 1, 70, True)
         use(log, 0, 255, 256, False)
-        block += end_block(log)
-    return block
 
 
 def space(size: int) -> Space:
@@ -60,17 +56,15 @@ def test_thread_blocks_come_whole_and_in_order_whatever_the_room() -> None:
     lengths = np.concatenate(
         [np.diff(s.starts) for s in segments(space(256 * 40_000), _rising, count, (256,))]
     )
-    # block 0 uses nothing and is none
+    # block 0 uses nothing and is left out
     np.testing.assert_array_equal(lengths, 2 * np.arange(1, count))
 
 
 def test_one_thread_block_longer_than_the_first_room() -> None:
     @jit
-    def whole(log: Any, block: int, count: int, shape: Any) -> Any:
-        while block < count and has_room(log):
+    def whole(log: Any, count: int, shape: Any) -> None:
+        while next_block(log, count) >= 0:
             use(log, 0, 0, shape[0], True)
-            block += end_block(log)
-        return block
 
     size = 256 * 300_000
     (segment,) = segments(space(size), whole, 1, (size,))

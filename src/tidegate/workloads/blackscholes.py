@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidegate.options import Option
 from tidegate.trace.trace import Launch
 from tidegate.workloads.elementwise import merged_blocks, one_pass
-from tidegate.workloads.program import Derived, Space, footprint, workload
+from tidegate.workloads.program import Derived, Launches, Space, footprint, workload
 
 # bytes of each vector: 128 threads of one float2, that is two options, each
 _THREAD_BLOCK = 128 * 8
@@ -37,7 +35,7 @@ class BlackScholes(Derived):
         options = self.bytes // 40 * 2  # a thread prices two
         return dict.fromkeys(("call", "put", "stock", "strike", "years"), 4 * options)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         block, width = merged_blocks(space.geometry, _THREAD_BLOCK)
         order = ["stock", "strike", "years", "call", "put"]
         for _ in range(self.iterations):

@@ -9,7 +9,7 @@ import numpy as np
 from tidegate.options import Option
 from tidegate.trace.build import SEGMENT_TOUCHES, blocks_of
 from tidegate.trace.trace import Launch, Segment
-from tidegate.workloads.program import Space, Workload, bytes_within, footprint, workload
+from tidegate.workloads.program import Launches, Space, Workload, bytes_within, footprint, workload
 from tidegate.workloads.random_pages import Zipf, generator
 
 _NODE = 64  # bytes used of a page: a node that fills a cache line of the host
@@ -34,7 +34,7 @@ class Chase(Workload):
     def sizes(self) -> dict[str, int]:
         return {"nodes": self.bytes}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         law = Zipf(space["nodes"].pages, self.skew, self.seed)
         for number, first in enumerate(range(0, self.steps, _LAUNCH_STEPS)):
             steps = min(_LAUNCH_STEPS, self.steps - first)

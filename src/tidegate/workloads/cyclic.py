@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidegate.options import Option
 from tidegate.trace.trace import Launch
 from tidegate.workloads.elementwise import one_pass
-from tidegate.workloads.program import Space, Workload, footprint, workload
+from tidegate.workloads.program import Launches, Space, Workload, footprint, workload
 
 
 @workload("cyclic")
@@ -24,6 +22,6 @@ class Cyclic(Workload):
     def sizes(self) -> dict[str, int]:
         return {"array": self.bytes}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         for _ in range(self.passes):
             yield Launch("pass", one_pass(space, ["array"], self.block))

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isqrt
 from typing import Any
 
 from tidegate.compiled.jit import jit
-from tidegate.options import Option
 from tidegate.trace.trace import Launch, Segment
-from tidegate.workloads.program import Derived, Space, efficiency_option, footprint, workload
+from tidegate.workloads.program import (
+    Launches,
+    Space,
+    SquareMatrices,
+    efficiency_option,
+    footprint,
+    workload,
+)
 from tidegate.workloads.thread_blocks import across
 from tidegate.workloads.waves import (
-    LANES_HELP,
-    WAVE_HELP,
     Matrix,
+    WaveWorkload,
     add_bytes,
     add_rows,
     distribute,
@@ -26,7 +30,7 @@ TILE = 32  # BLOCK_SIZE of matrixMul
 
 
 @workload("matmul")
-class MatMul(Derived):
+class MatMul(SquareMatrices, WaveWorkload):
     """C = A·B, n × n floats, row-major: matrixMul of NVIDIA's CUDA samples (0_Introduction).
 
     Tiles are 32 × 32. Block (bx, by), thread (tx, ty), for k = 0, 32, 64, … < n:
@@ -44,20 +48,11 @@ class MatMul(Derived):
     ones are cut off at the edge. Access sites: 0 = A, 1 = B, 2 = C.
     """
 
+    arrays = ("A", "B", "C")
     bytes = footprint("1GiB", "size of the three matrices together")
-    wave = Option(656, WAVE_HELP, least=1)
-    lanes = Option(16, LANES_HELP, least=1)
     efficiency = efficiency_option(0.1)
 
-    @property
-    def n(self) -> int:
-        """Rows and columns of a matrix."""
-        return isqrt(self.bytes // 12)
-
-    def sizes(self) -> dict[str, int]:
-        return dict.fromkeys(("A", "B", "C"), 4 * self.n**2)
-
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         n = self.n
         wave = min(self.wave, across(n, TILE) ** 2)
         lanes = min(self.lanes, wave)

@@ -15,17 +15,16 @@ its tile rows or its tile columns need, and after the last step the tiles themse
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch, Object
-from tidegate.workloads.program import Derived, Space, efficiency_option
+from tidegate.trace.trace import Launch
+from tidegate.workloads.program import Launches, Space, efficiency_option
 from tidegate.workloads.thread_blocks import FLOAT, across
-from tidegate.workloads.waves import LANES_HELP, add_bytes, distribute, wave_segments
+from tidegate.workloads.waves import WaveWorkload, add_bytes, distribute, wave_segments
 
 ROWS, COLUMNS, BOTH = 0, 1, 2  # what picks a panel: the wave's tile rows, its tile columns, either
 TILE_HELP = "side of a thread block's tile of C (a choice: CUTLASS's default)"
@@ -76,8 +75,8 @@ class Shape(NamedTuple):
 
 
 def operand(
-    owner: Object,
-    page: int,
+    space: Space,
+    name: str,
     pitch: int,
     site: int,
     which: int = ROWS,
@@ -88,52 +87,40 @@ def operand(
     write: bool = False,
     turn: int = 0,
 ) -> Operand:
-    """Return the matrix ``owner`` of ``pitch`` floats a row, from ``row`` and ``column`` on."""
+    """Return a matrix of ``pitch`` floats a row, from ``row`` and ``column`` on."""
     origin = FLOAT * (row * pitch + column)
-    place = owner.first_page, page, FLOAT * pitch, site, int(write), origin
+    place = space[name].first_page, space.geometry.page, FLOAT * pitch, site, int(write), origin
     return Operand(*place, which, int(along), turn)
 
 
-class MatrixProduct(Derived):
+class MatrixProduct(WaveWorkload):
     """Base of the workloads that are one product of matrices, called once."""
 
-    bytes: Option[int]
     # cuBLAS's kernels are not published. CUTLASS's for single precision have 256 threads to a tile
     # of 128 × 128, of up to 128 registers each, so that two thread blocks take the 65,536 registers
     # of an SM.
     wave = Option(
         164, "thread blocks resident together (a choice); 164 are 82 SMs with 2 each", least=1
     )
-    lanes = Option(16, LANES_HELP, least=1)
     efficiency = efficiency_option(0.9)
     slots = 4  # of a GPU with 8 slots to an SM, that one thread block takes
     kernel = ""
     chunk = 8  # floats of the depth in a step
 
-    @property
     @abstractmethod
-    def grid(self) -> Grid:
-        """The output and its tiles."""
-
-    @property
-    @abstractmethod
-    def depth(self) -> int:
-        """How many products each float of the output is the sum of."""
-
-    @property
-    @abstractmethod
-    def flops(self) -> float:
-        """Floating-point operations of the whole product."""
+    def product(self) -> tuple[Grid, int, float]:
+        """Return the output's tiles, the depth, and all floating-point operations."""
 
     @abstractmethod
     def operands(self, space: Space) -> tuple[Operand, ...]:
         """Return the operands, and last the output."""
 
-    def launches(self, space: Space) -> Iterator[Launch]:
-        shape = Shape(self.depth, self.chunk, self.wave, self.lanes)
-        flops, pages = self.flops / self.efficiency, max(o.pages for o in space.values())
-        operands = self.operands(space)
-        yield product_launch(self.kernel, self.grid, shape, operands, self.slots, flops, pages)
+    def launches(self, space: Space) -> Launches:
+        grid, depth, flops = self.product()
+        shape = Shape(depth, self.chunk, self.wave, self.lanes)
+        operands, pages = self.operands(space), max(o.pages for o in space.values())
+        flops /= self.efficiency
+        yield product_launch(self.kernel, grid, shape, operands, self.slots, flops, pages)
 
 
 def product_launch(

@@ -24,6 +24,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from math import isqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +39,8 @@ from tidegate.trace.trace import Launch, Object, Provenance, Trace, lay_out
 
 if TYPE_CHECKING:
     from tidegate.trace.plan import Plan
+
+Launches = Iterator[Launch]
 
 _MOST_PAGES = 2**31 - 1  # page numbers are 32 bits wide
 
@@ -56,7 +59,7 @@ class Workload(Configurable, ABC):
         """Return the objects and their sizes in bytes, in the order of allocation."""
 
     @abstractmethod
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         """Yield the launches, over the pages of the objects in ``space``."""
 
     def release(self) -> None:
@@ -75,6 +78,21 @@ class Derived(Workload):
     """Base of workloads whose touches follow from a kernel's index functions."""
 
     provenance = Provenance.DERIVED
+
+
+class SquareMatrices(Derived):
+    """Base of workloads over matrices of n × n floats, all of one size."""
+
+    bytes: Option[int]
+    arrays: tuple[str, ...] = ()
+
+    @property
+    def n(self) -> int:
+        """Rows and columns of a matrix."""
+        return isqrt(self.bytes // (4 * len(self.arrays)))
+
+    def sizes(self) -> dict[str, int]:
+        return dict.fromkeys(self.arrays, 4 * self.n**2)
 
 
 def footprint(default: int | str, help: str) -> Option[int]:
@@ -146,7 +164,7 @@ class Program(Trace):
                 f"{self.pages:,}; take fewer bytes or larger pages (--geometry)"
             )
 
-    def launches(self) -> Iterator[Launch]:
+    def launches(self) -> Launches:
         with self._named():
             stream = iter(self.workload.launches(Space(self.geometry, self.objects)))
         for launch in self._each(stream):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isqrt
 from typing import Any
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Object, Segment
-from tidegate.workloads.program import Derived, Space, footprint, workload
+from tidegate.workloads.program import Launches, Space, SquareMatrices, footprint, workload
 from tidegate.workloads.waves import Matrix, add_rows, distribute, wave_segments
 
 TILE_X, TILE_Y = 32, 8  # the thread block of PolyBench/GPU's jacobi2D and 2DConvolution
@@ -17,7 +16,7 @@ _FLOPS = 5  # per point: four additions, one multiplication
 
 
 @workload("stencil")
-class Stencil(Derived):
+class Stencil(SquareMatrices):
     """Jacobi's five-point stencil on an n × n matrix of floats, row-major, edges clamped.
 
         x, y = blockIdx.x * 32 + threadIdx.x, blockIdx.y * 8 + threadIdx.y
@@ -28,21 +27,14 @@ class Stencil(Derived):
     writes its rows. Its pages are distributed over ``lanes`` blocks. Access sites: 0 = in, 1 = out.
     """
 
+    arrays = ("even", "odd")
     bytes = footprint("1GiB", "size of both matrices together")
     iterations = Option(4, "how often the stencil is applied", least=1)
     lanes = Option(
         TILE_Y, "blocks that share a band's pages in turn; default: one per warp of a tile", least=1
     )
 
-    @property
-    def n(self) -> int:
-        """Rows and columns of a matrix."""
-        return isqrt(self.bytes // 8)
-
-    def sizes(self) -> dict[str, int]:
-        return {"even": 4 * self.n**2, "odd": 4 * self.n**2}
-
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         n, bands, tiles = self.n, -(-self.n // TILE_Y), -(-self.n // TILE_X)
         lanes = min(self.lanes, tiles)
         rows_read = n + 2 * (bands - 1)  # every band reads a halo row from each neighbour

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidegate import units
 from tidegate.options import Option
 from tidegate.trace.trace import Launch
 from tidegate.workloads.elementwise import merged_blocks, one_pass
-from tidegate.workloads.program import Derived, Space, footprint, workload
+from tidegate.workloads.program import Derived, Launches, Space, footprint, workload
 
 _THREAD_BLOCK = 256 * 4  # bytes: 256 threads of one float each, as in the CUDA samples' vectorAdd
 
@@ -35,6 +33,6 @@ class Stream(Derived):
         sizes = {"a": 4 * int(floats * (1 - self.writes)), "b": 4 * int(floats * self.writes)}
         return {name: size for name, size in sizes.items() if size}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         block, width = merged_blocks(space.geometry, _THREAD_BLOCK)
         yield Launch("copy", one_pass(space, list(space), block, writes=["b"]), width)

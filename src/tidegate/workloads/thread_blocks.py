@@ -1,13 +1,11 @@
 """Thread blocks one by one: what a kernel's index functions use, as touches.
 
     @jit
-    def _kernel(log, block, count, n):
-        while block < count and has_room(log):
-            use_floats(log, 0, n * block, n * (block + 1), False)   floats of the first object, read
-            block += end_block(log)                                 one block of the trace
-        return block
+    def _kernel(log, count, n):
+        while (block := next_block(log, count)) >= 0:              a thread block is a block
+            use_floats(log, 0, n * block, n * (block + 1), False)  of the first object, read
 
-    yield kernel_launch(space, "kernel", _kernel, count, n)
+    yield launch_of(space, "kernel", _kernel, count, n)
 
 Within a step a page is touched once, at its first use; ``step`` begins the next one. A thread block
 that runs through a long loop has several steps, so that it returns to its pages as the loop does.
@@ -33,7 +31,7 @@ SECTOR = 32  # bytes: the least that GPU memory moves, so the cost of an isolate
 LINE = 128  # bytes: what a warp moves at a time, so the step of a loop that walks along a row
 _FIRST_ROOM = 1 << 16
 
-_BLOCKS, _TOUCHES, _STEP, _FULL = range(4)
+_NEXT, _BLOCKS, _TOUCHES, _STEP, _FULL = range(5)
 
 
 class Log(NamedTuple):
@@ -44,17 +42,18 @@ class Log(NamedTuple):
     write: NDArray[np.uint8]
     bytes: NDArray[np.int32]
     reference: NDArray[np.int16]
-    state: NDArray[np.int64]  # blocks, touches, first touch of the step, whether room ran out
+    # the next thread block, blocks, touches, first touch of the step, whether room ran out
+    state: NDArray[np.int64]
     last: NDArray[np.int64]  # by page: its latest touch
     first_page: NDArray[np.int64]  # by object
     size: NDArray[np.int64]  # by object
     shift: int  # a page has 2^shift bytes
 
 
-Kernel = Callable[[Log, int, int, Any], int]
+Kernel = Callable[[Log, int, Any], None]
 
 
-def kernel_launch(
+def launch_of(
     space: Space, name: str, kernel: Kernel, count: int, shape: Any, intensity: float = 0.0
 ) -> Launch:
     """Return a launch of ``count`` thread blocks of a compiled kernel."""
@@ -67,7 +66,9 @@ def segments(space: Space, kernel: Kernel, count: int, shape: Any) -> Iterator[S
     last = np.full(max(o.first_page + o.pages for o in space.values()), -1, np.int64)
     while block < count:
         log = _log(space, room, last)
-        block = kernel(log, block, count, shape)
+        log.state[_NEXT] = block - 1
+        kernel(log, count, shape)
+        block = int(log.state[_NEXT])
         if blocks := int(log.state[_BLOCKS]):
             yield filled_segment(log, blocks, int(log.starts[blocks]))
         if log.state[_FULL]:
@@ -79,7 +80,7 @@ def _log(space: Space, room: int, last: NDArray[np.int64]) -> Log:
     objects = list(space.values())
     return Log(
         *empty_columns(room),
-        state=np.zeros(4, np.int64),
+        state=np.zeros(5, np.int64),
         last=last,
         first_page=np.array([o.first_page for o in objects], np.int64),
         size=np.array([o.bytes for o in objects], np.int64),
@@ -88,9 +89,21 @@ def _log(space: Space, room: int, last: NDArray[np.int64]) -> Log:
 
 
 @jit
-def has_room(log: Any) -> Any:
-    """Return whether there is room for another thread block."""
-    return log.state[_FULL] == 0 and 2 * log.state[_TOUCHES] < len(log.page)
+def next_block(log: Any, count: int) -> Any:
+    """End the current thread block; return the next one, or -1 if there is none or no room.
+
+    A thread block without touches is left out. One that found no room is done again, in the next
+    log.
+    """
+    state, block = log.state, log.state[_NEXT] + 1
+    touches, blocks = state[_TOUCHES], state[_BLOCKS]
+    if state[_FULL]:
+        return -1
+    if touches > log.starts[blocks]:
+        blocks += 1
+        log.starts[blocks] = touches
+    state[_NEXT], state[_BLOCKS], state[_STEP] = block, blocks, touches
+    return block if block < count and 2 * touches < len(log.page) else -1
 
 
 @jit
@@ -147,23 +160,6 @@ def use_rect(log: Any, array: int, pitch: int, rows: Any, columns: Any, write: b
 def step(log: Any) -> None:
     """Begin the next step of the thread block's loop, in which pages are touched again."""
     log.state[_STEP] = log.state[_TOUCHES]
-
-
-@jit
-def end_block(log: Any) -> Any:
-    """End a thread block; return 1, or 0 if there was no room and it must be done again.
-
-    A thread block without touches is left out.
-    """
-    blocks = log.state[_BLOCKS]
-    if log.state[_FULL]:
-        log.state[_TOUCHES] = log.starts[blocks]
-        return 0
-    if log.state[_TOUCHES] > log.starts[blocks]:
-        log.state[_BLOCKS] = blocks + 1
-        log.starts[blocks + 1] = log.state[_TOUCHES]
-    log.state[_STEP] = log.state[_TOUCHES]
-    return 1
 
 
 @jit

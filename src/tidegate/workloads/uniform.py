@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from tidegate.options import Option
 from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Space, Workload, footprint, workload
+from tidegate.workloads.program import Launches, Space, Workload, footprint, workload
 from tidegate.workloads.random_pages import random_touches
 
 
@@ -25,7 +24,7 @@ class Uniform(Workload):
     def sizes(self) -> dict[str, int]:
         return {"array": self.bytes}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         array = space["array"]
 
         def draw(random: np.random.Generator, touches: int) -> NDArray[Any]:

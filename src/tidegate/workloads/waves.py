@@ -18,15 +18,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.compiled.jit import jit
+from tidegate.options import Option
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.trace import Segment
+from tidegate.workloads.program import Derived
 
 # A page that a wave needs, the step of its first use, and the access site that makes it.
 NEED = np.dtype(
     [("page", "i4"), ("bytes", "i4"), ("step", "i4"), ("site", "i2"), ("write", "u1")], align=True
 )
-LANES_HELP = "blocks of the trace that share a wave's pages in turn"
-WAVE_HELP = "thread blocks resident together; 656 are 82 SMs with 8 each"
+
+
+class WaveWorkload(Derived):
+    """Base of workloads whose thread blocks walk in waves."""
+
+    bytes: Option[int]
+    wave = Option(656, "thread blocks resident together; 656 are 82 SMs with 8 each", least=1)
+    lanes = Option(16, "blocks of the trace that share a wave's pages in turn", least=1)
 
 
 class Matrix(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Segment
-from tidegate.workloads.program import Space, Workload, footprint, workload
+from tidegate.workloads.program import Launches, Space, Workload, footprint, workload
 from tidegate.workloads.random_pages import Zipf, random_touches
 
 
@@ -22,7 +22,7 @@ class ZipfReads(Workload):
     def sizes(self) -> dict[str, int]:
         return {"array": self.bytes}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         yield Launch("draws", self._touches(space))
 
     def _touches(self, space: Space) -> Iterator[Segment]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from tidegate.compiled.jit import jit
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, largest_fit, workload
+from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, end_block, has_room, kernel_launch, use_floats
+from tidegate.workloads.thread_blocks import FLOAT, launch_of, next_block, use_floats
 
 TILE = 16  # HEIGHT, WIDTH and the hidden units
 HIDDEN = 16
@@ -44,10 +42,10 @@ class Backprop(Derived):
     def sizes(self) -> dict[str, int]:
         return sizes_of(self.blocks)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         count = self.blocks
-        yield kernel_launch(space, "bpnn_layerforward_CUDA", _forward, count, ())
-        yield kernel_launch(space, "bpnn_adjust_weights_cuda", _adjust, count, ())
+        yield launch_of(space, "bpnn_layerforward_CUDA", _forward, count, ())
+        yield launch_of(space, "bpnn_adjust_weights_cuda", _adjust, count, ())
 
 
 def sizes_of(blocks: int) -> dict[str, int]:
@@ -67,18 +65,16 @@ def _weights(log: Any, array: int, by: int) -> None:
 
 
 @jit
-def _forward(log: Any, block: int, count: int, shape: Any) -> Any:
-    while block < count and has_room(log):
+def _forward(log: Any, count: int, shape: Any) -> None:
+    while (block := next_block(log, count)) >= 0:
         use_floats(log, _INPUT, TILE * block + 1, TILE * block + TILE + 1, False)
         _weights(log, _WEIGHTS, block)
         use_floats(log, _SUMS, HIDDEN * block, HIDDEN * (block + 1), True)
-        block += end_block(log)
-    return block
 
 
 @jit
-def _adjust(log: Any, block: int, count: int, shape: Any) -> Any:
-    while block < count and has_room(log):
+def _adjust(log: Any, count: int, shape: Any) -> None:
+    while (block := next_block(log, count)) >= 0:
         use_floats(log, _DELTA, 1, TILE + 1, False)
         use_floats(log, _INPUT, TILE * block + 1, TILE * block + TILE + 1, False)
         _weights(log, _OLD, block)
@@ -86,5 +82,3 @@ def _adjust(log: Any, block: int, count: int, shape: Any) -> Any:
         if block == 0:
             use_floats(log, _WEIGHTS, 1, TILE + 1, True)
             use_floats(log, _OLD, 1, TILE + 1, True)
-        block += end_block(log)
-    return block

@@ -27,8 +27,5 @@ class BFS(bfs.BFS):
     bytes = published_footprint("cppe-BFS", "size of the six arrays together")
     degree = Option(6.0, "neighbours of a node on average (a choice: 6, as graph1MW_6)", least=2)
     seed = Option(
-        1,
-        "seed of the graph and of the node the search begins at (a choice: Rodinia's file is not "
-        "public here)",
-        least=0,
+        1, "seed of graph and start node (a choice: Rodinia's file is not public here)", least=0
     )

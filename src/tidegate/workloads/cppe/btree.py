@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,19 +9,11 @@ import numpy as np
 from tidegate import units
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
 from tidegate.workloads.observuvm.btree import find_path, grown_tree
-from tidegate.workloads.program import Derived, Space, largest_fit, workload
+from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.random_pages import generator
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import (
-    FLOAT,
-    end_block,
-    has_room,
-    kernel_launch,
-    use,
-    use_sector,
-)
+from tidegate.workloads.thread_blocks import FLOAT, launch_of, next_block, use, use_sector
 
 LONG = 8  # bytes
 _SHARES = (0.006, 0.01)  # 6,000 ranges and 10,000 keys, of 1,000,000
@@ -71,14 +62,14 @@ class BPlusTree(Derived):
     def sizes(self) -> dict[str, int]:
         return _sizes(self.keys)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         keys, tree = self.keys, grown_tree(self.keys)
         ranges, queries = _queries(keys)
         first = generator(self.seed, 0).integers(max(1, keys - int(keys * self.span)), size=ranges)
         last = np.minimum(first + int(keys * self.span), keys - 1)
-        yield kernel_launch(space, "findRangeK", _find_range, ranges, (tree, first, last))
+        yield launch_of(space, "findRangeK", _find_range, ranges, (tree, first, last))
         wanted = generator(self.seed, 1).integers(keys, size=queries)
-        yield kernel_launch(space, "findK", _find, queries, (tree, wanted))
+        yield launch_of(space, "findK", _find, queries, (tree, wanted))
 
 
 def _queries(keys: int) -> tuple[int, int]:
@@ -105,11 +96,11 @@ def _visit(log: Any, array: int, tree: Any, level: int, path: Any, slot: Any) ->
 
 
 @jit
-def _find(log: Any, block: int, count: int, shape: Any) -> Any:
+def _find(log: Any, count: int, shape: Any) -> None:
     tree, wanted = shape
     height = len(tree.levels)
     path, slot = np.empty(height, np.int64), np.empty(height, np.int64)
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         find_path(path, slot, wanted[block], tree)
         for level in range(height):
             use_sector(log, _CURR_K, LONG * block, level > 0)
@@ -119,17 +110,15 @@ def _find(log: Any, block: int, count: int, shape: Any) -> Any:
                 use_sector(log, _OFFSET_K, LONG * block, True)
         use_sector(log, _RECORDS, FLOAT * wanted[block], False)
         use_sector(log, _ANS, FLOAT * block, True)
-        block += end_block(log)
-    return block
 
 
 @jit
-def _find_range(log: Any, block: int, count: int, shape: Any) -> Any:
+def _find_range(log: Any, count: int, shape: Any) -> None:
     tree, first, last = shape
     height = len(tree.levels)
     paths, slots = np.empty((2, height), np.int64), np.empty((2, height), np.int64)
     ends = (_CURR_J, _START, _OFFSET_J), (_LAST, _END, _OFFSET_2)
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         find_path(paths[0], slots[0], first[block], tree)
         find_path(paths[1], slots[1], last[block], tree)
         for level in range(height):
@@ -142,5 +131,3 @@ def _find_range(log: Any, block: int, count: int, shape: Any) -> Any:
                     use_sector(log, offset, LONG * block, True)
         use_sector(log, _RECSTART, FLOAT * block, True)
         use_sector(log, _LENGTH, FLOAT * block, True)
-        block += end_block(log)
-    return block

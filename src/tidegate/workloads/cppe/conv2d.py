@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import isqrt
 from typing import Any
 
 from tidegate.compiled.jit import jit
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Launches, Space, SquareMatrices, workload
 from tidegate.workloads.suites import published_footprint
 from tidegate.workloads.thread_blocks import (
     across,
-    end_block,
-    has_room,
     inside,
-    kernel_launch,
+    launch_of,
+    next_block,
     tile_of,
     use_rect,
 )
@@ -25,7 +21,7 @@ _A, _B = range(2)
 
 
 @workload("cppe-2DC")
-class Convolution2D(Derived):
+class Convolution2D(SquareMatrices):
     """A convolution with 3 × 3 weights, n × n floats, row-major: 2DCONV of PolyBench/GPU.
 
     Thread blocks have 32 × 8 threads.
@@ -38,30 +34,25 @@ class Convolution2D(Derived):
     MiB.
     """
 
+    arrays = ("A", "B")
     bytes = published_footprint("cppe-2DC", "size of both matrices together")
 
     @property
     def n(self) -> int:
         """Rows and columns of a matrix; fewer than three have nothing inside."""
-        n = isqrt(self.bytes // 8)
-        return n if n > 2 else 0
+        return super().n if super().n > 2 else 0
 
-    def sizes(self) -> dict[str, int]:
-        return {"A": 4 * self.n**2, "B": 4 * self.n**2}
-
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         count = across(self.n, TILE_X) * across(self.n, TILE_Y)
-        yield kernel_launch(space, "convolution2D", _convolution, count, (self.n,))
+        yield launch_of(space, "convolution2D", _convolution, count, (self.n,))
 
 
 @jit
-def _convolution(log: Any, block: int, count: int, shape: Any) -> Any:
+def _convolution(log: Any, count: int, shape: Any) -> None:
     n = shape[0]
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         rows, columns = tile_of(block, n, TILE_X, TILE_Y)
         (top, bottom), (left, right) = inside(rows, n), inside(columns, n)
         if top < bottom and left < right:
             use_rect(log, _A, n, (top - 1, bottom + 1), (left - 1, right + 1), False)
             use_rect(log, _B, n, (top, bottom), (left, right), True)
-        block += end_block(log)
-    return block

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from tidegate.compiled.jit import jit
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
 from tidegate.workloads.thread_blocks import (
     across,
-    end_block,
-    has_room,
     inside,
-    kernel_launch,
+    launch_of,
+    next_block,
     tile_of,
     use_rect,
 )
@@ -54,16 +51,16 @@ class Convolution3D(Derived):
     def sizes(self) -> dict[str, int]:
         return {"A": 4 * self.n**2 * self.planes, "B": 4 * self.n**2 * (self.planes - 2)}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         count = across(self.n, TILE_X) * across(self.n, TILE_Y)
         for i in range(1, self.planes - 1):
-            yield kernel_launch(space, "convolution3D", _convolution, count, (self.n, i))
+            yield launch_of(space, "convolution3D", _convolution, count, (self.n, i))
 
 
 @jit
-def _convolution(log: Any, block: int, count: int, shape: Any) -> Any:
+def _convolution(log: Any, count: int, shape: Any) -> None:
     n, i = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         rows, columns = tile_of(block, n, TILE_X, TILE_Y)
         (top, bottom), (left, right) = inside(rows, n), inside(columns, n)
         if top < bottom and left < right:
@@ -74,5 +71,3 @@ def _convolution(log: Any, block: int, count: int, shape: Any) -> Any:
             use_rect(log, _A, n, (i * n + top - 1, i * n + bottom + 1), (left, right), False)
             below = (i - 1) * n
             use_rect(log, _B, n, (below + top, below + bottom), (left, right), True)
-        block += end_block(log)
-    return block

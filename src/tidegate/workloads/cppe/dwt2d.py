@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import isqrt
 from typing import Any
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import (
-    FLOAT,
-    across,
-    end_block,
-    has_room,
-    kernel_launch,
-    use,
-    use_floats,
-)
+from tidegate.workloads.thread_blocks import FLOAT, across, launch_of, next_block, use, use_floats
 
 PIXELS = 256  # of a thread block that splits the picture into colours
 WINDOW = 8  # rows of a sliding window
@@ -58,10 +48,10 @@ class DWT(Derived):
     def sizes(self) -> dict[str, int]:
         return dict.fromkeys(ARRAYS[:-1], FLOAT * self.n**2) | {"src": 3 * self.n**2}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         pixels = self.n**2
         count = across(pixels, PIXELS)
-        yield kernel_launch(space, "c_CopySrcToComponents", _split, count, (pixels,))
+        yield launch_of(space, "c_CopySrcToComponents", _split, count, (pixels,))
         for colour in range(3):
             side = self.n
             for _ in range(self.levels):
@@ -69,27 +59,25 @@ class DWT(Derived):
                 steps = across(side, 15 * WINDOW)
                 count = across(side, width) * across(side, WINDOW * steps)
                 shape = (side, width, steps, colour)
-                yield kernel_launch(space, "fdwt53Kernel", _transform, count, shape)
+                yield launch_of(space, "fdwt53Kernel", _transform, count, shape)
                 side = across(side, 2)
 
 
 @jit
-def _split(log: Any, block: int, count: int, shape: Any) -> Any:
+def _split(log: Any, count: int, shape: Any) -> None:
     pixels = shape[0]
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         low, high = PIXELS * block, min(pixels, PIXELS * (block + 1))
         use(log, _SRC, 3 * low, 3 * high, False)
         for colour in range(3):
             use_floats(log, _IN + colour, low, high, True)
-        block += end_block(log)
-    return block
 
 
 @jit
-def _transform(log: Any, block: int, count: int, shape: Any) -> Any:
+def _transform(log: Any, count: int, shape: Any) -> None:
     side, width, steps, colour = shape
     tiles = across(side, width)
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         left, top = block % tiles * width, block // tiles * WINDOW * steps
         low, high = max(0, left - 2), min(side, left + width + 1)
         ready = max(0, top - 2)  # rows loaded so far
@@ -101,8 +89,6 @@ def _transform(log: Any, block: int, count: int, shape: Any) -> Any:
             ready = max(ready, stop)
             for y in range(first, min(side, first + WINDOW)):
                 _store(log, _OUT + colour, side, y, left, min(side, left + width))
-        block += end_block(log)
-    return block
 
 
 @jit

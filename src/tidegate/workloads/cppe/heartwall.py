@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import cos, pi, sin
 from typing import Any, NamedTuple
 
@@ -11,18 +10,9 @@ from numpy.typing import NDArray
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_bytes, published_footprint
-from tidegate.workloads.thread_blocks import (
-    FLOAT,
-    across,
-    end_block,
-    has_room,
-    kernel_launch,
-    step,
-    use,
-)
+from tidegate.workloads.thread_blocks import FLOAT, across, launch_of, next_block, step, use
 
 # of the default size: 20 inner points and 31 outer ones; rows and columns of a frame
 POINTS, FRAME = 51, (590, 609)
@@ -120,7 +110,7 @@ class Heartwall(Derived):
             name: stride * points for name, stride in zip(ARRAYS[1:], shape.stride[1:], strict=True)
         }
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         shape, points = self.shape, self.points
         places = _places(points, shape)
         phases = np.array(PHASES)
@@ -130,7 +120,7 @@ class Heartwall(Derived):
         for frame in range(self.frames):
             arguments = (shape, places, phases, frame)
             convolved = intensity if frame else 0.0
-            yield kernel_launch(space, "kernel", _track, points, arguments, convolved)
+            yield launch_of(space, "kernel", _track, points, arguments, convolved)
 
 
 def _elements(template: int, search: int) -> tuple[int, ...]:
@@ -198,10 +188,10 @@ def _use_arrays(log: Any, shape: Any, point: int, phase: Any) -> None:
 
 
 @jit
-def _track(log: Any, block: int, count: int, arguments: Any) -> Any:
+def _track(log: Any, count: int, arguments: Any) -> None:
     shape, places, phases, frame = arguments
     only_in2, only_t = np.array([_NONE, _NONE, _IN2]), np.array([_NONE, _NONE, _T])
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         if frame == 0:
             _cut(log, shape, places[block], shape.template)
             _use_arrays(log, shape, block, only_t)
@@ -215,5 +205,3 @@ def _track(log: Any, block: int, count: int, arguments: Any) -> Any:
                 step(log)
                 _cut(log, shape, places[block], shape.template)
                 _use_arrays(log, shape, block, only_t)
-        block += end_block(log)
-    return block

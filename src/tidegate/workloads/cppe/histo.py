@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, largest_fit, workload
+from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.suites import published_bytes, published_footprint
 from tidegate.workloads.thread_blocks import (
     FLOAT,
     across,
-    end_block,
-    has_room,
-    kernel_launch,
+    launch_of,
+    next_block,
     step,
     use,
     use_floats,
@@ -59,9 +56,7 @@ class Histogram(Derived):
         20, "iterations (a choice: 20, as Parboil's default input, from memory)", least=1
     )
     ranges = Option(
-        6,
-        "ranges of 24,576 bins near the middle (a choice: fits the default picture to 13.2 MB)",
-        least=1,
+        6, "ranges of 24,576 bins near the middle (a choice: fits the picture to 13.2 MB)", least=1
     )
 
     @property
@@ -77,7 +72,7 @@ class Histogram(Derived):
     def sizes(self) -> dict[str, int]:
         return _sizes(self.width, self.height, self.ranges)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         width, height = self.width, self.height
         pixels, (bins, middle) = width * height, _bins(width, height, self.ranges)
         stride = pixels // PRESCAN_BLOCKS
@@ -85,10 +80,10 @@ class Histogram(Derived):
         for _ in range(self.iterations):
             if stride // 8:
                 shape = (stride, stride // 8)
-                yield kernel_launch(space, "histo_prescan_kernel", _prescan, PRESCAN_BLOCKS, shape)
-            yield kernel_launch(space, "histo_intermediates_kernel", _map, lines, (width, height))
-            yield kernel_launch(space, "histo_main_kernel", _count, pieces, (pixels, middle))
-            yield kernel_launch(space, "histo_final_kernel", _final, FINAL_BLOCKS, (bins, middle))
+                yield launch_of(space, "histo_prescan_kernel", _prescan, PRESCAN_BLOCKS, shape)
+            yield launch_of(space, "histo_intermediates_kernel", _map, lines, (width, height))
+            yield launch_of(space, "histo_main_kernel", _count, pieces, (pixels, middle))
+            yield launch_of(space, "histo_final_kernel", _final, FINAL_BLOCKS, (bins, middle))
 
 
 def _bins(width: int, height: int, ranges: int) -> tuple[int, int]:
@@ -107,45 +102,39 @@ def _sizes(width: int, height: int, ranges: int) -> dict[str, int]:
 
 
 @jit
-def _prescan(log: Any, block: int, count: int, shape: Any) -> Any:
+def _prescan(log: Any, count: int, shape: Any) -> None:
     stride, sample = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         for _ in range(2):  # the mean, then the deviation
             step(log)
             use_floats(log, _INPUT, stride * block, stride * block + sample, False)
-        block += end_block(log)
-    return block
 
 
 @jit
-def _map(log: Any, block: int, count: int, shape: Any) -> Any:
+def _map(log: Any, count: int, shape: Any) -> None:
     width, height = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         for line in range(LINES * block, min(height, LINES * (block + 1))):
             use_floats(log, _INPUT, width * line, width * (line + 1), False)
             use_floats(log, _MAPPINGS, width * line, width * (line + 1), True)
-        block += end_block(log)
-    return block
 
 
 @jit
-def _count(log: Any, block: int, count: int, shape: Any) -> Any:
+def _count(log: Any, count: int, shape: Any) -> None:
     pixels, middle = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         x, y = block % PIECES, block // PIECES
         for at in range(THREADS * x, pixels, THREADS * PIECES):
             use_floats(log, _MAPPINGS, at, min(pixels, at + THREADS), False)
         use(log, _SUB, middle * x + RANGE * y, middle * x + min(middle, RANGE * (y + 1)), True)
-        block += end_block(log)
-    return block
 
 
 @jit
-def _final(log: Any, block: int, count: int, shape: Any) -> Any:
+def _final(log: Any, count: int, shape: Any) -> None:
     bins, middle = shape
     low = (bins - middle) // 2 // 4 * 4
     four = 4 * FINAL_THREADS
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         for at in range(four * block, low, four * count):
             stop = min(low, at + four)
             use(log, _GLOBAL, 2 * at, 2 * stop, True)
@@ -160,5 +149,3 @@ def _final(log: Any, block: int, count: int, shape: Any) -> Any:
             stop = min(bins - middle, at + four)
             use(log, _GLOBAL, 2 * at, 2 * stop, True)
             use(log, _FINAL, middle + at, middle + stop, True)
-        block += end_block(log)
-    return block

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import isqrt
 from typing import Any
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Launches, Space, SquareMatrices, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import across, end_block, has_room, kernel_launch, use_rect
+from tidegate.workloads.thread_blocks import across, launch_of, next_block, use_rect
 
 TILE = 16  # BLOCK_SIZE
 _POWER = 2  # the access site after the two temperatures
 
 
 @workload("cppe-HOT")
-class Hotspot(Derived):
+class Hotspot(SquareMatrices):
     """Heat on an n × n grid of floats: hotspot of Rodinia, thread blocks of 16 × 16.
 
     With ``pyramid`` time steps a launch:
@@ -33,33 +30,26 @@ class Hotspot(Derived):
     matrices of 1024 × 1024 make 12 MiB.
     """
 
+    arrays = ("temp_0", "temp_1", "power")
     bytes = published_footprint("cppe-HOT", "size of the three matrices")
     iterations = Option(2, "time steps (a choice: 2, as in Rodinia's script)", least=1)
     pyramid = Option(
         2, "time steps in a launch (a choice: 2, as in Rodinia's script)", least=1, most=7
     )
 
-    @property
-    def n(self) -> int:
-        """Rows and columns of a matrix."""
-        return isqrt(self.bytes // 12)
-
-    def sizes(self) -> dict[str, int]:
-        return dict.fromkeys(("temp_0", "temp_1", "power"), 4 * self.n**2)
-
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         tiles = across(self.n, TILE - 2 * self.pyramid)
         for launch, done in enumerate(range(0, self.iterations, self.pyramid)):
             steps = min(self.pyramid, self.iterations - done)
             shape = (self.n, tiles, steps, self.pyramid, launch % 2)
-            yield kernel_launch(space, "calculate_temp", _calculate_temp, tiles**2, shape)
+            yield launch_of(space, "calculate_temp", _calculate_temp, tiles**2, shape)
 
 
 @jit
-def _calculate_temp(log: Any, block: int, count: int, shape: Any) -> Any:
+def _calculate_temp(log: Any, count: int, shape: Any) -> None:
     n, tiles, steps, border, source = shape
     small = TILE - 2 * steps
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         top, left = small * (block // tiles) - border, small * (block % tiles) - border
         rows, columns = (max(0, top), min(n, top + TILE)), (left, left + TILE)
         use_rect(log, source, n, rows, columns, False)
@@ -67,5 +57,3 @@ def _calculate_temp(log: Any, block: int, count: int, shape: Any) -> Any:
         top, left = top + steps, left + steps
         rows, columns = (max(0, top), min(n, top + small)), (left, left + small)
         use_rect(log, 1 - source, n, rows, columns, True)
-        block += end_block(log)
-    return block

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import isqrt
 from typing import Any
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import (
-    across,
-    end_block,
-    has_room,
-    kernel_launch,
-    tile_of,
-    use_rect,
-)
+from tidegate.workloads.thread_blocks import across, launch_of, next_block, tile_of, use_rect
 
 TILE_X, TILE_Y = 64, 4
 _POWER, _TEMPERATURE = 0, 1  # and the other temperature, as they are allocated
@@ -52,18 +43,18 @@ class Hotspot3D(Derived):
     def sizes(self) -> dict[str, int]:
         return dict.fromkeys(("power", "t_0", "t_1"), 4 * self.layers * self.n**2)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         count = across(self.n, TILE_X) * across(self.n, TILE_Y)
         for iteration in range(self.iterations):
             shape = (self.n, self.layers, iteration % 2)
-            yield kernel_launch(space, "hotspotOpt1", _hotspot, count, shape)
+            yield launch_of(space, "hotspotOpt1", _hotspot, count, shape)
 
 
 @jit
-def _hotspot(log: Any, block: int, count: int, shape: Any) -> Any:
+def _hotspot(log: Any, count: int, shape: Any) -> None:
     n, layers, turn = shape
     source, target = _TEMPERATURE + turn, _TEMPERATURE + 1 - turn
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         (top, bottom), columns = tile_of(block, n, TILE_X, TILE_Y)
         wider = columns[0] - 1, columns[1] + 1
         for z in range(layers):
@@ -77,5 +68,3 @@ def _hotspot(log: Any, block: int, count: int, shape: Any) -> Any:
                 use_rect(log, source, n, (rows[0] + n, rows[1] + n), columns, False)
             use_rect(log, _POWER, n, rows, columns, False)
             use_rect(log, target, n, rows, columns, True)
-        block += end_block(log)
-    return block

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,16 +9,14 @@ from numpy.typing import NDArray
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, largest_fit, workload
+from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.random_pages import generator
 from tidegate.workloads.suites import published_footprint
 from tidegate.workloads.thread_blocks import (
     FLOAT,
     across,
-    end_block,
-    has_room,
-    kernel_launch,
+    launch_of,
+    next_block,
     step,
     use,
     use_floats,
@@ -79,22 +76,22 @@ class HybridSort(Derived):
     def sizes(self) -> dict[str, int]:
         return _sizes(self.n)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         n = self.n
         blocks = across(n, WARP * BAND)
         sort = _filled(n, self.seed)
         cursor = _prefixed(sort.bucket, blocks) + 4 * sort.start[:-1]
         fours, prefixes = int(sort.start[-1]), BUCKETS // PREFIX_THREADS
-        yield kernel_launch(space, "histogram1024Kernel", _histogram, HISTO_BLOCKS, (n,))
-        yield kernel_launch(space, "bucketcount", _bucketcount, blocks, (n, blocks))
-        yield kernel_launch(space, "bucketprefixoffset", _prefixoffset, prefixes, (blocks,))
+        yield launch_of(space, "histogram1024Kernel", _histogram, HISTO_BLOCKS, (n,))
+        yield launch_of(space, "bucketcount", _bucketcount, blocks, (n, blocks))
+        yield launch_of(space, "bucketprefixoffset", _prefixoffset, prefixes, (blocks,))
         shape = (n, blocks, sort.bucket, cursor)
-        yield kernel_launch(space, "bucketsort", _bucketsort, blocks, shape)
+        yield launch_of(space, "bucketsort", _bucketsort, blocks, shape)
         count = across(fours, FIRST_THREADS)
-        yield kernel_launch(space, "mergeSortFirst", _first, count, (fours,))
+        yield launch_of(space, "mergeSortFirst", _first, count, (fours,))
         yield from self._merged(space, sort)
 
-    def _merged(self, space: Space, sort: Sorted) -> Iterator[Launch]:
+    def _merged(self, space: Space, sort: Sorted) -> Launches:
         """Yield passes until a thread has a whole bucket, then the packing."""
         source, each, threads_each = _INPUT, 2, 2
         while threads_each > 1:
@@ -104,11 +101,11 @@ class HybridSort(Derived):
             if blocks < FEWEST_BLOCKS:
                 blocks, threads = FEWEST_BLOCKS, -(-needed // FEWEST_BLOCKS)
             shape = (source, each, threads, threads_each, sort.start)
-            yield kernel_launch(space, "mergeSortPass", _pass, blocks, shape)
+            yield launch_of(space, "mergeSortPass", _pass, blocks, shape)
             source, each = _OUTPUT - source, 2 * each
         pieces = across(sort.largest, PACK_THREADS)
         places = (source, pieces, sort.start, sort.packed)
-        yield kernel_launch(space, "mergepack", _pack, pieces * BUCKETS, places)
+        yield launch_of(space, "mergepack", _pack, pieces * BUCKETS, places)
 
 
 def _sizes(n: int) -> dict[str, int]:
@@ -138,44 +135,38 @@ def _prefixed(bucket: Any, blocks: int) -> Any:
 
 
 @jit
-def _histogram(log: Any, block: int, count: int, shape: Any) -> Any:
+def _histogram(log: Any, count: int, shape: Any) -> None:
     n = shape[0]
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         for t in range(HISTO_THREADS * block, n, HISTO_THREADS * HISTO_BLOCKS):
             use_floats(log, _INPUT, t, min(n, t + HISTO_THREADS), False)
         use_floats(log, _HISTOGRAM, 0, BUCKETS, True)
-        block += end_block(log)
-    return block
 
 
 @jit
-def _bucketcount(log: Any, block: int, count: int, shape: Any) -> Any:
+def _bucketcount(log: Any, count: int, shape: Any) -> None:
     n, blocks = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         for t in range(WARP * block, n, WARP * blocks):
             use_floats(log, _INPUT, t, min(n, t + WARP), False)
             use_floats(log, _PIVOTS, 0, BUCKETS, False)
             use_floats(log, _INDICE, t, min(n, t + WARP), True)
         use_floats(log, _PREFIX, BUCKETS * block, BUCKETS * (block + 1), True)
-        block += end_block(log)
-    return block
 
 
 @jit
-def _prefixoffset(log: Any, block: int, count: int, shape: Any) -> Any:
-    while block < count and has_room(log):
+def _prefixoffset(log: Any, count: int, shape: Any) -> None:
+    while (block := next_block(log, count)) >= 0:
         for i in range(shape[0]):
             at = FLOAT * (BUCKETS * i + PREFIX_THREADS * block)
             use(log, _PREFIX, at, at + FLOAT * PREFIX_THREADS, True)
         use_floats(log, _OFFSETS, PREFIX_THREADS * block, PREFIX_THREADS * (block + 1), True)
-        block += end_block(log)
-    return block
 
 
 @jit
-def _bucketsort(log: Any, block: int, count: int, shape: Any) -> Any:
+def _bucketsort(log: Any, count: int, shape: Any) -> None:
     n, blocks, bucket, cursors = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         cursor = cursors[block].copy()  # a copy: a block that finds no room is done again
         use_floats(log, _L_OFFSETS, 0, BUCKETS, False)
         use_floats(log, _PREFIX, BUCKETS * block, BUCKETS * (block + 1), False)
@@ -186,25 +177,21 @@ def _bucketsort(log: Any, block: int, count: int, shape: Any) -> Any:
             for i in range(t, stop):
                 use_sector(log, _OUTPUT, FLOAT * cursor[bucket[i]], True)
                 cursor[bucket[i]] += 1
-        block += end_block(log)
-    return block
 
 
 @jit
-def _first(log: Any, block: int, count: int, shape: Any) -> Any:
+def _first(log: Any, count: int, shape: Any) -> None:
     fours = shape[0]
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         low, high = FOUR * FIRST_THREADS * block, FOUR * min(fours, FIRST_THREADS * (block + 1))
         use(log, _OUTPUT, low, high, False)
         use(log, _INPUT, low, high, True)
-        block += end_block(log)
-    return block
 
 
 @jit
-def _pass(log: Any, block: int, count: int, shape: Any) -> Any:
+def _pass(log: Any, count: int, shape: Any) -> None:
     source, each, threads, threads_each, start = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         for done in range(0, each, _CHUNK):
             step(log)
             for thread in range(threads * block, threads * (block + 1)):
@@ -212,8 +199,6 @@ def _pass(log: Any, block: int, count: int, shape: Any) -> Any:
                 if bucket < BUCKETS:
                     low = start[bucket] + thread % threads_each * each
                     _merge(log, source, low, min(low + each, start[bucket + 1]), each // 2, done)
-        block += end_block(log)
-    return block
 
 
 @jit
@@ -227,9 +212,9 @@ def _merge(log: Any, source: int, low: int, high: int, half: int, done: int) -> 
 
 
 @jit
-def _pack(log: Any, block: int, count: int, shape: Any) -> Any:
+def _pack(log: Any, count: int, shape: Any) -> None:
     source, pieces, start, packed = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         bucket, at = block // pieces, block % pieces * PACK_THREADS
         held = packed[bucket + 1] - packed[bucket]
         stop = min(held, at + PACK_THREADS)
@@ -238,5 +223,3 @@ def _pack(log: Any, block: int, count: int, shape: Any) -> Any:
             padded, place = 4 * start[bucket + 1] - held, packed[bucket]
             use_floats(log, source, padded + at, padded + stop, False)
             use_floats(log, _OUTPUT - source, place + at, place + stop, True)
-        block += end_block(log)
-    return block

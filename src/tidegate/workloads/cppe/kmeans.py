@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import (
-    FLOAT,
-    across,
-    end_block,
-    has_room,
-    kernel_launch,
-    step,
-    use_floats,
-)
+from tidegate.workloads.thread_blocks import FLOAT, across, launch_of, next_block, step, use_floats
 
 THREADS = 256
 _FLIPPED, _FEATURE, _MEMBERSHIP = range(3)
@@ -44,10 +34,7 @@ class KMeans(Derived):
     features = Option(34, "features of a point (a choice: 34, as kdd_cup)", least=1)
     clusters = Option(5, "clusters (a choice: 5, as Rodinia's default)", least=1)
     iterations = Option(
-        2,
-        "calls of kmeansPoint (a choice: 2, the fewest that Rodinia's loop makes, as all points "
-        "change in the first)",
-        least=1,
+        2, "calls of kmeansPoint (a choice: 2, the fewest that Rodinia's loop makes)", least=1
     )
 
     @property
@@ -58,11 +45,11 @@ class KMeans(Derived):
         table = FLOAT * self.points * self.features
         return {"feature_flipped": table, "feature": table, "membership": FLOAT * self.points}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         count, shape = across(self.points, THREADS), (self.points, self.features, self.clusters)
-        yield kernel_launch(space, "invert_mapping", _invert, count, shape)
+        yield launch_of(space, "invert_mapping", _invert, count, shape)
         for _ in range(self.iterations):
-            yield kernel_launch(space, "kmeansPoint", _assign, count, shape)
+            yield launch_of(space, "kmeansPoint", _assign, count, shape)
 
 
 @jit
@@ -72,24 +59,20 @@ def _columns(log: Any, low: int, high: int, points: int, features: int, write: b
 
 
 @jit
-def _invert(log: Any, block: int, count: int, shape: Any) -> Any:
+def _invert(log: Any, count: int, shape: Any) -> None:
     points, features, _ = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         low, high = THREADS * block, min(points, THREADS * (block + 1))
         use_floats(log, _FLIPPED, features * low, features * high, False)
         _columns(log, low, high, points, features, True)
-        block += end_block(log)
-    return block
 
 
 @jit
-def _assign(log: Any, block: int, count: int, shape: Any) -> Any:
+def _assign(log: Any, count: int, shape: Any) -> None:
     points, features, clusters = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         low, high = THREADS * block, min(points, THREADS * (block + 1))
         for _ in range(clusters):
             step(log)
             _columns(log, low, high, points, features, False)
         use_floats(log, _MEMBERSHIP, low, high, True)
-        block += end_block(log)
-    return block

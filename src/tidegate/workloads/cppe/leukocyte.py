@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import cos, isqrt, pi, sin
 from typing import Any
 
@@ -10,18 +9,9 @@ import numpy as np
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, largest_fit, workload
+from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import (
-    FLOAT,
-    end_block,
-    has_room,
-    kernel_launch,
-    step,
-    use,
-    use_floats,
-)
+from tidegate.workloads.thread_blocks import FLOAT, launch_of, next_block, step, use, use_floats
 
 ROWS = 219  # of a frame: BOTTOM - TOP + 1
 COLUMNS, CELLS = 640, 27  # of the default size
@@ -57,15 +47,11 @@ class Leukocyte(Derived):
 
     bytes = published_footprint("cppe-LEU", "size of the pictures and all cells")
     frames = Option(
-        5,
-        "frames to follow cells through (a choice: 5, as in one of Rodinia's scripts; another has "
-        "10)",
-        least=1,
+        5, "frames to follow cells through (a choice: 5, as in a script of Rodinia's)", least=1
     )
     rounds = Option(
         500,
-        "iterations of IMGVF_kernel (a choice: 500, its limit; when cells converge depends on the "
-        "video)",
+        "iterations of IMGVF_kernel (a choice: its limit; convergence depends on the video)",
         least=1,
     )
 
@@ -83,18 +69,18 @@ class Leukocyte(Derived):
             sizes |= dict.fromkeys((f"I_{frame}", f"IMGVF_{frame}"), CELL * _cells(columns))
         return sizes
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         n = self.columns
         if n > 2 * MARGIN:
             count, circles = n - 2 * MARGIN, (n, _circles())
             intensity = _GICOV_FLOPS / (2 * FLOAT)
-            yield kernel_launch(space, "GICOV_kernel", _gicov, count, circles, intensity)
+            yield launch_of(space, "GICOV_kernel", _gicov, count, circles, intensity)
         count = -(-n * ROWS // DILATE_THREADS)
-        yield kernel_launch(space, "dilate_kernel", _dilate, count, (n, _disc()))
+        yield launch_of(space, "dilate_kernel", _dilate, count, (n, _disc()))
         for frame in range(self.frames):
             shape = (_CELLS + 2 * frame, self.rounds)
             intensity = _IMGVF_FLOPS / FLOAT
-            yield kernel_launch(space, "IMGVF_kernel", _imgvf, _cells(n), shape, intensity)
+            yield launch_of(space, "IMGVF_kernel", _imgvf, _cells(n), shape, intensity)
 
 
 def _cells(columns: int) -> int:
@@ -113,9 +99,9 @@ def _disc() -> np.ndarray:
 
 
 @jit
-def _gicov(log: Any, block: int, count: int, shape: Any) -> Any:
+def _gicov(log: Any, count: int, shape: Any) -> None:
     circles = shape[1]
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         i = block + MARGIN
         for k in range(circles.shape[0]):
             step(log)
@@ -125,14 +111,12 @@ def _gicov(log: Any, block: int, count: int, shape: Any) -> Any:
                 use_floats(log, _GRAD_X, low, high, False)
                 use_floats(log, _GRAD_Y, low, high, False)
         use_floats(log, _GICOV, ROWS * i + MARGIN, ROWS * (i + 1) - MARGIN, True)
-        block += end_block(log)
-    return block
 
 
 @jit
-def _dilate(log: Any, block: int, count: int, shape: Any) -> Any:
+def _dilate(log: Any, count: int, shape: Any) -> None:
     n, disc = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         for thread in range(DILATE_THREADS * block, min(n * ROWS, DILATE_THREADS * (block + 1))):
             i, j = thread % ROWS, thread // ROWS
             for x in range(max(0, j - DISC), min(n, j + DISC + 1)):
@@ -140,19 +124,15 @@ def _dilate(log: Any, block: int, count: int, shape: Any) -> Any:
                 low, high = max(0, i - half), min(ROWS, i + half + 1)
                 use_floats(log, _GICOV, ROWS * x + low, ROWS * x + high, False)
             use_floats(log, _DILATED, n * i + j, n * i + j + 1, True)
-        block += end_block(log)
-    return block
 
 
 @jit
-def _imgvf(log: Any, block: int, count: int, shape: Any) -> Any:
+def _imgvf(log: Any, count: int, shape: Any) -> None:
     first, rounds = shape
     picture, flow = first, first + 1
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         use(log, flow, CELL * block, CELL * (block + 1), False)
         for _ in range(rounds):
             step(log)
             use(log, picture, CELL * block, CELL * (block + 1), False)
         use(log, flow, CELL * block, CELL * (block + 1), True)
-        block += end_block(log)
-    return block

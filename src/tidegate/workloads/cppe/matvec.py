@@ -11,21 +11,18 @@ load another line of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import isqrt
 from typing import Any
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space
+from tidegate.workloads.program import Derived, Launches, Space
 from tidegate.workloads.thread_blocks import (
     FLOAT,
     LINE,
     across,
-    end_block,
-    has_room,
-    kernel_launch,
+    launch_of,
+    next_block,
     step,
     use_floats,
     use_rect,
@@ -52,16 +49,16 @@ class MatrixAndVectors(Derived):
     def sizes(self) -> dict[str, int]:
         return dict(zip(self.arrays, (FLOAT * self.n**2, *(4 * [FLOAT * self.n])), strict=True))
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         count = across(self.n, THREADS)
         for name, *arguments in self.kernels:
-            yield kernel_launch(space, name, _product, count, (self.n, *arguments))
+            yield launch_of(space, name, _product, count, (self.n, *arguments))
 
 
 @jit
-def _product(log: Any, block: int, count: int, shape: Any) -> Any:
+def _product(log: Any, count: int, shape: Any) -> None:
     n, by_rows, vector, out = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         own = THREADS * block, min(n, THREADS * (block + 1))
         for j in range(0, n, _CHUNK):
             step(log)
@@ -70,5 +67,3 @@ def _product(log: Any, block: int, count: int, shape: Any) -> Any:
             use_rect(log, _MATRIX, n, rows, columns, False)
             use_floats(log, vector, now[0], now[1], False)
             use_floats(log, out, own[0], own[1], True)
-        block += end_block(log)
-    return block

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import (
-    FLOAT,
-    across,
-    end_block,
-    has_room,
-    kernel_launch,
-    use_floats,
-)
+from tidegate.workloads.thread_blocks import FLOAT, across, launch_of, next_block, use_floats
 
 THREADS, PHI_THREADS = 256, 512
 PIECE = 1024  # KERNEL_Q_K_ELEMS_PER_GRID: samples of k-space in a launch
@@ -56,22 +47,20 @@ class MRIQ(Derived):
         points, samples = FLOAT * self.points, FLOAT * self.samples
         return dict.fromkeys(ARRAYS[:3], samples) | dict.fromkeys(ARRAYS[3:], points)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         n, count = self.samples, across(self.samples, PHI_THREADS)
         shape = (n, PHI_THREADS, _PHI)
-        yield kernel_launch(space, "ComputePhiMag_GPU", _elementwise, count, shape)
+        yield launch_of(space, "ComputePhiMag_GPU", _elementwise, count, shape)
         for done in range(0, n, PIECE):
             intensity = _FLOPS * min(PIECE, n - done) / (5 * FLOAT)
             count, shape = across(self.points, THREADS), (self.points, THREADS, _Q)
-            yield kernel_launch(space, "ComputeQ_GPU", _elementwise, count, shape, intensity)
+            yield launch_of(space, "ComputeQ_GPU", _elementwise, count, shape, intensity)
 
 
 @jit
-def _elementwise(log: Any, block: int, count: int, shape: Any) -> Any:
+def _elementwise(log: Any, count: int, shape: Any) -> None:
     n, threads, (first, written, end) = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         low, high = threads * block, min(n, threads * (block + 1))
         for array in range(first, end):
             use_floats(log, array, low, high, array >= written)
-        block += end_block(log)
-    return block

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import isqrt
 from typing import Any
 
 from tidegate.compiled.jit import jit
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import (
-    FLOAT,
-    end_block,
-    has_room,
-    kernel_launch,
-    use_floats,
-    use_rect,
-)
+from tidegate.workloads.thread_blocks import FLOAT, launch_of, next_block, use_floats, use_rect
 
 TILE = 16  # BLOCK_SIZE
 _SCORES, _MATRIX = range(2)
@@ -55,20 +46,20 @@ class NeedlemanWunsch(Derived):
         size = FLOAT * (self.rows + 1) * (self.cols + 1)
         return {"reference": size, "matrix": size}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         wide, tall = self.cols // TILE, self.rows // TILE
         for diagonal in range(wide + tall - 1):
             first, stop = max(0, diagonal - tall + 1), min(diagonal, wide - 1) + 1
             name = "needle_cuda_shared_1" if diagonal < wide else "needle_cuda_shared_2"
             shape = (self.cols, diagonal, first)
-            yield kernel_launch(space, name, _needle, stop - first, shape)
+            yield launch_of(space, name, _needle, stop - first, shape)
 
 
 @jit
-def _needle(log: Any, block: int, count: int, shape: Any) -> Any:
+def _needle(log: Any, count: int, shape: Any) -> None:
     cols, diagonal, first = shape
     pitch = cols + 1
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         x, y = first + block, diagonal - first - block
         rows, columns = (TILE * y + 1, TILE * y + TILE + 1), (TILE * x + 1, TILE * x + TILE + 1)
         corner = pitch * TILE * y + TILE * x
@@ -77,5 +68,3 @@ def _needle(log: Any, block: int, count: int, shape: Any) -> Any:
         use_rect(log, _MATRIX, pitch, rows, (columns[0] - 1, columns[0]), False)
         use_floats(log, _MATRIX, corner + 1, corner + TILE + 1, False)
         use_rect(log, _MATRIX, pitch, rows, columns, True)
-        block += end_block(log)
-    return block

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, end_block, has_room, kernel_launch, use_floats
+from tidegate.workloads.thread_blocks import FLOAT, launch_of, next_block, use_floats
 
 THREADS = 256  # BLOCK_SIZE
 _RESULT, _WALL = 0, 2  # the first of two rows; the wall, allocated last
@@ -47,19 +45,19 @@ class Pathfinder(Derived):
         row = FLOAT * self.cols
         return {"result_0": row, "result_1": row, "wall": row * (self.rows - 1)}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         count = -(-self.cols // (THREADS - 2 * self.pyramid))
         for launch, done in enumerate(range(0, self.rows - 1, self.pyramid)):
             steps = min(self.pyramid, self.rows - 1 - done)
             shape = (self.cols, done, steps, self.pyramid, launch % 2)
-            yield kernel_launch(space, "dynproc_kernel", _dynproc, count, shape)
+            yield launch_of(space, "dynproc_kernel", _dynproc, count, shape)
 
 
 @jit
-def _dynproc(log: Any, block: int, count: int, shape: Any) -> Any:
+def _dynproc(log: Any, count: int, shape: Any) -> None:
     cols, done, steps, border, source = shape
     small = THREADS - 2 * steps
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         left = small * block - border
         right = min(cols, left + THREADS)
         use_floats(log, _RESULT + source, max(0, left), right, False)
@@ -68,5 +66,3 @@ def _dynproc(log: Any, block: int, count: int, shape: Any) -> Any:
             use_floats(log, _WALL, row + max(0, left + i + 1), row + stop, False)
         low, high = max(0, left + steps), min(cols, left + steps + small)
         use_floats(log, _RESULT + 1 - source, low, high, True)
-        block += end_block(log)
-    return block

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from tidegate.compiled.jit import jit
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, largest_fit, workload
+from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import across, end_block, has_room, kernel_launch, use
+from tidegate.workloads.thread_blocks import across, launch_of, next_block, use
 
 SHORT = 2  # bytes
 POSITIONS = 1096  # MAX_POS_PADDED: the 33 × 33 places searched, padded
@@ -54,11 +52,11 @@ class SAD(Derived):
     def sizes(self) -> dict[str, int]:
         return _sizes(self.macroblocks)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         n = self.macroblocks
-        yield kernel_launch(space, "mb_sad_calc", _calc, 16 * ACROSS * across(n, ACROSS), (n,))
-        yield kernel_launch(space, "larger_sad_calc_8", _larger, n, (n, _STEP_8))
-        yield kernel_launch(space, "larger_sad_calc_16", _larger, n, (n, _STEP_16))
+        yield launch_of(space, "mb_sad_calc", _calc, 16 * ACROSS * across(n, ACROSS), (n,))
+        yield launch_of(space, "larger_sad_calc_8", _larger, n, (n, _STEP_8))
+        yield launch_of(space, "larger_sad_calc_16", _larger, n, (n, _STEP_16))
 
 
 def _sizes(macroblocks: int) -> dict[str, int]:
@@ -67,9 +65,9 @@ def _sizes(macroblocks: int) -> dict[str, int]:
 
 
 @jit
-def _calc(log: Any, block: int, count: int, shape: Any) -> Any:
+def _calc(log: Any, count: int, shape: Any) -> None:
     n = shape[0]
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         x, y = block % (4 * ACROSS), block // (4 * ACROSS)
         macroblock = y // 4 * ACROSS + x // 4
         if macroblock < n:
@@ -78,19 +76,15 @@ def _calc(log: Any, block: int, count: int, shape: Any) -> Any:
                 use(log, _CUR, at, at + SHORT * 4, False)
             at = SHORT * POSITIONS * (_TYPES[6] * n + 16 * macroblock + 4 * (y % 4) + x % 4)
             use(log, _SADS, at, at + SHORT * POSITIONS, True)
-        block += end_block(log)
-    return block
 
 
 @jit
-def _larger(log: Any, block: int, count: int, shape: Any) -> Any:
+def _larger(log: Any, count: int, shape: Any) -> None:
     n, vectors = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         for i in range(len(vectors)):
             kind, each = vectors[i]
             first = _TYPES[kind - 1] * n + each * block
             for vector in range(first, first + each):
                 at = SHORT * POSITIONS * vector
                 use(log, _SADS, at, at + _USED, i > 0)
-        block += end_block(log)
-    return block

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from tidegate.compiled.jit import jit
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, end_block, has_room, kernel_launch, use_floats
+from tidegate.workloads.thread_blocks import FLOAT, launch_of, next_block, use_floats
 
 TILE_M, TILE_N, CHUNK = 128, 16, 8  # rows and columns of C per thread block; depth in a step
 _A, _B, _C = range(3)
@@ -47,17 +45,17 @@ class Sgemm(Derived):
         m, n, k = self.shape
         return {"A": FLOAT * m * k, "B": FLOAT * n * k, "C": FLOAT * m * n}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         m, n, k = self.shape
         intensity = 2 * TILE_M * TILE_N * k / (FLOAT * (k * (TILE_M + TILE_N) + TILE_M * TILE_N))
         count = m // TILE_M * (n // TILE_N)
-        yield kernel_launch(space, "mysgemmNT", _sgemm, count, (m, n, k), intensity)
+        yield launch_of(space, "mysgemmNT", _sgemm, count, (m, n, k), intensity)
 
 
 @jit
-def _sgemm(log: Any, block: int, count: int, shape: Any) -> Any:
+def _sgemm(log: Any, count: int, shape: Any) -> None:
     m, n, k = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         row, column = block % (m // TILE_M) * TILE_M, block // (m // TILE_M) * TILE_N
         for i in range(0, k, CHUNK):
             for depth in range(i, min(k, i + CHUNK)):
@@ -66,5 +64,3 @@ def _sgemm(log: Any, block: int, count: int, shape: Any) -> Any:
                 use_floats(log, _A, row + depth * m, row + TILE_M + depth * m, False)
         for j in range(column, column + TILE_N):
             use_floats(log, _C, row + j * m, row + TILE_M + j * m, True)
-        block += end_block(log)
-    return block

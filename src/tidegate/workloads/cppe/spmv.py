@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,9 @@ from numpy.typing import NDArray
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, largest_fit, workload
+from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import (
-    FLOAT,
-    across,
-    end_block,
-    has_room,
-    segments,
-    use_floats,
-)
+from tidegate.workloads.thread_blocks import FLOAT, across, next_block, segments, use_floats
 
 WARP, THREADS = 32, 192  # rows padded together; threads of a block, from compute_active_thread
 REACH = 2  # nodes of the mesh are joined up to two apart, both ways
@@ -59,7 +51,7 @@ class SpMV(Derived):
     def sizes(self) -> dict[str, int]:
         return _sizes(self.side)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         side = self.side
         perm = np.argsort(-np.outer(_reach(side), _reach(side)).ravel(), kind="stable")
         shape = side, perm, _pointers(side)
@@ -102,10 +94,10 @@ def _neighbour(side: int, row: int, k: int) -> Any:
 
 
 @jit
-def _product(log: Any, block: int, count: int, shape: Any) -> Any:
+def _product(log: Any, count: int, shape: Any) -> None:
     side, perm, pointers = shape
     rows = side * side
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         first, stop = THREADS * block, min(rows, THREADS * (block + 1))
         for k in range(len(pointers) - 1):
             end = min(stop, pointers[k + 1] - pointers[k])
@@ -118,5 +110,3 @@ def _product(log: Any, block: int, count: int, shape: Any) -> Any:
         use_floats(log, _PERM, first, stop, False)
         for ix in range(first, stop):
             use_floats(log, _AX, perm[ix], perm[ix] + 1, True)
-        block += end_block(log)
-    return block

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import isqrt
 from typing import Any
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
 from tidegate.workloads.thread_blocks import (
     across,
-    end_block,
-    has_room,
     inside,
-    kernel_launch,
+    launch_of,
+    next_block,
     tile_of,
     use_rect,
 )
@@ -55,17 +52,17 @@ class Stencil3D(Derived):
     def sizes(self) -> dict[str, int]:
         return dict.fromkeys(("even", "odd"), 4 * self.planes * self.n**2)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         count = across(self.n, TILE_X) * across(self.n, TILE_Y)
         for iteration in range(self.iterations):
             shape = (self.n, self.planes, iteration % 2)
-            yield kernel_launch(space, "block2D_hybrid_coarsen_x", _stencil, count, shape)
+            yield launch_of(space, "block2D_hybrid_coarsen_x", _stencil, count, shape)
 
 
 @jit
-def _stencil(log: Any, block: int, count: int, shape: Any) -> Any:
+def _stencil(log: Any, count: int, shape: Any) -> None:
     n, planes, source = shape
-    while block < count and has_room(log):
+    while (block := next_block(log, count)) >= 0:
         rows, columns = tile_of(block, n, TILE_X, TILE_Y)
         (top, bottom), (left, right) = rows, columns
         (first, last), stored = inside(rows, n), inside(columns, n)  # where it stores
@@ -79,5 +76,3 @@ def _stencil(log: Any, block: int, count: int, shape: Any) -> Any:
                 use_rect(log, source, n, now, (stored[0] - 1, left), False)
                 use_rect(log, source, n, now, (right, stored[1] + 1), False)
                 use_rect(log, 1 - source, n, now, stored, True)
-        block += end_block(log)
-    return block

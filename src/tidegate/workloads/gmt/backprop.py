@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
 from tidegate.workloads.cppe import backprop
 from tidegate.workloads.gmt.page_visits import whole_objects
-from tidegate.workloads.program import Space, workload
+from tidegate.workloads.program import Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
 
 _THREAD_BLOCK = backprop.TILE * (backprop.HIDDEN + 1) * 4  # bytes of the weights
@@ -41,7 +38,7 @@ class Backprop(backprop.Backprop):
     )
     iterations = Option(10, "epochs (a choice: 10, from Table 2's 93.54 %)", least=1)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         sums, weights = ("input_hidden", "hidden_partial_sum"), "bpnn_adjust_weights_cuda"
         reads, writes = ("hidden_delta", "input"), ("input_prev_weights", "input_hidden")
         for _ in range(self.iterations):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
 from tidegate.workloads.gmt.edge_lists import EdgeListWorkload
 from tidegate.workloads.graph import start_node
-from tidegate.workloads.program import Space, workload
+from tidegate.workloads.program import Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
 
 
@@ -39,12 +37,10 @@ class BFS(EdgeListWorkload):
 
     bytes = published_footprint("gmt-BFS", "size of the edge list")
     seed = Option(
-        1,
-        "seed of the graph and of the node the search begins at (a choice: GAP's file is not here)",
-        least=0,
+        1, "seed of the graph and the start node (a choice: GAP's file is not here)", least=0
     )
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         graph = self.graph()
         level = np.full(graph.nodes, -1, np.int32)
         level[start_node(graph)] = now = 0

@@ -20,7 +20,7 @@ from tidegate.options import Option
 from tidegate.trace.trace import Launch
 from tidegate.workloads.graph import Graph, kronecker
 from tidegate.workloads.program import Derived, Space, footprint
-from tidegate.workloads.thread_blocks import end_block, has_room, segments, use
+from tidegate.workloads.thread_blocks import next_block, segments, use
 
 ENTRY = {"edges": 8, "weights": 4}  # bytes: EdgeT and WeightT of BaM
 THREADS = 128  # to a thread block, a warp per node
@@ -33,8 +33,7 @@ class EdgeListWorkload(Derived):
     bytes = footprint("512MiB", "size of the lists")
     degree = Option(
         32.0,
-        "neighbours of a node on average (a choice: 32, as GAP-Kron's before repeated ones are "
-        "dropped)",
+        "neighbours of a node on average (a choice: GAP-Kron's, repeated ones counted)",
         least=2,
     )
     seed = Option(1, "seed of the graph (a choice: GAP's file is not here)", least=0)
@@ -69,20 +68,15 @@ class EdgeListWorkload(Derived):
 
 
 @jit
-def _read(log: Any, block: int, count: int, shape: Any) -> Any:
+def _read(log: Any, count: int, shape: Any) -> None:
     offsets, active, entries, widths = shape
-    # the node whose list the block begins in
-    v = max(0, np.searchsorted(offsets, block * entries, "right") - 1)
-    while block < count and has_room(log):
-        low, high, node = block * entries, (block + 1) * entries, v
+    while (block := next_block(log, count)) >= 0:
+        low, high = block * entries, (block + 1) * entries
+        # the node whose list the block begins in
+        node = max(0, np.searchsorted(offsets, low, "right") - 1)
         while node < len(active) and offsets[node] < high:
             if active[node]:
                 begin, end = max(low, offsets[node]), min(high, offsets[node + 1])
                 for a in range(len(widths)):
                     use(log, a, widths[a] * begin, widths[a] * end, False)
             node += 1
-        done = end_block(log)
-        if done:
-            # the last one's list may go on in the next block
-            block, v = block + 1, max(v, node - 1)
-    return block

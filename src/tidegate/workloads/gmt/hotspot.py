@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import isqrt
-
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
 from tidegate.workloads.gmt.page_visits import whole_objects
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Launches, Space, SquareMatrices, workload
 from tidegate.workloads.suites import published_footprint
 
 _THREAD_BLOCK = 16 * 16 * 4  # bytes of each matrix
 
 
 @workload("gmt-Hotspot")
-class Hotspot(Derived):
+class Hotspot(SquareMatrices):
     """Heat on an n × n grid of floats: hotspot of Rodinia, thread blocks of 16 × 16.
 
         load    temp_src[p], power[p] and the neighbours of p;   store   temp_dst[p]
@@ -28,18 +24,11 @@ class Hotspot(Derived):
     % that 3.3 says, too, would need a footprint not much larger than the tiers (``bytes``).
     """
 
+    arrays = ("temp_0", "temp_1", "power")
     bytes = published_footprint("gmt-Hotspot", "size of the three matrices")
     iterations = Option(5, "launches (a choice: 5, the nearest to Table 2's 81.33 %)", least=1)
 
-    @property
-    def n(self) -> int:
-        """Rows and columns of a matrix."""
-        return isqrt(self.bytes // 12)
-
-    def sizes(self) -> dict[str, int]:
-        return dict.fromkeys(("temp_0", "temp_1", "power"), 4 * self.n**2)
-
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         for launch in range(self.iterations):
             reads, writes = [f"temp_{launch % 2}", "power"], [f"temp_{1 - launch % 2}"]
             yield whole_objects(space, "calculate_temp", reads, writes, _THREAD_BLOCK)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Segment
 from tidegate.workloads.gmt.page_visits import Stretch, lockstep, merged_width
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
 
 PARTICLES = 100  # to a box
@@ -46,7 +46,7 @@ class LavaMD(Derived):
     def sizes(self) -> dict[str, int]:
         return {name: size * self.boxes for name, size in BOX.items()}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         yield Launch("kernel_gpu_cuda", self._waves(space), merged_width(space, BOX["rv"]))
 
     def _waves(self, space: Space) -> Iterator[Segment]:

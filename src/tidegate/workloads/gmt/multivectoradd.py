@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
 from tidegate.workloads.gmt.page_visits import whole_objects
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
 
 _THREAD_BLOCK = 128 * 8  # bytes: a thread adds 8, and BaM's scripts start 128 threads
@@ -30,6 +27,6 @@ class MultiVectorAdd(Derived):
         names = [f"in_{k}" for k in range(self.inputs)]
         return dict.fromkeys([*names, "out"], self.bytes // (8 * (self.inputs + 1)) * 8)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         for k in range(self.inputs):
             yield whole_objects(space, "add", [f"in_{k}"], ["out"], _THREAD_BLOCK)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
 from tidegate.workloads.gmt.edge_lists import EdgeListWorkload
-from tidegate.workloads.program import Space, workload
+from tidegate.workloads.program import Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
 
 
@@ -42,7 +40,7 @@ class PageRank(EdgeListWorkload):
         10, "rounds at most (a choice: 10, from Table 2's 90.42 %; BaM allows 5000)", least=1
     )
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         graph = self.graph()
         length = np.maximum(1, np.diff(graph.offsets)).astype(np.float32)
         alpha = np.float32(self.alpha)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidegate.options import Option
 from tidegate.trace.trace import Launch
 from tidegate.workloads.gmt.page_visits import Stretch, lockstep, merged_width
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
 
 INT = 4
@@ -33,9 +31,7 @@ class Pathfinder(Derived):
 
     bytes = published_footprint("gmt-Pathfinder", "size of the wall and both rows")
     pyramid = Option(
-        7,
-        "rows of the wall in a launch (a choice: 7, from Table 2 and the remaining distances)",
-        least=1,
+        7, "rows of the wall in a launch (a choice: 7, from Table 2 and the distances)", least=1
     )
     iterations = Option(
         8, "launches (a choice: 8, from Table 2 and the remaining distances)", least=1
@@ -50,7 +46,7 @@ class Pathfinder(Derived):
         wall = self.row * self.pyramid * self.iterations
         return {"result_0": self.row, "result_1": self.row, "wall": wall}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         row, width = self.row, merged_width(space, _THREAD_BLOCK)
         for launch in range(self.iterations):
             rows = range(self.pyramid * launch, self.pyramid * (launch + 1))

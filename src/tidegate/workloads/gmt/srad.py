@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
 from tidegate.workloads.cppe import srad
 from tidegate.workloads.gmt.page_visits import whole_objects
-from tidegate.workloads.program import Space, workload
+from tidegate.workloads.program import Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
 
 _THREAD_BLOCK = 16 * 16 * 4  # bytes of each matrix
@@ -33,7 +30,7 @@ class Srad(srad.Srad):
     bytes = published_footprint("gmt-Srad", "size of the six matrices")
     iterations = Option(3, "iterations (a choice: 3, from Table 2's 83.38 %)", least=1)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         for _ in range(self.iterations):
             yield whole_objects(space, "srad_cuda_1", "J", "CEWSN", _THREAD_BLOCK)
             yield whole_objects(space, "srad_cuda_2", "CNSWE", "J", _THREAD_BLOCK)

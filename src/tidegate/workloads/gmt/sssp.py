@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
 from tidegate.workloads.gmt.edge_lists import EdgeListWorkload
 from tidegate.workloads.graph import random_below, start_node
-from tidegate.workloads.program import Space, workload
+from tidegate.workloads.program import Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
 
 _FAR = np.int64(1) << 60
@@ -41,13 +39,10 @@ class SSSP(EdgeListWorkload):
     bytes = published_footprint("gmt-SSSP", "size of the edge list and the weights")
     heaviest = Option(255, "weights are uniform from 1 to here (a choice: 255, as GAP's)", least=1)
     seed = Option(
-        1,
-        "seed of the graph, the weights and the node to begin at (a choice: GAP's file is not "
-        "here)",
-        least=0,
+        1, "seed of graph, weights and start node (a choice: GAP's file is not here)", least=0
     )
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         graph = self.graph()
         cost, new = (np.full(graph.nodes, _FAR) for _ in range(2))
         source = start_node(graph)

@@ -20,7 +20,7 @@ from tidegate.workloads.graph import (
     start_node,
     uniform,
 )
-from tidegate.workloads.program import Derived, Space, workload
+from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
 from tidegate.workloads.thread_blocks import SECTOR
 from tidegate.workloads.waves import distribute, wave_segments
@@ -68,15 +68,11 @@ class BFS(Derived):
 
     bytes = published_footprint("BFS", "size of the six arrays together")
     degree = Option(
-        30.0,
-        "neighbours of a node on average (a choice: what fits 16 M nodes to 2.1 GB; Rodinia's "
-        "generator gives 6)",
-        least=2,
+        30.0, "neighbours of a node on average (a choice: fits 16 M nodes to 2.1 GB)", least=2
     )
     graph = Option(
         "uniform",
-        "uniformly random, as Rodinia's, or kronecker, which takes 2.2 GB of RAM at full size "
-        "(a choice)",
+        "uniform as Rodinia's, or kronecker: 2.2 GB of RAM (a choice)",
         choices=("uniform", "kronecker"),
     )
     lanes = Option(16, "blocks of the trace that share the pages of a wave of Kernel", least=1)
@@ -104,7 +100,7 @@ class BFS(Derived):
         uniform.cache_clear()
         kronecker.cache_clear()
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         together = max(1, space.geometry.page // (NODE * THREADS))  # thread blocks to a wave
         lanes = min(self.lanes, together)
         search = _begin(self.made(), space, together * THREADS)

@@ -18,13 +18,11 @@ class BLK(BlackScholes):
 
     Operands: five vectors of equal length, walked in step. Grid order: from the first option to the
     last, in every iteration. Access sites: 0 = stock, 1 = strike, 2 = years, 3 = call, 4 = put.
-    Table II: "Black Scholes iterative algorithm", 10.0 GB.
+    Table II: "Black Scholes iterative algorithm", 10.0 GB, without a number of iterations; the
+    sample's 512 are alike but for the first.
     """
 
     bytes = published_footprint("BLK", "size of the five vectors together")
     iterations = Option(
-        16,
-        "how often all options are priced (a choice, as for 2DC and GMV: the paper does not say, "
-        "and the sample's 512 calls are alike but for the first)",
-        least=1,
+        16, "how often all options are priced (a choice: the paper does not say)", least=1
     )

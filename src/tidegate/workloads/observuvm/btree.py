@@ -14,7 +14,7 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.trace import Launch, Segment
-from tidegate.workloads.program import Derived, Space, largest_fit, workload
+from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.random_pages import Zipf, generator
 from tidegate.workloads.suites import published_footprint
 from tidegate.workloads.thread_blocks import SECTOR
@@ -95,7 +95,7 @@ class BTree(Derived):
     bytes = published_footprint("BTR", "size of the tree, its records and one batch of queries")
     queries = Option(
         0.01,
-        "look-ups, as a share of the keys (a choice: 1%, as Rodinia's 10,000 of 1,000,000)",
+        "look-ups, as a share of the keys (a choice: 1%, as in Rodinia)",
         parse=units.fraction,
         least=1e-9,
     )
@@ -103,16 +103,9 @@ class BTree(Derived):
         65_535, "look-ups in a launch (a choice: the most blocks of Rodinia's launch)", least=1
     )
     skew = Option(
-        0.0,
-        "exponent of Zipf's law over the leaves looked up (a choice: 0 is uniform, as in Rodinia)",
-        least=0,
+        0.0, "exponent of Zipf's law over the leaves (a choice: uniform, as in Rodinia)", least=0
     )
-    order = Option(
-        256,
-        "children of a node at most: DEFAULT_ORDER (a choice; 16 makes nodes of about 128 bytes)",
-        least=3,
-        most=1024,
-    )
+    order = Option(256, "children of a node at most (a choice: DEFAULT_ORDER)", least=3, most=1024)
     fill = Option(
         0.5,
         "how full nodes are (a choice: half, as rising keys leave them; random ones leave 69%)",
@@ -122,8 +115,7 @@ class BTree(Derived):
     )
     placement = Option(
         "levels",
-        "where nodes are (a choice: by level, as Rodinia copies them; or shuffled, as in a pool "
-        "after random keys)",
+        "nodes by level, as in Rodinia, or shuffled (a choice)",
         choices=("levels", "shuffled"),
     )
     seed = Option(1, "seed of the queries and of shuffled nodes", least=0)
@@ -147,7 +139,7 @@ class BTree(Derived):
     def _grown(self, keys: int) -> Tree:
         return grown_tree(keys, self.order, self.fill)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         tree = self.tree()
         count = self._count(tree)
         law = Zipf(int(tree.levels[-1]), self.skew, self.seed) if self.skew else None

@@ -9,13 +9,12 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Segment
 from tidegate.workloads.cppe.conv2d import TILE_X, TILE_Y, Convolution2D
-from tidegate.workloads.program import Space, workload
+from tidegate.workloads.program import Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
 from tidegate.workloads.thread_blocks import across
 from tidegate.workloads.waves import (
-    LANES_HELP,
-    WAVE_HELP,
     Matrix,
+    WaveWorkload,
     add_bytes,
     distribute,
     wave_extent,
@@ -26,7 +25,7 @@ _FLOPS = 17  # per float of the output: nine products and their sum
 
 
 @workload("2DC")
-class RepeatedConvolution2D(Convolution2D):
+class RepeatedConvolution2D(Convolution2D, WaveWorkload):
     """A convolution with 3 × 3 weights, n × n floats, row-major: 2DCONV of PolyBench/GPU.
 
     Thread blocks have 32 × 8 threads.
@@ -38,21 +37,17 @@ class RepeatedConvolution2D(Convolution2D):
     Grid order: blockIdx.x fastest. The ``wave`` thread blocks that are resident together lie in one
     band of 8 rows or two; a wave is a list of the pages of A it reads and then those of B it
     writes, distributed over ``lanes`` blocks. Access sites: 0 = A, 1 = B. Table II: "2DC
-    convolution", 18.0 GB; VII-A calls it cyclic.
+    convolution", 18.0 GB; VII-A calls it cyclic, but the paper gives no number of calls; PolyBench
+    makes one.
     """
 
     bytes = published_footprint("2DC", "size of both matrices together")
     iterations = Option(
-        16,
-        "how often the kernel is called (a choice: the paper does not say, PolyBench calls it "
-        "once, NVIDIA's sample convolutionSeparable 16 times)",
-        least=1,
+        16, "calls of the kernel (a choice: 16, as in NVIDIA's convolutionSeparable)", least=1
     )
     swap = Option(False, "whether A and B change places after every call (a choice)")
-    wave = Option(656, WAVE_HELP, least=1)
-    lanes = Option(16, LANES_HELP, least=1)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         n, tiles = self.n, across(self.n, TILE_X) * across(self.n, TILE_Y)
         wave = min(self.wave, tiles)
         lanes = min(self.lanes, wave)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import isqrt
-
 from tidegate.options import Option
 from tidegate.workloads.matrix_products import (
     COLUMNS,
@@ -14,12 +12,12 @@ from tidegate.workloads.matrix_products import (
     Operand,
     operand,
 )
-from tidegate.workloads.program import Space, workload
+from tidegate.workloads.program import Space, SquareMatrices, workload
 from tidegate.workloads.suites import published_footprint
 
 
 @workload("GMM")
-class GMM(MatrixProduct):
+class GMM(SquareMatrices, MatrixProduct):
     """C = A·B, n × n floats, column-major: cublasSgemm, as in CUTLASS, NVIDIA's published kernels.
 
     Thread block (bx, by) has the 128 × 128 tile of C from i0 = 128 bx and j0 = 128 by; for k = 0,
@@ -35,39 +33,20 @@ class GMM(MatrixProduct):
     multiplication (CUBLAS)", 12.0 GB.
     """
 
+    arrays = ("A", "B", "C")
     bytes = published_footprint("GMM", "size of the three matrices together")
     tile = Option(128, TILE_HELP, least=1)
-    swizzle = Option(
-        1,
-        "columns of tiles walked together (a choice: CUTLASS's default; its library has 8)",
-        least=1,
-    )
+    swizzle = Option(1, "columns of tiles walked together (a choice: CUTLASS's default)", least=1)
     kernel = "sgemm"
 
-    @property
-    def n(self) -> int:
-        """Rows and columns of a matrix."""
-        return isqrt(self.bytes // 12)
-
-    def sizes(self) -> dict[str, int]:
-        return dict.fromkeys(("A", "B", "C"), 4 * self.n**2)
-
-    @property
-    def grid(self) -> Grid:
-        return Grid(self.n, self.n, self.tile, self.tile, self.swizzle)
-
-    @property
-    def depth(self) -> int:
-        return self.n
-
-    @property
-    def flops(self) -> float:
-        return 2.0 * self.n**3
+    def product(self) -> tuple[Grid, int, float]:
+        grid = Grid(self.n, self.n, self.tile, self.tile, self.swizzle)
+        return grid, self.n, 2.0 * self.n**3
 
     def operands(self, space: Space) -> tuple[Operand, ...]:
-        n, page = self.n, space.geometry.page
+        n = self.n
         return (
-            operand(space["A"], page, n, 0, COLUMNS),
-            operand(space["B"], page, n, 1, ROWS, along=True),
-            operand(space["C"], page, n, 2, write=True),
+            operand(space, "A", n, 0, COLUMNS),
+            operand(space, "B", n, 1, ROWS, along=True),
+            operand(space, "C", n, 2, write=True),
         )

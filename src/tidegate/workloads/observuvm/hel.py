@@ -32,10 +32,7 @@ class HEL(MatrixProduct):
         "1:2:4", "M : N : P (a choice: HeCBench's; the paper does not say)", choices=tuple(_SHAPES)
     )
     tile = Option(
-        32,
-        "side of the tile of C that walks in step (a choice: four of the kernel's 16 × 16 thread "
-        "blocks, for a quarter of the waves)",
-        least=1,
+        32, "side of a tile of C (a choice: four of the kernel's 16 × 16 thread blocks)", least=1
     )
     wave = Option(656, "tiles resident together (a choice, as in matmul)", least=1)
     efficiency = efficiency_option(0.1)  # as in matmul
@@ -54,24 +51,15 @@ class HEL(MatrixProduct):
         m, n, p = self.sides
         return {"A": 4 * m * n, "B": 4 * n * p, "C": 4 * m * p}
 
-    @property
-    def grid(self) -> Grid:
-        m, _, p = self.sides
-        return Grid(m, p, self.tile, self.tile)
-
-    @property
-    def depth(self) -> int:
-        return self.sides[1]
-
-    @property
-    def flops(self) -> float:
+    def product(self) -> tuple[Grid, int, float]:
         m, n, p = self.sides
-        return 3.0 * m * n * p  # a product, a square root and a sum
+        flops = 3.0 * m * n * p  # a product, a square root and a sum
+        return Grid(m, p, self.tile, self.tile), n, flops
 
     def operands(self, space: Space) -> tuple[Operand, ...]:
-        (_, n, p), page = self.sides, space.geometry.page
+        _, n, p = self.sides
         return (
-            operand(space["A"], page, n, 0, ROWS, along=True),
-            operand(space["B"], page, p, 1, COLUMNS),
-            operand(space["C"], page, p, 2, write=True),
+            operand(space, "A", n, 0, ROWS, along=True),
+            operand(space, "B", p, 1, COLUMNS),
+            operand(space, "C", p, 2, write=True),
         )

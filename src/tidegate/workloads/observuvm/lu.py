@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import isqrt
 from typing import Any
 
@@ -17,16 +16,16 @@ from tidegate.workloads.matrix_products import (
     operand,
     product_launch,
 )
-from tidegate.workloads.program import Derived, Space, efficiency_option, workload
+from tidegate.workloads.program import Launches, Space, efficiency_option, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.waves import LANES_HELP
+from tidegate.workloads.waves import WaveWorkload
 
 _SLOTS = 1  # that one thread block takes, so that a wave fills the 656 slots of 82 SMs with 8 each
 _CHUNK = 8  # floats of the depth in a step
 
 
 @workload("LU")
-class LU(Derived):
+class LU(WaveWorkload):
     """A = L·U in place, A n × n floats, column-major: cusolverDnSgetrf, right-looking.
 
     cuSOLVER's kernels are not published; this is the algorithm of LAPACK's and MAGMA's getrf, in
@@ -51,14 +50,11 @@ class LU(Derived):
     nb = Option(1024, "columns of a panel (a choice: MAGMA's for matrices of this size)", least=1)
     pivot = Option(False, "whether rows change places (a choice: cuSOLVER's sample has none)")
     tile = Option(128, "side of a thread block's tile (a choice: CUTLASS's default)", least=1)
+    # 164 thread blocks, 82 SMs with 2 each, are resident together. Four times as many need well
+    # under half as many touches, and share a panel that stays near anyway.
     wave = Option(
-        656,
-        "thread blocks that walk in step (a choice: 164, 82 SMs with 2 each, are resident "
-        "together; four times as many need well under half as many touches, and share a panel "
-        "that stays near anyway)",
-        least=1,
+        656, "thread blocks that walk in step (a choice: four times those resident)", least=1
     )
-    lanes = Option(16, LANES_HELP, least=1)
     efficiency = efficiency_option(0.9)
 
     @property
@@ -69,7 +65,7 @@ class LU(Derived):
     def sizes(self) -> dict[str, int]:
         return {"A": 4 * self.n**2}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         n = self.n
         for p in range(0, n, self.nb):
             width = min(self.nb, n - p)
@@ -117,8 +113,7 @@ class LU(Derived):
     def _part(
         self, space: Space, row: int, column: int, site: int, *how: Any, **more: Any
     ) -> Operand:
-        page = space.geometry.page
-        return operand(space["A"], page, self.n, site, *how, row=row, column=column, **more)
+        return operand(space, "A", self.n, site, *how, row=row, column=column, **more)
 
     def _product(
         self, space: Space, kernel: str, grid: Grid, shape: Shape, operands: Any, flops: float

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Segment
-from tidegate.workloads.program import Derived, Space, efficiency_option
-from tidegate.workloads.waves import LANES_HELP, WAVE_HELP, add_bytes, distribute, wave_segments
+from tidegate.workloads.program import Launches, Space, efficiency_option
+from tidegate.workloads.waves import WaveWorkload, add_bytes, distribute, wave_segments
 
 Part = tuple[int, int, int]  # of an image: from the first to the second, in units of 1 / third
 WHOLE, FIRST_HALF, SECOND_HALF = (0, 1, 1), (0, 1, 2), (1, 2, 2)
@@ -71,25 +71,21 @@ class Work(NamedTuple):
     lanes: int
 
 
-class Network(Derived):
+class Network(WaveWorkload):
     """Base of the networks. The default ``bytes`` hold the weights and as many images as fit.
 
     At another size everything is in proportion, the weights too, so that the ratios of objects
     stay.
     """
 
-    bytes: Option[int]
     batches = Option(
         1, "batches that the images are inferred in, one after another (a choice)", least=1
     )
     buffers = Option(
         "own",
-        "own: each batch has its own part of every activation; shared: every batch uses all of "
-        "them again (a choice)",
+        "whether batches have their own activations or share them (a choice)",
         choices=("own", "shared"),
     )
-    wave = Option(656, WAVE_HELP, least=1)
-    lanes = Option(16, LANES_HELP, least=1)
     efficiency = efficiency_option(0.1)
 
     @property
@@ -127,7 +123,7 @@ class Network(Derived):
         floats |= {name: size * scale * images for name, size in self.activations.items()}
         return {name: 4 * max(1, int(size)) for name, size in floats.items()}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         images = self.images
         for batch in range(self.batches):
             first, stop = batch * images // self.batches, (batch + 1) * images // self.batches
@@ -153,30 +149,19 @@ def _touches(space: Space, layer: Layer, work: Work) -> Iterator[Segment]:
         return Tensor(owner.first_page, space.geometry.page, site, write, owner.bytes, *part)
 
     # a layer without weights gets an empty part of its input in their place
-    weights = (
-        tensor(layer.weights, 1, layer.part)
-        if layer.weights
-        else tensor(layer.source, 1, (0, 0, 1))
-    )
-    source, target = tensor(layer.source, 0, layer.reads), tensor(layer.target, 2, layer.writes, 1)
+    weights = (layer.weights, 1, layer.part) if layer.weights else (layer.source, 1, (0, 0, 1))
+    source, target = (layer.source, 0, layer.reads), (layer.target, 2, layer.writes, 1)
+    tensors = tensor(*source), tensor(*weights), tensor(*target)
     names = {name for name in (layer.source, layer.target, layer.weights) if name}
     most = sum(space[name].pages for name in names)
     count = -(-(work.stop - work.first) * work.blocks // work.wave)
-    return wave_segments(count, most, _fill, work, weights, source, target)
+    return wave_segments(count, most, _fill, work, tensors)
 
 
 @jit
-def _fill(
-    columns: Any,
-    needs: Any,
-    number: int,
-    enough: int,
-    work: Any,
-    weights: Any,
-    source: Any,
-    target: Any,
-) -> Any:
+def _fill(columns: Any, needs: Any, number: int, enough: int, work: Any, tensors: Any) -> Any:
     """Fill in waves from ``number`` on, until there are ``enough`` touches; see ``waves.Fill``."""
+    source, weights, target = tensors
     block = touch = 0
     count = (work.stop - work.first) * work.blocks
     while number * work.wave < count and touch < enough:

@@ -15,14 +15,13 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Segment
 from tidegate.workloads.graph import random_below
-from tidegate.workloads.program import Derived, Space, efficiency_option, largest_fit, workload
+from tidegate.workloads.program import Launches, Space, efficiency_option, largest_fit, workload
 from tidegate.workloads.random_pages import Zipf, generator
 from tidegate.workloads.suites import published_footprint
 from tidegate.workloads.waves import (
-    LANES_HELP,
-    WAVE_HELP,
     Columns,
     Matrix,
+    WaveWorkload,
     add_bytes,
     add_page,
     distribute,
@@ -38,7 +37,7 @@ _TRIES = 64
 
 
 @workload("SPM")
-class SpMM(Derived):
+class SpMM(WaveWorkload):
     """C = A·B: cusparseSpMM of an m × m CSR matrix A with a dense m × n matrix B of floats.
 
     NVIDIA's sample (CUDALibrarySamples, spmm_csr) has 32-bit indices, B and C column-major, and
@@ -74,21 +73,17 @@ class SpMM(Derived):
         least=1e-9,
     )
     skew = Option(
-        0.0,
-        "exponent of Zipf's law for row lengths and columns of A; 0 is uniform (a choice)",
-        least=0,
+        0.0, "exponent of Zipf's law for rows and columns of A; 0 is uniform (a choice)", least=0
     )
     tile = Option(32, "columns of B of a thread block (a choice: a lane each)", least=1)
     fastest = Option(
         "rows",
-        "whether the next block has the next rows or the next columns (a choice: the usual way)",
+        "whether the next block has the next rows or columns (a choice)",
         choices=("rows", "columns"),
     )
     iterations = Option(
         1, "how often the product is called (a choice: once, as in NVIDIA's sample)", least=1
     )
-    wave = Option(656, WAVE_HELP, least=1)
-    lanes = Option(16, LANES_HELP, least=1)
     efficiency = efficiency_option(0.02)
     seed = Option(1, "seed of A", least=0)
 
@@ -115,7 +110,7 @@ class SpMM(Derived):
         """Return A."""
         return _sparse(self.m, self._nonzeros(self.m), self.skew, self.seed)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         tiling, a = self._tiling(), self.sparse()
         cached = functools.lru_cache(max(1, _CACHED // (8 * tiling.m)))
         gathered = cached(lambda top, bottom: _gathered(a, top, bottom))

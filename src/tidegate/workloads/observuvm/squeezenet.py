@@ -15,16 +15,10 @@ from tidegate.workloads.suites import published_footprint
 
 # Number, pixels on a side, maps in, maps of the squeeze layer, maps of each of the two expand
 # layers.
-_FIRES = [
-    (2, 55, 96, 16, 64),
-    (3, 55, 128, 16, 64),
-    (4, 55, 128, 32, 128),
-    (5, 27, 256, 32, 128),
-    (6, 27, 256, 48, 192),
-    (7, 27, 384, 48, 192),
-    (8, 27, 384, 64, 256),
-    (9, 13, 512, 64, 256),
-]
+_FIRES = (
+    *((2, 55, 96, 16, 64), (3, 55, 128, 16, 64), (4, 55, 128, 32, 128), (5, 27, 256, 32, 128)),
+    *((6, 27, 256, 48, 192), (7, 27, 384, 48, 192), (8, 27, 384, 64, 256), (9, 13, 512, 64, 256)),
+)
 # after which fire module: name, pixels on a side, maps
 _POOLS = {4: ("pool4", 27, 256), 8: ("pool8", 13, 512)}
 
@@ -75,34 +69,28 @@ class SqueezeNet(Network):
 
     @property
     def layers(self) -> list[Layer]:
-        first = _conv("conv1", "input", "conv1", "w1", 111, 96, 3 * 7 * 7)
+        first = _conv(("conv1", "input", "conv1", "w1"), 111, 96, 3 * 7 * 7)
         layers, before = [first, _pool("pool1", "conv1", 55, 96)], "pool1"
         for number, side, maps, squeeze, expand in _FIRES:
             inner, after, w = f"squeeze{number}", f"fire{number}", f"w{number}"
             window = 3 * 3 * squeeze
             layers += [
-                _conv(inner, before, inner, f"{w}s", side, squeeze, maps),
-                _conv(f"{after}e1", inner, after, f"{w}e1", side, expand, squeeze, FIRST_HALF),
-                _conv(f"{after}e3", inner, after, f"{w}e3", side, expand, window, SECOND_HALF),
+                _conv((inner, before, inner, f"{w}s"), side, squeeze, maps),
+                _conv((f"{after}e1", inner, after, f"{w}e1"), side, expand, squeeze, FIRST_HALF),
+                _conv((f"{after}e3", inner, after, f"{w}e3"), side, expand, window, SECOND_HALF),
             ]
             before = after
             if number in _POOLS:
                 before, *shape = _POOLS[number]
                 layers.append(_pool(before, after, *shape))
         average = Layer("pool10", "conv10", "output", 1, 1000.0 * 15 * 15)
-        return [*layers, _conv("conv10", before, "conv10", "w10", 15, 1000, 512), average]
+        return [*layers, _conv(("conv10", before, "conv10", "w10"), 15, 1000, 512), average]
 
 
 def _conv(
-    kernel: str,
-    source: str,
-    target: str,
-    weights: str,
-    side: int,
-    maps: int,
-    window: int,
-    writes: Part = WHOLE,
+    names: tuple[str, str, str, str], side: int, maps: int, window: int, writes: Part = WHOLE
 ) -> Layer:
+    kernel, source, target, weights = names
     flops = 2.0 * maps * side * side * window
     return Layer(kernel, source, target, side, flops, weights, spread=True, writes=writes)
 

@@ -30,10 +30,6 @@ class SR2(RankUpdate):
     kernel = "ssyr2k"
     factors = ("A", "B")
 
-    @property
-    def flops(self) -> float:
-        return 2.0 * self.n * (self.n + 1) * self.depth
-
     def operands(self, space: Space) -> tuple[Operand, ...]:
         return (
             self.factor(space, "A", COLUMNS),

@@ -30,9 +30,7 @@ class RankUpdate(MatrixProduct):
         "lower", "the triangle of C that is computed (a choice)", choices=("lower", "upper")
     )
     trans = Option(
-        "N",
-        "N: the operands are n × k; T: they are k × n, transposed (a choice)",
-        choices=("N", "T"),
+        "N", "N: operands are n × k; T: k × n, transposed (a choice)", choices=("N", "T")
     )
     tile = Option(128, TILE_HELP, least=1)
     factors: tuple[str, ...] = ("A",)  # the operands
@@ -49,20 +47,21 @@ class RankUpdate(MatrixProduct):
     def sizes(self) -> dict[str, int]:
         return {**dict.fromkeys(self.factors, 4 * self.n * self.depth), "C": 4 * self.n**2}
 
-    @property
-    def grid(self) -> Grid:
+    def product(self) -> tuple[Grid, int, float]:
         # C's lower triangle, column-major, is right of the diagonal in its row-major transpose.
         triangle = 1 if self.uplo == "lower" else -1
-        return Grid(self.n, self.n, self.tile, self.tile, triangle=triangle)
+        grid = Grid(self.n, self.n, self.tile, self.tile, triangle=triangle)
+        flops = 1.0 * len(self.factors) * self.n * (self.n + 1) * self.depth
+        return grid, self.depth, flops
 
     def factor(self, space: Space, name: str, which: int, turn: int = 0) -> Operand:
         """Return an operand; column-major n × k is row-major k × n, read from row to row."""
         along = self.trans == "T"
         pitch, site = self.depth if along else self.n, self.factors.index(name)
-        return operand(space[name], space.geometry.page, pitch, site, which, along, turn=turn)
+        return operand(space, name, pitch, site, which, along, turn=turn)
 
     def output(self, space: Space) -> Operand:
-        return operand(space["C"], space.geometry.page, self.n, len(self.factors), write=True)
+        return operand(space, "C", self.n, len(self.factors), write=True)
 
 
 @workload("SRK")
@@ -83,10 +82,6 @@ class SRK(RankUpdate):
 
     bytes = published_footprint("SRK", "size of both matrices together")
     kernel = "ssyrk"
-
-    @property
-    def flops(self) -> float:
-        return 1.0 * self.n * (self.n + 1) * self.depth
 
     def operands(self, space: Space) -> tuple[Operand, ...]:
         return self.factor(space, "A", BOTH), self.output(space)

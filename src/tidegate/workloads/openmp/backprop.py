@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidegate.options import Option
 from tidegate.trace.trace import Launch
 from tidegate.workloads.openmp.offloaded import Offloaded, Stream, loop_launch
-from tidegate.workloads.program import Space, footprint, workload
+from tidegate.workloads.program import Launches, Space, footprint, workload
 
 
 @workload("openmp-backprop")
@@ -25,9 +23,7 @@ class Backprop(Offloaded):
     program = "backprop"
     bytes = footprint("512MiB", "size of all arrays together")
     hidden = Option(
-        16,
-        "hidden units (Rodinia's, and the program's own default); a tiny network has fewer",
-        least=1,
+        16, "hidden units (Rodinia's, the program's default); tiny networks have fewer", least=1
     )
     out = Option(1, "output units (the program's own default)", least=1)
 
@@ -37,7 +33,7 @@ class Backprop(Offloaded):
         into = max(0, (self.bytes - rest) // (8 * (hidden + 1) + 4)) - 1  # -1: too small for any
         return {"in": into, "hidden": hidden, "out": self.out}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         into, hidden, out = self.variables().values()
         name = "layer_forward"
         yield _forward(space, name, into, hidden, "input_units", "hidden_units", "input_weights")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
 from tidegate.workloads.openmp.offloaded import Gather, Offloaded, Stream, loop_launch
-from tidegate.workloads.program import Space, footprint, workload
+from tidegate.workloads.program import Launches, Space, footprint, workload
 
 
 @workload("openmp-bfs")
@@ -50,7 +48,7 @@ class BFS(Offloaded):
             seen += level
         return shares
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         n, shares, seen, part = self.variables()["n"], self.levels(), 0.0, self.connected
         for i, share in enumerate(shares):
             seen += share

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
 from tidegate.workloads.openmp.offloaded import Offloaded, Stream, loop_launch
-from tidegate.workloads.program import Space, footprint, workload
+from tidegate.workloads.program import Launches, Space, footprint, workload
 
 _CELL = 132  # bytes of all arrays for one cell
 _FAR = 20  # bytes of the far field
@@ -34,15 +32,13 @@ class CFD(Offloaded):
     fresh = frozenset(("variables", "old_variables", "fluxes", "step_factors"))
     bytes = footprint("512MiB", "size of all arrays together")
     iterations = Option(
-        100,
-        "iterations of the outer loop (Rodinia's constant is 2000; after a few, all are alike)",
-        least=1,
+        100, "iterations of the outer loop (Rodinia has 2000; after a few, all are alike)", least=1
     )
 
     def variables(self) -> dict[str, int]:
         return {"side": math.isqrt(max(0, self.bytes - _FAR) // _CELL)}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         n = self.variables()["side"] ** 2
 
         def planes(name: str, count: int, write: bool = False) -> list[Stream]:

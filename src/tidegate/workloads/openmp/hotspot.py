@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
 from tidegate.workloads.openmp.offloaded import Offloaded, Stream, loop_launch
-from tidegate.workloads.program import Space, footprint, workload
+from tidegate.workloads.program import Launches, Space, footprint, workload
 
 
 @workload("openmp-hotspot")
@@ -29,7 +27,7 @@ class Hotspot(Offloaded):
     def variables(self) -> dict[str, int]:
         return {"side": math.isqrt(self.bytes // 12)}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         elements = self.variables()["side"] ** 2
         source, result = "temp", "result"
         for _ in range(self.steps):

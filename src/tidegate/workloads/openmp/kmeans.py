@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
 from tidegate.workloads.openmp.offloaded import Offloaded, Stream, loop_launch
-from tidegate.workloads.program import Space, footprint, workload
+from tidegate.workloads.program import Launches, Space, footprint, workload
 
 
 @workload("openmp-kmeans")
@@ -34,7 +31,7 @@ class KMeans(Offloaded):
         points = max(0, self.bytes - 4 * self.clusters * self.features) // (8 * self.features + 4)
         return {"points": points, "features": self.features, "clusters": self.clusters}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         points = self.variables()["points"]
         planes = [4 * points * f for f in range(self.features)]
         table = Stream("feature", 4 * self.features)

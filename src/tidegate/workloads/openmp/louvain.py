@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
 from tidegate.workloads.openmp.offloaded import Gather, Offloaded, Stream, loop_launch
-from tidegate.workloads.program import Space, footprint, workload
+from tidegate.workloads.program import Launches, Space, footprint, workload
 
 _ELSEWHERE = 0.1  # edges that leave their block of 32 vertices, as the program makes its graph
 
@@ -39,7 +36,7 @@ class Louvain(Offloaded):
         n = max(0, self.bytes - 4) // (64 + 16 * self.per_vertex)
         return {"n": n, "per_vertex": self.per_vertex}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         n = self.variables()["n"]
         past, current, target = "past", "current", "target"
         weight, communities = Stream("cluster_weight", 8), Stream("communities", 16)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,8 @@ from tidegate.compiler.model import ProgramModel
 from tidegate.compiler.plan.make import launch_names, make_plan
 from tidegate.errors import TidegateError
 from tidegate.trace.plan import Plan
-from tidegate.trace.trace import Launch
 from tidegate.workloads.openmp.offloaded import Stream, loop_launch
-from tidegate.workloads.program import Space, Workload
+from tidegate.workloads.program import Launches, Space, Workload
 
 _WHOLE = 1 - 1e-9  # a credit of 1, but for rounding
 MOST = 200  # launches; a program that makes more has long repeated itself
@@ -41,7 +40,7 @@ class Modelled(Workload):
     def sizes(self) -> dict[str, int]:
         return sizes_of(self.model, self.values)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         names = launch_names(self.model)
         for number, at in enumerate(self.order):
             planned = self._plan.by_name[names[at]]

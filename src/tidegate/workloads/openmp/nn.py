@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from tidegate.trace.trace import Launch
 from tidegate.workloads.openmp.offloaded import Offloaded, Stream, loop_launch
-from tidegate.workloads.program import Space, footprint, workload
+from tidegate.workloads.program import Launches, Space, footprint, workload
 
 
 @workload("openmp-nn")
@@ -23,6 +20,6 @@ class NN(Offloaded):
     def variables(self) -> dict[str, int]:
         return {"n": self.bytes // 12}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         accesses = Stream("locations", 8), Stream("distances", 4, write=True)
         yield loop_launch(space, "euclid", self.bytes // 12, *accesses)

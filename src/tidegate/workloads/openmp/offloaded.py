@@ -38,13 +38,13 @@ MOST_WAVES = 64  # taken together: some hundred megabytes of the objects that ar
 
 @dataclass(frozen=True)
 class Stream:
-    """Element i uses ``each`` bytes of an object from ``at + i * each`` on, with chance ``share``."""
+    """Element i uses ``each`` bytes of an object from ``at + i * each`` on."""
 
     object: str
     each: float
     at: float = 0
     write: bool = False
-    share: float = 1.0
+    share: float = 1.0  # of the elements that do so, at random
     together: float = 1.0  # neighbouring elements whose bytes lie in one sector
     part: float = 1.0  # of the elements, from the first: the others never do
 
@@ -74,8 +74,7 @@ class Offloaded(Derived):
     program = ""
     distances = Option(
         "launches",
-        "reuse distance: expected launches to the next use, or the nearest kernel region that uses "
-        "the object (4.3)",
+        "reuse distance: expected launches, or nearest kernel region (4.3)",
         choices=("launches", "regions"),
     )
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
 from tidegate.workloads.openmp.offloaded import Offloaded, Stream, loop_launch
-from tidegate.workloads.program import Space, footprint, workload
+from tidegate.workloads.program import Launches, Space, footprint, workload
 
 _SIDES = ("dn", "ds", "dw", "de")
 
@@ -30,16 +28,14 @@ class SRAD(Offloaded):
     fresh = frozenset((*_SIDES, "c"))
     bytes = footprint("512MiB", "size of all arrays together")
     iterations = Option(
-        100,
-        "iterations of the diffusion (as Rodinia runs it; the program's own default is 4)",
-        least=1,
+        100, "iterations of the diffusion (as Rodinia runs it; the program's default is 4)", least=1
     )
 
     def variables(self) -> dict[str, int]:
         side = (math.isqrt(16 + 6 * self.bytes) - 4) // 12  # 24 side² + 16 side are all
         return {"rows": side, "columns": side}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         side = self.variables()["rows"]
         n, row = side * side, 4 / side
         image, change = Stream("image", 4), Stream("image", 4, write=True)
