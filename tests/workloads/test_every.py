@@ -1,4 +1,4 @@
-"""What holds for every registered workload."""
+"""Properties of every registered workload."""
 
 from __future__ import annotations
 

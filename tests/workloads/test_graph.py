@@ -27,7 +27,7 @@ sizes = {"nodes": st.integers(1, 300), "edges": st.integers(1, 900), "seed": st.
 
 
 def splitmix(key: int, k: int) -> int:
-    """The k-th output of SplitMix64, in Python's own numbers."""
+    """Return the k-th output of SplitMix64, in Python's own numbers."""
     x = (key + k * 0x9E3779B97F4A7C15) & M64
     x = ((x ^ x >> 30) * 0xBF58476D1CE4E5B9) & M64
     x = ((x ^ x >> 27) * 0x94D049BB133111EB) & M64
@@ -35,9 +35,7 @@ def splitmix(key: int, k: int) -> int:
 
 
 def rmat(nodes: int, edges: int, key: int) -> list[tuple[int, int]]:
-    """The edges of a Kronecker graph, by the recipe: a quarter of the matrix at every level, then
-    scatter, then fold.
-    """
+    """Return the edges of a Kronecker graph by the recipe: quarters by level, scattered, folded."""
     scale = (nodes - 1).bit_length()
     scatter = [splitmix(key, k) | 1 for k in (-1, -2)]
 
@@ -74,7 +72,7 @@ def test_random_numbers_are_splitmix() -> None:
 @settings(max_examples=60, deadline=None)
 @given(**sizes)
 def test_uniform_is_rodinias_generator(nodes: int, edges: int, seed: int) -> None:
-    """graphgen.cpp: each node in turn appends its draws, and itself to the lists of those it drew."""
+    """graphgen.cpp: each node in turn appends its draws, and itself to the lists of these."""
     expected: list[list[int]] = [[] for _ in range(nodes)]
     for v in range(nodes):
         loops = []

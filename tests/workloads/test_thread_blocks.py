@@ -13,7 +13,7 @@ from tidegate.workloads.thread_blocks import next_block, segments, step, use, us
 
 @jit
 def _rising(log: Any, count: int, shape: Any) -> None:
-    """Block b uses a byte of each of b pages, in falling order, twice."""
+    """Use a byte of each of b pages in block b, in falling order, twice."""
     while (block := next_block(log, count)) >= 0:
         for _ in range(2):
             step(log)
@@ -45,9 +45,7 @@ def test_a_page_is_touched_once_in_a_step_when_first_used() -> None:
 
 
 def test_thread_blocks_come_whole_and_in_order_whatever_the_room() -> None:
-    """Most of these blocks do not fit into what room there is at first, and the last are longer
-    than all of it.
-    """
+    """Most blocks do not fit into the first room, and the last are longer than all of it."""
     count = 2000
     large = np.concatenate([s.page for s in segments(space(256 * 40_000), _rising, count, (256,))])
     np.testing.assert_array_equal(

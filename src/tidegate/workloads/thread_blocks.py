@@ -169,14 +169,12 @@ def across(n: int, tile: int) -> Any:
 
 
 @jit
-def tile_of(block: int, n: int, wide: int, tall: int) -> Any:
-    """Return rows and columns of a thread block's tile of an n × n matrix, blockIdx.x fastest."""
+def tile_of(block: int, n: int, wide: int, tall: int, edge: int = 0) -> Any:
+    """Return rows and columns of a thread block's tile of an n × n matrix, blockIdx.x fastest.
+
+    The first and last ``edge`` rows and columns of the matrix are left out.
+    """
     tiles = across(n, wide)
     top, left = block // tiles * tall, block % tiles * wide
-    return (top, min(n, top + tall)), (left, min(n, left + wide))
-
-
-@jit
-def inside(span: Any, n: int) -> Any:
-    """Return the part of a span of rows or columns that is not at the edge of 0 to n."""
-    return max(1, span[0]), min(n - 1, span[1])
+    rows = max(edge, top), min(n - edge, top + tall)
+    return rows, (max(edge, left), min(n - edge, left + wide))

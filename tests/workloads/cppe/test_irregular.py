@@ -1,4 +1,4 @@
-"""Applications with inputs of their own, against their kernels read thread by thread."""
+"""Applications with irregular inputs, against their kernels in plain Python, thread by thread."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_heartwall() -> None:
 
 
 def heartwall_pages(trace: object, shape: heartwall.Shape, name: str, point: int) -> set[int]:
-    """The pages of one point's array."""
+    """Return the pages of one point's array."""
     (owner,) = (o for o in trace.objects if o.name == name)  # type: ignore[attr-defined]
     at = heartwall.ARRAYS.index(name)
     low = shape.stride[at] * point
@@ -103,7 +103,7 @@ def heartwall_pages(trace: object, shape: heartwall.Shape, name: str, point: int
 
 
 def test_heartwall_sweeps_as_often_as_the_kernel() -> None:
-    """Its loops between two __syncthreads, but for the one that cuts in2 out of the frame."""
+    """Yield its loops between two __syncthreads, but for the one that cuts in2 out of the frame."""
     used = {array: [phase for phase in heartwall.PHASES if array in phase] for array in range(14)}
     assert len(used[heartwall.ARRAYS.index("conv")]) == 3
     assert len(used[heartwall.ARRAYS.index("in2")]) == 3
@@ -229,7 +229,7 @@ def test_btree() -> None:
     first_page = {o.name: o.first_page for o in trace.objects}
 
     def walked(key: int) -> set[int]:
-        """Pages of the tree, from the root to a leaf."""
+        """Return the pages of the tree, from the root to a leaf."""
         pages, before = set(), 0
         for level in nodes:
             number = max(i for i, entries in enumerate(level) if entries[0] <= key)

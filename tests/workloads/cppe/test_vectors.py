@@ -1,4 +1,4 @@
-"""Applications on vectors, tables and dense matrices, against their kernels read thread by thread."""
+"""Applications on vectors, tables and dense matrices, against plain Python, thread by thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graph applications, against their kernels carried out node by node in plain Python."""
+"""Graph applications, against their kernels executed node by node in plain Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workloads.read_traces import read
 
 
 class Plain:
-    """A graph as lists, and what nodes use when they read theirs."""
+    """A graph as lists, and the pages that nodes use when they read theirs."""
 
     def __init__(self, workload: Any, trace: Trace):
         self.graph, self.trace = workload.graph(), trace
@@ -94,9 +94,7 @@ class Plain:
 
 
 def check(trace: Trace, plain: Plain, rounds: Iterator[list[int]]) -> int:
-    """Each launch reads the active nodes' lists: every page once, in order; returns how many
-    launches there were.
-    """
+    """Check that each launch reads the active nodes' lists, every page once, in order; count them."""
     launches, expected = read(trace), list(rounds)
     assert len(launches) == len(expected)
     for launch, active in zip(launches, expected, strict=True):

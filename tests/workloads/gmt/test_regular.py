@@ -1,4 +1,4 @@
-"""Applications on vectors and grids, against their kernels read element by element."""
+"""Applications on vectors and grids, against their kernels in plain Python, element by element."""
 
 from __future__ import annotations
 

@@ -13,9 +13,7 @@ from workloads.wave_checks import Blocks, check_waves, in_waves, tiles
 
 
 def brute_force(trace: Trace, n: int, source: str, target: str, blocks: Blocks) -> list[Uses]:
-    """What these thread blocks read and then write, from the kernel's index functions, thread by
-    thread.
-    """
+    """Return what these thread blocks read and then write, from the index functions."""
     reads, writes = Uses(trace), Uses(trace)
     for bx, by in blocks:
         for i in range(8 * by, 8 * by + 8):

@@ -14,7 +14,7 @@ UNITS = {"1:2:4": (1, 2, 4), "square": (1, 1, 1)}
 
 
 def brute_force(trace: Trace, sides: tuple[int, int, int], tile: int, blocks: Blocks) -> Uses:
-    """What these tiles use, from the kernel's index functions."""
+    """Return what these tiles use, from the kernel's index functions."""
     m, n, p = sides
     uses = Uses(trace)
     for bx, by in blocks:

@@ -56,7 +56,7 @@ class Small(Network):
 
 
 def block_uses(parts: list[Uses], number: int, image: int, k: int) -> None:
-    """What block k of an image uses in layer ``number``, float by float."""
+    """Return what block k of an image uses in layer ``number``, float by float."""
     reads, writes = parts
 
     def maps(uses: Uses, name: str, which: range, of: int, reference: int, write: int = 0) -> None:

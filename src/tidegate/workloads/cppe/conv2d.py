@@ -7,14 +7,7 @@ from typing import Any
 from tidegate.compiled.jit import jit
 from tidegate.workloads.program import Launches, Space, SquareMatrices, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import (
-    across,
-    inside,
-    launch_of,
-    next_block,
-    tile_of,
-    use_rect,
-)
+from tidegate.workloads.thread_blocks import across, launch_of, next_block, tile_of, use_rect
 
 TILE_X, TILE_Y = 32, 8  # the thread block of PolyBench/GPU's 2DCONV
 _A, _B = range(2)
@@ -51,8 +44,7 @@ class Convolution2D(SquareMatrices):
 def _convolution(log: Any, count: int, shape: Any) -> None:
     n = shape[0]
     while (block := next_block(log, count)) >= 0:
-        rows, columns = tile_of(block, n, TILE_X, TILE_Y)
-        (top, bottom), (left, right) = inside(rows, n), inside(columns, n)
+        (top, bottom), (left, right) = tile_of(block, n, TILE_X, TILE_Y, 1)
         if top < bottom and left < right:
             use_rect(log, _A, n, (top - 1, bottom + 1), (left - 1, right + 1), False)
             use_rect(log, _B, n, (top, bottom), (left, right), True)

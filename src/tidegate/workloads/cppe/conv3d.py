@@ -7,14 +7,7 @@ from typing import Any
 from tidegate.compiled.jit import jit
 from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import (
-    across,
-    inside,
-    launch_of,
-    next_block,
-    tile_of,
-    use_rect,
-)
+from tidegate.workloads.thread_blocks import across, launch_of, next_block, tile_of, use_rect
 
 TILE_X, TILE_Y = 32, 8
 _A, _B = range(2)
@@ -61,8 +54,7 @@ class Convolution3D(Derived):
 def _convolution(log: Any, count: int, shape: Any) -> None:
     n, i = shape
     while (block := next_block(log, count)) >= 0:
-        rows, columns = tile_of(block, n, TILE_X, TILE_Y)
-        (top, bottom), (left, right) = inside(rows, n), inside(columns, n)
+        (top, bottom), (left, right) = tile_of(block, n, TILE_X, TILE_Y, 1)
         if top < bottom and left < right:
             for plane in (i - 1, i + 1):
                 first, last = plane * n + top - 1, plane * n + bottom - 1

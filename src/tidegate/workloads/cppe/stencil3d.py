@@ -9,14 +9,7 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import (
-    across,
-    inside,
-    launch_of,
-    next_block,
-    tile_of,
-    use_rect,
-)
+from tidegate.workloads.thread_blocks import across, launch_of, next_block, tile_of, use_rect
 
 TILE_X, TILE_Y = 64, 4  # 32 × 4 threads, each two points
 
@@ -63,9 +56,9 @@ class Stencil3D(Derived):
 def _stencil(log: Any, count: int, shape: Any) -> None:
     n, planes, source = shape
     while (block := next_block(log, count)) >= 0:
-        rows, columns = tile_of(block, n, TILE_X, TILE_Y)
-        (top, bottom), (left, right) = rows, columns
-        (first, last), stored = inside(rows, n), inside(columns, n)  # where it stores
+        (top, bottom), columns = tile_of(block, n, TILE_X, TILE_Y)
+        (first, last), stored = tile_of(block, n, TILE_X, TILE_Y, 1)
+        left, right = columns
         for k in range(planes):
             at = k * n
             use_rect(log, source, n, (at + top, at + bottom), columns, False)
