@@ -8,13 +8,13 @@ from tidegate.compiled.jit import jit
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import lay_out
 from tidegate.workloads.program import Space, largest_fit
-from tidegate.workloads.thread_blocks import next_block, segments, step, use, use_sector
+from tidegate.workloads.thread_blocks import blocks, segments, step, use, use_sector
 
 
 @jit
 def _rising(log: Any, count: int, shape: Any) -> None:
     """Use a byte of each of b pages in block b, in falling order, twice."""
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         for _ in range(2):
             step(log)
             for i in range(block, 0, -1):
@@ -23,7 +23,7 @@ def _rising(log: Any, count: int, shape: Any) -> None:
 
 @jit
 def _once(log: Any, count: int, shape: Any) -> None:
-    while next_block(log, count) >= 0:
+    for _ in blocks(log, count):
         use(log, 1, 10, 20, False)
         use(log, 0, 250, 262, False)  # two pages
         use_sector(log, 1, 70, True)
@@ -61,7 +61,7 @@ def test_thread_blocks_come_whole_and_in_order_whatever_the_room() -> None:
 def test_one_thread_block_longer_than_the_first_room() -> None:
     @jit
     def whole(log: Any, count: int, shape: Any) -> None:
-        while next_block(log, count) >= 0:
+        for _ in blocks(log, count):
             use(log, 0, 0, shape[0], True)
 
     size = 256 * 300_000

@@ -2,7 +2,7 @@
 
     @jit
     def _kernel(log, count, n):
-        while (block := next_block(log, count)) >= 0:              a thread block is a block
+        for block in blocks(log, count):                           a thread block is a block
             use_floats(log, 0, n * block, n * (block + 1), False)  of the first object, read
 
     yield launch_of(space, "kernel", _kernel, count, n)
@@ -66,11 +66,11 @@ def segments(space: Space, kernel: Kernel, count: int, shape: Any) -> Iterator[S
     last = np.full(max(o.first_page + o.pages for o in space.values()), -1, np.int64)
     while block < count:
         log = _log(space, room, last)
-        log.state[_NEXT] = block - 1
+        log.state[_NEXT] = block
         kernel(log, count, shape)
-        block = int(log.state[_NEXT])
-        if blocks := int(log.state[_BLOCKS]):
-            yield filled_segment(log, blocks, int(log.starts[blocks]))
+        block, filled = int(log.state[_NEXT]), int(log.state[_BLOCKS])
+        if filled:
+            yield filled_segment(log, filled, int(log.starts[filled]))
         if log.state[_FULL]:
             room *= 4
         room = max(room, min(4 * room, SEGMENT_TOUCHES))
@@ -89,21 +89,22 @@ def _log(space: Space, room: int, last: NDArray[np.int64]) -> Log:
 
 
 @jit
-def next_block(log: Any, count: int) -> Any:
-    """End the current thread block; return the next one, or -1 if there is none or no room.
+def blocks(log: Any, count: int) -> Any:
+    """Yield the next thread blocks, as long as there are any and there is room.
 
-    A thread block without touches is left out. One that found no room is done again, in the next
+    A thread block without touches is left out. One that finds no room is done again, in the next
     log.
     """
-    state, block = log.state, log.state[_NEXT] + 1
-    touches, blocks = state[_TOUCHES], state[_BLOCKS]
-    if state[_FULL]:
-        return -1
-    if touches > log.starts[blocks]:
-        blocks += 1
-        log.starts[blocks] = touches
-    state[_NEXT], state[_BLOCKS], state[_STEP] = block, blocks, touches
-    return block if block < count and 2 * touches < len(log.page) else -1
+    state = log.state
+    while state[_NEXT] < count and 2 * state[_TOUCHES] < len(log.page):
+        yield state[_NEXT]
+        if state[_FULL]:
+            return
+        if state[_TOUCHES] > log.starts[state[_BLOCKS]]:
+            state[_BLOCKS] += 1
+            log.starts[state[_BLOCKS]] = state[_TOUCHES]
+        state[_STEP] = state[_TOUCHES]
+        state[_NEXT] += 1
 
 
 @jit

@@ -7,7 +7,7 @@ from typing import Any
 from tidegate.compiled.jit import jit
 from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, launch_of, next_block, use_floats
+from tidegate.workloads.thread_blocks import FLOAT, blocks, launch_of, use_floats
 
 TILE = 16  # HEIGHT, WIDTH and the hidden units
 HIDDEN = 16
@@ -66,7 +66,7 @@ def _weights(log: Any, array: int, by: int) -> None:
 
 @jit
 def _forward(log: Any, count: int, shape: Any) -> None:
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         use_floats(log, _INPUT, TILE * block + 1, TILE * block + TILE + 1, False)
         _weights(log, _WEIGHTS, block)
         use_floats(log, _SUMS, HIDDEN * block, HIDDEN * (block + 1), True)
@@ -74,7 +74,7 @@ def _forward(log: Any, count: int, shape: Any) -> None:
 
 @jit
 def _adjust(log: Any, count: int, shape: Any) -> None:
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         use_floats(log, _DELTA, 1, TILE + 1, False)
         use_floats(log, _INPUT, TILE * block + 1, TILE * block + TILE + 1, False)
         _weights(log, _OLD, block)

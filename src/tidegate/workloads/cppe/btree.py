@@ -13,7 +13,7 @@ from tidegate.workloads.observuvm.btree import find_path, grown_tree
 from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.random_pages import generator
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, launch_of, next_block, use, use_sector
+from tidegate.workloads.thread_blocks import FLOAT, blocks, launch_of, use, use_sector
 
 LONG = 8  # bytes
 _SHARES = (0.006, 0.01)  # 6,000 ranges and 10,000 keys, of 1,000,000
@@ -100,7 +100,7 @@ def _find(log: Any, count: int, shape: Any) -> None:
     tree, wanted = shape
     height = len(tree.levels)
     path, slot = np.empty(height, np.int64), np.empty(height, np.int64)
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         find_path(path, slot, wanted[block], tree)
         for level in range(height):
             use_sector(log, _CURR_K, LONG * block, level > 0)
@@ -118,7 +118,7 @@ def _find_range(log: Any, count: int, shape: Any) -> None:
     height = len(tree.levels)
     paths, slots = np.empty((2, height), np.int64), np.empty((2, height), np.int64)
     ends = (_CURR_J, _START, _OFFSET_J), (_LAST, _END, _OFFSET_2)
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         find_path(paths[0], slots[0], first[block], tree)
         find_path(paths[1], slots[1], last[block], tree)
         for level in range(height):

@@ -7,7 +7,7 @@ from typing import Any
 from tidegate.compiled.jit import jit
 from tidegate.workloads.program import Launches, Space, SquareMatrices, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import across, launch_of, next_block, tile_of, use_rect
+from tidegate.workloads.thread_blocks import across, blocks, launch_of, tile_of, use_rect
 
 TILE_X, TILE_Y = 32, 8  # the thread block of PolyBench/GPU's 2DCONV
 _A, _B = range(2)
@@ -43,7 +43,7 @@ class Convolution2D(SquareMatrices):
 @jit
 def _convolution(log: Any, count: int, shape: Any) -> None:
     n = shape[0]
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         (top, bottom), (left, right) = tile_of(block, n, TILE_X, TILE_Y, 1)
         if top < bottom and left < right:
             use_rect(log, _A, n, (top - 1, bottom + 1), (left - 1, right + 1), False)

@@ -7,7 +7,7 @@ from typing import Any
 from tidegate.compiled.jit import jit
 from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import across, launch_of, next_block, tile_of, use_rect
+from tidegate.workloads.thread_blocks import across, blocks, launch_of, tile_of, use_rect
 
 TILE_X, TILE_Y = 32, 8
 _A, _B = range(2)
@@ -53,7 +53,7 @@ class Convolution3D(Derived):
 @jit
 def _convolution(log: Any, count: int, shape: Any) -> None:
     n, i = shape
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         (top, bottom), (left, right) = tile_of(block, n, TILE_X, TILE_Y, 1)
         if top < bottom and left < right:
             for plane in (i - 1, i + 1):

@@ -9,7 +9,7 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, across, launch_of, next_block, use, use_floats
+from tidegate.workloads.thread_blocks import FLOAT, across, blocks, launch_of, use, use_floats
 
 PIXELS = 256  # of a thread block that splits the picture into colours
 WINDOW = 8  # rows of a sliding window
@@ -66,7 +66,7 @@ class DWT(Derived):
 @jit
 def _split(log: Any, count: int, shape: Any) -> None:
     pixels = shape[0]
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         low, high = PIXELS * block, min(pixels, PIXELS * (block + 1))
         use(log, _SRC, 3 * low, 3 * high, False)
         for colour in range(3):
@@ -77,7 +77,7 @@ def _split(log: Any, count: int, shape: Any) -> None:
 def _transform(log: Any, count: int, shape: Any) -> None:
     side, width, steps, colour = shape
     tiles = across(side, width)
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         left, top = block % tiles * width, block // tiles * WINDOW * steps
         low, high = max(0, left - 2), min(side, left + width + 1)
         ready = max(0, top - 2)  # rows loaded so far

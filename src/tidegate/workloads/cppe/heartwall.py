@@ -12,7 +12,7 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_bytes, published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, across, launch_of, next_block, step, use
+from tidegate.workloads.thread_blocks import FLOAT, across, blocks, launch_of, step, use
 
 # of the default size: 20 inner points and 31 outer ones; rows and columns of a frame
 POINTS, FRAME = 51, (590, 609)
@@ -191,7 +191,7 @@ def _use_arrays(log: Any, shape: Any, point: int, phase: Any) -> None:
 def _track(log: Any, count: int, arguments: Any) -> None:
     shape, places, phases, frame = arguments
     only_in2, only_t = np.array([_NONE, _NONE, _IN2]), np.array([_NONE, _NONE, _T])
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         if frame == 0:
             _cut(log, shape, places[block], shape.template)
             _use_arrays(log, shape, block, only_t)

@@ -8,15 +8,7 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.suites import published_bytes, published_footprint
-from tidegate.workloads.thread_blocks import (
-    FLOAT,
-    across,
-    launch_of,
-    next_block,
-    step,
-    use,
-    use_floats,
-)
+from tidegate.workloads.thread_blocks import FLOAT, across, blocks, launch_of, step, use, use_floats
 
 PIECES = 14  # BLOCK_X: partial histograms
 RANGE = 24 * 1024  # BINS_PER_BLOCK
@@ -104,7 +96,7 @@ def _sizes(width: int, height: int, ranges: int) -> dict[str, int]:
 @jit
 def _prescan(log: Any, count: int, shape: Any) -> None:
     stride, sample = shape
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         for _ in range(2):  # the mean, then the deviation
             step(log)
             use_floats(log, _INPUT, stride * block, stride * block + sample, False)
@@ -113,7 +105,7 @@ def _prescan(log: Any, count: int, shape: Any) -> None:
 @jit
 def _map(log: Any, count: int, shape: Any) -> None:
     width, height = shape
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         for line in range(LINES * block, min(height, LINES * (block + 1))):
             use_floats(log, _INPUT, width * line, width * (line + 1), False)
             use_floats(log, _MAPPINGS, width * line, width * (line + 1), True)
@@ -122,7 +114,7 @@ def _map(log: Any, count: int, shape: Any) -> None:
 @jit
 def _count(log: Any, count: int, shape: Any) -> None:
     pixels, middle = shape
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         x, y = block % PIECES, block // PIECES
         for at in range(THREADS * x, pixels, THREADS * PIECES):
             use_floats(log, _MAPPINGS, at, min(pixels, at + THREADS), False)
@@ -134,7 +126,7 @@ def _final(log: Any, count: int, shape: Any) -> None:
     bins, middle = shape
     low = (bins - middle) // 2 // 4 * 4
     four = 4 * FINAL_THREADS
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         for at in range(four * block, low, four * count):
             stop = min(low, at + four)
             use(log, _GLOBAL, 2 * at, 2 * stop, True)

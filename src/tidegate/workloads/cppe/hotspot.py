@@ -8,7 +8,7 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.workloads.program import Launches, Space, SquareMatrices, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import across, launch_of, next_block, use_rect
+from tidegate.workloads.thread_blocks import across, blocks, launch_of, use_rect
 
 TILE = 16  # BLOCK_SIZE
 _POWER = 2  # the access site after the two temperatures
@@ -49,7 +49,7 @@ class Hotspot(SquareMatrices):
 def _calculate_temp(log: Any, count: int, shape: Any) -> None:
     n, tiles, steps, border, source = shape
     small = TILE - 2 * steps
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         top, left = small * (block // tiles) - border, small * (block % tiles) - border
         rows, columns = (max(0, top), min(n, top + TILE)), (left, left + TILE)
         use_rect(log, source, n, rows, columns, False)

@@ -9,7 +9,7 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import across, launch_of, next_block, tile_of, use_rect
+from tidegate.workloads.thread_blocks import across, blocks, launch_of, tile_of, use_rect
 
 TILE_X, TILE_Y = 64, 4
 _POWER, _TEMPERATURE = 0, 1  # and the other temperature, as they are allocated
@@ -54,7 +54,7 @@ class Hotspot3D(Derived):
 def _hotspot(log: Any, count: int, shape: Any) -> None:
     n, layers, turn = shape
     source, target = _TEMPERATURE + turn, _TEMPERATURE + 1 - turn
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         (top, bottom), columns = tile_of(block, n, TILE_X, TILE_Y)
         wider = columns[0] - 1, columns[1] + 1
         for z in range(layers):

@@ -15,8 +15,8 @@ from tidegate.workloads.suites import published_footprint
 from tidegate.workloads.thread_blocks import (
     FLOAT,
     across,
+    blocks,
     launch_of,
-    next_block,
     step,
     use,
     use_floats,
@@ -78,15 +78,15 @@ class HybridSort(Derived):
 
     def launches(self, space: Space) -> Launches:
         n = self.n
-        blocks = across(n, WARP * BAND)
+        count = across(n, WARP * BAND)
         sort = _filled(n, self.seed)
-        cursor = _prefixed(sort.bucket, blocks) + 4 * sort.start[:-1]
+        cursor = _prefixed(sort.bucket, count) + 4 * sort.start[:-1]
         fours, prefixes = int(sort.start[-1]), BUCKETS // PREFIX_THREADS
         yield launch_of(space, "histogram1024Kernel", _histogram, HISTO_BLOCKS, (n,))
-        yield launch_of(space, "bucketcount", _bucketcount, blocks, (n, blocks))
-        yield launch_of(space, "bucketprefixoffset", _prefixoffset, prefixes, (blocks,))
-        shape = (n, blocks, sort.bucket, cursor)
-        yield launch_of(space, "bucketsort", _bucketsort, blocks, shape)
+        yield launch_of(space, "bucketcount", _bucketcount, count, (n,))
+        yield launch_of(space, "bucketprefixoffset", _prefixoffset, prefixes, (count,))
+        shape = (n, sort.bucket, cursor)
+        yield launch_of(space, "bucketsort", _bucketsort, count, shape)
         count = across(fours, FIRST_THREADS)
         yield launch_of(space, "mergeSortFirst", _first, count, (fours,))
         yield from self._merged(space, sort)
@@ -137,7 +137,7 @@ def _prefixed(bucket: Any, blocks: int) -> Any:
 @jit
 def _histogram(log: Any, count: int, shape: Any) -> None:
     n = shape[0]
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         for t in range(HISTO_THREADS * block, n, HISTO_THREADS * HISTO_BLOCKS):
             use_floats(log, _INPUT, t, min(n, t + HISTO_THREADS), False)
         use_floats(log, _HISTOGRAM, 0, BUCKETS, True)
@@ -145,9 +145,9 @@ def _histogram(log: Any, count: int, shape: Any) -> None:
 
 @jit
 def _bucketcount(log: Any, count: int, shape: Any) -> None:
-    n, blocks = shape
-    while (block := next_block(log, count)) >= 0:
-        for t in range(WARP * block, n, WARP * blocks):
+    n = shape[0]
+    for block in blocks(log, count):
+        for t in range(WARP * block, n, WARP * count):
             use_floats(log, _INPUT, t, min(n, t + WARP), False)
             use_floats(log, _PIVOTS, 0, BUCKETS, False)
             use_floats(log, _INDICE, t, min(n, t + WARP), True)
@@ -156,7 +156,7 @@ def _bucketcount(log: Any, count: int, shape: Any) -> None:
 
 @jit
 def _prefixoffset(log: Any, count: int, shape: Any) -> None:
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         for i in range(shape[0]):
             at = FLOAT * (BUCKETS * i + PREFIX_THREADS * block)
             use(log, _PREFIX, at, at + FLOAT * PREFIX_THREADS, True)
@@ -165,12 +165,12 @@ def _prefixoffset(log: Any, count: int, shape: Any) -> None:
 
 @jit
 def _bucketsort(log: Any, count: int, shape: Any) -> None:
-    n, blocks, bucket, cursors = shape
-    while (block := next_block(log, count)) >= 0:
+    n, bucket, cursors = shape
+    for block in blocks(log, count):
         cursor = cursors[block].copy()  # a copy: a block that finds no room is done again
         use_floats(log, _L_OFFSETS, 0, BUCKETS, False)
         use_floats(log, _PREFIX, BUCKETS * block, BUCKETS * (block + 1), False)
-        for t in range(WARP * block, n, WARP * blocks):
+        for t in range(WARP * block, n, WARP * count):
             stop = min(n, t + WARP)
             use_floats(log, _INPUT, t, stop, False)
             use_floats(log, _INDICE, t, stop, False)
@@ -182,7 +182,7 @@ def _bucketsort(log: Any, count: int, shape: Any) -> None:
 @jit
 def _first(log: Any, count: int, shape: Any) -> None:
     fours = shape[0]
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         low, high = FOUR * FIRST_THREADS * block, FOUR * min(fours, FIRST_THREADS * (block + 1))
         use(log, _OUTPUT, low, high, False)
         use(log, _INPUT, low, high, True)
@@ -191,7 +191,7 @@ def _first(log: Any, count: int, shape: Any) -> None:
 @jit
 def _pass(log: Any, count: int, shape: Any) -> None:
     source, each, threads, threads_each, start = shape
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         for done in range(0, each, _CHUNK):
             step(log)
             for thread in range(threads * block, threads * (block + 1)):
@@ -214,7 +214,7 @@ def _merge(log: Any, source: int, low: int, high: int, half: int, done: int) -> 
 @jit
 def _pack(log: Any, count: int, shape: Any) -> None:
     source, pieces, start, packed = shape
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         bucket, at = block // pieces, block % pieces * PACK_THREADS
         held = packed[bucket + 1] - packed[bucket]
         stop = min(held, at + PACK_THREADS)

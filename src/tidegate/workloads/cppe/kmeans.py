@@ -8,7 +8,7 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, across, launch_of, next_block, step, use_floats
+from tidegate.workloads.thread_blocks import FLOAT, across, blocks, launch_of, step, use_floats
 
 THREADS = 256
 _FLIPPED, _FEATURE, _MEMBERSHIP = range(3)
@@ -61,7 +61,7 @@ def _columns(log: Any, low: int, high: int, points: int, features: int, write: b
 @jit
 def _invert(log: Any, count: int, shape: Any) -> None:
     points, features, _ = shape
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         low, high = THREADS * block, min(points, THREADS * (block + 1))
         use_floats(log, _FLIPPED, features * low, features * high, False)
         _columns(log, low, high, points, features, True)
@@ -70,7 +70,7 @@ def _invert(log: Any, count: int, shape: Any) -> None:
 @jit
 def _assign(log: Any, count: int, shape: Any) -> None:
     points, features, clusters = shape
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         low, high = THREADS * block, min(points, THREADS * (block + 1))
         for _ in range(clusters):
             step(log)

@@ -11,7 +11,7 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, launch_of, next_block, step, use, use_floats
+from tidegate.workloads.thread_blocks import FLOAT, blocks, launch_of, step, use, use_floats
 
 ROWS = 219  # of a frame: BOTTOM - TOP + 1
 COLUMNS, CELLS = 640, 27  # of the default size
@@ -101,7 +101,7 @@ def _disc() -> np.ndarray:
 @jit
 def _gicov(log: Any, count: int, shape: Any) -> None:
     circles = shape[1]
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         i = block + MARGIN
         for k in range(circles.shape[0]):
             step(log)
@@ -116,7 +116,7 @@ def _gicov(log: Any, count: int, shape: Any) -> None:
 @jit
 def _dilate(log: Any, count: int, shape: Any) -> None:
     n, disc = shape
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         for thread in range(DILATE_THREADS * block, min(n * ROWS, DILATE_THREADS * (block + 1))):
             i, j = thread % ROWS, thread // ROWS
             for x in range(max(0, j - DISC), min(n, j + DISC + 1)):
@@ -130,7 +130,7 @@ def _dilate(log: Any, count: int, shape: Any) -> None:
 def _imgvf(log: Any, count: int, shape: Any) -> None:
     first, rounds = shape
     picture, flow = first, first + 1
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         use(log, flow, CELL * block, CELL * (block + 1), False)
         for _ in range(rounds):
             step(log)

@@ -21,8 +21,8 @@ from tidegate.workloads.thread_blocks import (
     FLOAT,
     LINE,
     across,
+    blocks,
     launch_of,
-    next_block,
     step,
     use_floats,
     use_rect,
@@ -58,7 +58,7 @@ class MatrixAndVectors(Derived):
 @jit
 def _product(log: Any, count: int, shape: Any) -> None:
     n, by_rows, vector, out = shape
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         own = THREADS * block, min(n, THREADS * (block + 1))
         for j in range(0, n, _CHUNK):
             step(log)

@@ -8,7 +8,7 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, across, launch_of, next_block, use_floats
+from tidegate.workloads.thread_blocks import FLOAT, across, blocks, launch_of, use_floats
 
 THREADS, PHI_THREADS = 256, 512
 PIECE = 1024  # KERNEL_Q_K_ELEMS_PER_GRID: samples of k-space in a launch
@@ -60,7 +60,7 @@ class MRIQ(Derived):
 @jit
 def _elementwise(log: Any, count: int, shape: Any) -> None:
     n, threads, (first, written, end) = shape
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         low, high = threads * block, min(n, threads * (block + 1))
         for array in range(first, end):
             use_floats(log, array, low, high, array >= written)

@@ -8,7 +8,7 @@ from typing import Any
 from tidegate.compiled.jit import jit
 from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, launch_of, next_block, use_floats, use_rect
+from tidegate.workloads.thread_blocks import FLOAT, blocks, launch_of, use_floats, use_rect
 
 TILE = 16  # BLOCK_SIZE
 _SCORES, _MATRIX = range(2)
@@ -59,7 +59,7 @@ class NeedlemanWunsch(Derived):
 def _needle(log: Any, count: int, shape: Any) -> None:
     cols, diagonal, first = shape
     pitch = cols + 1
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         x, y = first + block, diagonal - first - block
         rows, columns = (TILE * y + 1, TILE * y + TILE + 1), (TILE * x + 1, TILE * x + TILE + 1)
         corner = pitch * TILE * y + TILE * x

@@ -8,7 +8,7 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, launch_of, next_block, use_floats
+from tidegate.workloads.thread_blocks import FLOAT, blocks, launch_of, use_floats
 
 THREADS = 256  # BLOCK_SIZE
 _RESULT, _WALL = 0, 2  # the first of two rows; the wall, allocated last
@@ -57,7 +57,7 @@ class Pathfinder(Derived):
 def _dynproc(log: Any, count: int, shape: Any) -> None:
     cols, done, steps, border, source = shape
     small = THREADS - 2 * steps
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         left = small * block - border
         right = min(cols, left + THREADS)
         use_floats(log, _RESULT + source, max(0, left), right, False)

@@ -7,7 +7,7 @@ from typing import Any
 from tidegate.compiled.jit import jit
 from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import across, launch_of, next_block, use
+from tidegate.workloads.thread_blocks import across, blocks, launch_of, use
 
 SHORT = 2  # bytes
 POSITIONS = 1096  # MAX_POS_PADDED: the 33 × 33 places searched, padded
@@ -67,7 +67,7 @@ def _sizes(macroblocks: int) -> dict[str, int]:
 @jit
 def _calc(log: Any, count: int, shape: Any) -> None:
     n = shape[0]
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         x, y = block % (4 * ACROSS), block // (4 * ACROSS)
         macroblock = y // 4 * ACROSS + x // 4
         if macroblock < n:
@@ -81,7 +81,7 @@ def _calc(log: Any, count: int, shape: Any) -> None:
 @jit
 def _larger(log: Any, count: int, shape: Any) -> None:
     n, vectors = shape
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         for i in range(len(vectors)):
             kind, each = vectors[i]
             first = _TYPES[kind - 1] * n + each * block

@@ -7,7 +7,7 @@ from typing import Any
 from tidegate.compiled.jit import jit
 from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, launch_of, next_block, use_floats
+from tidegate.workloads.thread_blocks import FLOAT, blocks, launch_of, use_floats
 
 TILE_M, TILE_N, CHUNK = 128, 16, 8  # rows and columns of C per thread block; depth in a step
 _A, _B, _C = range(3)
@@ -55,7 +55,7 @@ class Sgemm(Derived):
 @jit
 def _sgemm(log: Any, count: int, shape: Any) -> None:
     m, n, k = shape
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         row, column = block % (m // TILE_M) * TILE_M, block // (m // TILE_M) * TILE_N
         for i in range(0, k, CHUNK):
             for depth in range(i, min(k, i + CHUNK)):

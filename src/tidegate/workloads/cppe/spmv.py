@@ -12,7 +12,7 @@ from tidegate.options import Option
 from tidegate.trace.trace import Launch
 from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, across, next_block, segments, use_floats
+from tidegate.workloads.thread_blocks import FLOAT, across, blocks, segments, use_floats
 
 WARP, THREADS = 32, 192  # rows padded together; threads of a block, from compute_active_thread
 REACH = 2  # nodes of the mesh are joined up to two apart, both ways
@@ -97,7 +97,7 @@ def _neighbour(side: int, row: int, k: int) -> Any:
 def _product(log: Any, count: int, shape: Any) -> None:
     side, perm, pointers = shape
     rows = side * side
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         first, stop = THREADS * block, min(rows, THREADS * (block + 1))
         for k in range(len(pointers) - 1):
             end = min(stop, pointers[k + 1] - pointers[k])

@@ -8,7 +8,7 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.workloads.program import Launches, Space, SquareMatrices, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import across, launch_of, next_block, tile_of, use_rect
+from tidegate.workloads.thread_blocks import across, blocks, launch_of, tile_of, use_rect
 
 TILE = 16  # BLOCK_SIZE
 _J, _C, _E, _W, _S, _N = range(6)
@@ -43,7 +43,7 @@ class Srad(SquareMatrices):
 @jit
 def _srad_1(log: Any, count: int, shape: Any) -> None:
     n = shape[0]
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         rows, columns = tile_of(block, n, TILE, TILE)
         use_rect(log, _J, n, (max(0, rows[0] - 1), rows[0]), columns, False)
         use_rect(log, _J, n, rows, (columns[0] - 1, columns[1] + 1), False)
@@ -55,7 +55,7 @@ def _srad_1(log: Any, count: int, shape: Any) -> None:
 @jit
 def _srad_2(log: Any, count: int, shape: Any) -> None:
     n = shape[0]
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         rows, columns = tile_of(block, n, TILE, TILE)
         use_rect(log, _C, n, rows, (columns[0], columns[1] + 1), False)
         use_rect(log, _C, n, (rows[1], min(n, rows[1] + 1)), columns, False)

@@ -9,7 +9,7 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import across, launch_of, next_block, tile_of, use_rect
+from tidegate.workloads.thread_blocks import across, blocks, launch_of, tile_of, use_rect
 
 TILE_X, TILE_Y = 64, 4  # 32 × 4 threads, each two points
 
@@ -55,7 +55,7 @@ class Stencil3D(Derived):
 @jit
 def _stencil(log: Any, count: int, shape: Any) -> None:
     n, planes, source = shape
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         (top, bottom), columns = tile_of(block, n, TILE_X, TILE_Y)
         (first, last), stored = tile_of(block, n, TILE_X, TILE_Y, 1)
         left, right = columns

@@ -20,7 +20,7 @@ from tidegate.options import Option
 from tidegate.trace.trace import Launch
 from tidegate.workloads.graph import Graph, kronecker
 from tidegate.workloads.program import Derived, Space, footprint
-from tidegate.workloads.thread_blocks import next_block, segments, use
+from tidegate.workloads.thread_blocks import blocks, segments, use
 
 ENTRY = {"edges": 8, "weights": 4}  # bytes: EdgeT and WeightT of BaM
 THREADS = 128  # to a thread block, a warp per node
@@ -70,7 +70,7 @@ class EdgeListWorkload(Derived):
 @jit
 def _read(log: Any, count: int, shape: Any) -> None:
     offsets, active, entries, widths = shape
-    while (block := next_block(log, count)) >= 0:
+    for block in blocks(log, count):
         low, high = block * entries, (block + 1) * entries
         # the node whose list the block begins in
         node = max(0, np.searchsorted(offsets, low, "right") - 1)
