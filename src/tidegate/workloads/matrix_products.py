@@ -1,35 +1,33 @@
-"""Panels: products of matrices, whose thread blocks sweep panels of their operands, wave by wave.
+"""Products of matrices, whose thread blocks read panels of their operands, wave by wave.
 
-Every matrix is seen as row-major here. A column-major matrix is the row-major one of its transpose,
-so BLAS's C = A·B is Cᵀ = Bᵀ·Aᵀ: what BLAS calls a column is a row here.
+Every matrix is row-major here. A column-major matrix is the row-major one of its transpose, so
+BLAS's C = A·B is Cᵀ = Bᵀ·Aᵀ: a column in BLAS is a row here.
 
-    Grid                   the output, cut into tiles, one for each thread block, and the order in which they are taken
-    Read                   an operand: which panels of it the tiles of a wave need, and how these are swept
-    Product                a workload made of these; LU makes its own products with ``product``
+    Grid            the output, cut into tiles, one per thread block, and the order of the tiles
+    Operand         which panels of a matrix the tiles of a wave need, and how these are read
+    MatrixProduct   a workload made of these; LU makes its own launches with ``product_launch``
 
 A wave is the thread blocks that are resident together. They walk through the depth of the product
-(BLAS's k) in step, so a wave is one list of pages (see ``wave``): of each operand the panels that
+(BLAS's k) in step, so a wave is one list of pages (see ``waves``): of each operand the panels that
 its tile rows or its tile columns need, and after the last step the tiles themselves.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tidegate import units
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch, Object, Provenance
-from tidegate.workloads.program import Space, Workload
-from tidegate.workloads.wave import Columns, deal, stretch, waves
+from tidegate.trace.trace import Launch
+from tidegate.workloads.program import Launches, Space, efficiency_option
+from tidegate.workloads.thread_blocks import FLOAT, across
+from tidegate.workloads.waves import WaveWorkload, add_bytes, distribute, wave_segments
 
-FLOAT = 4  # bytes
 ROWS, COLUMNS, BOTH = 0, 1, 2  # what picks a panel: the wave's tile rows, its tile columns, either
+TILE_HELP = "side of a thread block's tile of C (a choice: CUTLASS's default)"
 
 
 class Grid(NamedTuple):
@@ -48,18 +46,18 @@ class Grid(NamedTuple):
     triangle: int = 0
 
 
-class Read(NamedTuple):
-    """An operand as a wave reads it; or, where ``write`` is set, the output.
+class Operand(NamedTuple):
+    """A matrix as a wave reads it; or, where ``write`` is set, the output.
 
-    ``along``: the rows of the panel are swept from left to right, all at once; otherwise the
-    panel's columns are swept from row to row. ``turn``: reads of a later turn come after all those
-    of earlier ones.
+    ``along``: the rows of the panel are read from left to right, all at once; otherwise the panel's
+    columns are read from row to row. ``turn``: reads of a later turn come after all those of
+    earlier ones.
     """
 
     first_page: int
     page: int  # bytes
     pitch: int  # bytes from row to row
-    reference: int
+    site: int
     write: int
     origin: int  # bytes from the beginning of the object to the first float of the operand
     which: int
@@ -68,7 +66,7 @@ class Read(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """How a product is walked through."""
+    """The depth of a product and the sizes of its steps and waves."""
 
     depth: int  # floats
     chunk: int  # floats of the depth in a step
@@ -77,10 +75,10 @@ class Shape(NamedTuple):
 
 
 def operand(
-    owner: Object,
-    page: int,
+    space: Space,
+    name: str,
     pitch: int,
-    reference: int,
+    site: int,
     which: int = ROWS,
     along: bool = False,
     *,
@@ -88,124 +86,79 @@ def operand(
     column: int = 0,
     write: bool = False,
     turn: int = 0,
-) -> Read:
-    """The matrix ``owner`` of ``pitch`` floats a row, or its part from ``row`` and ``column`` on."""
+) -> Operand:
+    """Return a matrix of ``pitch`` floats a row, from ``row`` and ``column`` on."""
     origin = FLOAT * (row * pitch + column)
-    return Read(
-        owner.first_page,
-        page,
-        FLOAT * pitch,
-        reference,
-        int(write),
-        origin,
-        which,
-        int(along),
-        turn,
-    )
+    place = space[name].first_page, space.geometry.page, FLOAT * pitch, site, int(write), origin
+    return Operand(*place, which, int(along), turn)
 
 
-class Product(Workload):
+class MatrixProduct(WaveWorkload):
     """Base of the workloads that are one product of matrices, called once."""
 
-    provenance = Provenance.DERIVED
-    bytes: Option[int]
     # cuBLAS's kernels are not published. CUTLASS's for single precision have 256 threads to a tile
     # of 128 × 128, of up to 128 registers each, so that two thread blocks take the 65,536 registers
     # of an SM.
     wave = Option(
         164, "thread blocks resident together (a choice); 164 are 82 SMs with 2 each", least=1
     )
-    lanes = Option(16, "blocks that a wave is dealt over", least=1)
-    # L, low confidence: a guess, named so that it can be varied.
-    efficiency = Option(
-        0.9,
-        "share of peak FP32 that the kernel reaches (a guess)",
-        parse=units.fraction,
-        least=0.001,
-        most=1,
-    )
+    efficiency = efficiency_option(0.9)
     slots = 4  # of a GPU with 8 slots to an SM, that one thread block takes
     kernel = ""
     chunk = 8  # floats of the depth in a step
 
-    @property
     @abstractmethod
-    def grid(self) -> Grid:
-        """The output and its tiles."""
-
-    @property
-    @abstractmethod
-    def depth(self) -> int:
-        """How many products each float of the output is the sum of."""
-
-    @property
-    @abstractmethod
-    def flops(self) -> float:
-        """Floating-point operations, all together."""
+    def product(self) -> tuple[Grid, int, float]:
+        """Return the output's tiles, the depth, and all floating-point operations."""
 
     @abstractmethod
-    def operands(self, space: Space) -> tuple[Read, ...]:
-        """The operands, and last the output."""
+    def operands(self, space: Space) -> tuple[Operand, ...]:
+        """Return the operands, and last the output."""
 
-    def launches(self, space: Space) -> Iterator[Launch]:
-        shape = Shape(self.depth, self.chunk, self.wave, self.lanes)
-        flops = self.flops / self.efficiency
-        yield product(
-            self.kernel, self.grid, shape, self.operands(space), self.slots, flops, _pages(space)
-        )
+    def launches(self, space: Space) -> Launches:
+        grid, depth, flops = self.product()
+        shape = Shape(depth, self.chunk, self.wave, self.lanes)
+        operands, pages = self.operands(space), max(o.pages for o in space.values())
+        flops /= self.efficiency
+        yield product_launch(self.kernel, grid, shape, operands, self.slots, flops, pages)
 
 
-def product(
+def product_launch(
     kernel: str,
     grid: Grid,
     shape: Shape,
-    operands: tuple[Read, ...],
+    operands: tuple[Operand, ...],
     slots: int,
     flops: float,
     pages: int,
 ) -> Launch:
-    """One product as a launch.
+    """Return one product as a launch.
 
-    ``slots``: that a thread block takes. ``pages``: no operand has more.
+    ``slots``: the slots that a thread block takes. ``pages``: the most pages of an operand.
     """
     wave = min(shape.wave, tile_count(grid))
     shape = shape._replace(wave=wave, lanes=min(shape.lanes, wave))
     reads, out = operands[:-1], operands[-1]
     intensity = flops / bytes_used(grid, shape, reads)
-
-    def fill(
-        columns: Columns, needs: NDArray[Any], number: int, enough: int
-    ) -> tuple[int, int, int]:
-        return _fill(columns, needs, number, enough, grid, shape, reads, out)
-
-    touches = waves(-(-tile_count(grid) // wave), pages * len(operands), fill)
+    count, most = -(-tile_count(grid) // wave), pages * len(operands)
+    touches = wave_segments(count, most, _fill, grid, shape, reads, out)
     return Launch(kernel, touches, max(1, slots * wave // shape.lanes), intensity)
 
 
-def _pages(space: Space) -> int:
-    return max(owner.pages for owner in space.values())
-
-
-# ── Which tiles a wave has
+# ── Tiles of a wave
 
 
 @jit
 def tile_count(grid: Any) -> Any:
-    """Thread blocks of the whole grid."""
-    rows, columns = (
-        (grid.height + grid.tall - 1) // grid.tall,
-        (grid.width + grid.wide - 1) // grid.wide,
-    )
+    """Return the thread blocks of the whole grid."""
+    rows, columns = across(grid.height, grid.tall), across(grid.width, grid.wide)
     return rows * columns if grid.triangle == 0 else rows * (rows + 1) // 2
 
 
 @jit
 def tile_at(grid: Any, index: int) -> Any:
-    """Row and column, in tiles, of the tile that is taken as number ``index``."""
-    rows, columns = (
-        (grid.height + grid.tall - 1) // grid.tall,
-        (grid.width + grid.wide - 1) // grid.wide,
-    )
+    """Return row and column, in tiles, of the tile that is taken as number ``index``."""
+    rows, columns = across(grid.height, grid.tall), across(grid.width, grid.wide)
     if grid.triangle == 0:
         group = index // (grid.swizzle * columns)
         index -= group * grid.swizzle * columns
@@ -220,13 +173,11 @@ def tile_at(grid: Any, index: int) -> Any:
 
 @jit
 def cover(grid: Any, first: int, stop: int) -> Any:
-    """Where the tiles ``first`` to ``stop`` lie: the first and last tile column of each tile row,
-    and which columns.
+    """Return where the tiles ``first`` to ``stop`` lie.
+
+    That is the first and the last tile column of each tile row, and which columns are used.
     """
-    rows, columns = (
-        (grid.height + grid.tall - 1) // grid.tall,
-        (grid.width + grid.wide - 1) // grid.wide,
-    )
+    rows, columns = across(grid.height, grid.tall), across(grid.width, grid.wide)
     low, high = np.full(rows, columns), np.full(rows, -1)  # a row without tiles has high < 0
     used = np.zeros(columns, np.bool_)
     for index in range(first, stop):
@@ -238,7 +189,7 @@ def cover(grid: Any, first: int, stop: int) -> Any:
 
 @jit
 def columns_of(grid: Any, low: Any, high: Any, row: int) -> Any:
-    """The columns of the output, in floats, that a wave's tiles have in one row of floats."""
+    """Return the columns, in floats, that a wave's tiles have in one row of the output."""
     tile = row // grid.tall
     if high[tile] < 0:
         return 0, 0
@@ -250,17 +201,17 @@ def columns_of(grid: Any, low: Any, high: Any, row: int) -> Any:
     return first, stop
 
 
-# ── Which pages a wave needs
+# ── Pages of a wave
 
 
 @jit
 def _fill(
     columns: Any, needs: Any, number: int, enough: int, grid: Any, shape: Any, reads: Any, out: Any
 ) -> Any:
-    """Waves from ``number`` on, until there are ``enough`` touches; see ``wave.Fill``."""
+    """Fill in waves from ``number`` on, until there are ``enough`` touches; see ``waves.Fill``."""
     block = touch = 0
     count = tile_count(grid)
-    turn = (shape.depth + shape.chunk - 1) // shape.chunk  # steps
+    turn = across(shape.depth, shape.chunk)  # steps
     last = turn * (reads[len(reads) - 1].turn + 1)
     while number * shape.wave < count and touch < enough:
         low, high, used = cover(grid, number * shape.wave, min(count, (number + 1) * shape.wave))
@@ -268,18 +219,18 @@ def _fill(
         for read in reads:
             spans = panels(grid, read.which, high, used)
             if read.along:
-                end = _sweep_along(needs, end, read, shape, spans, read.turn * turn)
+                end = _add_along(needs, end, read, shape, spans, read.turn * turn)
             else:
-                end = _sweep_down(needs, end, read, shape, spans, read.turn * turn)
-        end = _write(needs, end, out, grid, low, high, last)
-        block, touch = deal(needs, end, last + 1, shape.lanes, columns, block, touch)
+                end = _add_down(needs, end, read, shape, spans, read.turn * turn)
+        end = _add_output(needs, end, out, grid, low, high, last)
+        block, touch = distribute(needs, end, last + 1, shape.lanes, columns, block, touch)
         number += 1
     return number, block, touch
 
 
 @jit
 def panels(grid: Any, which: int, high: Any, used: Any) -> Any:
-    """The panels a wave needs, as pairs of first and stop, in floats, in rising order."""
+    """Return the panels a wave needs, as pairs of first and stop, in floats, in rising order."""
     picked = used.copy() if which == COLUMNS else high >= 0
     if which == BOTH:
         for tile in range(len(used)):
@@ -297,21 +248,22 @@ def panels(grid: Any, which: int, high: Any, used: Any) -> Any:
 
 
 @jit
-def _sweep_down(needs: Any, end: int, read: Any, shape: Any, spans: Any, step: int) -> Any:
-    """Columns of an operand, from row to row, ``chunk`` rows in a step."""
+def _add_down(needs: Any, end: int, read: Any, shape: Any, spans: Any, step: int) -> Any:
+    """Add columns of an operand, from row to row, ``chunk`` rows in a step."""
     own = end
     for row in range(shape.depth):
         at = read.origin + row * read.pitch
         for i in range(len(spans)):
             low, high = at + FLOAT * spans[i, 0], at + FLOAT * spans[i, 1]
-            end = stretch(needs, own, end, read, low, high, step + row // shape.chunk)
+            end = add_bytes(needs, own, end, read, low, high, step + row // shape.chunk)
     return end
 
 
 @jit
-def _sweep_along(needs: Any, end: int, read: Any, shape: Any, spans: Any, step: int) -> Any:
-    """Rows of an operand, all from left to right, ``chunk`` columns in a step; a page's step is
-    that of its leftmost.
+def _add_along(needs: Any, end: int, read: Any, shape: Any, spans: Any, step: int) -> Any:
+    """Add rows of an operand, all from left to right, ``chunk`` columns in a step.
+
+    A page's step is that of its leftmost column.
     """
     own = end
     for i in range(len(spans)):
@@ -320,28 +272,28 @@ def _sweep_along(needs: Any, end: int, read: Any, shape: Any, spans: Any, step: 
             while low < begin + FLOAT * shape.depth:
                 high = min(begin + FLOAT * shape.depth, (low // read.page + 1) * read.page)
                 now = step + (low - begin) // (FLOAT * shape.chunk)
-                end = stretch(needs, own, end, read, low, high, now)
+                end = add_bytes(needs, own, end, read, low, high, now)
                 needs[end - 1].step = min(needs[end - 1].step, now)
                 low = high
     return end
 
 
 @jit
-def _write(needs: Any, end: int, out: Any, grid: Any, low: Any, high: Any, step: int) -> Any:
-    """The wave's tiles of the output, after the last step."""
+def _add_output(needs: Any, end: int, out: Any, grid: Any, low: Any, high: Any, step: int) -> Any:
+    """Add the wave's tiles of the output, after the last step."""
     own = end
     for tile in range(len(low)):
         if high[tile] >= 0:
             for row in range(tile * grid.tall, min(grid.height, (tile + 1) * grid.tall)):
                 first, stop = columns_of(grid, low, high, row)
                 at = out.origin + row * out.pitch
-                end = stretch(needs, own, end, out, at + FLOAT * first, at + FLOAT * stop, step)
+                end = add_bytes(needs, own, end, out, at + FLOAT * first, at + FLOAT * stop, step)
     return end
 
 
 @jit
 def bytes_used(grid: Any, shape: Any, reads: Any) -> Any:
-    """Bytes that all waves use together, as a float: the sum of the trace's bytes."""
+    """Return the bytes that all waves use together, as a float: the sum of the trace's bytes."""
     floats = 0.0
     count = tile_count(grid)
     for first in range(0, count, shape.wave):

@@ -1,6 +1,4 @@
-"""Kernels read in plain Python: thread after thread, access after access, and what each thread
-block uses of which page.
-"""
+"""Kernels in plain Python, access by access: what each thread block uses of which page."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from typing import Any
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
-from workloads.reading import Read, read
+from workloads.read_traces import Read, read
 
 PAGE = 256  # so that small problems have many pages
 
@@ -21,12 +19,12 @@ class Block:
     def __init__(self, trace: Trace):
         self._first = {o.name: (o.first_page, i) for i, o in enumerate(trace.objects)}
         self._page = trace.geometry.page
-        # bytes by element, by page and reference
+        # bytes by element, by page and access site
         self.steps: list[dict[tuple[int, int], dict[int, int]]] = [{}]
         self.written: list[set[int]] = [set()]  # pages
 
     def use(self, name: str, index: int, write: bool = False, size: int = 4) -> None:
-        """Element ``index`` of an object."""
+        """Use element ``index`` of an object."""
         first, reference = self._first[name]
         low = index * size
         while low < (index + 1) * size:
@@ -43,13 +41,13 @@ class Block:
             self.written.append(set())
 
     def touches(self) -> Iterator[set[tuple[int, int, int]]]:
-        """(page, write, reference) of each step."""
+        """Yield (page, write, access site) of each step."""
         for step, written in zip(self.steps, self.written, strict=True):
             if step:
                 yield {(page, int(page in written), reference) for page, reference in step}
 
     def used(self) -> list[dict[int, int]]:
-        """Bytes used of each page, by step."""
+        """Return the bytes used of each page, by step."""
         return [
             {page: sum(used.values()) for (page, _), used in step.items()}
             for step in self.steps
@@ -63,7 +61,7 @@ def small(name: str, page: int = PAGE, **options: object) -> tuple[Any, Trace]:
 
 
 def check(trace: Trace, expected: Iterable[Iterable[Block]]) -> None:
-    """The trace's launches are the expected ones, block by block and step by step."""
+    """Check that the trace's launches are the expected ones, block by block and step by step."""
     launches = read(trace)
     expected = list(expected)
     assert len(launches) == len(expected)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.workloads.draw import Zipf, _alias_table
+from tidegate.workloads.random_pages import Zipf, _alias_table
 
 
 @settings(max_examples=100, deadline=None)

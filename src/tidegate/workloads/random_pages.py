@@ -1,4 +1,4 @@
-"""Drawing pages at random, the same ones every time the trace is streamed."""
+"""Pages drawn at random, the same ones every time a trace is streamed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidegate.compiled.jit import jit
 from tidegate.trace.build import SEGMENT_TOUCHES, blocks_of
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object, Segment
-from tidegate.workloads.extent import bytes_within
+from tidegate.workloads.program import bytes_within
 
 BLOCK = 16  # touches per block of a random workload: blocks are short; the order is random anyway
 
@@ -20,23 +20,21 @@ Draw = Callable[[np.random.Generator, int], NDArray[Any]]
 
 
 def generator(seed: int, *part: int) -> np.random.Generator:
-    """The random numbers of one part of a workload; each part has its own, so that it can be drawn
-    again.
-    """
+    """Return the random numbers of one part of a workload, which can be drawn again by itself."""
     return np.random.default_rng((seed, *part))
 
 
 def random_touches(
     owner: Object, geometry: Geometry, touches: int, seed: int, draw: Draw
 ) -> Iterator[Segment]:
-    """``touches`` reads of whole pages of ``owner``, drawn by ``draw``."""
+    """Yield ``touches`` reads of whole pages of ``owner``, drawn by ``draw``."""
     for part, first in enumerate(range(0, touches, SEGMENT_TOUCHES)):
         index = draw(generator(seed, 1 + part), min(SEGMENT_TOUCHES, touches - first))
         yield blocks_of(BLOCK, owner.first_page + index, bytes=bytes_within(owner, index, geometry))
 
 
 class Zipf:
-    """Pages drawn by Zipf's law: the page of rank r comes up in proportion to 1 / r^skew.
+    """Pages drawn by Zipf's law: the page of rank r is drawn in proportion to 1 / r^skew.
 
     Ranks are shuffled over the pages, so that hot pages are not neighbours. A draw is two look-ups
     in an alias table (Walker, Electronics Letters 10(8), 1974), whatever the number of pages.
@@ -48,16 +46,16 @@ class Zipf:
         self._keep, self._other = _alias_table(self.shares * pages)
 
     def draw(self, random: np.random.Generator, touches: int) -> NDArray[Any]:
-        """``touches`` page numbers, counted from 0."""
+        """Return ``touches`` page numbers, counted from 0."""
         return _draw(random.random(touches), self._keep, self._other)
 
 
 @jit
 def _alias_table(weights: Any) -> Any:
-    """Walker's table by Vose's method (IEEE Trans. Software Eng. 17(9), 1991). The mean of
-    ``weights`` is 1.
+    """Return Walker's table for ``weights`` of mean 1, by Vose's method.
 
-    Entry i stands for page i with probability ``keep[i]`` and otherwise for page ``other[i]``.
+    Entry i stands for page i with probability ``keep[i]`` and otherwise for page ``other[i]``
+    (Vose, IEEE Trans. Software Eng. 17(9), 1991).
     """
     n = len(weights)
     keep, other = weights.copy(), np.arange(n).astype(np.int32)

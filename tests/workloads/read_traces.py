@@ -1,4 +1,4 @@
-"""Reading traces in tests: whole launches as arrays, blocks as lists, waves put together again."""
+"""Traces read in tests: launches as arrays, blocks as lists, waves put together again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
 
-# where a workload has them
+# for the workloads that have these options
 SMALL = {
     "passes": 2,
     "touches": 2000,
@@ -41,7 +41,7 @@ class Read:
     reference: np.ndarray
 
     def blocks(self) -> list[list[tuple[int, int, int, int]]]:
-        """Each block as a list of (page, write, bytes, reference)."""
+        """Return each block as a list of (page, write, bytes, access site)."""
         rows = list(
             zip(
                 *(c.tolist() for c in (self.page, self.write, self.bytes, self.reference)),
@@ -71,13 +71,13 @@ def _launches(trace: Trace) -> Iterator[Read]:
         yield Read(launch.name, launch.width, launch.intensity, np.concatenate(starts), *columns)
 
 
-def undealt(lanes: list[list]) -> list:
-    """A wave's touches in order, from the lanes they were dealt over."""
+def in_order(lanes: list[list]) -> list:
+    """Return a wave's touches in order, from its lanes."""
     return [lanes[i % len(lanes)][i // len(lanes)] for i in range(sum(map(len, lanes)))]
 
 
 def pages_of(trace: Trace, *names: str) -> set[int]:
-    """Every page of the objects named."""
+    """Return every page of the objects named."""
     return {
         p
         for o in trace.objects
@@ -87,9 +87,7 @@ def pages_of(trace: Trace, *names: str) -> set[int]:
 
 
 class Uses:
-    """What a loop over a kernel's index functions sees: per page, the bytes used and the first
-    step.
-    """
+    """The uses of a loop over a kernel's index functions: bytes and first step of each page."""
 
     def __init__(self, trace: Trace):
         self._page = trace.geometry.page
@@ -98,17 +96,17 @@ class Uses:
         self.step: dict[tuple[int, int, int], int] = {}
 
     def element(self, name: str, index: int, step: int, reference: int, write: int = 0) -> None:
-        """The kernel uses float ``index`` of an object."""
+        """Use float ``index`` of an object."""
         key = self._first[name] + 4 * index // self._page, write, reference
         self._seen.setdefault(key, set()).add(index)
         self.step[key] = min(step, self.step.get(key, step))
 
     def touches(self) -> set[tuple[int, int, int, int]]:
-        """(page, write, bytes, reference) of each page used."""
+        """Return (page, write, bytes, access site) of each page used."""
         return {
             (page, write, 4 * len(used), ref) for (page, write, ref), used in self._seen.items()
         }
 
     def steps(self, touches: list[tuple[int, int, int, int]]) -> list[int]:
-        """The step in which each touch's page is first used."""
+        """Return the step in which each touch's page is first used."""
         return [self.step[page, write, reference] for page, write, _, reference in touches]

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tidegate.options import Option
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
-from tidegate.workloads.observuvm.layers import FIRST_HALF, SECOND_HALF, Layer, Network
-from workloads.dealt import check_waves
-from workloads.reading import Uses, read
+from tidegate.workloads.observuvm.neural_network import FIRST_HALF, SECOND_HALF, Layer, Network
+from workloads.read_traces import Uses, read
+from workloads.wave_checks import check_waves
 
 IMAGES = 7
 MAPS, PIXELS = 4, 5
@@ -56,7 +56,7 @@ class Small(Network):
 
 
 def block_uses(parts: list[Uses], number: int, image: int, k: int) -> None:
-    """What block k of an image uses in layer ``number``, float by float."""
+    """Return what block k of an image uses in layer ``number``, float by float."""
     reads, writes = parts
 
     def maps(uses: Uses, name: str, which: range, of: int, reference: int, write: int = 0) -> None:

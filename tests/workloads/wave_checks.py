@@ -1,25 +1,23 @@
-"""Holding waves against what loops over a kernel's index functions use."""
+"""Checks of waves against loops over a kernel's index functions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from workloads.reading import Read, Uses, undealt
+from workloads.read_traces import Read, Uses, in_order
 
 Blocks = list[tuple[int, int]]
 
 
 def check_waves(launch: Read, waves: Iterable[list[Uses]], lanes: int) -> None:
-    """Each wave uses what its parts use, one part after another, each page once and in order of
-    first use.
-    """
+    """Check that each wave uses what its parts use, one after another, each page once, in order."""
     blocks = launch.blocks()
     for parts in waves:
         expected = [part.touches() for part in parts]
-        dealt = min(lanes, sum(map(len, expected)))
-        mine, blocks = blocks[:dealt], blocks[dealt:]
-        assert max(map(len, mine)) - min(map(len, mine)) <= 1, "dealt evenly"
-        touches = undealt(mine)
+        used = min(lanes, sum(map(len, expected)))
+        mine, blocks = blocks[:used], blocks[used:]
+        assert max(map(len, mine)) - min(map(len, mine)) <= 1, "distributed evenly"
+        touches = in_order(mine)
         for part, pages in zip(parts, expected, strict=True):
             now, touches = touches[: len(pages)], touches[len(pages) :]
             assert len(set(now)) == len(now), "each page once"
@@ -30,7 +28,7 @@ def check_waves(launch: Read, waves: Iterable[list[Uses]], lanes: int) -> None:
 
 
 def in_waves(blocks: Blocks, wave: int) -> Iterator[Blocks]:
-    """The blocks, in the order of the grid, as many at a time as are resident together."""
+    """Yield the blocks, in the order of the grid, as many as are resident together."""
     for first in range(0, len(blocks), wave):
         yield blocks[first : first + wave]
 
@@ -40,5 +38,5 @@ def tiles(n: int, tile: int) -> range:
 
 
 def within(first: int, tile: int, n: int) -> range:
-    """The indices of a tile, cut off at the matrix's edge."""
+    """Return the indices of a tile, cut off at the matrix's edge."""
     return range(first, min(n, first + tile))

@@ -1,6 +1,4 @@
-"""Kernels read in plain Python: which elements the threads use, at what part of the launch, and the
-pages those lie in.
-"""
+"""Kernels in plain Python: the elements that threads use, when, and the pages of these."""
 
 from __future__ import annotations
 
@@ -9,10 +7,10 @@ from collections.abc import Sequence
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import Workload, workloads
-from workloads.reading import read
+from workloads.read_traces import read
 
 PAGE = 256  # so that small problems have many pages
-Visit = tuple[int, int, int]  # page, write, reference
+Visit = tuple[int, int, int]  # page, write, access site
 
 
 def small(name: str, page: int = PAGE, **options: object) -> tuple[Workload, Trace]:
@@ -21,20 +19,18 @@ def small(name: str, page: int = PAGE, **options: object) -> tuple[Workload, Tra
 
 
 class Used:
-    """What a launch, or a wave of it, uses: pages, whether written, and how far along they are
-    first used.
-    """
+    """Pages that a launch, or a wave of it, uses: whether written, and how far along."""
 
     def __init__(self, trace: Trace):
         self._first = {o.name: (o.first_page, i) for i, o in enumerate(trace.objects)}
         self._page = trace.geometry.page
-        self.first: dict[tuple[int, int], float] = {}  # by page and reference
+        self.first: dict[tuple[int, int], float] = {}  # by page and access site
         self.written: set[int] = set()
 
     def use(
         self, name: str, index: int, along: float = 0.0, write: bool = False, size: int = 4
     ) -> None:
-        """Element ``index`` of an object, when the part ``along`` of the launch is done."""
+        """Use element ``index`` of an object, when the part ``along`` of the launch is done."""
         first, reference = self._first[name]
         for number in range(index * size // self._page, ((index + 1) * size - 1) // self._page + 1):
             self.first.setdefault((first + number, reference), along)
@@ -46,8 +42,9 @@ class Used:
 
 
 def check(trace: Trace, expected: Sequence[Used], apart: int = 2) -> None:
-    """Each launch visits what its threads use, every page once, within ``apart`` blocks of when the
-    threads first do.
+    """Check that each launch visits what its threads use, every page once, at the right time.
+
+    A page comes within ``apart`` blocks of its first use by the threads.
     """
     launches = read(trace)
     assert len(launches) == len(expected)
