@@ -241,7 +241,7 @@ def test_twins_decide_as_their_classes(
         other.time,
         other.placement.report(),
     )
-    assert (one.m.where == other.m.where).all()
+    assert (one.memory.where == other.memory.where).all()
 
 
 # The bound

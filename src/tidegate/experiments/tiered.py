@@ -19,14 +19,7 @@ from tidegate.policies.interface.policy import EvictionPolicy
 from tidegate.policies.interface.tier_policy import TierPolicy
 from tidegate.policies.registries import eviction, tiering
 from tidegate.simulation.tiers.simulation import MOST_STAYS, Tiered
-from tidegate.simulation.tiers.state import (
-    DRIVER_BUSY,
-    IN_BUSY,
-    IN_MIDDLE,
-    OUT_BUSY,
-    READ_BUSY,
-    WRITE_BUSY,
-)
+from tidegate.simulation.tiers.state import IN_MIDDLE
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads.program import Workload
@@ -146,7 +139,7 @@ class TieredAsk:
 
 def _describe(s: Tiered, key: str, inputs: dict[str, Any], traits: bool) -> Run:
     """Put finished tiers' books into a Run."""
-    c, clock = s.counts, s.m.clock
+    c = s.counts
     written = c["near_written"] + c["middle_written"] + c["near_flushed"] + c["middle_flushed"]
     counts = c | {
         "faults": c["middle_hits"] + c["far_reads"],
@@ -156,13 +149,6 @@ def _describe(s: Tiered, key: str, inputs: dict[str, Any], traits: bool) -> Run:
         "pages_home": 0,
         "pages_sampled": 0,
         "pages_written_back": c["to_middle"] + c["near_written"] + c["near_flushed"],
-    }
-    busy = {
-        "driver": DRIVER_BUSY,
-        "storage_read": READ_BUSY,
-        "storage_write": WRITE_BUSY,
-        "link_in": IN_BUSY,
-        "link_out": OUT_BUSY,
     }
     page = s.trace.geometry.page
     facts = {
@@ -187,8 +173,7 @@ def _describe(s: Tiered, key: str, inputs: dict[str, Any], traits: bool) -> Run:
     if traits:
         told, more = _traits(s)
         facts, tables = facts | told, tables | more
-    busy_ns = {name: float(clock[at]) for name, at in busy.items()}
-    return Run(key, inputs, facts, counts, s.parts, busy_ns, tables, list(_notes(s)))
+    return Run(key, inputs, facts, counts, s.parts, s.busy, tables, list(_notes(s)))
 
 
 def _eviction(s: Tiered) -> str:
@@ -202,7 +187,7 @@ def _objects(s: Tiered) -> dict[str, list[Any]]:
     """Each object: bytes, and where its pages are at the end."""
     table: dict[str, list[Any]] = {n: [] for n in ("name", "bytes", "pages_near", "pages_middle")}
     for o in s.trace.objects:
-        at = s.m.where[o.first_page : o.first_page + o.pages]
+        at = s.memory.where[o.first_page : o.first_page + o.pages]
         row = o.name, o.bytes, int((at >= 0).sum()), int((at <= IN_MIDDLE).sum())
         for column, value in zip(table, row, strict=True):
             table[column].append(value)
