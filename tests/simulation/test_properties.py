@@ -60,7 +60,8 @@ def test_books_balance_whatever_is_run(
     c = run.counts
     touches = sum(len(block) for kernel in trace.kernels for block in kernel.blocks)
     assert c["touches"] == touches == sum(run.launches["touches"])
-    assert c["raw_faults"] >= c["faults"] >= c["batches"] >= 0
+    # a batch whose first victim was served in the same turn is cut without a fault
+    assert c["raw_faults"] >= max(c["faults"], c["batches"]) >= 0
     # these send neighbours away unasked
     assert c["decisions"] >= c["evictions"] or policy in ("sle", "tbne")
     assert c["pages_in"] == c["faults"] + c["pages_prefetched"]
