@@ -481,7 +481,7 @@ LONG = reads(list(range(20)) * 2)
             placing(makes_room=ASKED, spill=lambda self: 19),
             "'Mine' named a page in spill() that is not in the middle",
         ),
-        (placing(makes_room=ASKED), "Mine has makes_room = ASKED, but no method spill"),
+        (placing(makes_room=ASKED), "Mine must have a method spill(), got makes_room = ASKED"),
         (
             placing(start=lambda self: 1 / 0),
             "'Mine' raised in start(): ZeroDivisionError: division by zero",

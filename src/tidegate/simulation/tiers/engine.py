@@ -1,7 +1,7 @@
 """The compiled walk: touches one after another, in the order of the trace.
 
     touch ── near ──▶ hit
-          └─ absent ── room? ── no: candidate ── place ── STAY    another candidate, at most most_stays
+          └─ absent ── room? ── no: candidate ── place ── STAY    the next, at most most_stays times
                                                        ├─ MIDDLE  if full, a page of it is spilled
                                                        └─ FAR     written if dirty, else dropped
                        bring it near, from the middle or from the SSD

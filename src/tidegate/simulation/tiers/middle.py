@@ -1,6 +1,6 @@
 """Ways out of near memory, and the middle: a queue of pages in order of arrival.
 
-A page that leaves the middle leaves its place empty; empty places are closed when the queue is full.
+A page that leaves the middle leaves an empty place, until the queue is full and closes up.
 """
 
 from __future__ import annotations

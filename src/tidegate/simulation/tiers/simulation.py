@@ -318,8 +318,8 @@ def _check_placement(placement: TierPolicy, near: int) -> None:
         ) from error
     if not fine:
         raise PolicyError(
-            f"{label(placement)}: sampling({near}) must return pairs in a batch and in all, at least "
-            f"0, and one page in at least 1, got {(batch, total, every)}"
+            f"{label(placement)}: sampling({near}) must return pairs in a batch and in all, 0 or "
+            f"more, and one page in 1 or more, got {(batch, total, every)}"
         )
 
 

@@ -137,7 +137,7 @@ def _by_warps(transfers: Transfers, pages: NDArray[np.int64], lanes: NDArray[np.
 def _hybrid(
     transfers: Transfers, pages: NDArray[np.int64], lanes: NDArray[np.int64], least: int
 ) -> float:
-    """Return the time of Hybrid-XT: warps with enough threads copy, DMA moves the rest meanwhile."""
+    """Return the time of Hybrid-XT: warps with enough threads copy while DMA moves the rest."""
     copies = (lanes >= least) & (pages.sum() > HYBRID_PAGES)
     return max(
         _by_warps(transfers, pages[copies], lanes[copies]), transfers.dma(int(pages[~copies].sum()))
