@@ -27,6 +27,8 @@ from traces import (
     writes,
 )
 
+pytestmark = pytest.mark.closed_form
+
 ONE = machine()
 NEAR, LINK, DRIVER = ONE.near, ONE.link, ONE.driver
 

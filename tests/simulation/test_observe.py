@@ -27,6 +27,8 @@ from traces import (
 )
 from worlds import machines, traces
 
+pytestmark = pytest.mark.closed_form
+
 
 def observing(on: Machine | None = None, **constants: object) -> Machine:
     """A machine whose observation costs round numbers."""

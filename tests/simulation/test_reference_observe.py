@@ -16,6 +16,8 @@ from tidegate.policies.interface.page_flags import COMING, NEAR
 from traces import Given, simulation_of
 from worlds import observing, traces
 
+pytestmark = pytest.mark.oracle
+
 COUNTS = (
     "touches",
     "stalls",

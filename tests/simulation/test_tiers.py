@@ -24,6 +24,8 @@ from tidegate.simulation.tiers.simulation import Tiered
 from tidegate.simulation.tiers.transfers import Transfers, crossing
 from tidegate.trace import Launch, Provenance, Trace, lay_out
 
+pytestmark = pytest.mark.oracle
+
 PAGE = 65536
 MACHINE = load_machine("a100-pcie3-ssd")
 READ, WRITE = PAGE / 3.5, PAGE / 1.7  # ns a page, of the SSD

@@ -14,6 +14,8 @@ from tidegate.simulation.gpu.tree import mark_subtrees
 from tidegate.trace.geometry import Geometry
 from traces import PAGES, Given, machine
 
+pytestmark = pytest.mark.oracle
+
 
 class Region:
     """One region of ``pages`` pages, the second of two, whose page table can be set and asked what
