@@ -108,9 +108,9 @@ def delivered(
     time = dict.fromkeys(("dma", "zero-copy", *(f"hybrid-{x}t" for x in (8, 16, 32))), 0.0)
     moved = 0
     for _ in range(rounds):
-        asked = np.searchsorted(edges, generator.random((warps, WARP))).clip(max=pages - 1)
-        lanes = (asked >= near).sum(axis=1)
-        fresh = _first_requested(asked, near)
+        requested = np.searchsorted(edges, generator.random((warps, WARP))).clip(max=pages - 1)
+        lanes = (requested >= near).sum(axis=1)
+        fresh = _first_requested(requested, near)
         total, busy = int(fresh.sum()), fresh > 0
         moved += total
         time["dma"] += transfers.dma(total)
@@ -120,10 +120,10 @@ def delivered(
     return {scheme: moved * transfers.page / t if t else 0.0 for scheme, t in time.items()}
 
 
-def _first_requested(asked: NDArray[np.int64], near: int) -> NDArray[np.int64]:
+def _first_requested(requested: NDArray[np.int64], near: int) -> NDArray[np.int64]:
     """Return how many pages each warp moves: those it is the first to request in this round."""
-    pages, at = np.unique(asked, return_index=True)
-    return np.bincount(at[pages >= near] // asked.shape[1], minlength=len(asked))
+    pages, at = np.unique(requested, return_index=True)
+    return np.bincount(at[pages >= near] // requested.shape[1], minlength=len(requested))
 
 
 def _by_warps(transfers: Transfers, pages: NDArray[np.int64], lanes: NDArray[np.int64]) -> float:
