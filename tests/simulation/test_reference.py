@@ -1,4 +1,4 @@
-"""Oracle: the compiled mechanism against a second simulator (reference.py), on random small runs."""
+"""Oracle: the compiled mechanism against a second simulator (reference.py) on random runs."""
 
 from __future__ import annotations
 

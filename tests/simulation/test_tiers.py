@@ -324,7 +324,7 @@ def test_dirty_pages_are_written_and_clean_ones_dropped() -> None:
 
 
 def test_a_middle_that_is_never_hit_gains_nothing_by_keeping_dirty_pages() -> None:
-    """Without the flush at the end three tiers would save writes that they only put off (LavaMD)."""
+    """Without the flush at the end three tiers would seem to save writes (LavaMD)."""
     two, three = (run(writes(range(100)), name, 10, 50) for name in ("bam", "tier-order"))
     assert written(two) == written(three) == 100
     assert three.time == pytest.approx(two.time, rel=0.01)
