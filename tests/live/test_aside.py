@@ -16,6 +16,8 @@ from live.test_reliable import SMALL
 from tidegate.live import Arena
 from tidegate.live.transfer.sampled_pages import Aside
 
+pytestmark = pytest.mark.live
+
 PAGE = 16 * 1024
 
 

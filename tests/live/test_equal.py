@@ -12,6 +12,8 @@ from live.sequences import GEOMETRY, Seen, live_policies, sequences, simulate
 from tidegate.live import Arena
 from tidegate.policies.registries import prefetch
 
+pytestmark = [pytest.mark.live, pytest.mark.oracle]
+
 OBJECTS = [64, 32]  # pages; whole regions
 FRAMES = 7
 

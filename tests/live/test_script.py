@@ -18,6 +18,8 @@ from tidegate.trace import TraceFile
 from tidegate.trace.geometry import Geometry
 from traces import machine, run_of
 
+pytestmark = pytest.mark.live
+
 SMALL = [
     "--near",
     "1MiB",

@@ -10,6 +10,8 @@ import pytest
 
 from tidegate.live.arena.space import Space
 
+pytestmark = pytest.mark.live
+
 
 @pytest.fixture
 def hasty() -> Iterator[None]:

@@ -20,6 +20,8 @@ from tidegate.reproduce.cppe.setup import KINDS, LEVELS, OWN, SYSTEMS, grid_of
 from tidegate.reproduce.ledger import Verdict
 from tidegate.reproduce.results import Results
 
+pytestmark = pytest.mark.paper
+
 TINY = Setup(
     given=(("NW", "cyclic(bytes=1MiB, passes=4)"), ("SRD", "stencil(bytes=1MiB)")),
     systems=SYSTEMS[:4],

@@ -19,6 +19,8 @@ from tidegate.reproduce.gmt.setup import SYSTEMS, TABLE_2, grid_of
 from tidegate.reproduce.ledger import Finding, Verdict
 from tidegate.reproduce.results import Results
 
+pytestmark = pytest.mark.paper
+
 TINY = Setup(
     given=(
         ("Hotspot", "gmt-Hotspot(bytes=4MiB)", 4 << 16),

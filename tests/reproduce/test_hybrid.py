@@ -19,6 +19,8 @@ from tidegate.reproduce.hybrid.open_points import OPEN, ask_variant, readings_of
 from tidegate.reproduce.hybrid.setup import APPLICATIONS, BASELINES, SCHEMES, Setup, grid_of
 from tidegate.reproduce.ledger import Finding, Verdict
 
+pytestmark = pytest.mark.paper
+
 GB = 10**9
 OUT = 1000.0  # UM's time where not everything fits
 

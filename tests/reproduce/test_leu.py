@@ -30,6 +30,8 @@ from tidegate.reproduce.leu.gaps import EXACT, Gaps, gap_figures, statement
 from tidegate.reproduce.leu.setup import BEST, SUITES, Application, grid_of
 from tidegate.reproduce.leu.stack import random_sequences, stack_findings
 
+pytestmark = pytest.mark.paper
+
 A, B = Application("observuvm", "A"), Application("gmt", "B")
 TINY = Setup(
     given=(

@@ -20,6 +20,8 @@ from tidegate.reproduce.observuvm.setup import SYSTEMS, counted_of, grid_of, use
 from tidegate.reproduce.report import page_of, write_report
 from tidegate.workloads.suites import GB, suite
 
+pytestmark = pytest.mark.paper
+
 STAND_INS = (
     ("MM", "matmul(bytes=24MiB)"),
     ("GMM", "cyclic(bytes=16MiB)"),

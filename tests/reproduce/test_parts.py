@@ -14,6 +14,8 @@ from tidegate.reproduce.kept import Kept
 from tidegate.reproduce.means import extremes, mean_of
 from tidegate.reproduce.results import NotRun, Results
 
+pytestmark = pytest.mark.paper
+
 GRID = Results(
     {
         ("A", "uvm"): make_run(100, evictions=10),

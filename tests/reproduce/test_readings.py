@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
+
 from tidegate.experiments.specification import RunSpec
 from tidegate.policies.registries import eviction, prefetch
 from tidegate.reproduce.ledger import Claim, Finding, Verdict
@@ -17,6 +19,8 @@ from tidegate.reproduce.observuvm.open_points import (
 )
 from tidegate.reproduce.observuvm.setup import SYSTEMS, Setup
 from tidegate.reproduce.readings import Variant, choose, run_variants, variant_of, with_shares
+
+pytestmark = pytest.mark.paper
 
 STAND_INS = (("MM", "cyclic(bytes=16MiB)"), ("2DC", "stream(bytes=16MiB)"))
 

@@ -1,11 +1,14 @@
 """The tree of bounds knows the highest, whatever is put where."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.analysis.exact.bounds import ROOT, bounds_of, highest_leaf, put
 from tidegate.compiled.jit import jit
+
+pytestmark = pytest.mark.oracle
 
 
 @jit

@@ -13,6 +13,8 @@ from tidegate.analysis.exact.references import objects_of
 from tidegate.errors import TidegateError
 from traces import FLAT, PAGES, SMALL, Given, Kernel, Touch, one_block, reads
 
+pytestmark = pytest.mark.oracle
+
 
 @settings(deadline=None, max_examples=120)
 @given(
