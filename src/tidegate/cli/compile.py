@@ -42,8 +42,8 @@ def compile(
     tidegate compile examples/openmp/cfd.c
     """
     from tidegate.compiler.files import model_of_files
-    from tidegate.compiler.saved import save as write
-    from tidegate.compiler.saved import to_data
+    from tidegate.compiler.model_file import save as write
+    from tidegate.compiler.model_file import to_data
 
     output.check_asked(as_json, False, plot)
     model = model_of_files(files, clang or [])

@@ -61,7 +61,7 @@ def plan(
     """
     from tidegate import units
     from tidegate.compiler.files import model_of_files
-    from tidegate.compiler.plan.schedule import emit_cuda, emit_openmp
+    from tidegate.compiler.plan.emit import emit_cuda, emit_openmp
     from tidegate.experiments.planning import RIVALS, make_policy, predict, rehearse, settle
     from tidegate.machine.machine import load_machine
     from tidegate.workloads.openmp.modelled import Modelled

@@ -2,15 +2,15 @@
 et al.).
 """
 
-from tidegate.analysis.exact.intervals import Touches
+from tidegate.analysis.exact.access_sites import AccessSiteAnalysis, analyze_access_sites
+from tidegate.analysis.exact.intervals import TouchSequence
 from tidegate.analysis.exact.leu import leu_curve, leu_misses, leu_stays
 from tidegate.analysis.exact.osl import osl_leases, osl_misses
-from tidegate.analysis.exact.references import ReferenceAnalysis, analyze_references
 
 __all__ = [
-    "ReferenceAnalysis",
-    "Touches",
-    "analyze_references",
+    "AccessSiteAnalysis",
+    "TouchSequence",
+    "analyze_access_sites",
     "leu_curve",
     "leu_misses",
     "leu_stays",

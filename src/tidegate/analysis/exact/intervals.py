@@ -27,7 +27,7 @@ NEVER = 0  # the interval of a touch that has no successor; real ones are at lea
 
 
 @dataclass(frozen=True, eq=False)
-class Touches:
+class TouchSequence:
     """A sequence of touches, and who owns each: ``ids`` below ``blocks``, ``owners`` below
     ``bound``.
     """
@@ -38,7 +38,7 @@ class Touches:
     bound: int
 
     @classmethod
-    def of(cls, ids: ArrayLike, references: ArrayLike | None = None) -> Touches:
+    def of(cls, ids: ArrayLike, references: ArrayLike | None = None) -> TouchSequence:
         """Each touch belongs to its reference where ``references`` are given, else to its block."""
         array, blocks = checked(ids, capacity=1)
         if references is None:
@@ -56,7 +56,7 @@ class Touches:
         trace: Trace,
         unit: Unit = "region",
         progress: Callable[[int], None] = lambda touches: None,
-    ) -> Touches:
+    ) -> TouchSequence:
         """A trace's touches of regions or pages, each owned by its reference. Of a run of touches
         of one id the last is kept: the others are hits in any memory, and the last toucher decides.
         """
@@ -79,7 +79,7 @@ class Touches:
     def intervals(self, endless: bool = False) -> NDArray[np.int32]:
         """Every touch's reuse interval; NEVER where there is none.
 
-        >>> Touches.of([0, 0, 1, 1]).intervals(endless=True).tolist()
+        >>> TouchSequence.of([0, 0, 1, 1]).intervals(endless=True).tolist()
         [1, 3, 1, 3]
         """
         found = np.empty(len(self.ids), np.int32)

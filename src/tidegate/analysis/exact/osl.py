@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tidegate.analysis.exact.intervals import Touches
+from tidegate.analysis.exact.intervals import TouchSequence
 from tidegate.compiled.jit import jit
 
 
@@ -47,7 +47,7 @@ def osl_misses(ids: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
     >>> osl_misses([0, 1, 2, 0, 1, 2], [0, 1, 3]).tolist()
     [6, 5, 3]
     """
-    touches = Touches.of(ids)
+    touches = TouchSequence.of(ids)
     steps = osl_steps(touches)
     taken = _fitting(steps, np.asarray(sizes, np.float64) * len(touches.ids))
     return len(touches.ids) - np.append(0, np.cumsum(steps.hits))[taken]
@@ -55,7 +55,7 @@ def osl_misses(ids: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
 
 def osl_leases(ids: ArrayLike, size: float) -> NDArray[np.int64]:
     """Every block's lease when the average size is to be ``size``; 0: it does not stay."""
-    touches = Touches.of(ids)
+    touches = TouchSequence.of(ids)
     steps = osl_steps(touches)
     leases = np.zeros(touches.blocks, np.int64)
     taken = int(_fitting(steps, np.array(size * len(touches.ids))))
@@ -67,7 +67,7 @@ def _fitting(steps: Steps, budget: NDArray[np.float64]) -> Any:
     return np.searchsorted(np.cumsum(steps.cost), np.floor(budget), side="right")
 
 
-def osl_steps(touches: Touches) -> Steps:
+def osl_steps(touches: TouchSequence) -> Steps:
     """All steps, by falling hits per cost; equal ones by block, so that the order is always the
     same.
     """

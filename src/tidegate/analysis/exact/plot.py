@@ -14,13 +14,13 @@ from tidegate.figures import COLOURS
 from tidegate.units import show_count, show_size
 
 if TYPE_CHECKING:
-    from tidegate.analysis.exact.references import ReferenceAnalysis, ReferenceWorth
+    from tidegate.analysis.exact.access_sites import AccessSiteAnalysis, AccessSiteWorth
 
 MOST = 8  # references that are drawn, those with the most hits
 _BELOW = 0.45  # inches for an axis's numbers and words
 
 
-def figure(found: ReferenceAnalysis) -> Figure:
+def figure(found: AccessSiteAnalysis) -> Figure:
     """Left: the share of reuses within an interval. Right: shares of touches, memory and hits."""
     shown = found.references[:MOST]
     fig = Figure(figsize=(12, 0.5 * len(shown) + 3.5), layout="constrained")
@@ -50,7 +50,7 @@ def figure(found: ReferenceAnalysis) -> Figure:
     return fig
 
 
-def _draw_waits(axes: Axes, one: ReferenceWorth, colour: str) -> None:
+def _draw_waits(axes: Axes, one: AccessSiteWorth, colour: str) -> None:
     label = f"{one.reference}: {one.object}" + ("" if len(one.intervals) else ", never reused")
     interval, counts = np.unique(one.intervals, return_counts=True)
     share = np.cumsum(counts) / one.touches
@@ -69,7 +69,7 @@ def _draw_waits(axes: Axes, one: ReferenceWorth, colour: str) -> None:
         )
 
 
-def _draw_shares(axes: Axes, shown: tuple[ReferenceWorth, ...]) -> None:
+def _draw_shares(axes: Axes, shown: tuple[AccessSiteWorth, ...]) -> None:
     at = np.arange(len(shown))
     every = sum(r.touches for r in shown)
     bars = {

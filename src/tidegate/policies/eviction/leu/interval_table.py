@@ -38,7 +38,7 @@ def bucket_of(interval: int) -> int:
 
 
 @dataclass
-class Reference:
+class SiteEntry:
     """One entry: touches known, their intervals by bucket, and the phases of its priority (see
     policies/eviction/leu/phases.py).
     """
@@ -83,9 +83,9 @@ class IntervalTable:
 
     def __init__(self, size: int, batch: int):
         self.size, self._batch = size, batch
-        self.entries: dict[int, Reference] = {}
-        self.by_place: list[Reference] = []
-        self.others = Reference(size)
+        self.entries: dict[int, SiteEntry] = {}
+        self.by_place: list[SiteEntry] = []
+        self.others = SiteEntry(size)
         self._pending: list[tuple[int, int, int]] = []
         self.replaced = 0
 
@@ -93,7 +93,7 @@ class IntervalTable:
         """The place of the entry that speaks for this reference."""
         return self.entries.get(reference, self.others).place
 
-    def at(self, place: int) -> Reference:
+    def at(self, place: int) -> SiteEntry:
         """The entry in this place."""
         return self.by_place[place] if place < self.size else self.others
 
@@ -126,11 +126,11 @@ class IntervalTable:
         of equals.
         """
         if len(self.entries) < self.size:
-            self.entries[reference] = Reference(len(self.entries))
+            self.entries[reference] = SiteEntry(len(self.entries))
             self.by_place.append(self.entries[reference])
             return []
         place = min(range(self.size), key=lambda p: self.by_place[p].touches)
         del self.entries[next(r for r, entry in self.entries.items() if entry.place == place)]
-        self.entries[reference] = self.by_place[place] = Reference(place)
+        self.entries[reference] = self.by_place[place] = SiteEntry(place)
         self.replaced += 1
         return [place]

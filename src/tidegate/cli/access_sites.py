@@ -9,8 +9,8 @@ from tidegate.cli import output
 from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
-    from tidegate.analysis.exact import ReferenceAnalysis
-    from tidegate.analysis.exact.references import ReferenceWorth
+    from tidegate.analysis.exact import AccessSiteAnalysis
+    from tidegate.analysis.exact.access_sites import AccessSiteWorth
     from tidegate.analysis.sequence import Unit
     from tidegate.trace import Trace
 
@@ -19,7 +19,7 @@ QUANTILES = (0.1, 0.5, 0.9)
 
 def look(
     trace: Trace, unit: Unit, near: str | None, progress: Callable[[int], None]
-) -> ReferenceAnalysis:
+) -> AccessSiteAnalysis:
     """Analyze a trace by references, with memory of this size; two thirds of what is touched if
     none is given.
     """
@@ -27,7 +27,7 @@ def look(
 
     from tidegate import units
     from tidegate.analysis import Sequence
-    from tidegate.analysis.exact import Touches, analyze_references
+    from tidegate.analysis.exact import TouchSequence, analyze_access_sites
 
     size = Sequence(trace, unit).unit_bytes
     asked = None if near is None else units.size(near) // size
@@ -35,12 +35,12 @@ def look(
         raise TidegateError(
             f"--near {near} does not hold one {unit} of {units.show_size(size)}; give it more"
         )
-    touches = Touches.of_trace(trace, unit, progress)
+    touches = TouchSequence.of_trace(trace, unit, progress)
     capacity = asked or max(1, 2 * len(np.unique(touches.ids)) // 3)
-    return analyze_references(trace, touches, unit, size, capacity)
+    return analyze_access_sites(trace, touches, unit, size, capacity)
 
 
-def rows(found: ReferenceAnalysis) -> list[dict[str, Any]]:
+def rows(found: AccessSiteAnalysis) -> list[dict[str, Any]]:
     """A row per reference."""
     return [
         {
@@ -59,7 +59,7 @@ def rows(found: ReferenceAnalysis) -> list[dict[str, Any]]:
     ]
 
 
-def data(found: ReferenceAnalysis) -> dict[str, Any]:
+def data(found: AccessSiteAnalysis) -> dict[str, Any]:
     """Everything, with each reference's distribution in doubling buckets."""
     each = [
         row | {"intervals": _buckets(r)}
@@ -77,7 +77,7 @@ def data(found: ReferenceAnalysis) -> dict[str, Any]:
     }
 
 
-def _buckets(r: ReferenceWorth) -> list[dict[str, int]]:
+def _buckets(r: AccessSiteWorth) -> list[dict[str, int]]:
     """How many reuses came after 1, 2-3, 4-7, … touches."""
     import numpy as np
 
@@ -87,7 +87,7 @@ def _buckets(r: ReferenceWorth) -> list[dict[str, int]]:
     ]
 
 
-def show(found: ReferenceAnalysis) -> None:
+def show(found: AccessSiteAnalysis) -> None:
     from tidegate.units import counted, show_count, show_size
 
     print(

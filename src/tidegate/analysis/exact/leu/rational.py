@@ -86,14 +86,14 @@ def distributions(
     return found
 
 
-class Kept(NamedTuple):
+class LEUResult(NamedTuple):
     """What LEU makes of a sequence: its misses, and what is resident after every touch."""
 
     misses: int
     resident: list[frozenset[Any]]
 
 
-def exact_leu(blocks: Sequence[Any], capacity: int, owners: Sequence[Any] | None = None) -> Kept:
+def exact_leu(blocks: Sequence[Any], capacity: int, owners: Sequence[Any] | None = None) -> LEUResult:
     """LEU written down plainly: at every miss all resident blocks are ranked. Of equals, the one
     touched first goes.
 
@@ -117,4 +117,4 @@ def exact_leu(blocks: Sequence[Any], capacity: int, owners: Sequence[Any] | None
             resident.add(block)
         last[block] = now, owners[now]
         states.append(frozenset(resident))
-    return Kept(misses, states)
+    return LEUResult(misses, states)

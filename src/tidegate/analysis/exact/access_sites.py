@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.analysis.exact.intervals import NEVER, Touches
+from tidegate.analysis.exact.intervals import NEVER, TouchSequence
 from tidegate.analysis.exact.leu import leu_stays
 from tidegate.errors import TidegateError
 from tidegate.policies.eviction.leu.phases import LEASE, LEFT, WITHIN, phases_of
@@ -23,7 +23,7 @@ from tidegate.trace import Trace
 
 
 @dataclass(frozen=True, eq=False)
-class ReferenceWorth:
+class AccessSiteWorth:
     """One reference.
 
     Intervals are counted in touches of other regions (or pages); shares are of all references'.
@@ -52,8 +52,8 @@ class ReferenceWorth:
 
 
 @dataclass(frozen=True, eq=False)
-class ReferenceAnalysis:
-    """What :func:`analyze_references` found; the references with the most hits first."""
+class AccessSiteAnalysis:
+    """What :func:`analyze_access_sites` found; the references with the most hits first."""
 
     name: str
     unit: str
@@ -62,7 +62,7 @@ class ReferenceAnalysis:
     distinct: int
     capacity: int
     hits: int
-    references: tuple[ReferenceWorth, ...]
+    references: tuple[AccessSiteWorth, ...]
 
     def plot(self, path: str | Path) -> Path:
         """Draw the distributions, and the shares of touches, memory and hits; the suffix says the
@@ -75,9 +75,9 @@ class ReferenceAnalysis:
         return Path(path)
 
 
-def analyze_references(
-    trace: Trace, touches: Touches, unit: str, unit_bytes: int, capacity: int
-) -> ReferenceAnalysis:
+def analyze_access_sites(
+    trace: Trace, touches: TouchSequence, unit: str, unit_bytes: int, capacity: int
+) -> AccessSiteAnalysis:
     """Look at every reference of a trace, and at LEU by references in ``capacity`` frames."""
     distinct = len(np.unique(touches.ids))
     if capacity >= distinct:
@@ -104,12 +104,12 @@ def analyze_references(
         best = lease if within else None
         name = trace.objects[most].name
         found.append(
-            ReferenceWorth(
+            AccessSiteWorth(
                 owner, name, int(own.sum()), reused, waited, best, lease_hits, hits, memory
             )
         )
     found.sort(key=lambda r: (-r.hits, r.reference))
-    return ReferenceAnalysis(
+    return AccessSiteAnalysis(
         trace.name,
         unit,
         unit_bytes,
