@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import TidegateError
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.trace import Launch, Trace
 from tidegate.trace.plan import Plan, PlannedUse
 from tidegate.trace.profile import profile
@@ -91,7 +91,9 @@ def test_a_program_without_a_plan_is_placed_by_its_profile_and_a_note_says_so() 
     assert run.counts["remote_touches"] == 8 * PAGES
     assert "perfect profile" in " ".join(run.notes)
     assert (
-        not Ask("openmp-nn(bytes=8MB)", "v100-nvlink2", placement="rdm").answer(cache=False).notes
+        not RunSpec("openmp-nn(bytes=8MB)", "v100-nvlink2", placement="rdm")
+        .answer(cache=False)
+        .notes
     )
 
 

@@ -61,7 +61,9 @@ def test_what_is_never_reused_has_no_lease():
     trace = one_block([*reads([0, 1, 0, 1]), *reads(range(2, 9), reference=4)], [9], FLAT)
     once = next(
         r
-        for r in analyze_access_sites(trace, TouchSequence.of_trace(trace), "region", 4096, 2).references
+        for r in analyze_access_sites(
+            trace, TouchSequence.of_trace(trace), "region", 4096, 2
+        ).references
         if r.reference == 4
     )
     assert (once.lease, once.lease_hits, once.hits, once.quantile(0.5)) == (None, 0, 0, None)

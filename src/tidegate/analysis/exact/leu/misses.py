@@ -40,7 +40,7 @@ from tidegate.analysis.exact.leu.victim_search import (
     touch,
 )
 from tidegate.analysis.sequence import checked
-from tidegate.compiled.array_table import Reference
+from tidegate.compiled.array_table import ArrayTable
 from tidegate.compiled.jit import jit, jit_bare
 from tidegate.errors import TidegateError
 from tidegate.policies.eviction.leu.phases import phases_of
@@ -72,7 +72,7 @@ def _run(touches: TouchSequence, capacity: int, stays: NDArray[np.int32]) -> int
     phases = phases_of(touches.histograms())
     residents = no_residents(touches.blocks, min(int(capacity), touches.blocks), touches.bound)
     known = touches.ids, touches.owners, touches.intervals()
-    return int(_misses(*known, Reference(residents), Reference(phases), stays))
+    return int(_misses(*known, ArrayTable(residents), ArrayTable(phases), stays))
 
 
 def leu_curve(
@@ -91,7 +91,7 @@ def leu_curve(
     phases = phases_of(touches.histograms())
     blocks = np.zeros((touches.blocks, BLOCK_COLUMNS), np.int32)
     depth, stack = np.zeros(touches.blocks + 1, np.int64), np.zeros(touches.blocks, np.int32)
-    size = _depths(touches.ids, touches.owners, stack, blocks, depth, Reference(phases))
+    size = _depths(touches.ids, touches.owners, stack, blocks, depth, ArrayTable(phases))
     hits = np.cumsum(depth[1 : size + 1])
     return MissRatioCurve(unit_bytes, np.arange(1, len(hits) + 1), n - hits, n)
 

@@ -93,7 +93,9 @@ class LEUResult(NamedTuple):
     resident: list[frozenset[Any]]
 
 
-def exact_leu(blocks: Sequence[Any], capacity: int, owners: Sequence[Any] | None = None) -> LEUResult:
+def exact_leu(
+    blocks: Sequence[Any], capacity: int, owners: Sequence[Any] | None = None
+) -> LEUResult:
     """LEU written down plainly: at every miss all resident blocks are ranked. Of equals, the one
     touched first goes.
 

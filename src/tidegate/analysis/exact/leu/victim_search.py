@@ -66,7 +66,7 @@ _JUST_BELOW = 1 - 2.0**-30  # so that at least one line is above the level, and 
 
 
 class Residents(NamedTuple):
-    """Resident blocks and the state of the search; compiled functions get it by a Reference.
+    """Resident blocks and the state of the search; compiled functions get it by an ArrayTable.
 
     ``blocks``: a row per block, resident or not. ``held``: the block in each frame. ``bounds``: a
     tree of maxima over frames (max_tree.py), whose leaves begin at ``first_leaf``. ``wheel``: the
