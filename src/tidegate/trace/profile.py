@@ -71,7 +71,7 @@ def _read(trace: Trace) -> tuple[list[str], _Uses]:
     """Return the launches' names, and what each uses."""
     first = np.array([o.first_page for o in trace.objects])
     names: list[str] = []
-    uses = [_Uses(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float64, np.bool_)))]
+    uses = [_Uses(np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.zeros(0, bool))]
     for number, launch in enumerate(trace.launches()):
         used, written = np.zeros(len(first)), np.zeros(len(first))
         for segment in launch.segments:

@@ -1,5 +1,5 @@
-"""Statistical caching: what distributions of reuse intervals are worth (Chen et al., MEMSYS'19; Li
-et al.).
+"""Exact statistics of reuse intervals: LEU, OSL and access sites (Chen et al., MEMSYS'19; Li et
+al.).
 """
 
 from tidegate.analysis.exact.access_sites import AccessSiteAnalysis, analyze_access_sites

@@ -1,10 +1,10 @@
-"""Which references deserve memory: what each one's data wait for, what a lease would bring, and
-what LEU makes of it.
+"""Which access sites deserve memory: their reuse intervals, their best leases, and their shares of
+memory and hits under LEU.
 
-The distribution of a reference says how long its data wait for the next use; its best lease is the
-one with the most hits per touch of staying, right after a touch (Chen et al., MEMSYS'19, equation
-2). Its share of memory and of hits is what LEU by references gives it and gets from it in memory of
-one size: a hit belongs to the reference whose touch it follows.
+The distribution of an access site (MEMSYS'19: reference) shows how long its data wait for the next
+use. Its best lease is the one with the most hits per touch of staying, right after a touch (Chen et
+al., equation 2). Its shares are those under LEU by access sites in memory of one size. A hit counts
+for the site of the touch before it.
 """
 
 from __future__ import annotations
@@ -24,36 +24,37 @@ from tidegate.trace import Trace
 
 @dataclass(frozen=True, eq=False)
 class AccessSiteWorth:
-    """One reference.
+    """One access site.
 
-    Intervals are counted in touches of other regions (or pages); shares are of all references'.
+    Intervals are in touches of other regions (or pages). ``hits`` and ``memory`` are shares of the
+    totals.
     """
 
-    reference: int
+    site: int
     object: str  # the one it touches most
     touches: int
-    reused: float  # the share of its touches that is followed by another of the same data
+    reused: float  # the share of its touches with a later touch of the same data
     intervals: NDArray[np.int32]  # of those, rising
     lease: int | None  # with the most hits per touch of staying; None: it has no reuse
-    lease_hits: float  # the share of its touches that this lease makes hits
+    lease_hits: float  # the share of its touches that are followed by a hit with this lease
     hits: float  # its share of LEU's hits
     memory: float  # its share of memory, over time
 
     def quantile(self, share: float) -> int | None:
-        """The interval that so large a share of its reuses is within."""
+        """Return the interval that this share of its reuses does not exceed."""
         if not len(self.intervals):
             return None
         return int(self.intervals[min(len(self.intervals) - 1, int(share * len(self.intervals)))])
 
     @property
     def worth(self) -> float:
-        """Hits for memory: above 1 it earns more than its share."""
+        """Hits per memory: above 1, it has more hits than its share of memory."""
         return self.hits / self.memory if self.memory else 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class AccessSiteAnalysis:
-    """What :func:`analyze_access_sites` found; the references with the most hits first."""
+    """The result of :func:`analyze_access_sites`: the sites with the most hits first."""
 
     name: str
     unit: str
@@ -62,27 +63,26 @@ class AccessSiteAnalysis:
     distinct: int
     capacity: int
     hits: int
-    references: tuple[AccessSiteWorth, ...]
+    sites: tuple[AccessSiteWorth, ...]
 
     def plot(self, path: str | Path) -> Path:
-        """Draw the distributions, and the shares of touches, memory and hits; the suffix says the
-        format.
-        """
+        """Draw the distributions and the shares; the suffix is the format."""
         from tidegate.analysis.exact.plot import figure
         from tidegate.figures import save_figure
 
-        save_figure(figure(self), Path(path), title=f"{self.name}: which references deserve memory")
+        save_figure(figure(self), Path(path), f"{self.name}: which access sites deserve memory")
         return Path(path)
 
 
 def analyze_access_sites(
     trace: Trace, touches: TouchSequence, unit: str, unit_bytes: int, capacity: int
 ) -> AccessSiteAnalysis:
-    """Look at every reference of a trace, and at LEU by references in ``capacity`` frames."""
+    """Analyze every access site of a trace, and LEU by access sites in ``capacity`` frames."""
     distinct = len(np.unique(touches.ids))
     if capacity >= distinct:
         raise TidegateError(
-            f"with {capacity} {unit}s in memory all {distinct} of {trace.name} fit and nothing is evicted; give it less"
+            f"capacity must be below the {distinct} {unit}s of {trace.name}, got {capacity}: "
+            "all fit and nothing is evicted"
         )
     intervals = touches.intervals()
     stays = leu_stays(touches, capacity)
@@ -93,36 +93,27 @@ def analyze_access_sites(
     found = []
     for owner in np.unique(touches.owners).tolist():
         own = touches.owners == owner
-        waited = np.sort(intervals[own & (intervals != NEVER)])
+        count, waited = int(own.sum()), np.sort(intervals[own & (intervals != NEVER)])
         lease, within, left = phases.rows[phases.first[owner], [LEASE, WITHIN, LEFT]].tolist()
-        most = np.bincount(names[own]).argmax()
-        reused, lease_hits = len(waited) / int(own.sum()), within / left
-        hits, memory = (
-            int(hit[own].sum()) / all_hits,
-            int(stays[own].sum(dtype=np.int64)) / all_memory,
+        worth = AccessSiteWorth(
+            site=owner,
+            object=trace.objects[np.bincount(names[own]).argmax()].name,
+            touches=count,
+            reused=len(waited) / count,
+            intervals=waited,
+            lease=lease if within else None,
+            lease_hits=within / left,
+            hits=int(hit[own].sum()) / all_hits,
+            memory=int(stays[own].sum(dtype=np.int64)) / all_memory,
         )
-        best = lease if within else None
-        name = trace.objects[most].name
-        found.append(
-            AccessSiteWorth(
-                owner, name, int(own.sum()), reused, waited, best, lease_hits, hits, memory
-            )
-        )
-    found.sort(key=lambda r: (-r.hits, r.reference))
-    return AccessSiteAnalysis(
-        trace.name,
-        unit,
-        unit_bytes,
-        len(touches.ids),
-        distinct,
-        capacity,
-        int(hit.sum()),
-        tuple(found),
-    )
+        found.append(worth)
+    found.sort(key=lambda worth: (-worth.hits, worth.site))
+    totals = len(touches.ids), distinct, capacity, int(hit.sum())
+    return AccessSiteAnalysis(trace.name, unit, unit_bytes, *totals, tuple(found))
 
 
 def objects_of(trace: Trace, ids: NDArray[np.int32], unit: str) -> NDArray[np.int64]:
-    """The number of the object each id belongs to."""
+    """Return the number of the object that each id belongs to."""
     per_id = trace.geometry.pages_per_region if unit == "region" else 1
     firsts = np.array([o.first_page for o in trace.objects])
     order = np.argsort(firsts)

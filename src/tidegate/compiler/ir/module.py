@@ -54,10 +54,10 @@ def parse(given: str | bytes, name: str) -> Module:
         )
         module = llvm.parse_assembly("\n".join(lines), _context())
     except (RuntimeError, UnicodeDecodeError) as error:
-        lines = str(error).strip().split("\n")
+        said = str(error).strip().split("\n")
         # the others are the line of the IR and a caret
-        said = [line for line in lines if "error: " in line] or lines
-        what = said[-1].replace("<string>:", "line ") if said else "empty"
+        said = [line for line in said if "error: " in line] or said
+        what = said[-1].replace("<string>:", "line ")
         raise TidegateError(
             f"'{name}' is not LLVM IR that LLVM {llvm.llvm_version_info[0]} can read ({what}); "
             "give .ll or .bc files from clang 16 to 22"

@@ -27,9 +27,8 @@ def draw_regions(model: ProgramModel) -> Figure:
     boxes = []
     for n, (name, launch) in enumerate(zip(names, model.launches, strict=True)):
         box = {"boxstyle": "round", "facecolor": "white", "edgecolor": COLOURS[0]}
-        style = {"ha": "center", "va": "center", "fontsize": 8, "bbox": box}
-        label = axes.text(0, -n, f"{name}\n× {launch.frequency:.3g}", **style)
-        boxes.append(label.get_bbox_patch())
+        style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8, "bbox": box}
+        boxes.append(axes.text(0, -n, f"{name}\n× {launch.frequency:.3g}", **style))
         ranked = sorted(launch.uses, key=lambda use: -model.global_locality(use.object))
         objects = ", ".join(use.object for use in ranked)
         axes.text(objects_at, -n, objects, va="center", fontsize=7, color=COLOURS[3])
@@ -51,8 +50,12 @@ def _arrow(axes: Any, boxes: list[Any], i: int, j: int, likely: float) -> None:
     far = abs(j - i)
     # how far the line would bend if it were a corner
     out = 0.0 if j == i + 1 else (_ROOM + 0.2 * far) * (1 if j < i else -1)
-    how = {"arrowstyle": "->", "lw": 0.5 + 1.5 * likely, "patchA": boxes[i], "patchB": boxes[j]}
-    how["connectionstyle"] = f"arc3,rad={abs(out) / far}"
-    axes.annotate("", xy=(0, -j), xytext=(0, -i), arrowprops=how)
+    how = {
+        "arrowstyle": "->",
+        "lw": 0.5 + 1.5 * likely,
+        "connectionstyle": f"arc3,rad={abs(out) / far}",
+    }
+    patches = {"patchA": boxes[i].get_bbox_patch(), "patchB": boxes[j].get_bbox_patch()}
+    axes.annotate("", xy=(0, -j), xytext=(0, -i), arrowprops=how | patches)
     beside, side = (0.05, "left") if out >= 0 else (-0.05, "right")
     axes.text(out / 2 + beside, -(i + j) / 2, f"{likely:.0%}", ha=side, **label)

@@ -57,7 +57,7 @@ def enter_phase(blocks: Any, block: int, phases: Any, now: int) -> None:
 
 @jit_bare
 def is_lower(blocks: Any, a: int, b: int, rows: Any, now: int) -> bool:
-    """Return whether block a's priority is lower than b's; of equals, the one touched first is lower.
+    """Return whether block a's priority is lower than b's. Of equals, it is if touched first.
 
     (touched + lease - now) · N is below 2⁶² and K below 2³¹, so that two words hold the products.
     """

@@ -48,7 +48,7 @@ from tidegate.compiled.sorting import sort
 from tidegate.policies.eviction.leu.phases import RARER, ROW_COLUMNS, START, WITHIN, waits
 
 # further columns of a block: time of its next touch; row of the phase its alarm is set for, and the
-# next block with an alarm at the same time; its frame (or ABSENT); whether its line is above the level
+# next block with an alarm at the same time; its frame or ABSENT; 1 if its line is above the level
 AGAIN, WAKES, LINK, FRAME, AWAKE = range(3, BLOCK_COLUMNS)
 ABSENT = NO_BLOCK = -1
 # columns of wake: for each owner its first row above the level, found after so many lowerings
@@ -201,7 +201,7 @@ def _sleep(r: Any, block: int) -> None:
 
 @jit_inline
 def _wait(r: Any, rows: Any, block: Any, row: Any, now: int) -> None:
-    """Wake a block in the first phase from ``row`` on that begins above the level: now or by alarm."""
+    """Wake a block, now or by alarm, in its first phase from ``row`` on above the level."""
     row = _above(r, rows, row)
     if r.blocks[block, TOUCHED] + rows[row, START] <= now:
         _rise(r, rows, block, row, now)
