@@ -27,7 +27,7 @@ from tidegate.analysis import (
     two_q_misses,
     vmin_misses,
 )
-from tidegate.analysis.exact import Touches, leu_curve, leu_misses, osl_misses
+from tidegate.analysis.exact import TouchSequence, leu_curve, leu_misses, osl_misses
 from tidegate.figures import COLOURS
 from tidegate.reproduce.ledger import Finding, load_claims, percent, signed
 from tidegate.reproduce.leu.setup import SHARES, Application, Setup
@@ -72,7 +72,7 @@ class Curves:
 def curves_of(setup: Setup, at: Application) -> Curves:
     """Work one application's misses out."""
     simulation = setup.ask(at, "belady").prepare()
-    touches = Touches.of_trace(simulation.trace)
+    touches = TouchSequence.of_trace(simulation.trace)
     ids, owners = touches.ids, touches.owners
     regions = len(np.unique(ids))
     capacities = sorted({max(1, round(share * regions)) for share in SHARES})

@@ -1,4 +1,4 @@
-"""A ProgramModel as a JSON file, and back: analysis and planning may be on different machines."""
+"""Program models as JSON files, so that analysis and planning may run on different machines."""
 
 from __future__ import annotations
 
@@ -9,15 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.compiler.analysis.sizes import Formula
-from tidegate.compiler.model import Argument, DataObject, Launch, Note, ProgramModel, Region, Use
+from tidegate.compiler.model import (
+    Argument,
+    DataObject,
+    KernelRegion,
+    LaunchSite,
+    Note,
+    ProgramModel,
+    Use,
+)
 from tidegate.errors import TidegateError
 
 FORMAT = 1
-"""Grows when a file written before could no longer be read."""
+"""Increased whenever files written before can no longer be read."""
 
 
 def save(model: ProgramModel, path: Path) -> None:
-    """Write a model; the file is as it was, or whole."""
+    """Write a model to a file, whole or not at all."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         partial.write_text(json.dumps(to_data(model), indent=1, allow_nan=False) + "\n")
@@ -32,28 +40,24 @@ def save(model: ProgramModel, path: Path) -> None:
 
 def load(path: Path) -> ProgramModel:
     """Read a model that `save` wrote."""
+    give = "give a file that tidegate compile --save wrote"
     try:
         data = json.loads(path.read_text())
     except OSError as error:
-        raise TidegateError(
-            f"cannot read {path}: {error.strerror}; give a file that tidegate compile --save wrote"
-        ) from error
+        raise TidegateError(f"cannot read {path}: {error.strerror}; {give}") from error
     except ValueError:
         data = None
     try:
         if data["tidegate program model"] != FORMAT:
-            raise TidegateError(
-                f"'{path}' is of another version of Tidegate; make it anew with tidegate compile --save"
-            )
+            again = "make it anew with tidegate compile --save"
+            raise TidegateError(f"'{path}' is of another version of Tidegate; {again}")
         return from_data(data)
     except (ValueError, KeyError, TypeError, UnicodeDecodeError):
-        raise TidegateError(
-            f"'{path}' is not a program model; give a file that tidegate compile --save wrote"
-        ) from None
+        raise TidegateError(f"'{path}' is not a program model; {give}") from None
 
 
 def to_data(model: ProgramModel) -> dict[str, Any]:
-    """What JSON can hold; an infinite distance is null there."""
+    """Return the model as JSON data. An infinite distance becomes null."""
     return {
         "tidegate program model": FORMAT,
         "source": model.source,
@@ -67,11 +71,11 @@ def to_data(model: ProgramModel) -> dict[str, Any]:
 
 
 def from_data(data: dict[str, Any]) -> ProgramModel:
-    """The model that `to_data` took apart."""
+    """Return the model that `to_data` made this data of."""
     return ProgramModel(
         data["source"],
         tuple(DataObject(**{**o, "bytes": _formula(o["bytes"])}) for o in data["objects"]),
-        tuple(Region(**{**r, "objects": tuple(r["objects"])}) for r in data["regions"]),
+        tuple(KernelRegion(**{**r, "objects": tuple(r["objects"])}) for r in data["regions"]),
         tuple(_launch(launch) for launch in data["launches"]),
         tuple(Note(**note) for note in data["notes"]),
         {(a, b): _distance(far) for a, b, far in data["region_distance"]},
@@ -79,7 +83,7 @@ def from_data(data: dict[str, Any]) -> ProgramModel:
     )
 
 
-def _launch_data(launch: Launch) -> dict[str, Any]:
+def _launch_data(launch: LaunchSite) -> dict[str, Any]:
     return {
         **vars(launch),
         "arguments": [vars(argument) for argument in launch.arguments],
@@ -88,21 +92,19 @@ def _launch_data(launch: Launch) -> dict[str, Any]:
     }
 
 
-def _launch(data: dict[str, Any]) -> Launch:
-    arguments = tuple(
-        Argument(
-            **{**a, "objects": tuple(a["objects"]), "through": a["through"] and tuple(a["through"])}
-        )
-        for a in data["arguments"]
-    )
-    uses = tuple(Use(**{**use, "distance": _distance(use["distance"])}) for use in data["uses"])
+def _launch(data: dict[str, Any]) -> LaunchSite:
     read = {
-        "arguments": arguments,
+        "arguments": tuple(map(_argument, data["arguments"])),
         "trip_count": _formula(data["trip_count"]),
-        "uses": uses,
+        "uses": tuple(Use(**{**u, "distance": _distance(u["distance"])}) for u in data["uses"]),
         "calls": tuple(data.get("calls", ())),
     }
-    return Launch(**{**data, **read})
+    return LaunchSite(**{**data, **read})
+
+
+def _argument(data: dict[str, Any]) -> Argument:
+    through = data["through"] and tuple(data["through"])
+    return Argument(**{**data, "objects": tuple(data["objects"]), "through": through})
 
 
 def _terms(formula: Formula | None) -> list[Any] | None:

@@ -1,11 +1,11 @@
-"""The tree of bounds knows the highest, whatever is put where."""
+"""The tree of bounds knows the highest, whatever is set_leaf where."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.analysis.exact.bounds import ROOT, bounds_of, highest_leaf, put
+from tidegate.analysis.exact.leu.max_tree import ROOT, highest_leaf, max_tree, set_leaf
 from tidegate.compiled.jit import jit
 
 pytestmark = pytest.mark.oracle
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.oracle
 @jit
 def _after(bounds, first, seats, values, roots, found):
     for i in range(len(seats)):
-        put(bounds, first + seats[i], values[i])
+        set_leaf(bounds, first + seats[i], values[i])
         roots[i], found[i] = bounds[ROOT], highest_leaf(bounds, first) - first
 
 
@@ -23,7 +23,7 @@ def _after(bounds, first, seats, values, roots, found):
     puts=st.lists(st.tuples(st.integers(0, 599), st.integers(0, 9)), max_size=80),
 )
 def test_root_is_the_highest_and_a_leaf_has_it(leaves, puts):
-    bounds, first = bounds_of(leaves)
+    bounds, first = max_tree(leaves)
     assert bounds.ctypes.data % 64 == 0
     seats, values = (np.array([p[i] for p in puts], np.int64) for i in (0, 1))
     seats %= leaves

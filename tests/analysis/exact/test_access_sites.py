@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.analysis.exact import Touches, analyze_references, leu_misses, leu_stays
-from tidegate.analysis.exact.rational import exact_leu
-from tidegate.analysis.exact.references import objects_of
+from tidegate.analysis.exact import TouchSequence, analyze_access_sites, leu_misses, leu_stays
+from tidegate.analysis.exact.access_sites import objects_of
+from tidegate.analysis.exact.leu.rational import exact_leu
 from tidegate.errors import TidegateError
 from traces import FLAT, PAGES, SMALL, Given, Kernel, Touch, one_block, reads
 
@@ -26,7 +26,7 @@ def test_stays_are_what_the_exact_equations_keep(pairs, capacity, by_reference):
     ids, references = ([p[i] for p in pairs] for i in (0, 1))
     owners = references if by_reference else None
     resident = exact_leu(ids, capacity, owners).resident
-    stays = leu_stays(Touches.of(ids, owners), capacity)
+    stays = leu_stays(TouchSequence.of(ids, owners), capacity)
     for i, id in enumerate(ids):
         ends = (j for j in range(i + 1, len(ids)) if ids[j] == id or id not in resident[j])
         assert stays[i] == next(ends, len(ids)) - i
@@ -44,8 +44,8 @@ def hot_and_loop(rounds, loop):
 
 def test_a_hot_page_deserves_memory_and_a_loop_as_much_as_fits():
     trace = hot_and_loop(10, 6)
-    touches = Touches.of_trace(trace)
-    found = analyze_references(trace, touches, "region", 4096, 4)
+    touches = TouchSequence.of_trace(trace)
+    found = analyze_access_sites(trace, touches, "region", 4096, 4)
     assert [(r.reference, r.object) for r in found.references] == [(0, "o0"), (1, "o1")]
     hot, loop = found.references
     assert (hot.lease, loop.lease) == (2, 12)
@@ -63,7 +63,9 @@ def test_what_is_never_reused_has_no_lease():
     trace = one_block([*reads([0, 1, 0, 1]), *reads(range(2, 9), reference=4)], [9], FLAT)
     once = next(
         r
-        for r in analyze_references(trace, Touches.of_trace(trace), "region", 4096, 2).references
+        for r in analyze_access_sites(
+            trace, TouchSequence.of_trace(trace), "region", 4096, 2
+        ).references
         if r.reference == 4
     )
     assert (once.lease, once.lease_hits, once.hits, once.quantile(0.5)) == (None, 0, 0, None)
@@ -75,10 +77,10 @@ def test_of_a_run_of_touches_the_last_one_decides():
         [Touch(0, reference=1), Touch(1, reference=2)],
         [Touch(2, reference=3), Touch(PAGES, reference=5)],
     ]
-    flat = Touches.of_trace(Given([Kernel(touches, cuts=(1,))], [2 * PAGES]))
+    flat = TouchSequence.of_trace(Given([Kernel(touches, cuts=(1,))], [2 * PAGES]))
     assert flat.ids.tolist() == [0, 1]
     assert flat.owners.tolist() == [3, 5]
-    assert Touches.of_trace(Given([Kernel(touches)], [2 * PAGES]), "page").ids.tolist() == [
+    assert TouchSequence.of_trace(Given([Kernel(touches)], [2 * PAGES]), "page").ids.tolist() == [
         0,
         1,
         2,
@@ -98,4 +100,4 @@ def test_objects_are_told_by_region_and_by_page():
 def test_where_all_fits_there_is_nothing_to_say():
     trace = hot_and_loop(2, 3)
     with pytest.raises(TidegateError, match="all 4 of given fit"):
-        analyze_references(trace, Touches.of_trace(trace), "region", 4096, 4)
+        analyze_access_sites(trace, TouchSequence.of_trace(trace), "region", 4096, 4)

@@ -11,7 +11,7 @@ from offloaded import NAMES
 from tidegate.compiler import ProgramModel
 from tidegate.compiler.files import model_of_files
 from tidegate.compiler.ir import clang
-from tidegate.compiler.saved import load, save
+from tidegate.compiler.model_file import load, save
 from tidegate.errors import TidegateError
 
 
