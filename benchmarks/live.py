@@ -29,7 +29,7 @@ import numpy as np
 
 from tidegate.live import Arena
 from tidegate.live.transfer import userfault
-from tidegate.live.transfer.store import open_file
+from tidegate.live.arena.files import open_file
 
 NEAR = 256 << 20
 PAGE = 64 << 10

@@ -4,12 +4,14 @@ decides.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from live.sequences import GEOMETRY, Seen, live_policies, sequences, simulate
 from tidegate.errors import TidegateError
 from tidegate.live.pager.engine import Engine
-from tidegate.live.pager.page_bits import bits, runs
+from tidegate.live.pager.region import bits, runs
 from tidegate.policies.interface.visibility import Samples, TouchBits
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
@@ -24,18 +26,21 @@ class Nowhere:
 
     def __init__(self) -> None:
         self.used: dict[int, int] = {}
+        self.victims: list[int] = []
 
-    def load(self, region: int, pages: int, touched: int, apart: int = 0) -> None:
+    def load(self, region: int, pages: int, touched: int, unmapped: int = 0) -> None:
         self.used[region] = self.used.get(region, 0) & ~pages | touched
 
     def evict(self, region: int, pages: int | None = None) -> None:
+        if pages is None:
+            self.victims.append(region)
         self.used.pop(region, None)
 
     def sample(self, region: int, pages: int) -> None: ...
     def drop(self, region: int) -> None: ...
-    def hold(self, region: int, pages: int) -> None: ...
+    def pin(self, region: int, pages: int) -> None: ...
 
-    def bring_home(self, region: int, pages: int) -> None:
+    def restore(self, region: int, pages: int) -> None:
         self.used[region] = self.used.get(region, 0) | pages
 
     def touched(self, region: int) -> int:
@@ -49,20 +54,13 @@ def walk(
     prefetch_spec: str = "none",
     observed: int | None = None,
 ) -> Seen:
-    mover = Nowhere()
-    engine = Engine(
-        GEOMETRY,
-        FRAMES,
-        eviction.make(eviction_spec),
-        make_prefetch(prefetch_spec),
-        placement.make("um"),
-        mover,
-        observed,
-    )
+    mover: Any = Nowhere()
+    policies = eviction.make(eviction_spec), make_prefetch(prefetch_spec), placement.make("um")
+    engine = Engine(GEOMETRY, FRAMES, policies, mover, observed)
     engine.set_objects(
         lay_out({str(i): n * GEOMETRY.page for i, n in enumerate(OBJECTS)}, GEOMETRY)
     )
-    engine.victims = []
+    victims = mover.victims
     engine.start()
     noticed = -1
     for page in sequence:
@@ -73,16 +71,16 @@ def walk(
         region = engine.region[number]
         # a touch over the link, of which the driver hears afterwards
         noticed = page if region.sampled & bit else -1
-        if noticed < 0 and not region.here & bit:
+        if noticed < 0 and not region.resident & bit:
             assert not engine.serve([page])
             mover.used[number] |= bit  # a prefetch may send it away at once
             drain(engine)
             continue
         mover.used[number] = mover.used.get(number, 0) | bit
     engine.finished()
-    assert engine.used == len([r for r in engine.region.values() if r.here]) <= FRAMES
+    assert engine.used == len([r for r in engine.region.values() if r.resident]) <= FRAMES
     c = engine.count
-    return Seen(c["faults"], c["evictions"], c["notifications"], c["pages_in"], engine.victims)
+    return Seen(c["faults"], c["evictions"], c["notifications"], c["pages_in"], victims)
 
 
 def drain(engine: Engine) -> None:

@@ -133,7 +133,7 @@ def test_a_page_is_kept_until_it_is_removed() -> None:
         assert middle.put(7, Middle.pack(memoryview(noise)), True)
         assert middle.put(3, Middle.pack(memoryview(bytes(page))), False)
         assert (middle.units(7), middle.units(3)) == (16, 1)
-        middle.stored(7)
+        middle.note_stored(7)
         again = Middle(fd, pages, page, 4 * page)  # a new pager
         again.recover(0, pages)
         assert list(again.oldest_first()) == [7, 3]

@@ -148,8 +148,8 @@ def test_types_are_those_of_numpy(kind: np.dtype[Any]) -> None:
     [
         ((2**32, 2**31), "no room"),
         ((2**40, 2**40), "no room"),
-        (3.7, "not a shape"),
-        ("abc", "not a shape"),
+        (3.7, "shape must be"),
+        ("abc", "shape must be"),
         (-1, "negative"),
     ],
 )
@@ -166,11 +166,11 @@ def test_wrong_shapes_do_no_harm(shape: Any, said: str) -> None:
         ({"placement": "explicit"}, "must know what each launch uses"),
         ({"placement": "rdm"}, "must know what each launch uses"),
         ({"middle": "999TiB"}, "this machine has"),
-        ({"observed": -1}, "expected 0 or more"),
-        ({"samples": -1}, "expected 1 or more"),
+        ({"observed": -1}, "must be 0 or more"),
+        ({"samples": -1}, "must be 1 or more"),
         ({"tiering": "tier-reuse"}, "give middle"),
-        ({"eviction": tidegate.EvictionPolicy}, "is not a name"),
-        ({"prefetch": 5}, "is not a name"),
+        ({"eviction": tidegate.EvictionPolicy}, "must be a name"),
+        ({"prefetch": 5}, "must be a name"),
         ({"span": 0}, "cannot be reserved"),
         ({"span": "900TiB"}, "cannot be reserved"),
     ],
@@ -189,7 +189,7 @@ def test_a_policy_that_cannot_decide_is_refused_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "dtype", "said"), [(-4096, "f8", "multiple of"), (0, "S0", "no bytes")]
+    ("offset", "dtype", "said"), [(-4096, "f8", "multiple of"), (0, "S0", "with bytes")]
 )
 def test_wrong_ways_to_open(file: Path, offset: int, dtype: str, said: str) -> None:
     with tidegate.Arena("8MiB") as arena, pytest.raises(TidegateError, match=said):

@@ -1,56 +1,56 @@
-"""Pages that prefer far memory: a processor cannot use what is far, so a few of them are lent near
-memory in turn.
+"""Remote pages: those that prefer far memory.
 
-Their uses can be counted, as the hardware counts accesses over its link: a policy that asked for it
-hears of a region whose uses reached the number it gave.
+A processor cannot use a far page, so a few remote pages at a time are mapped near. Their uses can
+be counted, as a GPU counts accesses over its link: the placement policy is notified of a region
+whose count reaches the policy's threshold.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-from tidegate.live.pager.region import Region
-from tidegate.live.transfer.sampled_pages import COUNTERS
+from tidegate.live.pager.region import RegionState
+from tidegate.live.transfer.page_state import COUNTERS
 
-LENT = 16  # pages at a time
+MAPPED_NEAR = 16  # remote pages at a time
 
 
-class Lent:
-    """Who has some of it, and who has been counted."""
+class RemotePages:
+    """Remote pages that are mapped near for now, and their counts."""
 
     def __init__(self, pages_per_region: int) -> None:
         self._ppr = pages_per_region
-        self._pages: deque[int] = deque()
-        self._counting = 0
-        self.threshold = 0  # uses until a policy hears of them; 0: nobody asked
+        self._near: deque[int] = deque()
+        self._counters_used = 0
+        self.threshold = 0  # uses until a notification; 0: uses are not counted
 
-    def lend(self, page: int) -> int | None:
-        """To this page. Answers the one that had it longest and must go, if it is one too many."""
-        gone = None
-        if page in self._pages:
-            self._pages.remove(page)
-        elif len(self._pages) == LENT:
-            gone = self._pages.popleft()
-        self._pages.append(page)
-        return gone
+    def map_near(self, page: int) -> int | None:
+        """Note that this page is mapped near; return the page that must leave for it, if any."""
+        leaving = None
+        if page in self._near:
+            self._near.remove(page)
+        elif len(self._near) == MAPPED_NEAR:
+            leaving = self._near.popleft()
+        self._near.append(page)
+        return leaving
 
-    def own_now(self, number: int) -> None:
-        """What this region was lent is its own now, or its object is gone."""
-        if self._pages:
-            self._pages = deque(p for p in self._pages if p // self._ppr != number)
+    def forget(self, number: int) -> None:
+        """Forget the pages of this region: it has a frame now, or is gone."""
+        if self._near:
+            self._near = deque(p for p in self._near if p // self._ppr != number)
 
-    def count(self, region: Region) -> bool:
-        """One use more. Has it been enough for somebody to hear of it?"""
+    def count(self, region: RegionState) -> bool:
+        """Count one use; return whether the threshold is reached."""
         if not self.threshold:
             return False
-        if region.counted < 0:
-            if self._counting >= COUNTERS:
+        if region.remote_uses < 0:
+            if self._counters_used >= COUNTERS:
                 return False
-            self._counting += 1
-            region.counted = 0
-        region.counted += 1
-        if region.counted != self.threshold:
+            self._counters_used += 1
+            region.remote_uses = 0
+        region.remote_uses += 1
+        if region.remote_uses != self.threshold:
             return False
-        region.counted = -1
-        self._counting -= 1
+        region.remote_uses = -1
+        self._counters_used -= 1
         return True

@@ -62,16 +62,16 @@ class LiveMemory:
         return {
             number
             for number, region in self._engine.region.items()
-            if region.here and not region.held
+            if region.resident and not region.pinned
         }
 
     def is_resident(self, region: int) -> bool:
         found = self._engine.region.get(region)
-        return found is not None and found.here != 0
+        return found is not None and found.resident != 0
 
     def is_pinned(self, region: int) -> bool:
         found = self._engine.region.get(region)
-        return found is not None and (found.held or found.pinned == self._engine.turn)
+        return found is not None and (found.pinned or found.served == self._engine.turn)
 
     def faulted(self, region: int) -> NDArray[Any]:
         return np.flatnonzero(self._flags(region, self._engine.region[region].faulted))
@@ -81,7 +81,7 @@ class LiveMemory:
 
     def prefetched(self, region: int) -> NDArray[Any]:
         found = self._engine.region[region]
-        return self._flags(region, found.wanted & ~(found.faulted | found.here))
+        return self._flags(region, found.to_prefetch)
 
     def touched(self, region: int) -> NDArray[Any]:
         if not isinstance(self._policy.sees, TouchBits):

@@ -14,7 +14,7 @@ import pytest
 from live.test_failures import OPEN, run, with_fault
 from live.test_reliable import SMALL
 from tidegate.live import Arena
-from tidegate.live.transfer.sampled_pages import Aside
+from tidegate.live.transfer.page_state import SampledPages
 
 PAGE = 16 * 1024
 
@@ -24,7 +24,7 @@ def files() -> Iterator[tuple[int, int]]:
     """Near memory of eight pages, each full of its number plus one; and where pages are set aside."""
     memory = os.memfd_create("near")
     os.pwrite(memory, b"".join(bytes([i + 1]) * PAGE for i in range(8)), 0)
-    aside = Aside.create(PAGE, 3)
+    aside = SampledPages.create(PAGE, 3)
     yield memory, aside
     os.close(memory)
     os.close(aside)
@@ -32,11 +32,11 @@ def files() -> Iterator[tuple[int, int]]:
 
 def test_what_is_set_aside_outlives_the_pager(files: tuple[int, int]) -> None:
     memory, fd = files
-    first = Aside(fd, PAGE, 3)
+    first = SampledPages(fd, PAGE, 3)
     for number in (5, 2, 7):
         first.put(number, memory)
     first.remove(2)
-    second = Aside(fd, PAGE, 3)  # another process would see the same
+    second = SampledPages(fd, PAGE, 3)  # another process would see the same
     assert sorted(second.pages()) == [5, 7]
     assert bytes(second.get(5)[0]) == b"\6" * PAGE
     second.put(0, memory)
