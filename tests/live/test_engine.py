@@ -11,7 +11,7 @@ import pytest
 from live.sequences import GEOMETRY, Seen, live_policies, sequences, simulate
 from tidegate.errors import TidegateError
 from tidegate.live.pager.engine import Engine
-from tidegate.live.pager.region import bits, runs
+from tidegate.live.pager.regions import bits, runs
 from tidegate.policies.interface.visibility import Samples, TouchBits
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch

@@ -18,10 +18,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tidegate.errors import PolicyError, TidegateError
-from tidegate.live.pager.observation import Observation
 from tidegate.live.pager.policies import blame, check_policies, handler
-from tidegate.live.pager.region import Regions, RegionState, bits, tree_prefetch
-from tidegate.live.pager.remote_pages import RemotePages
+from tidegate.live.pager.regions import (
+    Observation,
+    Regions,
+    RegionState,
+    RemotePages,
+    bits,
+    tree_prefetch,
+)
 from tidegate.live.pager.tier_placement import MOST_STAYS, LiveTiers
 from tidegate.live.pager.view import LiveMemory
 from tidegate.live.transfer.mover import LiveMover
@@ -273,7 +278,8 @@ class Engine:
         moving = (region.faulted | region.wanted) & ~region.resident
         self.count["pages_in"] += moving.bit_count()
         self.count["pages_prefetched"] += (moving & ~region.faulted).bit_count()
-        self._remote.forget(number)
+        if self._remote.near:
+            self._remote.forget(number)
         self._arriving.append((number, moving, moving & region.faulted))
         region.arriving |= moving
         region.faulted = region.wanted = 0

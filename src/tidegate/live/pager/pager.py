@@ -20,16 +20,13 @@ from typing import Any
 from tidegate.errors import TidegateError
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.pager.engine import Engine
-from tidegate.live.pager.policies import make_policies, make_tiering
-from tidegate.live.pager.region import bits
-from tidegate.live.pager.tier_placement import LiveTiers
-from tidegate.live.transfer.middle import UNIT, Middle
+from tidegate.live.pager.policies import make_policies
+from tidegate.live.pager.regions import bits
+from tidegate.live.transfer.carrier import ArenaMemory
 from tidegate.live.transfer.mover import LiveMover
-from tidegate.live.transfer.page_state import SLOTS, PageFlags, SampledPages
 from tidegate.live.transfer.store import Backing
-from tidegate.live.transfer.userfault import Fault, Userfault, die_with_parent
+from tidegate.live.transfer.userfault import Fault, die_with_parent
 from tidegate.policies.interface.visibility import TouchBits
-from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object
 
 MESSAGE = 1 << 17  # bytes of a request or an answer at most
@@ -51,32 +48,15 @@ class Pager:
         restarts: int,
     ):
         self._setup, self._control, self._restarts = setup, control, restarts
-        self._geometry = geometry = Geometry(setup.page, setup.region)
-        self._ppr = geometry.pages_per_region
-        self._userfault = Userfault(setup.uffd, setup.can_poison)
-        self._flags = PageFlags(setup.flags, setup.pages)
-        self._copies = SampledPages(setup.copies, setup.page, SLOTS)
-        self._middle: Middle | None = None
-        self._tiers: LiveTiers | None = None
-        if setup.middle >= 0:
-            self._middle = Middle(setup.middle, setup.pages, setup.page, setup.middle_bytes)
-            units, near_pages = -(-setup.page // UNIT), setup.frames * self._ppr
-            policy = make_tiering(setup)
-            self._tiers = LiveTiers(policy, near_pages, units, self._middle.budget)
+        memory = ArenaMemory.of(setup)
+        self._geometry, self._ppr = memory.geometry, memory.geometry.pages_per_region
+        self._userfault, self._flags, self._copies = memory.userfault, memory.flags, memory.copies
+        self._tiers, self._middle = memory.tiers, memory.middle
         policies = make_policies(setup)
-        self._mover = LiveMover(
-            setup.base,
-            geometry,
-            self._userfault,
-            setup.memory,
-            self._flags,
-            self._copies,
-            any(isinstance(p.sees, TouchBits) for p in policies),
-            self._tiers,
-            self._middle,
-        )
+        track_touches = any(isinstance(p.sees, TouchBits) for p in policies)
+        self._mover = LiveMover(memory, track_touches)
         self._engine = Engine(
-            geometry,
+            self._geometry,
             setup.frames,
             policies,
             self._mover,

@@ -14,12 +14,15 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from tidegate.live.pager.region import runs, span
+from tidegate.live.arena.setup import ArenaSetup
+from tidegate.live.pager.policies import make_tiering
+from tidegate.live.pager.regions import runs, span
 from tidegate.live.pager.tier_placement import LiveTiers
 from tidegate.live.transfer.middle import UNIT, Middle
-from tidegate.live.transfer.page_state import PageFlags
+from tidegate.live.transfer.page_state import SLOTS, PageFlags, SampledPages
 from tidegate.live.transfer.store import Backing, Buffer, EarlyRegion, PageReadAhead
 from tidegate.live.transfer.userfault import Userfault, punch
 from tidegate.trace.geometry import Geometry
@@ -31,6 +34,39 @@ INLINE = 128 * 1024  # moves of up to so many bytes are made at once, in the cal
 
 class StoreError(OSError):
     """The store could not be written."""
+
+
+@dataclass(frozen=True)
+class ArenaMemory:
+    """The memory of an arena, the state of its pages, and its middle tier if there is one."""
+
+    base: int  # the first address
+    geometry: Geometry
+    userfault: Userfault
+    file: int  # the memory file that is mapped at base
+    flags: PageFlags
+    copies: SampledPages
+    tiers: LiveTiers | None
+    middle: Middle | None
+
+    @classmethod
+    def of(cls, setup: ArenaSetup) -> ArenaMemory:
+        """Open the memory of an arena in the pager."""
+        geometry, tiers, middle = Geometry(setup.page, setup.region), None, None
+        if setup.middle >= 0:
+            middle = Middle(setup.middle, setup.pages, setup.page, setup.middle_bytes)
+            near_pages, units = setup.frames * geometry.pages_per_region, -(-setup.page // UNIT)
+            tiers = LiveTiers(make_tiering(setup), near_pages, units, middle.budget)
+        return cls(
+            setup.base,
+            geometry,
+            Userfault(setup.uffd, setup.can_poison),
+            setup.memory,
+            PageFlags(setup.flags, setup.pages),
+            SampledPages(setup.copies, setup.page, SLOTS),
+            tiers,
+            middle,
+        )
 
 
 class Load(NamedTuple):
@@ -49,19 +85,10 @@ class Load(NamedTuple):
 class Carrier:
     """Moves the bytes of one arena."""
 
-    def __init__(
-        self,
-        base: int,
-        geometry: Geometry,
-        userfault: Userfault,
-        memory: int,
-        flags: PageFlags,
-        tiers: LiveTiers | None,
-        middle: Middle | None,
-    ):
-        self._tiers, self._middle = tiers, middle
-        self._base, self._page, self._ppr = base, geometry.page, geometry.pages_per_region
-        self._userfault, self._memory, self._flags = userfault, memory, flags
+    def __init__(self, memory: ArenaMemory):
+        self._tiers, self._middle, geometry = memory.tiers, memory.middle, memory.geometry
+        self._base, self._page, self._ppr = memory.base, geometry.page, geometry.pages_per_region
+        self._userfault, self._memory, self._flags = memory.userfault, memory.file, memory.flags
         self._chunk = max(1, CHUNK // geometry.page)
         self._buffers = threading.local()
         self._buffer_size = max(CHUNK, geometry.page)

@@ -16,14 +16,10 @@ import os
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from tidegate.live.pager.region import bits, runs, span
-from tidegate.live.pager.tier_placement import LiveTiers
-from tidegate.live.transfer.carrier import INLINE, Carrier, Load
-from tidegate.live.transfer.middle import Middle
-from tidegate.live.transfer.page_state import PageFlags, SampledPages
+from tidegate.live.pager.regions import bits, runs, span
+from tidegate.live.transfer.carrier import INLINE, ArenaMemory, Carrier, Load
 from tidegate.live.transfer.store import Backing, RegionReadAhead
-from tidegate.live.transfer.userfault import SMALL_PAGE, Userfault, data_pages, punch
-from tidegate.trace.geometry import Geometry
+from tidegate.live.transfer.userfault import SMALL_PAGE, data_pages, punch
 
 WORKERS = 4
 # after so many sampled pages without a use, clean ones are not copied; a use reads the store
@@ -35,23 +31,12 @@ EARLY_READ_PAUSE = 256
 class LiveMover:
     """Moves the pages of one arena. Sets of a region's pages are the bits of an integer."""
 
-    def __init__(
-        self,
-        base: int,
-        geometry: Geometry,
-        userfault: Userfault,
-        memory: int,
-        flags: PageFlags,
-        copies: SampledPages,
-        track_touches: bool,
-        tiers: LiveTiers | None = None,
-        middle: Middle | None = None,
-    ):
-        self._tiers, self._middle = tiers, middle
+    def __init__(self, memory: ArenaMemory, track_touches: bool):
+        self._tiers, self._middle, geometry = memory.tiers, memory.middle, memory.geometry
         self._page, self._ppr = geometry.page, geometry.pages_per_region
-        self._userfault, self._memory, self._flags = userfault, memory, flags
-        self._copies, self._track_touches = copies, track_touches
-        self._carrier = Carrier(base, geometry, userfault, memory, flags, tiers, middle)
+        self._userfault, self._memory, self._flags = memory.userfault, memory.file, memory.flags
+        self._copies, self._track_touches = memory.copies, track_touches
+        self._carrier = Carrier(memory)
         self._address, self._page_reads = self._carrier.address, self._carrier.page_reads
         self._pool = ThreadPoolExecutor(WORKERS, "mover")
         self._region_reads = RegionReadAhead(geometry.page, self._ppr)
