@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tidegate.cli import asked, output
+from tidegate.cli import output, run_options
 from tidegate.errors import TidegateError
 
 app = typer.Typer(help="Live memory: the same policies on real arrays.")
@@ -83,8 +83,8 @@ def run(
     near: NearMemory = "256MiB",
     eviction: EvictionName = "tournament",
     prefetch: PrefetchName = "tree",
-    placement: asked.Placement = None,
-    geometry: asked.GeometryText = None,
+    placement: run_options.Placement = None,
+    geometry: run_options.GeometryText = None,
     store: Store = None,
     middle: Middle = None,
     tiering: Tiering = None,
@@ -110,8 +110,8 @@ def record(
     near: NearMemory = "256MiB",
     eviction: EvictionName = "lru",
     prefetch: PrefetchName = "none",
-    placement: asked.Placement = None,
-    geometry: asked.GeometryText = None,
+    placement: run_options.Placement = None,
+    geometry: run_options.GeometryText = None,
     store: Store = None,
     middle: Middle = None,
     tiering: Tiering = None,

@@ -30,6 +30,7 @@ from tidegate.live.pager.regions import (
 from tidegate.live.pager.tier_placement import MOST_STAYS, LiveTiers
 from tidegate.live.pager.view import LiveMemory
 from tidegate.live.transfer.mover import LiveMover
+from tidegate.policies.interface import events
 from tidegate.policies.interface.events import NO_TREE
 from tidegate.policies.interface.policy import (
     EvictionPolicy,
@@ -87,7 +88,7 @@ class Engine:
         self.objects: tuple[Object, ...] = ()
         self.regions = 0
         self.shared: dict[str, Any] = {}
-        self.requests: list[tuple[Any, ...]] = []
+        self.requests: list[tuple[int, ...]] = []
         self._evictions_asked: list[int] = []
         self.queue: deque[int] = deque()  # regions with wanted pages
         self._arriving: list[tuple[int, int, int]] = []  # region, pages, touched ones or RESTORED
@@ -148,8 +149,7 @@ class Engine:
             self._evict(self._ask_victim())
 
     def _start(self, policy: Policy) -> None:
-        # objects come and go, so the view's are read-only
-        policy.attach(LiveMemory(self, policy))  # type: ignore[arg-type]
+        policy.attach(LiveMemory(self, policy))
         self._ask(policy, "start")
         self._listeners = {
             event: [(p, m) for p in self.policies if (m := handler(p, event))] for event in EVENTS
@@ -432,18 +432,18 @@ class Engine:
         requests, self.requests = self.requests, []
         for verb, *what in requests:
             match verb:
-                case "prefetch":
+                case events.ASK_PREFETCH:
                     self.request_prefetch(*what)
-                case "advise":
+                case events.ASK_ADVISE:
                     self.advise(*what)
-                case "threshold":
+                case events.ASK_THRESHOLD:
                     (self.threshold,) = what
-                case "observe":
+                case events.ASK_OBSERVE:
                     left_far = self._observation.leave_one_far(self.region[what[0]])
                     self.count["observations"] += bool(left_far)
-                case "count":
+                case events.ASK_COUNT:
                     (self._remote.threshold,) = what
-                case "evict":
+                case events.ASK_EVICT:
                     self._evictions_asked += what
 
     def request_prefetch(self, first: int, count: int) -> None:
@@ -456,7 +456,7 @@ class Engine:
                     region.queued = True
                     self.queue.append(number)
 
-    def advise(self, first: int, count: int, far: bool) -> None:
+    def advise(self, first: int, count: int, far: int) -> None:
         """Let these pages prefer far memory, or no longer."""
         for _, region, pages in self.region.in_range(first, count):
             pages &= ~region.sampled

@@ -41,7 +41,7 @@ class LiveTiers:
         self._placed: dict[int, int] = {}  # decisions for pages about to be evicted
         self.now = 0
         self.count = dict.fromkeys(COUNTS, 0)
-        policy.attach(self)  # type: ignore[arg-type]
+        policy.attach(self)
         policy.start()
 
     # What the policy sees
