@@ -1,6 +1,4 @@
-"""The live engine without memory: on the same sequence it decides what the simulated driver
-decides.
-"""
+"""The live engine without memory decides what the simulated driver decides."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ FRAMES = 14
 
 
 class Nowhere:
-    """A mover without memory, which knows what was touched because it is told."""
+    """A mover without memory. The test sets ``used``, the touched pages."""
 
     def __init__(self) -> None:
         self.used: dict[int, int] = {}
@@ -69,7 +67,7 @@ def walk(
         drain(engine)
         number, bit = page // engine.ppr, 1 << page % engine.ppr
         region = engine.region[number]
-        # a touch over the link, of which the driver hears afterwards
+        # a touch over the link: the driver is notified afterwards
         noticed = page if region.sampled & bit else -1
         if noticed < 0 and not region.resident & bit:
             assert not engine.serve([page])
@@ -89,7 +87,7 @@ def drain(engine: Engine) -> None:
 
 
 def pages_of(name: str, length: int = 3000) -> list[int]:
-    """Pages of the objects; numbers behind an object's end belong to nobody and are left out."""
+    """Return a sequence of pages that belong to objects."""
     layout = lay_out({str(i): n * GEOMETRY.page for i, n in enumerate(OBJECTS)}, GEOMETRY)
     real = [o.first_page + i for o in layout for i in range(o.pages)]
     return [real[i] for i in sequences(len(real), length)[name]]
@@ -106,8 +104,8 @@ def test_it_decides_as_the_simulated_driver_does(
     if policy == "mhpe" and prefetch_spec == "fdp+rgp":
         pytest.skip("touch bits and samples: no hardware has both")
     sequence = pages_of(name)
-    asked = {"eviction_spec": policy, "prefetch_spec": prefetch_spec}
-    assert walk(sequence, **asked) == simulate(sequence, OBJECTS, FRAMES, **asked)
+    options = {"eviction_spec": policy, "prefetch_spec": prefetch_spec}
+    assert walk(sequence, **options) == simulate(sequence, OBJECTS, FRAMES, **options)
 
 
 @pytest.mark.parametrize("prefetch_spec", prefetch.names())
@@ -116,17 +114,17 @@ def test_every_prefetch_policy_is_carried_out_as_simulated(policy: str, prefetch
     if policy == "tournament" and isinstance(prefetch.find(prefetch_spec).sees, TouchBits):
         pytest.skip("samples and touch bits: no hardware has both")
     sequence = [page for name in ("hot", "cyclic", "uniform") for page in pages_of(name, 1000)]
-    asked = {"eviction_spec": policy, "prefetch_spec": prefetch_spec}
-    assert walk(sequence, **asked) == simulate(sequence, OBJECTS, FRAMES, **asked)
+    options = {"eviction_spec": policy, "prefetch_spec": prefetch_spec}
+    assert walk(sequence, **options) == simulate(sequence, OBJECTS, FRAMES, **options)
 
 
 @pytest.mark.parametrize("observed", [1, 3, 14])
 @pytest.mark.parametrize("policy", ["lru", "lfu", "cp", "tournament(patience=5)"])
-def test_it_observes_as_many_regions_as_it_is_told(policy: str, observed: int) -> None:
+def test_it_observes_the_given_number_of_regions(policy: str, observed: int) -> None:
     sequence = pages_of("hot", 6000)
-    asked = {"eviction_spec": policy, "observed": observed}
-    live = walk(sequence, **asked)
-    assert live == simulate(sequence, OBJECTS, FRAMES, **asked)
+    options = {"eviction_spec": policy, "observed": observed}
+    live = walk(sequence, **options)
+    assert live == simulate(sequence, OBJECTS, FRAMES, **options)
     assert live.notifications > 0 or observed == 1
 
 

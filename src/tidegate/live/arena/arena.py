@@ -70,7 +70,7 @@ class Arena:
     ``placement``: names of policies, as for the simulator. ``middle``: RAM for a tier of compressed
     pages between near memory and the store; ``tiering``: the policy that decides what goes there
     (tier-order by default). ``geometry``: PAGE/REGION. ``observed``, ``samples``: as for
-    ``tidegate run``. ``span``: the addresses to reserve. ``record``: keep what ``recorded`` returns.
+    ``tidegate run``. ``span``: bytes of addresses to reserve. ``record``: keep a log of faults.
     """
 
     def __init__(
@@ -200,7 +200,8 @@ class Arena:
             wanted = math.prod(dims) * kind.itemsize
             if wanted > there or wanted == 0:
                 raise TidegateError(
-                    f"{path} has {there} bytes from {offset} on; an array of {wanted} was asked for"
+                    f"{path} must have {wanted} bytes from {offset} on, got {there}; "
+                    "give another shape or offset"
                 )
             backing = Backing(*descriptors, offset, wanted, mode == "r+", scratch=False)
             return self._array(dims, kind, Path(path).name, backing)

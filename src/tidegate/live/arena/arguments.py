@@ -33,7 +33,8 @@ def check_memory(geometry: Geometry, near: int, middle: int) -> None:
     ram = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if (most := max(near, middle)) > ram:
         raise TidegateError(
-            f"{show_size(most)} of RAM were asked for; this machine has {show_size(ram)}; give less"
+            f"near and middle must fit in RAM; this machine has {show_size(ram)}, "
+            f"got {show_size(most)}"
         )
     if 0 < middle < geometry.page:
         raise TidegateError(

@@ -3,7 +3,7 @@
 NumPy's allocator can be replaced (NEP 49):
 
     malloc   small ──▶ libc      large ──▶ the arena
-    free     an address of the arena ──▶ noted; pages are given back when the next large array is made
+    free     an address of the arena ──▶ noted; given back when the next large array is made
 
 NumPy calls these four functions for every array, so they are compiled; only large arrays call
 Python. Python writes its answer to a cell: an exception in place of a returned value would be taken

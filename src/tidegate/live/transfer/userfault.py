@@ -92,8 +92,8 @@ class Userfault:
 
     def register(self, address: int, size: int) -> None:
         """Make faults in this range messages."""
-        asked = struct.pack("=QQQQ", address, size, _MISSING | _WP | _MINOR, 0)
-        fcntl.ioctl(self.fd, _REGISTER, bytearray(asked))
+        argument = struct.pack("=QQQQ", address, size, _MISSING | _WP | _MINOR, 0)
+        fcntl.ioctl(self.fd, _REGISTER, bytearray(argument))
 
     def read(self) -> list[Fault]:
         """Return the faults that wait to be read, if any."""
@@ -112,14 +112,14 @@ class Userfault:
         mode = 2 if protect else 0
         done = 0
         while done < size:
-            asked = _Five(to + done, source + done, size - done, mode, 0)
-            if _libc.ioctl(self.fd, _COPY, ctypes.byref(asked)) == 0:
+            argument = _Five(to + done, source + done, size - done, mode, 0)
+            if _libc.ioctl(self.fd, _COPY, ctypes.byref(argument)) == 0:
                 return
             number = ctypes.get_errno()
-            if number == errno.EEXIST or (number == errno.EAGAIN and asked[4] == -errno.EEXIST):
+            if number == errno.EEXIST or (number == errno.EAGAIN and argument[4] == -errno.EEXIST):
                 done += SMALL_PAGE
             elif number == errno.EAGAIN:
-                done += max(0, asked[4])
+                done += max(0, argument[4])
             elif number in (errno.ESRCH, errno.ENOENT):
                 return  # the program is gone, or has unmapped it
             else:
@@ -131,14 +131,14 @@ class Userfault:
         mode = 2 if protect else 0
         done = 0
         while done < size:
-            asked = _Four(address + done, size - done, mode, 0)
-            if _libc.ioctl(self.fd, _CONTINUE, ctypes.byref(asked)) == 0:
+            argument = _Four(address + done, size - done, mode, 0)
+            if _libc.ioctl(self.fd, _CONTINUE, ctypes.byref(argument)) == 0:
                 return
             number = ctypes.get_errno()
             if number not in (errno.EEXIST, errno.EAGAIN, errno.EFAULT):
                 break
             # EFAULT: this small page is not in memory; its next use is an ordinary fault
-            done += max(SMALL_PAGE, asked[3])
+            done += max(SMALL_PAGE, argument[3])
         self.wake(address, size)
 
     def protect(self, address: int, size: int) -> None:
@@ -155,12 +155,12 @@ class Userfault:
 
     def poison(self, address: int, size: int) -> None:
         """Make any use of this missing memory a SIGBUS, instead of a wrong byte."""
-        asked = _Four(address, size, 0, 0)
-        check(_libc.ioctl(self.fd, _POISON, ctypes.byref(asked)), "poison a page")
+        argument = _Four(address, size, 0, 0)
+        check(_libc.ioctl(self.fd, _POISON, ctypes.byref(argument)), "poison a page")
 
     def _set_protection(self, address: int, size: int, mode: int) -> None:
-        asked = _Three(address, size, mode)
-        while _libc.ioctl(self.fd, _PROTECT, ctypes.byref(asked)) == -1:
+        argument = _Three(address, size, mode)
+        while _libc.ioctl(self.fd, _PROTECT, ctypes.byref(argument)) == -1:
             number = ctypes.get_errno()
             if number in (errno.ESRCH, errno.ENOENT):
                 return
