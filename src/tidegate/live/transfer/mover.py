@@ -74,9 +74,13 @@ class LiveMover:
         if copied := self._copied.get(region, 0) & pages:
             self._restore_copies(region, copied)
             pages &= ~copied
+        # A present page is newer than the store, also one that the engine does not count as near:
+        # a remote page that was mapped near and whose advice was taken back.
+        present = self.present.get(region, 0)
+        pages &= ~present | touched
         if not pages:
             return
-        unmapped &= ~self.present.get(region, 0)
+        unmapped &= ~present
         pages |= unmapped
         if self._track_touches:
             unmapped = pages & ~touched
