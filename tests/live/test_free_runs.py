@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tidegate.live.arena.space import Space
+from tidegate.live.arena.free_runs import FreeRuns
 
 pytestmark = pytest.mark.live
 
@@ -24,7 +24,7 @@ def hasty() -> Iterator[None]:
 
 @pytest.mark.usefixtures("hasty")
 def test_threads_never_get_the_same_regions() -> None:
-    space, taken = Space(10_000), [0] * 10_000
+    space, taken = FreeRuns(10_000), [0] * 10_000
     for region in range(1000, 2000, 2):
         # free memory in many pieces, so that putting them together takes a while
         space.take_at(region, 1)

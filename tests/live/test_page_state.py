@@ -1,6 +1,4 @@
-"""Sampled pages that are set aside: whatever happens to them meanwhile, they come home as they
-were.
-"""
+"""Copies of sampled pages: whatever happens meanwhile, pages are restored as they were."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ import pytest
 from live.test_failures import OPEN, run, with_fault
 from live.test_reliable import SMALL
 from tidegate.live import Arena
-from tidegate.live.transfer.sampled_pages import Aside
+from tidegate.live.transfer.page_state import SampledPages
 
 pytestmark = pytest.mark.live
 
@@ -23,22 +21,22 @@ PAGE = 16 * 1024
 
 @pytest.fixture
 def files() -> Iterator[tuple[int, int]]:
-    """Near memory of eight pages, each full of its number plus one; and where pages are set aside."""
+    """Near memory of eight pages, each full of its number plus one; and a file for copies."""
     memory = os.memfd_create("near")
     os.pwrite(memory, b"".join(bytes([i + 1]) * PAGE for i in range(8)), 0)
-    aside = Aside.create(PAGE, 3)
-    yield memory, aside
+    copies = SampledPages.create(PAGE, 3)
+    yield memory, copies
     os.close(memory)
-    os.close(aside)
+    os.close(copies)
 
 
-def test_what_is_set_aside_outlives_the_pager(files: tuple[int, int]) -> None:
+def test_copies_outlive_the_pager(files: tuple[int, int]) -> None:
     memory, fd = files
-    first = Aside(fd, PAGE, 3)
+    first = SampledPages(fd, PAGE, 3)
     for number in (5, 2, 7):
         first.put(number, memory)
     first.remove(2)
-    second = Aside(fd, PAGE, 3)  # another process would see the same
+    second = SampledPages(fd, PAGE, 3)  # another process would see the same
     assert sorted(second.pages()) == [5, 7]
     assert bytes(second.get(5)[0]) == b"\6" * PAGE
     second.put(0, memory)
@@ -53,9 +51,7 @@ def test_what_is_set_aside_outlives_the_pager(files: tuple[int, int]) -> None:
 
 @pytest.fixture
 def observed(tmp_path: Path) -> Iterator[tuple[Arena, np.ndarray, Path]]:
-    """A file of two regions in two frames, written, and a third that was needed for a moment: some
-    pages are set aside.
-    """
+    """A written file of three regions in three frames and another array; some pages are sampled."""
     path = tmp_path / "data"
     np.zeros(3 << 14, "u8").tofile(path)  # three regions of eight pages
     with Arena(**SMALL | {"near": "384KiB", "eviction": "lru", "samples": 4}) as arena:  # type: ignore[arg-type]
@@ -68,7 +64,7 @@ def observed(tmp_path: Path) -> Iterator[tuple[Arena, np.ndarray, Path]]:
         yield arena, a, path
 
 
-def test_a_flush_writes_what_is_set_aside(observed: tuple[Arena, np.ndarray, Path]) -> None:
+def test_a_flush_writes_copies_of_dirty_pages(observed: tuple[Arena, np.ndarray, Path]) -> None:
     arena, _, path = observed
     arena.flush()
     there = np.fromfile(path, "u8")
@@ -98,9 +94,7 @@ print(arena.stats()["restarts"])
 
 
 def test_there_is_room_when_every_counter_is_in_use() -> None:
-    """A page on its way home keeps its slot until the turn ends, and others may be sampled in that
-    turn.
-    """
+    """A restored page keeps its slot until the turn ends; others may be sampled in that turn."""
     with Arena(
         **SMALL | {"near": "8MiB", "eviction": "lru", "samples": 7, "observed": 64}
     ) as arena:  # type: ignore[arg-type]
@@ -112,11 +106,8 @@ def test_there_is_room_when_every_counter_is_in_use() -> None:
         assert arena.stats()["notifications"] > 100
 
 
-def test_pages_that_nobody_comes_back_for_are_read_when_somebody_does(tmp_path: Path) -> None:
-    """Copying them was in vain; that shows in what is read beside what migrates.
-
-    Written ones are copied all the same.
-    """
+def test_unused_samples_are_not_copied_and_a_use_reads_them(tmp_path: Path) -> None:
+    """It shows in bytes read beside those that migrate. Dirty pages are copied all the same."""
     path = tmp_path / "data"
     data = np.arange(64 << 14, dtype="u8")  # 64 regions of eight pages
     data.tofile(path)
@@ -136,7 +127,7 @@ def test_pages_that_nobody_comes_back_for_are_read_when_somebody_does(tmp_path: 
         assert (a[-8 * region :] == data[-8 * region :]).all()
         assert arena.stats()["notifications"] > 0
         assert (first := read_beside()) > 0
-        # somebody came back: from here on they are copied
+        # one was used: from here on they are copied
         assert (a[-8 * region :] == data[-8 * region :]).all()
         assert read_beside() == first
         for _ in range(2):
