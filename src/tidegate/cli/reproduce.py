@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from tidegate.cli import asked, output
+from tidegate.cli import output, run_options
 from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
@@ -102,18 +102,20 @@ def _command_of(name: str) -> Callable[..., None]:
         setup = replace(Setup.quick() if quick else Setup(), **changed)
         _reproduce({name: setup}, workers, no_cache, as_json, out)
 
-    parameters = {"quick": (Quick, False)}
+    parameters: dict[str, tuple[Any, Any]] = {"quick": (Quick, False)}
     for o in options:
         default = f" \\[default: {o.shown}]" if o.shown else ""  # --quick may have another one
         declared = typer.Option(o.flag, help=f"{o.help}{default}", show_default=False)
-        parameters[o.field] = (Annotated[o.kind | None, declared], None)  # type: ignore[assignment]
+        parameters[o.field] = (Annotated[o.kind | None, declared], None)
     if Setup.tried:
         parameters["robustness"] = (Robustness, False)
-    parameters |= {"workers": (Workers, None), "no_cache": (asked.NoCache, False)}  # type: ignore[dict-item]
-    parameters |= {"as_json": (output.AsJson, False), "out": (Out, None)}  # type: ignore[dict-item]
+    parameters |= {"workers": (Workers, None), "no_cache": (run_options.NoCache, False)}
+    parameters |= {"as_json": (output.AsJson, False), "out": (Out, None)}
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        inspect.Parameter(field, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
-        for field, (hint, default) in parameters.items()
+        [
+            inspect.Parameter(field, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=hint)
+            for field, (hint, value) in parameters.items()
+        ]
     )
     command.__annotations__ = {field: hint for field, (hint, _) in parameters.items()}
     help = inspect.cleandoc(Setup.__doc__ or "")
@@ -124,7 +126,7 @@ def _command_of(name: str) -> Callable[..., None]:
 def every_paper(
     quick: Quick = False,
     workers: Workers = None,
-    no_cache: asked.NoCache = False,
+    no_cache: run_options.NoCache = False,
     as_json: output.AsJson = False,
     out: Out = None,
 ) -> None:

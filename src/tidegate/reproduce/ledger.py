@@ -1,5 +1,5 @@
-"""The ledger: what papers claim beside what was measured. It judges and never fails, because a claim
-that differs is a result.
+"""The ledger: what papers claim beside what was measured. It judges and never fails: a claim that
+differs is a result.
 
     claims.toml ──▶ Claim ──▶ the rule of its kind ──▶ Finding ──▶ Ledger
                                                        HOLDS · TIE · DIFFERS · NOT MEASURED

@@ -34,7 +34,7 @@ class Paper(Generic[S]):
     """
 
     name: str  # of its folder
-    Setup: type[S]
+    setup: type[S]
     readings: Readings[S] | None = None  # what the paper leaves open
     caches_traces = True  # the trace of an application is kept in memory for its other runs
     one_worker_per_application = False  # for traces that take long to make
@@ -74,7 +74,7 @@ class Paper(Generic[S]):
         progress: Progress = lambda runs: None,
     ) -> Reproduction:
         """Run everything, or read it from the store, and return figures and ledger."""
-        setup = setup or self.Setup()
+        setup = setup or self.setup()
         grid = self.grid(setup)
         _check(grid)
         results = Groups.of(self._run(grid, workers, cache, progress))
@@ -90,9 +90,7 @@ class Paper(Generic[S]):
         """Yield what a reader should know before the figures."""
         yield f"The paper's set-up: {self.claims.setup}."
         if not setup.as_published:
-            yield (
-                "This set-up differs from the paper's, so its figures are shown for comparison only."
-            )
+            yield "This set-up differs from the paper's; its figures are shown for comparison only."
         yield from self.remarks(setup, results)
         if setup.readings and self.readings:
             yield self.readings.note(setup)

@@ -28,7 +28,7 @@ def new_axes(width: float, height: float, title: str = "", **settings: Any) -> t
 
 
 def new_panels(
-    names: Sequence[str], columns: int, width: float, height: float, more: float = 0
+    names: Sequence[Any], columns: int, width: float, height: float, more: float = 0
 ) -> Any:
     """Return a figure and a panel for each name; ``more`` height is for a legend."""
     columns = min(columns, len(names))
@@ -58,9 +58,8 @@ def stack_bars(axes: Any, columns: dict[str, Sequence[float]], fontsize: int = 8
 
 def legend_of(figure: Figure, axes: Any, columns: int, where: str = "lower") -> None:
     """Draw the legend of one panel outside all panels."""
-    handles, labels = axes.get_legend_handles_labels()
-    place = f"outside {where} center"
-    figure.legend(handles, labels, loc=place, ncols=columns, frameon=False, fontsize=8)
+    style: dict[str, Any] = {"loc": f"outside {where} center", "ncols": columns}
+    figure.legend(*axes.get_legend_handles_labels(), **style, frameon=False, fontsize=8)
 
 
 def grouped_bars(

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Launch, Trace
 from tidegate.workloads.program import Program, Space, Workload
@@ -51,7 +51,7 @@ def _trace(spec: str, geometry: Geometry) -> Trace:
     if (spec, geometry) not in _cached:
         _cached.clear()
         _release_memory()
-        _cached[spec, geometry] = CachedTrace(Ask(spec, geometry=geometry).trace())
+        _cached[spec, geometry] = CachedTrace(RunSpec(spec, geometry=geometry).trace())
     return _cached[spec, geometry]
 
 

@@ -7,11 +7,12 @@ declares what it must see, and a run has a note where the hardware would not sho
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import polars as pl
 
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.options import parse_spec
 from tidegate.reproduce.cppe.grid import geometry_of, prefetch_of
 from tidegate.reproduce.cppe.setup import MACHINE, Setup
@@ -28,7 +29,7 @@ SYSTEMS = {
 SCALE = 1 / 8  # of ObservUVM's sizes
 
 
-def crossed_of(setup: Setup) -> dict[Key, Ask]:
+def crossed_of(setup: Setup) -> dict[Key, RunSpec]:
     """Return both suites under systems of both papers, 50 % larger than near memory."""
     if not setup.crossing:
         return {}
@@ -36,8 +37,8 @@ def crossed_of(setup: Setup) -> dict[Key, Ask]:
     # prefetch as the baseline does.
     naive = prefetch_of(setup, "sl+lru") or "sequential-local"
     mhpe = {"cppe": setup.mhpe}
-    grid: dict[Key, Ask] = {
-        (a, s, "cppe"): Ask(
+    grid: dict[Key, RunSpec] = {
+        (a, s, "cppe"): RunSpec(
             spec,
             MACHINE,
             s,
@@ -52,9 +53,9 @@ def crossed_of(setup: Setup) -> dict[Key, Ask]:
     few = round(100 * SCALE)
     for spec in suite("observuvm", SCALE):
         for s in SYSTEMS["observuvm"]:
-            seen = {} if s == "uvm" else {"observed": few, "watched": few}
-            ask = Ask(spec, "rtx3090-pcie4", s, eviction=mhpe.get(s), oversubscribe="50%", **seen)
-            grid[parse_spec(spec)[0], s, "observuvm"] = ask
+            run = RunSpec(spec, "rtx3090-pcie4", s, eviction=mhpe.get(s), oversubscribe="50%")
+            run = run if s == "uvm" else replace(run, observed=few, watched=few)
+            grid[parse_spec(spec)[0], s, "observuvm"] = run
     return grid
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate import units
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.policies.systems import find_system
 from tidegate.reproduce.cppe.setup import MACHINE, OWN, Setup
 from tidegate.reproduce.results import Key
@@ -15,7 +15,7 @@ PAGE = "4KiB"
 CHUNK = units.size("64KiB")
 
 
-def grid_of(setup: Setup) -> dict[Key, Ask]:
+def grid_of(setup: Setup) -> dict[Key, RunSpec]:
     """Return applications × levels × systems."""
     return {
         (a, s, level): specify(setup, spec, s, level)
@@ -25,9 +25,9 @@ def grid_of(setup: Setup) -> dict[Key, Ask]:
     }
 
 
-def specify(setup: Setup, workload: str, system: str, level: str) -> Ask:
+def specify(setup: Setup, workload: str, system: str, level: str) -> RunSpec:
     """Return one run of the grid."""
-    return Ask(
+    return RunSpec(
         workload,
         MACHINE,
         system,

@@ -20,7 +20,7 @@ class CPPE(paper.Paper[Setup]):
     """Figures 3, 7, 8 and 9, VI-C's structures, the claims C1 to C7, and both papers crossed."""
 
     name = "cppe"
-    Setup = Setup
+    setup = Setup
     readings = READINGS
 
     def grid(self, setup: Setup) -> Mapping[Key, object]:

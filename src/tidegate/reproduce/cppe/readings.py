@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.machine.machine import load_machine
 from tidegate.reproduce.cppe.grid import specify
-from tidegate.reproduce.cppe.setup import OWN, Setup
+from tidegate.reproduce.cppe.setup import MACHINE, OWN, Setup
 from tidegate.reproduce.readings import Reading, Readings, own_options, spell_policy
 from tidegate.reproduce.results import Key
 
@@ -22,17 +22,17 @@ OPEN = {
 DEPENDS = {"sl+lru": ("lru",), "sl-stop+lru": ("lru",), **dict.fromkeys(OWN, ("mhpe",))}
 
 
-def specify_reading(setup: Setup, key: Key, options: Reading) -> Ask:
+def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
     """Return a run of the grid under a reading's options."""
     application, system, level = key
-    ask = specify(setup, setup.applications[application], system, level)
-    machine = load_machine(ask.machine)
+    run = specify(setup, setup.applications[application], system, level)
+    machine = load_machine(MACHINE)
     driver = replace(machine.driver, batch_faults=options["machine.faults"])
-    ask = replace(ask, machine=replace(machine, driver=driver))
+    run = replace(run, machine=replace(machine, driver=driver))
     if system in OWN:
-        mhpe = spell_policy(str(ask.eviction), own_options("mhpe", options))
-        return replace(ask, eviction=mhpe)
-    return replace(ask, eviction="lru-ideal") if options.get("lru.recency") == "access" else ask
+        mhpe = spell_policy(str(run.eviction), own_options("mhpe", options))
+        return replace(run, eviction=mhpe)
+    return replace(run, eviction="lru-ideal") if options.get("lru.recency") == "access" else run
 
 
 READINGS: Readings[Setup] = Readings(

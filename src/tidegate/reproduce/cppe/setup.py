@@ -21,7 +21,7 @@ LEVELS = ("75%", "50%")  # of the footprint, that fits
 
 @dataclass(frozen=True)
 class Setup(setup.Setup):
-    """CPPE (IPDPS'20): 23 applications under 9 systems, with 75 % and 50 % of each in near memory."""
+    """CPPE (IPDPS'20): 23 applications under 9 systems, 75 % and 50 % of each in near memory."""
 
     citation: ClassVar[str] = (
         "CPPE: Coordinated Page Prefetch and Eviction for Memory Oversubscription Management in "

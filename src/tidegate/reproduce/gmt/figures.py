@@ -47,7 +47,7 @@ _FIGURE_4 = {
     "same_class": "same tier as at its last return",
 }
 
-Cell = Callable[[str, str], float | None]  # of an application and a system
+Column = Callable[[str], float | None]  # its value for an application
 
 
 def figures_of(sizes: Mapping[str, Results]) -> Iterator[Exhibit]:
@@ -111,8 +111,8 @@ def accuracies(r: Results) -> pl.DataFrame:
         return 1 - report(application, "unpredicted") / left if left else None
 
     judged = partial(report, what="predictions")
-    columns = {"accuracy": accuracy, "judged": judged, "evictions with a history": foreseen}
-    return _table(r, columns)
+    columns: dict[str, Column] = {"accuracy": accuracy, "judged": judged}
+    return _table(r, columns | {"evictions with a history": foreseen})
 
 
 def exchanged(r: Results) -> pl.DataFrame:
@@ -131,12 +131,16 @@ def exchanged(r: Results) -> pl.DataFrame:
     return _table(r, columns)
 
 
-def _by_system(r: Results, systems: Iterable[str], cell: Cell) -> pl.DataFrame:
+def _by_system(
+    r: Results, systems: Iterable[str], value: Callable[[str, str], float]
+) -> pl.DataFrame:
     """Return a column for each of the systems that were run."""
-    return _table(r, {s: lambda a, s=s: cell(a, s) for s in systems if s in r.systems})
+    rows = [(a, *r.row(a, systems, value).values()) for a in r.applications]
+    table = pl.DataFrame(rows, schema=["application", *systems], orient="row")
+    return table.select("application", *(s for s in systems if s in r.systems))
 
 
-def _table(r: Results, columns: Mapping[str, Callable[[str], float | None]]) -> pl.DataFrame:
+def _table(r: Results, columns: Mapping[str, Column]) -> pl.DataFrame:
     rows = [(a, *(value(a) for value in columns.values())) for a in r.applications]
     schema: dict[str, Any] = {"application": pl.String} | dict.fromkeys(columns, pl.Float64)
     return pl.DataFrame(rows, schema=schema, orient="row")

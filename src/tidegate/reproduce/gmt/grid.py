@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate import units
-from tidegate.experiments.tiered import TieredAsk
+from tidegate.experiments.specification import RunSpec
 from tidegate.options import parse_spec
 from tidegate.reproduce.gmt.setup import BASE, MACHINE, PAGE, TABLE_2, Setup
 from tidegate.reproduce.results import Key
@@ -11,11 +11,11 @@ from tidegate.reproduce.results import Key
 # misses under way at a time: the machine's 864 over 64, as all sizes, and enough to keep SSD and
 # link busy
 SLOTS = 16
-# System → placement and who serves misses, where that is not the system's name and its own way
+# System → tiering policy and service of misses, where these are not the system's own
 SERVED = {"hmm-optimistic": ("tier-reuse", "cpu")}  # 3.6: HMM with the hit rates of GMT-Reuse
 
 
-def grid_of(setup: Setup) -> dict[Key, TieredAsk]:
+def grid_of(setup: Setup) -> dict[Key, RunSpec]:
     """Return applications × sizes × systems."""
     return {
         (a, s, size): specify(setup, a, s, size)
@@ -25,16 +25,16 @@ def grid_of(setup: Setup) -> dict[Key, TieredAsk]:
     }
 
 
-def specify(setup: Setup, application: str, system: str, size: str) -> TieredAsk:
+def specify(setup: Setup, application: str, system: str, size: str) -> RunSpec:
     """Return one run of the grid."""
-    placement, service = SERVED.get(system, (system, None))
-    spec, near = _sized(setup, application, size)
-    return TieredAsk(
-        spec,
-        placement,
-        near,
-        round(near * setup.ratio),
-        machine=MACHINE,
+    tiering, service = SERVED.get(system, (system, None))
+    workload, near = _sized(setup, application, size)
+    return RunSpec(
+        workload,
+        MACHINE,
+        tiering=tiering,
+        near=near,
+        middle=round(near * setup.ratio),
         slots=max(SLOTS, round(SLOTS * setup.scale)),
         service=service,
         traits=system == BASE,

@@ -19,7 +19,7 @@ class GMT(paper.Paper[Setup]):
     """Figures 4, 6, 7, 8, 9, 10 and 14, and the claims G1 to G8 at the first of the sizes."""
 
     name = "gmt"
-    Setup = Setup
+    setup = Setup
     readings = READINGS
     one_worker_per_application = True  # graphs take longer to make than to run
 
@@ -34,10 +34,11 @@ class GMT(paper.Paper[Setup]):
 
     def remarks(self, setup: Setup, results: Groups) -> Iterator[str]:
         if setup.factor is None:
-            beside = "; the stated factor of 2, which contradicts them, is beside them"
-            yield (
-                f"Sizes come from Table 2 and Figure 7 alone{beside if len(setup.sizes) > 1 else ''}."
+            both = len(setup.sizes) > 1
+            beside = (
+                "; the stated factor of 2, which contradicts them, is beside them" if both else ""
             )
+            yield f"Sizes come from Table 2 and Figure 7 alone{beside}."
         yield "The paper's means are geometric: only so do its nine speed-ups make 1.50."
         if setup.as_published:
             yield (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate.experiments.tiered import TieredAsk
+from tidegate.experiments.specification import RunSpec
 from tidegate.reproduce.gmt.grid import specify
 from tidegate.reproduce.gmt.setup import PAGE, Setup
 from tidegate.reproduce.readings import Reading, Readings, own_options, spell_policy
@@ -35,19 +35,19 @@ DEPENDS = {
 }
 
 
-def specify_reading(setup: Setup, key: Key, options: Reading) -> TieredAsk:
+def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
     """Return a run of the grid under a reading's options."""
-    ask = specify(setup, *key)
-    tiering = str(ask.tiering)
-    assert isinstance(ask.near, int)
+    run = specify(setup, *key)
+    tiering = str(run.tiering)
+    assert isinstance(run.near, int)
     return replace(
-        ask,
+        run,
         tiering=spell_policy(tiering, own_options(tiering, options)),
-        near=ask.near + PAGE * options["tiers.pages"],
+        near=run.near + PAGE * options["tiers.pages"],
         shared=options["tiers.shared"],
-        slots=ask.slots if options["tiers.slots"] == "scaled" else None,
+        slots=run.slots if options["tiers.slots"] == "scaled" else None,
         flush=options["tiers.flush"],
-        most_stays=options.get("stays.most", ask.most_stays),
+        most_stays=options.get("stays.most", run.most_stays),
         read_ahead=options.get("cpu.read_ahead", False),
     )
 

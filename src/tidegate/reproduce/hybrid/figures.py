@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -52,14 +53,11 @@ _EDGE_NOTE = (
 def figures_of(groups: Groups) -> Iterator[Exhibit]:
     """Yield each figure for which there are runs."""
     r = Schemes.of(groups)
-    makes: list[Callable[[], Exhibit]] = [
-        partial(make, r) for make in (_figure_1, _figure_2, _figure_4, _figure_5a, _figure_6)
-    ]
-    for make in (*makes, partial(_edge_density, groups)):
-        try:
-            yield make()
-        except NotRun:
-            continue
+    for make in (_figure_1, _figure_2, _figure_4, _figure_5a, _figure_6):
+        with suppress(NotRun):
+            yield make(r)
+    with suppress(NotRun):
+        yield _edge_density(groups)
 
 
 def seconds(r: Schemes, schemes: Sequence[str], among: Sequence[str] = ()) -> pl.DataFrame:
@@ -84,11 +82,9 @@ def _figure_1(r: Schemes) -> Exhibit:
 
 def _host_notes(r: Schemes) -> Iterator[str]:
     for base in (*BASELINES, BASE):
-        try:
+        with suppress(NotRun):
             ratio = 1 / mean_gain(r.gains("host", base, True, MINIVITE))
             yield f"What fits: host takes {ratio:.2f} times as long as {base}, on average."
-        except NotRun:
-            continue
 
 
 def _figure_2(r: Schemes) -> Exhibit:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.machine.machine import Machine, load_machine
 from tidegate.reproduce.hybrid.setup import BASELINES, LOOPS, MACHINE, NEAR, SCHEMES, Setup
 from tidegate.reproduce.readings import spell_policy
@@ -34,7 +34,7 @@ class Workload(NamedTuple):
         return f"{self.application} of {self.gb:g} GB"
 
 
-def grid_of(setup: Setup) -> dict[Key, Ask]:
+def grid_of(setup: Setup) -> dict[Key, RunSpec]:
     """Return applications × sizes × schemes; baselines only for what fits."""
     return {
         (Workload(a, size), scheme, GRID): specify(setup, Workload(a, size), scheme)
@@ -44,7 +44,7 @@ def grid_of(setup: Setup) -> dict[Key, Ask]:
     }
 
 
-def edges_of(setup: Setup) -> dict[Key, Ask]:
+def edges_of(setup: Setup) -> dict[Key, RunSpec]:
     """Return every share of edges both ways; none unless bfs is among the applications."""
     if EDGE_APPLICATION not in setup.applications:
         return {}
@@ -56,7 +56,7 @@ def edges_of(setup: Setup) -> dict[Key, Ask]:
     }
 
 
-def specify(setup: Setup, workload: Workload, scheme: str) -> Ask:
+def specify(setup: Setup, workload: Workload, scheme: str) -> RunSpec:
     """Return one run of the grid."""
     placement = (SCHEMES | BASELINES)[scheme]
     if setup.threshold != 0.5 and placement.partition("(")[0] in ("rlm", "glm", "rdm"):
@@ -64,7 +64,7 @@ def specify(setup: Setup, workload: Workload, scheme: str) -> Ask:
     return place(setup, workload, placement)
 
 
-def place(setup: Setup, workload: Workload, placement: str, **options: object) -> Ask:
+def place(setup: Setup, workload: Workload, placement: str, **options: object) -> RunSpec:
     """Return one run under any placement, of a workload with any options."""
     if setup.distances != "launches":
         options["distances"] = setup.distances
@@ -72,7 +72,7 @@ def place(setup: Setup, workload: Workload, placement: str, **options: object) -
     if workload.application in LOOPS[setup.loops]:
         given.append(LOOPS[setup.loops][workload.application])
     name = f"openmp-{workload.application}"
-    return Ask(
+    return RunSpec(
         f"{name}({', '.join(given)})" if given else name,
         machine_of(setup),
         "uvm",

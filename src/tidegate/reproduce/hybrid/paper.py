@@ -19,7 +19,7 @@ class Hybrid(paper.Paper[Setup]):
     """Figures 1, 2, 4, 5a and 6, edge density, and the claims H1 to H10."""
 
     name = "hybrid"
-    Setup = Setup
+    setup = Setup
     readings = READINGS
     caches_traces = False  # programs loop a hundred times; their traces are large and quickly made
 

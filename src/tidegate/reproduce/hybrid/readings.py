@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.reproduce.hybrid.grid import GRID, specify
 from tidegate.reproduce.hybrid.setup import LOOPS, NEAR, Setup
 from tidegate.reproduce.readings import Reading, Readings, own_options, spell_policy
@@ -32,7 +32,7 @@ ROBUST_SCALE = 1 / 128  # of all sizes, for the readings
 ROBUST_SIZES = (9.0, 25.0)  # GB
 
 
-def specify_reading(setup: Setup, key: Key, options: Reading) -> Ask:
+def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
     """Return a run of the grid under a reading's options."""
     workload, scheme, _ = key
     read = replace(
@@ -41,14 +41,14 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> Ask:
         distances=options.get("plan.distances", "launches"),
         unmap=options["machine.unmap"],
     )
-    ask = replace(
+    run = replace(
         specify(read, workload, scheme),
         dirty_only=options["machine.dirty_only"],
         pipelined=options["machine.pipelined"],
     )
     if scheme == "um":
-        return replace(ask, placement="acbm") if options["um.counters"] else ask
-    return replace(ask, placement=spell_policy(str(ask.placement), own_options(scheme, options)))
+        return replace(run, placement="acbm") if options["um.counters"] else run
+    return replace(run, placement=spell_policy(str(run.placement), own_options(scheme, options)))
 
 
 def reduced(setup: Setup) -> Setup:

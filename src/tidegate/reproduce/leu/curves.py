@@ -27,7 +27,7 @@ from tidegate.analysis import (
     vmin_misses,
 )
 from tidegate.analysis.exact import Touches, leu_curve, leu_misses, osl_misses
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.figures import COLOURS
 from tidegate.reproduce.ledger import Finding, load_claims, percent, signed
 from tidegate.reproduce.leu.setup import SHARES, Application
@@ -74,7 +74,7 @@ class Curves:
         return np.array(self.misses[algorithm]) / np.array(self.misses[base])
 
 
-def curves_of(run: Ask) -> Curves:
+def curves_of(run: RunSpec) -> Curves:
     """Return the misses of one application, whose sequence and memory size are those of a run."""
     simulation = run.prepare()
     touches = Touches.of_trace(simulation.trace)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import eviction
 from tidegate.reproduce.leu.curves import Curves, curves_of
@@ -19,7 +19,7 @@ RUNS, CURVES = "runs", "curves"  # groups
 class CurvesSpec:
     """The specification of one application's curves, which are computed from its sequence."""
 
-    run: Ask
+    run: RunSpec
 
     def prepare(self) -> Any:
         return self.run.prepare()
@@ -40,7 +40,7 @@ def grid_of(setup: Setup) -> dict[Key, Any]:
     }
 
 
-def specify(setup: Setup, at: Application, policy: str) -> Ask:
+def specify(setup: Setup, at: Application, policy: str) -> RunSpec:
     """Return one run. One slot, so that all policies see the touches in one order, and whole
     regions, so that only eviction differs.
     """
@@ -49,7 +49,7 @@ def specify(setup: Setup, at: Application, policy: str) -> Ask:
     observed = None
     if isinstance(sees, Samples):
         observed = max(1, round(sees.regions * scale * setup.scale))
-    return Ask(
+    return RunSpec(
         setup.applications[at],
         machine,
         eviction=policy,

@@ -20,7 +20,7 @@ class LEU(paper.Paper[Setup]):
     """Figures 1 and 3, the claims L1 to L5, and the gap of every eviction policy to Belady."""
 
     name = "leu"
-    Setup = Setup
+    setup = Setup
 
     def grid(self, setup: Setup) -> Mapping[Key, object]:
         return grid_of(setup)

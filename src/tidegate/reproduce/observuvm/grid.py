@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.reproduce.observuvm.counters import PinnedFar, Probe
 from tidegate.reproduce.observuvm.recorder import Recorder
 from tidegate.reproduce.observuvm.setup import MACHINE, Setup
@@ -15,9 +15,9 @@ GRID, FIGURE_3, FIGURE_5 = "grid", "Figure 3", "Figure 5"  # groups
 PROBED = (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512, 768, 1024)
 
 
-def grid_of(setup: Setup) -> dict[Key, Ask]:
+def grid_of(setup: Setup) -> dict[Key, RunSpec]:
     """Return all runs."""
-    grid: dict[Key, Ask] = {
+    grid: dict[Key, RunSpec] = {
         (a, s, GRID): specify(setup, spec, s)
         for a, spec in setup.applications.items()
         for s in setup.systems
@@ -27,9 +27,9 @@ def grid_of(setup: Setup) -> dict[Key, Ask]:
     return grid | {(p, PinnedFar.name, FIGURE_3): probe(p) for p in PROBED}
 
 
-def specify(setup: Setup, workload: str, system: str) -> Ask:
+def specify(setup: Setup, workload: str, system: str) -> RunSpec:
     """Return one run of an application under a system."""
-    return Ask(
+    return RunSpec(
         workload,
         MACHINE,
         system,
@@ -40,6 +40,6 @@ def specify(setup: Setup, workload: str, system: str) -> Ask:
     )
 
 
-def probe(regions: int) -> Ask:
+def probe(regions: int) -> RunSpec:
     """Return the run of Figure 3 with so many regions pinned far."""
-    return Ask(Probe(regions=regions), MACHINE, placement=PinnedFar(), prefetch="none")
+    return RunSpec(Probe(regions=regions), MACHINE, placement=PinnedFar(), prefetch="none")

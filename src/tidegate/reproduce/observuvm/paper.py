@@ -21,7 +21,7 @@ class ObservUVM(paper.Paper[Setup]):
     """Figures 3, 5 and 9 to 13, and the claims O1 to O16."""
 
     name = "observuvm"
-    Setup = Setup
+    setup = Setup
     readings = READINGS
 
     def grid(self, setup: Setup) -> Mapping[Key, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction
 from tidegate.reproduce.observuvm.grid import GRID, specify
@@ -45,10 +45,10 @@ DEPENDS = {
 TOURNAMENTS = 64
 
 
-def specify_reading(setup: Setup, key: Key, options: Reading) -> Ask:
+def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
     """Return a run of the grid under a reading's options."""
     application, system, _ = key
-    ask = replace(
+    run = replace(
         specify(setup, setup.applications[application], system),
         dirty_only=options["machine.dirty_only"],
         pipelined=options["machine.pipelined"],
@@ -59,17 +59,17 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> Ask:
         return spell_policy(policy, own_options(policy, options))
 
     if system in ("lfu", "cp"):
-        return replace(ask, eviction=spell(system))
+        return replace(run, eviction=spell(system))
     if system == "ea":
-        return replace(ask, prefetch=spell("early-adaptor"))
+        return replace(run, prefetch=spell("early-adaptor"))
     if not system.startswith("tm"):
-        return ask
+        return run
     contestants = f"lru+{spell('lfu')}+{spell('cp')}"
     own = own_options("tournament", options)
     tournament = eviction.find("tournament")(policies=contestants, **own)
     fdp, rgp = spell("fdp"), spell("rgp")
     prefetch = {"tm": "tree", "tm+": fdp, "tm++": f"{fdp}+{rgp}"}[system]
-    return replace(ask, eviction=tournament, prefetch=make_prefetch(prefetch))
+    return replace(run, eviction=tournament, prefetch=make_prefetch(prefetch))
 
 
 def _includes(setup: Setup, key: Key, number: int) -> bool:
