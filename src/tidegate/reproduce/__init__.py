@@ -12,6 +12,7 @@ from __future__ import annotations
 import pkgutil
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidegate.errors import UnknownName
@@ -35,6 +36,11 @@ def find_setup(name: str) -> type[Setup]:
 def find_paper(name: str) -> Paper[Any]:
     """Return a paper."""
     return _import(name, "paper").PAPER  # type: ignore[no-any-return]
+
+
+def paper_folder(name: str) -> Path:
+    """Return the folder of a paper."""
+    return Path(_import(name, "setup").__file__).parent
 
 
 def _import(name: str, module: str) -> Any:

@@ -24,10 +24,10 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidegate.errors import UnknownName
+from tidegate.reproduce import paper_folder
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -243,10 +243,7 @@ def load_claims(paper: str) -> Claims:
     >>> load_claims("observuvm")["O2"].value
     0.2
     """
-    files = {f.parent.name: f for f in Path(__file__).parent.glob("*/claims.toml")}
-    if paper not in files:
-        raise UnknownName("paper", paper, files)
-    table = tomllib.loads(files[paper].read_text())
+    table = tomllib.loads((paper_folder(paper) / "claims.toml").read_text())
     claims = tuple(Claim(id, **given) for id, given in table["claim"].items())
     words = {name: " ".join(text.split()) for name, text in table["words"].items()}
     return Claims(paper, table["setup"], claims, words)

@@ -124,18 +124,24 @@ class Groups(dict[str, Results]):
 
 @dataclass(frozen=True)
 class Measure:
-    """How one part of a claim is measured: ``make(claim, results, *given, **named)``."""
+    """How one part of a claim is measured: ``make(claim, results, *given, **named)``.
+
+    With a group, ``results`` are that group's.
+    """
 
     claim: str
     part: str
     make: Callable[..., Finding]
     given: tuple[Any, ...]
+    group: str
     named: Mapping[str, Any]
 
 
-def part(claim: str, part: str, make: Callable[..., Finding], *given: Any, **named: Any) -> Measure:
+def part(
+    claim: str, part: str, make: Callable[..., Finding], *given: Any, group: str = "", **named: Any
+) -> Measure:
     """Return the measure of one part of a claim; a claim that says one thing has the part ""."""
-    return Measure(claim, part, make, given, named)
+    return Measure(claim, part, make, given, group, named)
 
 
 def find(claims: Claims, measures: Iterable[Measure], results: Any) -> list[Finding]:
@@ -144,7 +150,8 @@ def find(claims: Claims, measures: Iterable[Measure], results: Any) -> list[Find
     for m in measures:
         claim = claims[m.claim].of(m.part)
         try:
-            found.append(m.make(claim, results, *m.given, **m.named))
+            own = results[m.group] if m.group else results
+            found.append(m.make(claim, own, *m.given, **m.named))
         except NotRun as missing:
             found.append(claim.unmeasured(str(missing)))
     return found

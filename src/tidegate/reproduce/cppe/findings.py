@@ -36,29 +36,29 @@ def findings_of(levels: Groups) -> list[Finding]:
 
 
 def _measures() -> Iterator[Measure]:
-    yield part("C1", "", mean_gain, "75%")
-    yield part("C2", "", mean_gain, "50%")
-    yield part("C2", "largest", largest_gain, "50%")
+    yield part("C1", "", mean_gain, group="75%")
+    yield part("C2", "", mean_gain, group="50%")
+    yield part("C2", "largest", largest_gain, group="50%")
     for level in LEVELS:
         for kind in ("I", "VI"):
-            yield part("C3", f"type {kind}, {level}", similar, level, kind)
-        yield part("C3", f"most, {level}", gains_most, level)
+            yield part("C3", f"type {kind}, {level}", similar, kind, group=level)
+        yield part("C3", f"most, {level}", gains_most, group=level)
         for a in ("SAD", "HIS", "NW"):
-            yield part("C4", f"{a}, {level}", gain_from_patterns, level, a)
-        yield part("C6", f"MRQ, {level}", no_gain, level, "MRQ")
-    yield part("C5", "mean, 75%", schemes, "75%", 0.03)
-    yield part("C5", "mean, 50%", schemes, "50%", 0.07)
+            yield part("C4", f"{a}, {level}", gain_from_patterns, a, group=level)
+        yield part("C6", f"MRQ, {level}", no_gain, "MRQ", group=level)
+    yield part("C5", "mean, 75%", schemes, 0.03, group="75%")
+    yield part("C5", "mean, 50%", schemes, 0.07, group="50%")
     for a, better in (("NW", 2), ("HIS", 2), ("BFS", 1), ("HWL", 1)):
-        yield part("C5", f"{a}, 50%", better_scheme, "50%", a, better)
+        yield part("C5", f"{a}, 50%", better_scheme, a, better, group="50%")
     for level in LEVELS:
-        yield part("C5", f"alike, {level}", schemes_alike, level)
+        yield part("C5", f"alike, {level}", schemes_alike, group=level)
     for a in ("BFS", "HWL"):
-        yield part("C6", f"{a}, 50%", loses_slightly, "50%", a)
-    yield part("C7", "thrashing", reserved_gains, "50%")
+        yield part("C6", f"{a}, 50%", loses_slightly, a, group="50%")
+    yield part("C7", "thrashing", reserved_gains, group="50%")
     for a in ("SRD", "STN"):
-        yield part("C7", f"Random, {a}", less_than_random, "50%", a)
-    yield part("C7", "B+T and HYB", reserved_loses, "50%")
-    yield part("C7", "type VI", type_vi, "50%")
+        yield part("C7", f"Random, {a}", less_than_random, a, group="50%")
+    yield part("C7", "B+T and HYB", reserved_loses, group="50%")
+    yield part("C7", "type VI", type_vi, group="50%")
 
 
 def gains(r: Results, system: str, among: Iterable[str] = (), base: str = BASE) -> dict[str, float]:
@@ -80,11 +80,11 @@ def signed_list(gains: dict[str, float]) -> str:
     return ", ".join(f"{a} {signed(g - 1)}" for a, g in gains.items())
 
 
-def mean_gain(claim: Claim, levels: Groups, level: str) -> Finding:
+def mean_gain(claim: Claim, r: Results) -> Finding:
     """C1, C2: the arithmetic mean, as in the paper. Beside it the geometric mean, and the mean
     without the largest gain.
     """
-    own = gains(levels[level], "cppe")
+    own = gains(r, "cppe")
     *rest, most = sorted(own, key=lambda a: own[a])
     whole = mean(own.values())
     without = f", {mean(own[a] for a in rest):.2f}× without {most}" if rest else ""
@@ -93,18 +93,16 @@ def mean_gain(claim: Claim, levels: Groups, level: str) -> Finding:
     return claim.ratio(whole, show=show, unit=times, why=why)
 
 
-def largest_gain(claim: Claim, levels: Groups, level: str) -> Finding:
+def largest_gain(claim: Claim, r: Results) -> Finding:
     """C2"""
-    r = levels[level]
     own = gains(r, "cppe")
     best = max(own, key=lambda a: own[a])
     show, why = f"{times(own[best])} ({best})", partial(r.because, best, "cppe", BASE)
     return claim.ratio(own[best], "up to", value=10.97, show=show, unit=times, why=why)
 
 
-def similar(claim: Claim, levels: Groups, level: str, kind: str) -> Finding:
+def similar(claim: Claim, r: Results, kind: str) -> Finding:
     """C3"""
-    r = levels[level]
     own = gains(r, "cppe", of_type(r, kind))
     return _within(claim, r, own, f"each within {SIMILAR:.0%} of {BASE}", BASE)
 
@@ -115,9 +113,9 @@ def _within(claim: Claim, r: Results, own: dict[str, float], said: str, base: st
     return claim.holds(abs(own[off] - 1) <= SIMILAR, said, signed_list(own), why=why)
 
 
-def gains_most(claim: Claim, levels: Groups, level: str) -> Finding:
+def gains_most(claim: Claim, r: Results) -> Finding:
     """C3"""
-    r, kinds = levels[level], {}
+    kinds = {}
     for kind in dict.fromkeys(KINDS.values()):
         if members := [a for a in of_type(r, kind) if a not in CRASHED]:
             kinds[kind] = 1 / geometric_mean(gains(r, "cppe", members).values())
@@ -127,49 +125,44 @@ def gains_most(claim: Claim, levels: Groups, level: str) -> Finding:
     return claim.winner("IV", kinds, why=why)
 
 
-def gain_from_patterns(claim: Claim, levels: Groups, level: str, application: str) -> Finding:
+def gain_from_patterns(claim: Claim, r: Results, application: str) -> Finding:
     """C4: with and without the pattern-aware prefetcher, under the same eviction policy."""
-    r = levels[level]
     gain = r.ratio(application, "sl+mhpe", "cppe") - 1
     why = partial(r.because, application, "cppe", "sl+mhpe")
     return claim.sign(gain, "gains from patterns", signed(gain), why=why)
 
 
-def schemes(claim: Claim, levels: Groups, level: str, value: float) -> Finding:
+def schemes(claim: Claim, r: Results, value: float) -> Finding:
     """C5"""
-    own = gains(levels[level], "cppe", FIGURE_7, base="cppe-scheme1")
+    own = gains(r, "cppe", FIGURE_7, base="cppe-scheme1")
     gain = mean(own.values()) - 1
     why = f"time, scheme 2 over 1: {extremes(inverse(own))}"
     return claim.sign(gain, f"scheme 2 better by {percent(value)}", signed(gain), why=why)
 
 
-def better_scheme(claim: Claim, levels: Groups, level: str, a: str, better: int) -> Finding:
+def better_scheme(claim: Claim, r: Results, a: str, better: int) -> Finding:
     """C5"""
-    r = levels[level]
     gain = r.ratio(a, "cppe-scheme1", "cppe") - 1
     said, ours = f"scheme {better} better", f"scheme 2: {signed(gain)}"
     why = partial(r.because, a, "cppe", "cppe-scheme1")
     return claim.sign(gain if better == 2 else -gain, said, ours, why=why)
 
 
-def schemes_alike(claim: Claim, levels: Groups, level: str) -> Finding:
+def schemes_alike(claim: Claim, r: Results) -> Finding:
     """C5"""
-    r = levels[level]
     own = gains(r, "cppe", ALIKE, base="cppe-scheme1")
     return _within(claim, r, own, "both schemes do the same", "cppe-scheme1")
 
 
-def no_gain(claim: Claim, levels: Groups, level: str, application: str) -> Finding:
+def no_gain(claim: Claim, r: Results, application: str) -> Finding:
     """C6"""
-    r = levels[level]
     gain = r.ratio(application, BASE, "cppe") - 1
     why = partial(r.because, application, "cppe", BASE)
     return claim.holds(gain <= TIE_WITHIN, "no gain", signed(gain), why=why)
 
 
-def loses_slightly(claim: Claim, levels: Groups, level: str, application: str) -> Finding:
+def loses_slightly(claim: Claim, r: Results, application: str) -> Finding:
     """C6"""
-    r = levels[level]
     gain = r.ratio(application, BASE, "cppe") - 1
     why = partial(r.because, application, "cppe", BASE)
     if gain < -SLIGHTLY:
@@ -186,18 +179,17 @@ def _reserved(r: Results, among: Iterable[str]) -> dict[str, float]:
     }
 
 
-def reserved_gains(claim: Claim, levels: Groups, level: str) -> Finding:
+def reserved_gains(claim: Claim, r: Results) -> Finding:
     """C7"""
-    own = _reserved(levels[level], THRASHING)
+    own = _reserved(r, THRASHING)
     best = max(own, key=lambda k: own[k])
     gain, why = own[best] - 1, f"time by application and share: {extremes(inverse(own))}"
     ours = f"{signed(gain)} ({best})"
     return claim.holds(gain <= 0.11 + TIE_WITHIN, "gains at most 11 %", ours, why=why)
 
 
-def less_than_random(claim: Claim, levels: Groups, level: str, application: str) -> Finding:
+def less_than_random(claim: Claim, r: Results, application: str) -> Finding:
     """C7"""
-    r = levels[level]
     best = max(r.ratio(application, BASE, system) for system in RESERVED)
     random = r.ratio(application, BASE, "sl+random")
     ours = f"Random {signed(random - 1)}, reserved {signed(best - 1)}"
@@ -205,9 +197,8 @@ def less_than_random(claim: Claim, levels: Groups, level: str, application: str)
     return claim.sign(random / best - 1, "Random gains more", ours, why=why)
 
 
-def reserved_loses(claim: Claim, levels: Groups, level: str) -> Finding:
+def reserved_loses(claim: Claim, r: Results) -> Finding:
     """C7"""
-    r = levels[level]
     own = _reserved(r, ("B+T", "HYB"))
     worst = min(own, key=lambda k: own[k])
     loss, why = 1 - own[worst], partial(r.because, worst.split()[0], "sl+lru-20%", BASE)
@@ -215,9 +206,8 @@ def reserved_loses(claim: Claim, levels: Groups, level: str) -> Finding:
     return claim.ratio(loss, "loses up to", value=0.53, within=0.5, show=show, why=why)
 
 
-def type_vi(claim: Claim, levels: Groups, level: str) -> Finding:
+def type_vi(claim: Claim, r: Results) -> Finding:
     """C7"""
-    r = levels[level]
     own = gains(r, "sl+lru-10%", of_type(r, "VI"))
     loss = 1 - mean(own.values())
     return claim.ratio(loss, "LRU-10 % loses", value=0.27, within=0.5, why=signed_list(own))
