@@ -1,4 +1,4 @@
-"""Means of ratios, with and without the applications that dominate them."""
+"""Geometric means of ratios, with and without the applications that dominate them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from tidegate.reproduce.ledger import percent, signed
 
-DOMINATES = 2.0  # times an even share of all changes (as logarithms): that is a say of two
+DOMINATES = 2.0  # times an even share of all changes, as logarithms
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A geometric mean of ratios, and the same without the applications that dominate it."""
+    """A geometric mean of ratios, and the mean without the applications that dominate it."""
 
     value: float
-    without: float  # the same as ``value`` if none dominates
+    without: float  # equal to ``value`` if none dominates
     dominators: tuple[str, ...]
 
     @property
@@ -25,14 +25,15 @@ class Mean:
 
     @property
     def text(self) -> str:
-        """The reduction in words: ``31 % (22 % without SPM)``."""
+        """The reduction as text: ``31 % (22 % without SPM)``."""
         if not self.dominators:
             return percent(self.reduction)
-        return f"{percent(self.reduction)} ({percent(1 - self.without)} without {', '.join(self.dominators)})"
+        without = f"{percent(1 - self.without)} without {', '.join(self.dominators)}"
+        return f"{percent(self.reduction)} ({without})"
 
 
 def mean_of(ratios: Mapping[str, float]) -> Mean:
-    """The geometric mean of these ratios.
+    """Return the geometric mean of these ratios.
 
     >>> mean_of({"a": 0.9, "b": 0.9, "c": 0.9, "d": 0.2}).text
     '38 % (10 % without d)'
@@ -49,16 +50,16 @@ def _mean(logs: Mapping[str, float]) -> float:
 
 
 def extremes(ratios: Mapping[str, float], most: int = 2) -> str:
-    """Which applications change most and least, for a reader who asks where a mean comes from.
+    """Return the applications that change most and least.
 
     >>> extremes({"a": 0.5, "b": 0.9, "c": 1.1})
     'a -50 %, b -10 % … c +10 %'
     """
     ranked = sorted(ratios, key=lambda name: ratios[name])
     words = [f"{name} {signed(ratios[name] - 1)}" for name in ranked]
+    if len(words) == 1:
+        return words[0]
     if len(words) <= 2 * most:
-        most = max(1, len(words) - 1)
-        return (
-            f"{', '.join(words[:most])} … {', '.join(words[most:])}" if len(words) > 1 else words[0]
-        )
+        most = len(words) - 1
+        return f"{', '.join(words[:most])} … {', '.join(words[most:])}"
     return f"{', '.join(words[:most])} … {', '.join(words[-most:])}"

@@ -1,4 +1,4 @@
-"""Causes: why one run takes longer than another, as far as their books tell."""
+"""Why one run takes longer than another, as far as their books show."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _COUNTS = {
 
 
 def compare_runs(one: Run, name: str, other: Run, other_name: str) -> str:
-    """One sentence: how ``one`` differs from ``other`` in time, in counts, and which part of time
-    makes the difference.
+    """Return how ``one`` differs from ``other``, in a sentence: time, counts, and the part of time
+    that makes most of the difference.
     """
     gap = one.time / other.time - 1
     if abs(gap) <= 0.005:
@@ -23,20 +23,16 @@ def compare_runs(one: Run, name: str, other: Run, other_name: str) -> str:
     changes = filter(None, (_change(one, other, key, word) for key, word in _COUNTS.items()))
     counted = ", ".join(changes) or "with the same counts"
     how = f"{percent(abs(gap))} {'more' if gap > 0 else 'less'}"
-    return f"{name} takes {how} time than {other_name}: {counted}; {_chief(one, other)}"
+    return f"{name} takes {how} time than {other_name}: {counted}; {_largest_part(one, other)}"
 
 
-def _chief(one: Run, other: Run) -> str:
-    """The part of time that differs most, in the direction of the whole."""
+def _largest_part(one: Run, other: Run) -> str:
+    """Return the part of time that differs most, in the direction of the whole."""
     whole = one.time - other.time
     shares = {part: (one.parts[part] - other.parts[part]) / whole for part in one.parts}
     part = max(shares, key=lambda p: shares[p])
-    words = part.replace("_", " ")
-    return (
-        f"{percent(shares[part])} of the difference is {words}"
-        if shares[part] < 1
-        else f"all of the difference is {words}"
-    )
+    share = percent(shares[part]) if shares[part] < 1 else "all"
+    return f"{share} of the difference is {part.replace('_', ' ')}"
 
 
 def _change(one: Run, other: Run, key: str, word: str) -> str:
