@@ -157,7 +157,7 @@ def _own_cache() -> Iterator[None]:
     """Numba looks up its cache folder when a function is decorated; others' functions keep theirs."""
     config: Any = numba.config
     before = config.CACHE_DIR
-    config.CACHE_DIR = _compiled_folder()
+    config.CACHE_DIR = compiled_folder()
     try:
         yield
     finally:
@@ -175,7 +175,7 @@ def _forget_old(states: Path) -> None:
 
 
 @functools.cache
-def _compiled_folder() -> str:
+def compiled_folder() -> str:
     folder = cache_folder() / "compiled" / code_digest(*_COMPILED)
     with suppress(OSError):
         if not folder.exists():

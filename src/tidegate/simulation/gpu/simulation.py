@@ -7,8 +7,9 @@ Simulation.run ──▶ for each launch: relay it, then feed its segments to th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,11 @@ from tidegate.policies.interface.policy import (
     check_declared,
     label,
 )
-from tidegate.policies.interface.twin import has_twin
 from tidegate.policies.interface.visibility import Everything, Samples
 from tidegate.registry import told
 from tidegate.simulation.gpu.codes import BREATHE, DONE, MORE, NOT_RESIDENT, OK, RAISED, STRAY
 from tidegate.simulation.gpu.driver import begin_launch
-from tidegate.simulation.gpu.future import Future, foresee
+from tidegate.simulation.gpu.future import foresee
 from tidegate.simulation.gpu.memory import (
     IDLE,
     Memory,
@@ -42,7 +42,15 @@ from tidegate.simulation.gpu.memory import (
     play_on,
 )
 from tidegate.simulation.gpu.observation import LEFT_FAR
-from tidegate.simulation.gpu.relay import Caller, CompiledCaller, Relay, WrongAnswer
+from tidegate.simulation.gpu.relay import (
+    Caller,
+    Choice,
+    CompiledCaller,
+    Relay,
+    World,
+    WrongAnswer,
+    choose_caller,
+)
 from tidegate.simulation.gpu.requests import carry_out
 from tidegate.simulation.gpu.slots import play, take_rest
 from tidegate.simulation.gpu.view import SimulatedMemory
@@ -54,6 +62,12 @@ _NO_TOUCHES = Touches(
 )
 _NOTHING = play_on(_NO_TOUCHES, blocks_of(1, [], bytes=0))
 _BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about a tenth of a second
+# calls of policies from which a class of a user's is compiled: as long as compiling would take
+_LONG = 500_000
+
+
+class _CompiledFailure(Exception):
+    """A compiled policy raised, or named a region that is not resident."""
 
 
 @dataclass
@@ -83,8 +97,11 @@ class Simulation:
     observed: int | None = None  # regions observed at a time; by default what the policies declare
     # evicted regions by which the number of samples is judged; by default as many as observed
     watched: int | None = None
-    compiled: bool = True  # use a policy's compiled twin where it has one
+    compiled: bool = True  # compile policies where that is possible and pays
+    # run policies in Python and check what compiled code would not: see checked.py
+    checked: bool = field(default_factory=lambda: os.environ.get("TIDEGATE_CHECKED") == "1")
     launches: list[LaunchRecord] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what a person should know of this run
 
     def __post_init__(self) -> None:
         self._policies: tuple[Policy, ...] = (self.eviction, self.prefetch, self.placement)
@@ -120,34 +137,71 @@ class Simulation:
 
         Raises PolicyError or BooksError if something is wrong with a policy or with us.
         """
-        future = None
-        if any(getattr(p.sees, "future", False) for p in self._policies):
-            future = foresee(self.trace, self.machine.near.slots)
-        self._callers: list[Any] = []
-        shared: dict[str, Any] = {}
-        for policy in self._policies:
-            policy.attach(SimulatedMemory(policy, self.trace, self.memory, self._k, future, shared))
-            self._guard(policy, "start", policy.start)
-            # a twin begins with what ``start`` has set
-            self._callers.append(self._caller(policy, future))
-        for which, caller in enumerate(self._callers):
-            self.memory.wants[which], self.memory.own[which] = caller.wants, caller.own
-        self._relay = Relay(*(c.address for c in self._callers))
+        try:
+            self._run(progress)
+        except _CompiledFailure:
+            self._run_again()
+
+    def _run(self, progress: Callable[[int], None]) -> None:
+        self._start()
         for number, launch in enumerate(self.trace.launches()):
             self._play(number, launch, progress)
         if not self.books["touches"][0]:
             raise TidegateError(f"trace {self.trace.name} is empty: it touches nothing")
         check_books(self)
-        for policy, caller in zip(self._policies, self._callers, strict=True):
-            if isinstance(caller, Caller):
+        for policy, choice in zip(self._policies, self._choices, strict=True):
+            if choice.caller.unpack():
                 self._guard(policy, "finished", policy.finished)
-            else:
-                caller.finished()
+            if choice.reason and self._events() > _LONG:
+                self.notes.append(f"policy '{label(policy)}' runs in Python: {choice.reason}")
 
-    def _caller(self, policy: Policy, future: Future | None) -> Caller | CompiledCaller:
-        if self.compiled and has_twin(policy):
-            return CompiledCaller(policy, self.memory, self._k.room, future)
-        return Caller(policy, self.books)
+    def _start(self) -> None:
+        """Start the policies, and choose how each is called."""
+        future = None
+        if any(getattr(p.sees, "future", False) for p in self._policies):
+            future = foresee(self.trace, self.machine.near.slots)
+        self._world = World(self.memory, self._k.room, self._k.observe_most, future)
+        self._choices: list[Choice] = []
+        shared: dict[str, Any] = {}
+        for policy in self._policies:
+            policy.attach(SimulatedMemory(policy, self.trace, self.memory, self._k, future, shared))
+            self._guard(policy, "start", policy.start)
+            # a compiled policy begins with what ``start`` has set
+            self._choices.append(self._choose(policy, long=False))
+        self._connect()
+
+    def _choose(self, policy: Policy, long: bool) -> Choice:
+        if self.compiled and not self.checked:
+            return choose_caller(policy, self._world, long)
+        return Choice(Caller(policy, self.books))
+
+    def _connect(self) -> None:
+        """Tell the engine how to call the policies."""
+        callers = [choice.caller for choice in self._choices]
+        for which, caller in enumerate(callers):
+            self.memory.wants[which], self.memory.own[which] = caller.wants, caller.own
+        self._relay = Relay(*(caller.address for caller in callers))
+
+    def _compile_later(self) -> None:
+        """Compile what was not worth it before, if this has become a long run."""
+        if any(choice.later for choice in self._choices) and self._events() > _LONG:
+            for which, policy in enumerate(self._policies):
+                if self._choices[which].later:
+                    self._choices[which] = self._choose(policy, long=True)
+            self._connect()
+
+    def _events(self) -> int:
+        """Return about how many times policies were called: each eviction stands for an arrival."""
+        b = self.books[0]
+        asked = b["decisions"] + b["observations"]
+        return int(2 * b["evictions"] + asked + b["notifications"] + b["batches"])
+
+    def _run_again(self) -> None:
+        """Run in Python what failed when compiled: for the exact error, its file and its line."""
+        again = replace(self, compiled=False, checked=True, launches=[], notes=[])
+        again.run()
+        again.notes.append("a compiled policy failed, but not in Python; please report this")
+        vars(self).update(vars(again))
 
     def _play(self, number: int, launch: Launch, progress: Callable[[int], None]) -> None:
         b, near = self.books[0], self.machine.near
@@ -175,6 +229,7 @@ class Simulation:
             blocks = play_on(take_rest(self._m, blocks, slots), segment)
             code = BREATHE
             while code == BREATHE:
+                self._compile_later()
                 before = int(b["touches"])
                 code = play(
                     self._m, self._rules, self._relay, blocks, per_byte, remote, last, _BUDGET
@@ -197,22 +252,22 @@ class Simulation:
             raise TidegateError(
                 f"trace {self.trace.name} touches page {culprit}, which belongs to no object"
             )
+        callers = [choice.caller for choice in self._choices]
+        failures = [failure for caller in callers for failure in caller.failures()]
+        for failure in failures:
+            if isinstance(failure, KeyboardInterrupt):
+                raise failure
+        if any(isinstance(c, CompiledCaller) and (c.failed or not failures) for c in callers):
+            raise _CompiledFailure
         if code == NOT_RESIDENT:
             raise PolicyError(
                 f"policy '{label(self.eviction)}' named region {culprit} in {EVENT_NAMES[event]}(), which is not resident; "
                 f"it must answer one of the {np.count_nonzero(self.memory.resident)} regions in self.resident"
             )
         assert code == RAISED, code
-        for policy, caller in zip(self._policies, self._callers, strict=True):
-            failure = getattr(caller, "failure", None)
-            if isinstance(failure, KeyboardInterrupt):
-                raise failure
-            if failure is not None:
-                where = (
-                    f"{EVENT_NAMES[event]}()"
-                    if event in (VICTIM, OBSERVE)
-                    else f"{EVENT_NAMES[event]}({culprit})"
-                )
+        where = f"{EVENT_NAMES[event]}({'' if event in (VICTIM, OBSERVE) else culprit})"
+        for policy, caller in zip(self._policies, callers, strict=True):
+            for failure in caller.failures():
                 if isinstance(failure, WrongAnswer):
                     raise PolicyError(
                         f"policy '{label(policy)}' answered {where} with {failure}"
