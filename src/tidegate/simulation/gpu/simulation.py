@@ -17,6 +17,7 @@ import numpy as np
 from tidegate.compiled.array_table import Reference
 from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.machine.machine import Machine
+from tidegate.policies.interface.compiling.checked import check_policy, uncheck_policy
 from tidegate.policies.interface.events import EVENT_NAMES, OBSERVE, VICTIM
 from tidegate.policies.interface.page_flags import COMING, NEAR
 from tidegate.policies.interface.policy import (
@@ -141,6 +142,9 @@ class Simulation:
             self._run(progress)
         except _CompiledFailure:
             self._run_again()
+        finally:
+            for policy in self._policies:
+                uncheck_policy(policy)
 
     def _run(self, progress: Callable[[int], None]) -> None:
         self._start()
@@ -167,6 +171,8 @@ class Simulation:
             policy.attach(SimulatedMemory(policy, self.trace, self.memory, self._k, future, shared))
             self._guard(policy, "start", policy.start)
             # a compiled policy begins with what ``start`` has set
+            if self.checked:
+                check_policy(policy)
             self._choices.append(self._choose(policy, long=False))
         self._connect()
 

@@ -34,7 +34,7 @@ from tidegate.policies.interface.compiling.interrupt import interrupt_point
 from tidegate.policies.interface.compiling.iteration import in_order
 from tidegate.policies.interface.compiling.layout import Layout, Place
 from tidegate.policies.interface.compiling.policy_type import Field, PolicyType
-from tidegate.policies.interface.compiling.source import CannotCompile, Methods
+from tidegate.policies.interface.compiling.source import CannotCompile, Methods, Rewriting
 from tidegate.policies.interface.events import EVENT_BITS, FAILED
 from tidegate.policies.structures.order import first
 
@@ -53,7 +53,7 @@ def compile_class(
     ``key`` goes into names: of two functions of one name, from two caches, one would run.
     """
     replaced = {"_interrupt_point": interrupt_point, "sorted": in_order}
-    methods = Methods(cls, _jit, overloaded=(first,), replaced=replaced)
+    methods = Methods(cls, _jit, (first,), replaced, Rewriting)
     fields = {p.attribute: _field(p, layout) for p in layout.places}
     memory = MemoryType(surface, sees)
     policy = PolicyType(f"{cls.__name__} {key}", fields, layout.refused, methods, memory)

@@ -39,8 +39,9 @@ class Methods:
         jit: Callable[[Any], Any],
         overloaded: tuple[Any, ...],
         replaced: dict[str, Any],
+        rewriting: type[SuperCalls],
     ):
-        self._cls, self._jit = cls, jit
+        self._cls, self._jit, self._rewriting = cls, jit, rewriting
         self._overloaded, self._replaced = overloaded, replaced
         self._compiled: dict[str, Any] = {}
         self._helpers: dict[FunctionType, Any] = {}
@@ -52,7 +53,7 @@ class Methods:
     def compiled(self, name: str) -> Any:
         """Return a method's compiled function, None if there is no such method."""
         if name not in self._compiled:
-            function = _function(_find(self._cls, name))
+            function = function_of(find_member(self._cls, name))
             made = function and self._jit(self._rewritten(function))
             self._compiled[name] = made
         return self._compiled[name]
@@ -63,7 +64,7 @@ class Methods:
 
     def _rewritten(self, function: FunctionType) -> FunctionType:
         definition = definition_of(function)
-        rewriting = _Rewriting(self._cls, function)
+        rewriting = self._rewriting(self._cls, function)
         rewritten = rewriting.visit(definition)
         space = {**function.__globals__, **self._replaced}
         for name in sorted({n.id for n in ast.walk(definition) if isinstance(n, ast.Name)}):
@@ -92,7 +93,7 @@ def at(function: FunctionType, line: int = 0) -> str:
     return f"line {line or function.__code__.co_firstlineno}"
 
 
-def _find(cls: type, name: str) -> Any:
+def find_member(cls: type, name: str) -> Any:
     """Return a member of this class; ``super_3__name`` is that of the last three of its bases."""
     mro = list(cls.__mro__)
     if name.startswith("super_"):
@@ -101,7 +102,7 @@ def _find(cls: type, name: str) -> Any:
     return next((vars(base)[name] for base in mro if name in vars(base)), None)
 
 
-def _function(member: Any) -> FunctionType | None:
+def function_of(member: Any) -> FunctionType | None:
     """Return the function of a method, static method or property."""
     if isinstance(member, property):
         member = member.fget
@@ -137,7 +138,7 @@ def digest(cls: type, *more: str) -> str:
             add_value(name, function.__globals__.get(name))
 
     def add_value(name: str, value: Any) -> None:
-        function = _function(value)
+        function = function_of(value)
         if function:
             add(name, type(value))
             add_function(function)
@@ -148,7 +149,7 @@ def digest(cls: type, *more: str) -> str:
 
     for base in cls.__mro__:
         for name, value in sorted(vars(base).items()):
-            if _function(value) or isinstance(value, _NUMBERS):
+            if function_of(value) or isinstance(value, _NUMBERS):
                 add_value(name, value)
     return found.hexdigest()[:32]
 
@@ -290,17 +291,29 @@ def _same_code(one: CodeType, other: CodeType) -> bool:
     )
 
 
-class _Rewriting(ast.NodeTransformer):
-    """Rewrite one function; ``lifted`` are the generator functions it needs."""
+class SuperCalls(ast.NodeTransformer):
+    """Rewrite ``super().name`` to ``self.super_N__name``; ``lifted`` are functions needed beside."""
 
     def __init__(self, cls: type, function: FunctionType):
-        names = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        owner = next((_content(cell) for name, cell in names if name == "__class__"), None)
+        code = function.__code__
+        cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+        owner = _content(cells["__class__"]) if "__class__" in cells else None
         mro = cls.__mro__
         self._bases = len(mro) - mro.index(owner) - 1 if owner in mro else 0
-        code = function.__code__
         self._locals = {*code.co_varnames, *code.co_cellvars}
         self.lifted: list[ast.FunctionDef] = []
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        match node.func:
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super"), args=[]), attr=name):
+                node.func.value = ast.Name("self", ast.Load())
+                node.func.attr = f"super_{self._bases}__{name}"
+        return ast.fix_missing_locations(node)
+
+
+class Rewriting(SuperCalls):
+    """Rewrite one function for Numba."""
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
         self.generic_visit(node)
@@ -319,14 +332,6 @@ class _Rewriting(ast.NodeTransformer):
         self.lifted.append(ast.copy_location(ast.FunctionDef(name, arguments, body, []), node))
         call = ast.Call(ast.Name(name, ast.Load()), [ast.Name(n, ast.Load()) for n in free], [])
         return ast.copy_location(call, node)
-
-    def visit_Call(self, node: ast.Call) -> Any:
-        self.generic_visit(node)
-        match node.func:
-            case ast.Attribute(value=ast.Call(func=ast.Name(id="super"), args=[]), attr=name):
-                node.func.value = ast.Name("self", ast.Load())
-                node.func.attr = f"super_{self._bases}__{name}"
-        return ast.fix_missing_locations(node)
 
     def visit_While(self, node: ast.While) -> Any:
         self.generic_visit(node)
