@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.child import peak
 from benchmarks.row import Row
-from tidegate.experiments import Ask
+from tidegate.experiments import RunSpec
 from tidegate.experiments.grid import spread
 from tidegate.reproduce.cppe import setup as cppe_setup
 from tidegate.reproduce.kept import Kept
@@ -68,18 +68,20 @@ def cppe_grid() -> list[Row]:
     return [Row("CPPE's grid", seconds, "s", f"{len(found)} runs, a ninth system among them", 90)]
 
 
-def _measure(small: Mapping[Any, Ask], whole: Mapping[Any, Ask]) -> tuple[float, list[Timed]]:
+def _measure(
+    small: Mapping[Any, RunSpec], whole: Mapping[Any, RunSpec]
+) -> tuple[float, list[Timed]]:
     spread(_timed, list(_kept(small).values()))
     began = time.perf_counter()
     found = spread(_timed, list(_kept(whole).values()))
     return time.perf_counter() - began, found
 
 
-def _kept(asks: Mapping[Any, Ask]) -> dict[Any, Ask]:
+def _kept(asks: Mapping[Any, RunSpec]) -> dict[Any, RunSpec]:
     return {at: replace(ask, workload=Kept(str(ask.workload))) for at, ask in asks.items()}
 
 
-def _timed(ask: Ask) -> Timed:
+def _timed(ask: RunSpec) -> Timed:
     began = time.process_time()
     simulation = ask.prepare()
     for _ in simulation.trace.launches():

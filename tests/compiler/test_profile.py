@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import TidegateError
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.trace import Launch
 from tidegate.trace.plan import PlannedUse
 from tidegate.trace.profile import profile
@@ -88,7 +88,9 @@ def test_a_program_that_nobody_compiled_is_placed_by_its_profile_and_that_is_sai
     assert run.counts["remote_touches"] == 8 * PAGES
     assert "perfect profile" in " ".join(run.notes)
     assert (
-        not Ask("openmp-nn(bytes=8MB)", "v100-nvlink2", placement="rdm").answer(cache=False).notes
+        not RunSpec("openmp-nn(bytes=8MB)", "v100-nvlink2", placement="rdm")
+        .answer(cache=False)
+        .notes
     )
 
 

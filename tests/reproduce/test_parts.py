@@ -7,7 +7,7 @@ import math
 import pytest
 
 from reproduce.synthetic import make_run
-from tidegate.experiments import Ask
+from tidegate.experiments import RunSpec
 from tidegate.reproduce.bars import grouped_bars, means_of
 from tidegate.reproduce.causes import compare_runs
 from tidegate.reproduce.kept import Kept
@@ -77,7 +77,7 @@ def test_bars_are_drawn_with_what_there_is() -> None:
 
 
 def test_a_kept_trace_gives_the_very_same_run() -> None:
-    plain = Ask("cyclic(bytes=16MiB)", oversubscribe="50%").answer(cache=False)
+    plain = RunSpec("cyclic(bytes=16MiB)", oversubscribe="50%").answer(cache=False)
     for _ in range(2):  # made, then kept
-        kept = Ask(Kept("cyclic(bytes=16MiB)"), oversubscribe="50%").answer(cache=False)
+        kept = RunSpec(Kept("cyclic(bytes=16MiB)"), oversubscribe="50%").answer(cache=False)
         assert kept == plain

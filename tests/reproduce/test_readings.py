@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.policies.registries import eviction, prefetch
 from tidegate.reproduce.ledger import Claim, Finding, Verdict
 from tidegate.reproduce.observuvm.open_points import (
@@ -41,7 +41,7 @@ def test_open_points_are_options_that_exist_and_begin_with_their_defaults() -> N
     for point, values in OPEN.items():
         owner, _, option = point.partition(".")
         if owner == "machine":
-            assert getattr(Ask("cyclic"), option) in (values[0], None)
+            assert getattr(RunSpec("cyclic"), option) in (values[0], None)
         elif owner != "observe":
             registry = eviction if owner in eviction.names() else prefetch
             assert registry.find(owner).options()[option].default == values[0], point
@@ -86,7 +86,7 @@ def test_variants_are_run_once_and_then_fetched() -> None:
     runs = run_variants(wanted, make, "a test", workers=1, progress=seen.append)
     assert sum(seen) == len(wanted) == len(runs)
 
-    def never(variant: Variant) -> Ask:
+    def never(variant: Variant) -> RunSpec:
         raise AssertionError("it was run already")
 
     assert run_variants(wanted, never, "a test", workers=1) == runs

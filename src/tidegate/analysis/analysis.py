@@ -61,7 +61,7 @@ def analyze(
     ``progress`` is told how many touches were read, a segment at a time.
 
     >>> import tidegate
-    >>> found = analyze(tidegate.Ask("cyclic(bytes=16MiB, passes=3)").trace())
+    >>> found = analyze(tidegate.RunSpec("cyclic(bytes=16MiB, passes=3)").trace())
     >>> found.distinct, int(found.curve.misses[-1])  # memory for all eight: each misses once
     (8, 8)
     """

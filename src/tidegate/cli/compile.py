@@ -45,7 +45,7 @@ def compile(
     from tidegate.compiler.saved import save as write
     from tidegate.compiler.saved import to_data
 
-    output.check_asked(as_json, False, plot)
+    output.check(as_json, False, plot)
     model = model_of_files(files, clang or [])
     if plot is not None:
         from tidegate.compiler.plan.draw import draw_regions

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tidegate.cli import asked, output
+from tidegate.cli import output, run_options
 from tidegate.cli.interrupt import send_lost
 from tidegate.errors import TidegateError
 
@@ -86,8 +86,8 @@ def run(
     near: NearMemory = "256MiB",
     eviction: EvictionName = "tournament",
     prefetch: PrefetchName = "tree",
-    placement: asked.Placement = None,
-    geometry: asked.GeometryText = None,
+    placement: run_options.Placement = None,
+    geometry: run_options.GeometryText = None,
     store: Store = None,
     middle: Middle = None,
     tiering: Tiering = None,
@@ -113,8 +113,8 @@ def record(
     near: NearMemory = "256MiB",
     eviction: EvictionName = "lru",
     prefetch: PrefetchName = "none",
-    placement: asked.Placement = None,
-    geometry: asked.GeometryText = None,
+    placement: run_options.Placement = None,
+    geometry: run_options.GeometryText = None,
     store: Store = None,
     middle: Middle = None,
     tiering: Tiering = None,

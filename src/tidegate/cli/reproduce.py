@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate.cli import asked, output
+from tidegate.cli import output, run_options
 from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def observuvm(
     ] = None,
     robustness: Robustness = False,
     workers: Workers = None,
-    no_cache: asked.NoCache = False,
+    no_cache: run_options.NoCache = False,
     as_json: output.AsJson = False,
     out: Out = None,
 ) -> None:
@@ -92,7 +92,7 @@ def cppe(
     scale: Annotated[str, typer.Option("--scale", help="Of the paper's sizes, e.g. 1/2.")] = "1",
     robustness: Robustness = False,
     workers: Workers = None,
-    no_cache: asked.NoCache = False,
+    no_cache: run_options.NoCache = False,
     as_json: output.AsJson = False,
     out: Out = None,
 ) -> None:
@@ -104,7 +104,7 @@ def cppe(
     from tidegate.reproduce.cppe import Setup
 
     base = Setup.quick() if quick else Setup()
-    levels = base.levels if quick and level == "75%,50%" else tuple(asked.split(level))
+    levels = base.levels if quick and level == "75%,50%" else tuple(run_options.split(level))
     setup = Setup(
         levels=levels,
         t1=t1,
@@ -136,7 +136,7 @@ def gmt(
     ] = None,
     robustness: Robustness = False,
     workers: Workers = None,
-    no_cache: asked.NoCache = False,
+    no_cache: run_options.NoCache = False,
     as_json: output.AsJson = False,
     out: Out = None,
 ) -> None:
@@ -186,7 +186,7 @@ def hybrid(
     ] = None,
     robustness: Robustness = False,
     workers: Workers = None,
-    no_cache: asked.NoCache = False,
+    no_cache: run_options.NoCache = False,
     as_json: output.AsJson = False,
     out: Out = None,
 ) -> None:
@@ -211,7 +211,7 @@ def hybrid(
         readings=ROBUST_READINGS if robustness else 0,
         applications=base.applications
         if applications is None
-        else tuple(asked.split(applications)),
+        else tuple(run_options.split(applications)),
     )
     _reproduce({"hybrid": setup}, workers, no_cache, as_json, out)
 
@@ -226,7 +226,7 @@ def leu(
         str | None, typer.Option("--scale", help="Of the reduced sizes, e.g. 1/2.")
     ] = None,
     workers: Workers = None,
-    no_cache: asked.NoCache = False,
+    no_cache: run_options.NoCache = False,
     as_json: output.AsJson = False,
     out: Out = None,
 ) -> None:
@@ -251,7 +251,7 @@ def _numbers(option: str, text: str) -> tuple[float, ...]:
     from tidegate.errors import TidegateError
 
     try:
-        return tuple(float(part) for part in asked.split(text))
+        return tuple(float(part) for part in run_options.split(text))
     except ValueError:
         raise TidegateError(f"{option} {text}: expected sizes in GB such as 4,9,14") from None
 
@@ -260,7 +260,7 @@ def _numbers(option: str, text: str) -> tuple[float, ...]:
 def everything(
     quick: Quick = False,
     workers: Workers = None,
-    no_cache: asked.NoCache = False,
+    no_cache: run_options.NoCache = False,
     as_json: output.AsJson = False,
     out: Out = None,
 ) -> None:

@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tidegate.experiments.ask import Ask
 from tidegate.experiments.grid import run_grid
 from tidegate.experiments.runs import Run
+from tidegate.experiments.specification import RunSpec
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Launch, Trace
 from tidegate.workloads.program import Program, Space, Workload
@@ -48,7 +48,7 @@ def _trace(spec: str, geometry: Geometry) -> Trace:
     if (spec, geometry) not in _held:
         _held.clear()
         _give_back()
-        _held[spec, geometry] = KeptTrace(Ask(spec, geometry=geometry).trace())
+        _held[spec, geometry] = KeptTrace(RunSpec(spec, geometry=geometry).trace())
     return _held[spec, geometry]
 
 
@@ -65,7 +65,7 @@ def _give_back() -> None:
 
 
 def run_kept(
-    asks: Mapping[K, Ask], workers: int | None, cache: bool, progress: Callable[[int], None]
+    asks: Mapping[K, RunSpec], workers: int | None, cache: bool, progress: Callable[[int], None]
 ) -> dict[K, Run]:
     """Run asks for workloads by name, each workload's together, so that a worker makes its trace
     once.

@@ -21,20 +21,14 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tidegate.compiled.jit import cache_folder
 from tidegate.experiments.grid import spread
 from tidegate.experiments.runs import Run
+from tidegate.experiments.specification import RunSpec
 from tidegate.experiments.store import key_of
 from tidegate.reproduce.ledger import Finding, Verdict
-
-
-class Askable(Protocol):
-    """An ask, whatever mechanism answers it."""
-
-    def answer(self, cache: bool = True) -> Run: ...
-
 
 Reading = dict[str, Any]
 Open = Mapping[str, Sequence[Any]]
@@ -102,7 +96,7 @@ def spell_policy(name: str, options: Mapping[str, Any]) -> str:
 
 def run_variants(
     variants: Sequence[Variant],
-    make: Callable[[Variant], Askable],
+    make: Callable[[Variant], RunSpec],
     about: str,
     *,
     workers: int | None = None,
@@ -124,7 +118,7 @@ def run_variants(
 
 
 def _answer(
-    chunk: tuple[Variant, ...], make: Callable[[Variant], Askable], about: str, cache: bool
+    chunk: tuple[Variant, ...], make: Callable[[Variant], RunSpec], about: str, cache: bool
 ) -> dict[Variant, Run]:
     """One chunk, run or fetched: a chunk is kept as one file."""
     key = key_of({"variants": [asdict(v) for v in chunk], "about": about})

@@ -50,7 +50,7 @@ def save_trace(
 
     >>> import tempfile, tidegate
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = save_trace(tidegate.Ask("cyclic(bytes=16MiB)").trace(), f"{folder}/loop.parquet")
+    ...     path = save_trace(tidegate.RunSpec("cyclic(bytes=16MiB)").trace(), f"{folder}/loop.parquet")
     ...     tidegate.TraceFile(path).footprint
     16777216
     """

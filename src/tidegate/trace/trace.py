@@ -171,7 +171,7 @@ def check_trace(given: Any) -> None:
     """Refuse what is no trace, such as a workload's name."""
     if not isinstance(given, Trace):
         raise TidegateError(
-            f"{given!r} is no trace; expected one such as tidegate.Ask('matmul').trace()"
+            f"{given!r} is no trace; expected one such as tidegate.RunSpec('matmul').trace()"
         )
 
 

@@ -25,6 +25,6 @@ class Belady(EvictionPolicy):
         for region in sorted(self.resident):
             last = region
             when = self.memory.next_touch(region)
-            if when > furthest and not self.memory.is_pinned(region):
+            if when > furthest and not self.memory.is_served(region):
                 victim, furthest = region, when
         return victim if victim >= 0 else last

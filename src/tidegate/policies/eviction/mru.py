@@ -23,7 +23,7 @@ class MRU(EvictionPolicy):
 
     def victim(self) -> int:
         return next(
-            (r for r in reversed(self.order) if not self.memory.is_pinned(r)), self.order.tail
+            (r for r in reversed(self.order) if not self.memory.is_served(r)), self.order.tail
         )
 
     def finished(self) -> None:

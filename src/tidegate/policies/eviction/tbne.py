@@ -34,5 +34,5 @@ class TBNe(LRM):
 
     def _evict(self, first: int, end: int) -> None:
         for region in range(first, end):
-            if region in self.order and not self.memory.is_pinned(region):
+            if region in self.order and not self.memory.is_served(region):
                 self.memory.evict(region)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidegate.policies.interface.policy import MemoryView
+from tidegate.policies.interface.memory_view import MemoryView
 
 
 def object_bounds(memory: MemoryView) -> tuple[list[int], list[int]]:

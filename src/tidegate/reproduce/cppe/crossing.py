@@ -12,8 +12,8 @@ from typing import Any
 
 import polars as pl
 
-from tidegate.experiments.ask import Ask
 from tidegate.experiments.runs import Run
+from tidegate.experiments.specification import RunSpec
 from tidegate.options import parse_spec
 from tidegate.reproduce.bars import grouped_bars
 from tidegate.reproduce.cppe.setup import MACHINE, Setup
@@ -29,7 +29,7 @@ SCALE = 1 / 8  # of ObservUVM's sizes
 _WORDS = "Not in either paper: touch bits (cppe) against sampled observation (lru, tm, tm++) on each other's applications."
 
 
-def crossed_of(setup: Setup) -> dict[tuple[str, str, str], Ask]:
+def crossed_of(setup: Setup) -> dict[tuple[str, str, str], RunSpec]:
     """Both suites under systems of both papers, 50 % more than fits; the suite stands where a level
     would.
     """
@@ -40,7 +40,7 @@ def crossed_of(setup: Setup) -> dict[tuple[str, str, str], Ask]:
     ahead = dict.fromkeys(("sl+lru", "lru", "tm"), setup.prefetch("sl+lru") or "sequential-local")
     mhpe = {"cppe": setup.mhpe}
     own = {
-        (a, s, "cppe"): Ask(
+        (a, s, "cppe"): RunSpec(
             spec,
             MACHINE,
             s,
@@ -54,7 +54,7 @@ def crossed_of(setup: Setup) -> dict[tuple[str, str, str], Ask]:
     }
     few = round(100 * SCALE)
     others = {
-        (parse_spec(spec)[0], s, "observuvm"): Ask(
+        (parse_spec(spec)[0], s, "observuvm"): RunSpec(
             spec,
             "rtx3090-pcie4",
             s,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.reproduce.cppe.findings import findings_of
 from tidegate.reproduce.cppe.setup import OWN, Setup
 from tidegate.reproduce.kept import Kept
@@ -39,14 +39,12 @@ DEPENDS = {
 Grid = dict[tuple[str, str, str], Variant]
 
 
-def ask_variant(variant: Variant, setup: Setup) -> Ask:
+def ask_variant(variant: Variant, setup: Setup) -> RunSpec:
     """The ask of one variant; its application is spelt "NW 50%"."""
-    from tidegate.machine.machine import load_machine
-
     o = dict(variant.options)
     application, level = variant.application.split(" ")
     base = setup.ask(setup.applications[application], variant.system, level)
-    machine = load_machine(base.machine)
+    machine = base.load_machine()
     machine = replace(machine, driver=replace(machine.driver, batch_faults=o["machine.faults"]))
     ask = replace(base, workload=Kept(str(base.workload)), machine=machine)
     if variant.system in OWN:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.options import parse_spec
 from tidegate.policies.systems import find_system
 from tidegate.trace.geometry import Geometry
@@ -97,9 +97,9 @@ class Setup:
     def geometry(self) -> Geometry:
         return Geometry.parse(f"{PAGE}/{self.chunk}")
 
-    def ask(self, workload: str, system: str, level: str) -> Ask:
+    def ask(self, workload: str, system: str, level: str) -> RunSpec:
         """One run of the grid."""
-        return Ask(
+        return RunSpec(
             workload,
             MACHINE,
             system,
@@ -135,7 +135,7 @@ class Setup:
         )
 
 
-def grid_of(setup: Setup) -> dict[tuple[str, str, str], Ask]:
+def grid_of(setup: Setup) -> dict[tuple[str, str, str], RunSpec]:
     """Applications × systems × levels, application by application."""
     return {
         (a, s, level): setup.ask(spec, s, level)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from tidegate.experiments.tiered import TieredAsk
+from tidegate.experiments.specification import RunSpec
 from tidegate.reproduce.gmt.findings import findings_of
 from tidegate.reproduce.gmt.setup import PAGE, Setup
 from tidegate.reproduce.ledger import Finding
@@ -53,7 +53,7 @@ TRIED = 256  # readings at most: each runs all applications
 Grid = dict[tuple[str, str], Variant]
 
 
-def ask_variant(variant: Variant, setup: Setup) -> TieredAsk:
+def ask_variant(variant: Variant, setup: Setup) -> RunSpec:
     """The ask of one variant, at the first of the sizes."""
     o = dict(variant.options)
     ask = setup.ask(variant.application, variant.system, setup.sizes[0])

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.experiments.tiered import TieredAsk
+from tidegate.experiments.specification import RunSpec
 from tidegate.options import parse_spec
 from tidegate.reproduce.kept import Kept
 from tidegate.workloads.suites import members, suite
@@ -102,16 +102,16 @@ class Setup:
             for m, spec in zip(members("gmt"), specs, strict=True)
         }
 
-    def ask(self, application: str, system: str, size: str) -> TieredAsk:
+    def ask(self, application: str, system: str, size: str) -> RunSpec:
         """One run of the grid."""
         placement, service = SYSTEMS[system]
         spec, near = self._sized(application, size)
-        return TieredAsk(
+        return RunSpec(
             Kept(spec),
-            placement,
-            near,
-            round(near * self.ratio),
-            machine=MACHINE,
+            MACHINE,
+            tiering=placement,
+            near=near,
+            middle=round(near * self.ratio),
             slots=max(SLOTS, round(SLOTS * self.scale)),
             service=service,
             traits=system == BASE,
@@ -154,7 +154,7 @@ class Setup:
 Key = tuple[str, str, str]  # application, system, size
 
 
-def grid_of(setup: Setup) -> dict[Key, TieredAsk]:
+def grid_of(setup: Setup) -> dict[Key, RunSpec]:
     """Applications × sizes × systems, application by application."""
     return {
         (a, s, size): setup.ask(a, s, size)

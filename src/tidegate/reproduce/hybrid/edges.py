@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate.experiments.ask import Ask
 from tidegate.experiments.runs import Run
+from tidegate.experiments.specification import RunSpec
 from tidegate.reproduce.hybrid.setup import Setup
 from tidegate.reproduce.results import NotRun
 
@@ -22,7 +22,7 @@ WAYS = {"implicit": "rdm(left=edges)", "explicit": "rdm"}
 EdgeKey = tuple[float, str]  # share, way
 
 
-def edge_asks(setup: Setup) -> dict[EdgeKey, Ask]:
+def edge_asks(setup: Setup) -> dict[EdgeKey, RunSpec]:
     """Every share both ways; none unless bfs is among the applications."""
     if APPLICATION not in setup.applications:
         return {}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.reproduce.hybrid.findings import findings_of
 from tidegate.reproduce.hybrid.grid import Grid
 from tidegate.reproduce.hybrid.setup import LOOPS, NEAR, Key, Setup, grid_of
@@ -40,7 +40,7 @@ ROBUST_SIZES = (9.0, 25.0)  # GB
 ROBUST_READINGS = 16  # of 2,304
 
 
-def ask_variant(variant: Variant, setup: Setup) -> Ask:
+def ask_variant(variant: Variant, setup: Setup) -> RunSpec:
     """The ask of one variant; its application is spelt "cfd 19"."""
     o = dict(variant.options)
     application, size = variant.application.split(" ")

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, replace
 
 from tidegate.errors import TidegateError
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.machine.machine import Machine, load_machine
 
 MACHINE = "v100-nvlink2"
@@ -110,7 +110,7 @@ class Setup:
         largest = self.largest if application == "bfs" and self.larger else ()
         return (*self.fitting, *self.larger, *largest)
 
-    def ask(self, application: str, size: float, scheme: str) -> Ask:
+    def ask(self, application: str, size: float, scheme: str) -> RunSpec:
         """One run of the grid."""
         spec = {**SCHEMES, **BASELINES}[scheme]
         if self.threshold != 0.5 and spec.partition("(")[0] in ("rlm", "glm", "rdm"):
@@ -121,7 +121,7 @@ class Setup:
             )
         return self.ask_spec(application, size, spec)
 
-    def ask_spec(self, application: str, size: float, spec: str, **options: object) -> Ask:
+    def ask_spec(self, application: str, size: float, spec: str, **options: object) -> RunSpec:
         """One run under any placement, of a workload with any options."""
         if self.distances != "launches":
             options["distances"] = self.distances
@@ -129,7 +129,7 @@ class Setup:
             x for x in [LOOPS[self.loops].get(application)] if x
         ]
         workload = f"openmp-{application}({', '.join(given)})" if given else f"openmp-{application}"
-        return Ask(
+        return RunSpec(
             workload,
             self.machine,
             "uvm",
@@ -159,7 +159,7 @@ class Setup:
         )
 
 
-def grid_of(setup: Setup) -> dict[Key, Ask]:
+def grid_of(setup: Setup) -> dict[Key, RunSpec]:
     """Applications × sizes × schemes."""
     return {
         (a, size, scheme): setup.ask(a, size, scheme)

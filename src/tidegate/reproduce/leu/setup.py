@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.experiments.ask import OVERSUBSCRIBE, Ask
+from tidegate.experiments.specification import RunSpec
+from tidegate.experiments.two_tiers import OVERSUBSCRIBE
 from tidegate.options import parse_spec
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import eviction
@@ -84,7 +85,7 @@ class Setup:
         every = self.policies or (*eviction.names(), *VARIANTS)
         return (BEST, *(policy for policy in every if policy != BEST))
 
-    def ask(self, at: Application, policy: str) -> Ask:
+    def ask(self, at: Application, policy: str) -> RunSpec:
         """One run: one slot, so that all policies see the touches in one order, and whole regions,
         so that only eviction differs.
         """
@@ -93,7 +94,7 @@ class Setup:
         observed = (
             max(1, round(most.regions * scale * self.scale)) if isinstance(most, Samples) else None
         )
-        return Ask(
+        return RunSpec(
             self.applications[at],
             machine,
             eviction=policy,
@@ -119,7 +120,7 @@ class Setup:
         )
 
 
-def grid_of(setup: Setup) -> dict[tuple[Application, str], Ask]:
+def grid_of(setup: Setup) -> dict[tuple[Application, str], RunSpec]:
     """Applications × policies, application by application."""
     return {
         (at, policy): setup.ask(at, policy)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.reproduce.kept import run_kept
 from tidegate.reproduce.ledger import Ledger, load_claims
 from tidegate.reproduce.observuvm.figures import grid_figures
@@ -73,7 +73,7 @@ def _run(
 ) -> tuple[Any, Any, Any]:
     """All runs in one grid."""
     grid, used, counted = grid_of(setup), used_of(setup), counted_of()
-    asks: dict[Any, Ask] = {**grid, **used, **counted}
+    asks: dict[Any, RunSpec] = {**grid, **used, **counted}
     runs = run_kept(asks, workers, cache, progress)
     return (
         {at: runs[at] for at in grid},

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from tidegate.experiments.ask import Ask
 from tidegate.experiments.runs import Run
+from tidegate.experiments.specification import RunSpec
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction
 from tidegate.reproduce.kept import Kept
@@ -62,7 +62,7 @@ DEPENDS = {
 TOURNAMENTS = 64
 
 
-def ask_variant(variant: Variant, setup: Setup) -> Ask:
+def ask_variant(variant: Variant, setup: Setup) -> RunSpec:
     """The ask of one variant."""
     o = dict(variant.options)
     base = setup.ask(setup.applications[variant.application], variant.system)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.options import parse_spec
 from tidegate.reproduce.observuvm.counters import PinnedFar, Probe
 from tidegate.reproduce.observuvm.recorder import Recorder
@@ -79,9 +79,9 @@ class Setup:
         """
         return None if self.observed_here is None else max(1, round(WATCHED * self.scale))
 
-    def ask(self, workload: str, system: str) -> Ask:
+    def ask(self, workload: str, system: str) -> RunSpec:
         """One run of the grid."""
-        return Ask(
+        return RunSpec(
             workload,
             MACHINE,
             system,
@@ -112,14 +112,14 @@ class Setup:
         )
 
 
-def grid_of(setup: Setup) -> dict[tuple[str, str], Ask]:
+def grid_of(setup: Setup) -> dict[tuple[str, str], RunSpec]:
     """Applications × systems."""
     return {
         (a, s): setup.ask(spec, s) for a, spec in setup.applications.items() for s in setup.systems
     }
 
 
-def used_of(setup: Setup) -> dict[str, Ask]:
+def used_of(setup: Setup) -> dict[str, RunSpec]:
     """Figure 5: every application under UVM, with a recorder."""
     return {
         a: replace(setup.ask(spec, "uvm"), placement=Recorder())
@@ -127,10 +127,11 @@ def used_of(setup: Setup) -> dict[str, Ask]:
     }
 
 
-def counted_of() -> dict[int, Ask]:
+def counted_of() -> dict[int, RunSpec]:
     """Figure 3: regions pinned far, more and more of them."""
     return {
-        p: Ask(Probe(regions=p), MACHINE, placement=PinnedFar(), prefetch="none") for p in PROBED
+        p: RunSpec(Probe(regions=p), MACHINE, placement=PinnedFar(), prefetch="none")
+        for p in PROBED
     }
 
 

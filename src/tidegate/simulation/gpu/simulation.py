@@ -1,7 +1,6 @@
-"""A simulation: one trace, one machine, one set of policies, played to the end and its books
-checked.
+"""A simulation: one trace, one machine, one set of policies, played to the end.
 
-Simulation.run ──▶ for each launch: relay it, then feed its segments to the compiled loop (gpu.play)
+Simulation.run ──▶ for each launch: send the event, then play its segments (slots.play)
                ──▶ check_books
 """
 
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.compiled.array_table import Reference
+from tidegate.compiled.array_table import ArrayTable
 from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.machine.machine import Machine
 from tidegate.policies.interface.compiling.checked import check_policy, uncheck_policy
@@ -30,19 +29,26 @@ from tidegate.policies.interface.policy import (
 )
 from tidegate.policies.interface.visibility import Everything, Samples
 from tidegate.registry import told
-from tidegate.simulation.gpu.codes import BREATHE, DONE, MORE, NOT_RESIDENT, OK, RAISED, STRAY
 from tidegate.simulation.gpu.driver import begin_launch
 from tidegate.simulation.gpu.future import foresee
 from tidegate.simulation.gpu.memory import (
+    DONE,
     IDLE,
+    MORE_BLOCKS,
+    NOT_RESIDENT,
+    OK,
+    PAUSE,
+    RAISED,
+    STRAY,
     Memory,
-    Touches,
+    TouchColumns,
     as_record,
+    join_blocks,
+    make_constants,
     make_memory,
-    make_rules,
-    play_on,
 )
 from tidegate.simulation.gpu.observation import LEFT_FAR
+from tidegate.simulation.gpu.policy_calls import execute_requests
 from tidegate.simulation.gpu.relay import (
     Caller,
     Choice,
@@ -52,17 +58,16 @@ from tidegate.simulation.gpu.relay import (
     WrongAnswer,
     choose_caller,
 )
-from tidegate.simulation.gpu.requests import carry_out
 from tidegate.simulation.gpu.slots import play, take_rest
 from tidegate.simulation.gpu.view import SimulatedMemory
 from tidegate.trace.build import blocks_of
 from tidegate.trace.trace import Launch, Segment, Trace, check_segment
 
-_NO_TOUCHES = Touches(
+_NO_TOUCHES = TouchColumns(
     np.zeros(0, np.uint32), np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int16)
 )
-_NOTHING = play_on(_NO_TOUCHES, blocks_of(1, [], bytes=0))
-_BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about a tenth of a second
+_NOTHING = join_blocks(_NO_TOUCHES, blocks_of(1, [], bytes=0))
+_BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about 0.1 s
 # calls of policies from which a class of a user's is compiled: as long as compiling would take
 _LONG = 500_000
 
@@ -73,7 +78,7 @@ class _CompiledFailure(Exception):
 
 @dataclass
 class LaunchRecord:
-    """What one launch came to."""
+    """Times and counts of one launch."""
 
     name: str
     start: float
@@ -85,7 +90,7 @@ class LaunchRecord:
 
 @dataclass
 class Simulation:
-    """Everything set up; ``run`` plays it once."""
+    """One run, set up; ``run`` plays it once."""
 
     trace: Trace
     machine: Machine
@@ -95,9 +100,8 @@ class Simulation:
     placement: PlacementPolicy
     dirty_only: bool = False
     samples: int = 0  # pages sampled per observed region; 0 adapts it
-    observed: int | None = None  # regions observed at a time; by default what the policies declare
-    # evicted regions by which the number of samples is judged; by default as many as observed
-    watched: int | None = None
+    observed: int | None = None  # regions observed at a time; by default what policies declare
+    watched: int | None = None  # evictions per epoch of observation.py; by default ``observed``
     compiled: bool = True  # compile policies where that is possible and pays
     # run policies in Python and check what compiled code would not: see checked.py
     checked: bool = field(default_factory=lambda: os.environ.get("TIDEGATE_CHECKED") == "1")
@@ -118,7 +122,7 @@ class Simulation:
         # a program does not copy out what it only read
         self.dirty_only |= not self.placement.managed
         on = self.machine if self.placement.managed else self.machine.with_copies()
-        self._k = make_rules(
+        self._constants = make_constants(
             on,
             self.trace,
             self.frames,
@@ -129,14 +133,14 @@ class Simulation:
             self.samples,
             self.watched,
         )
-        self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._k)
-        self._m, self._rules = Reference(self.memory), as_record(self._k)
+        self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._constants)
+        self._table, self._record = ArrayTable(self.memory), as_record(self._constants)
         self.books: Any = self.memory.books
 
     def run(self, progress: Callable[[int], None] = lambda touches: None) -> None:
         """Play the whole trace.
 
-        Raises PolicyError or BooksError if something is wrong with a policy or with us.
+        Raise PolicyError or BooksError if a policy or the simulator is wrong.
         """
         try:
             self._run(progress)
@@ -164,11 +168,13 @@ class Simulation:
         future = None
         if any(getattr(p.sees, "future", False) for p in self._policies):
             future = foresee(self.trace, self.machine.near.slots)
-        self._world = World(self.memory, self._k.room, self._k.observe_most, future)
+        self._world = World(self.memory, self._constants.room, self._constants.observe_most, future)
         self._choices: list[Choice] = []
         shared: dict[str, Any] = {}
         for policy in self._policies:
-            policy.attach(SimulatedMemory(policy, self.trace, self.memory, self._k, future, shared))
+            policy.attach(
+                SimulatedMemory(policy, self.trace, self.memory, self._constants, future, shared)
+            )
             self._guard(policy, "start", policy.start)
             # a compiled policy begins with what ``start`` has set
             if self.checked:
@@ -217,7 +223,7 @@ class Simulation:
         blocks = _NOTHING
         for policy in self._policies:
             policy.memory.launch = launch.name
-        self._check(begin_launch(self._m, self._rules, self._relay, blocks, number))
+        self._check(begin_launch(self._table, self._record, self._relay, blocks, number))
         for clock in ("front", "running", "launching"):
             b[clock] += near.launch_overhead
         self.memory.slot_time[:slots] = b["front"]
@@ -232,16 +238,16 @@ class Simulation:
         )
         for segment, last in _with_last(launch.segments):
             check_segment(segment, self.trace)
-            blocks = play_on(take_rest(self._m, blocks, slots), segment)
-            code = BREATHE
-            while code == BREATHE:
+            blocks = join_blocks(take_rest(self._table, blocks, slots), segment)
+            code = PAUSE
+            while code == PAUSE:
                 self._compile_later()
                 before = int(b["touches"])
                 code = play(
-                    self._m, self._rules, self._relay, blocks, per_byte, remote, last, _BUDGET
+                    self._table, self._record, self._relay, blocks, per_byte, remote, last, _BUDGET
                 )
                 progress(int(b["touches"]) - before)
-            if code not in (DONE, MORE):
+            if code not in (DONE, MORE_BLOCKS):
                 self._check(code)
         record.end = float(b["front"])
         for counter in ("touches", "faults", "evictions"):
@@ -249,14 +255,14 @@ class Simulation:
         self.launches.append(record)
 
     def _check(self, code: int) -> None:
-        """Turn what the compiled code found wrong into one clear line."""
+        """Raise the error that the compiled code returned as a code."""
         if code == OK:
             return
         b = self.books[0]
-        culprit, event = int(b["culprit"]), int(b["culprit_event"])
+        at, event = int(b["failed_at"]), int(b["failed_event"])
         if code == STRAY:
             raise TidegateError(
-                f"trace {self.trace.name} touches page {culprit}, which belongs to no object"
+                f"trace {self.trace.name} touches page {at}, which belongs to no object"
             )
         callers = [choice.caller for choice in self._choices]
         failures = [failure for caller in callers for failure in caller.failures()]
@@ -267,11 +273,12 @@ class Simulation:
             raise _CompiledFailure
         if code == NOT_RESIDENT:
             raise PolicyError(
-                f"policy '{label(self.eviction)}' named region {culprit} in {EVENT_NAMES[event]}(), which is not resident; "
-                f"it must answer one of the {np.count_nonzero(self.memory.resident)} regions in self.resident"
+                f"policy '{label(self.eviction)}' named region {at} in {EVENT_NAMES[event]}(), "
+                "which is not resident; it must answer one of the "
+                f"{np.count_nonzero(self.memory.resident)} regions in self.resident"
             )
         assert code == RAISED, code
-        where = f"{EVENT_NAMES[event]}({'' if event in (VICTIM, OBSERVE) else culprit})"
+        where = f"{EVENT_NAMES[event]}({'' if event in (VICTIM, OBSERVE) else at})"
         for policy, caller in zip(self._policies, callers, strict=True):
             for failure in caller.failures():
                 if isinstance(failure, WrongAnswer):
@@ -289,11 +296,11 @@ class Simulation:
             raise PolicyError(
                 f"policy '{label(policy)}' raised in {call}(): {told(error, type(policy))}"
             ) from error
-        carry_out(self._m, self._rules)  # what it asked for in start
+        execute_requests(self._table, self._record)  # of start()
 
 
 def check_books(simulation: Simulation) -> None:
-    """Every run ends with its books balanced, or does not end well."""
+    """Raise BooksError unless the books of a finished run balance."""
     b, m = simulation.books[0], simulation.memory
     here = (m.page_state & (NEAR | COMING)) != 0
     parts = sum(
@@ -321,14 +328,13 @@ def check_books(simulation: Simulation) -> None:
     for account, holds in accounts.items():
         if not holds:
             raise BooksError(
-                f"the books of this run do not balance: {account} does not hold; please report this as a defect"
+                f"the books of this run must balance, got a run where {account} does not hold; "
+                "please report this as a defect"
             )
 
 
 def _frames_held(simulation: Simulation) -> int:
-    """Regions that are resident; or, where frames are pages, pages near and those sampled, which
-    keep their frame.
-    """
+    """Return the resident regions or, where frames are pages, pages near or sampled."""
     m = simulation.memory
     if simulation.machine.near.frame == "region":
         return int(np.count_nonzero(m.resident))
@@ -336,7 +342,7 @@ def _frames_held(simulation: Simulation) -> int:
 
 
 def _with_last(segments: Iterable[Segment]) -> Iterator[tuple[Segment, bool]]:
-    """Each segment, and whether it is the launch's last."""
+    """Yield each segment, and whether it is the launch's last."""
     held: Segment | None = None
     for segment in segments:
         if held is not None:

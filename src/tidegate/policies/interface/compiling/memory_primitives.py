@@ -18,7 +18,6 @@ from tidegate.policies.interface.compiling.header import (
     PART_WORDS,
     PARTS,
     PARTS_N,
-    PINNED,
     REGION_BYTES,
     REGION_PAGES,
     REGION_TOUCHES,
@@ -26,6 +25,7 @@ from tidegate.policies.interface.compiling.header import (
     REQUEST_N,
     REQUESTS,
     RESIDENT,
+    SERVED,
     TOUCHES,
     TURN,
 )
@@ -79,9 +79,9 @@ def _check(block, region):
 
 
 @primitive
-def is_pinned(block, region):
+def is_served(block, region):
     _check(block, region)
-    served = load(load_fixed(block + 8 * PINNED) + REGION_BYTES * region)
+    served = load(load_fixed(block + 8 * SERVED) + REGION_BYTES * region)
     return served == load(load_fixed(block + 8 * TURN))
 
 

@@ -106,7 +106,7 @@ _RELAYED = {e: EVENT_NAMES[e] for e in (FAULT, PREFETCH, EVICTION, NOTIFICATION,
 GPU = Surface(
     name="gpu",
     methods={
-        "is_pinned": m.is_pinned,
+        "is_served": m.is_served,
         "is_resident": m.is_resident,
         "last_touch": m.last_touch,
         "touch_count": m.touch_count,

@@ -32,19 +32,19 @@ from tidegate.policies.interface.compiling.header import (
     LATEST,
     OWN,
     PAGES_PER_REGION,
-    PINNED,
     REGION_BYTES,
     REGION_TOUCHES,
+    SERVED,
     TURN,
 )
 from tidegate.policies.interface.last_touch import reference_of, touch_of
 
 
 @jit_inner
-def _is_pinned(own: int, region: int) -> bool:
+def _is_served(own: int, region: int) -> bool:
     """Return whether this region was served in the driver's current turn."""
     h = words_at(own, OWN)
-    return words_at(h[PINNED] + REGION_BYTES * region, 1)[0] == words_at(h[TURN], 1)[0]
+    return words_at(h[SERVED] + REGION_BYTES * region, 1)[0] == words_at(h[TURN], 1)[0]
 
 
 @jit_inner
@@ -158,7 +158,7 @@ def fetch_known(own: int, region: int) -> None:
 def settle_arrivals(own: int) -> None:
     """Regions that faulted have been touched by now."""
     known, arrivals = nodes(own), arrivals_node(own)
-    while known[arrivals, AFTER] != arrivals and not _is_pinned(own, known[arrivals, AFTER]):
+    while known[arrivals, AFTER] != arrivals and not _is_served(own, known[arrivals, AFTER]):
         region = known[arrivals, AFTER]
         remove(known, region)
         touches = touched(own, region) - known[region, COUNT]

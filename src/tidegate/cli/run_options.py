@@ -1,8 +1,9 @@
-"""The options that say what to run: the same for every verb."""
+"""Options that specify runs, the same for every verb. They are named as ``RunSpec``'s fields."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import fields
+from typing import Annotated, Any
 
 import typer
 
@@ -31,12 +32,11 @@ Observed = Annotated[
 Samples = Annotated[
     int, typer.Option("--samples", help="Pages sampled per observed region; 0 adapts the number.")
 ]
-MACHINE = "rtx3090-pcie4"  # where none is given
 MachineOrDefault = Annotated[
     str | None,
     typer.Option(
         "--machine",
-        help=f"A preset or your own TOML file; {MACHINE}, or with tiers a100-pcie3-ssd.",
+        help="A preset or your own TOML file; rtx3090-pcie4, or with tiers a100-pcie3-ssd.",
     ),
 ]
 MachineName = Annotated[str, typer.Option("--machine", help="A preset or your own TOML file.")]
@@ -56,6 +56,24 @@ Eviction = Annotated[
 ]
 Prefetch = Annotated[str | None, typer.Option("--prefetch", help="A prefetch policy.")]
 Placement = Annotated[str | None, typer.Option("--placement", help="A placement policy.")]
+Tiering = Annotated[
+    str | None,
+    typer.Option(
+        "--tiering",
+        help="Three tiers, and where pages go that leave near memory: tier-reuse, mine.py:MyTier …",
+    ),
+]
+Middle = Annotated[
+    str | None,
+    typer.Option(
+        "--middle",
+        help="Host memory between near memory and the SSD; with --tiering. 4 times near.",
+    ),
+]
+NoFlush = Annotated[
+    bool,
+    typer.Option("--no-flush", help="With --tiering: leave what is dirty at the end where it is."),
+]
 Near = Annotated[str | None, typer.Option("--near", help="Near memory, e.g. 512MiB.")]
 Oversubscribe = Annotated[
     str | None,
@@ -87,8 +105,18 @@ NoCache = Annotated[
 ]
 
 
+def settings_of(context: typer.Context, *others: str) -> dict[str, Any]:
+    """Return the options that were given, without the workload and ``others``."""
+    from tidegate.experiments import RunSpec
+
+    given = {k: v for k, v in context.params.items() if v is not None}
+    names = {f.name for f in fields(RunSpec)} - {"workload", *others}
+    settings = {k: v for k, v in given.items() if k in names}
+    return settings | ({"flush": False} if given.get("no_flush") else {})
+
+
 def split(text: str | None) -> list[str]:
-    """A list written with commas; those within brackets do not count.
+    """Return the parts of a list written with commas; commas within brackets do not separate.
 
     >>> split("lrm, random(seed=1, x=2),mru")
     ['lrm', 'random(seed=1, x=2)', 'mru']
@@ -96,10 +124,10 @@ def split(text: str | None) -> list[str]:
     return list(filter(None, split_outside(text or "", ",")))
 
 
-def check_lists(**given: str | None) -> None:
-    """Refuse a list with nothing in it, which would otherwise be taken for one that was not given."""
-    for option, text in given.items():
-        if text is not None and not split(text):
-            raise TidegateError(
-                f"--{option} '{text}' names nothing; expected one or several, with commas, or leave it out"
-            )
+def split_option(option: str, text: str | None) -> list[str] | None:
+    """Return the parts of an option's list, None if it is not given; refuse an empty list."""
+    if text is None:
+        return None
+    if not split(text):
+        raise TidegateError(f"--{option} must name one or several, with commas, got '{text}'")
+    return split(text)

@@ -10,8 +10,8 @@ import pytest
 
 import tidegate
 from tidegate.errors import TidegateError, UnknownName
-from tidegate.experiments import Ask
-from tidegate.experiments.ask import spell
+from tidegate.experiments import RunSpec
+from tidegate.experiments.naming import spell
 from tidegate.machine.machine import load_machine
 from tidegate.policies.registries import prefetch
 from tidegate.trace import save_trace
@@ -37,7 +37,7 @@ REGION = PAGES * PAGE
     ],
 )
 def test_capacity_is_whole_regions(asked, frames):
-    assert Ask("cyclic(bytes=48MiB)", **asked).prepare().frames == frames
+    assert RunSpec("cyclic(bytes=48MiB)", **asked).prepare().frames == frames
 
 
 BAD = [
@@ -69,7 +69,7 @@ BAD = [
 @pytest.mark.parametrize(("asked", "complaint"), BAD)
 def test_what_cannot_be_run_is_refused_in_one_line(asked, complaint):
     with pytest.raises(TidegateError) as error:
-        Ask("cyclic(bytes=48MiB)", **asked).prepare()
+        RunSpec("cyclic(bytes=48MiB)", **asked).prepare()
     assert str(error.value) == complaint
 
 
@@ -85,9 +85,9 @@ def test_what_cannot_be_run_is_refused_in_one_line(asked, complaint):
 )
 def test_unknown_names_are_refused_with_the_nearest(asked, complaint):
     with pytest.raises(UnknownName, match=complaint):
-        Ask("cyclic(bytes=48MiB)", **asked).prepare()
+        RunSpec("cyclic(bytes=48MiB)", **asked).prepare()
     with pytest.raises(UnknownName, match="unknown workload 'cyclics'; did you mean 'cyclic'"):
-        Ask("cyclics").prepare()
+        RunSpec("cyclics").prepare()
 
 
 @pytest.mark.parametrize(
@@ -117,26 +117,27 @@ def test_what_is_of_another_kind_is_refused_in_one_line(asked, complaint):
 @pytest.mark.parametrize("call", [tidegate.analyze, lambda given: save_trace(given, "x.parquet")])
 def test_a_name_is_no_trace(call):
     with pytest.raises(
-        TidegateError, match=re.escape("'matmul' is no trace; expected one such as tidegate.Ask")
+        TidegateError,
+        match=re.escape("'matmul' is no trace; expected one such as tidegate.RunSpec"),
     ):
         call("matmul")
 
 
 def test_a_trace_is_saved_under_a_name_that_can_be_run(tmp_path):
     with pytest.raises(TidegateError, match=r"expected a name that ends in \.parquet"):
-        save_trace(Ask("cyclic(bytes=16MiB)").trace(), tmp_path / "x.txt")
+        save_trace(RunSpec("cyclic(bytes=16MiB)").trace(), tmp_path / "x.txt")
     assert not any(tmp_path.iterdir())
 
 
 def test_a_grid_is_made_of_asks():
-    with pytest.raises(TidegateError, match="'cyclic' is no Ask"):
+    with pytest.raises(TidegateError, match="'cyclic' is no RunSpec"):
         tidegate.run_grid(["cyclic"])
 
 
 def test_a_class_of_workloads_will_do():
     cyclic = workloads.find("cyclic")
-    assert Ask(cyclic, bytes="16MiB", scale="1/2").trace().footprint == 8 * MIB
-    assert Ask(cyclic).trace().identity() == Ask("cyclic").trace().identity()
+    assert RunSpec(cyclic, bytes="16MiB", scale="1/2").trace().footprint == 8 * MIB
+    assert RunSpec(cyclic).trace().identity() == RunSpec("cyclic").trace().identity()
 
 
 def test_one_policy_or_size_may_stand_alone():
@@ -150,15 +151,15 @@ def test_one_policy_or_size_may_stand_alone():
 
 def test_what_was_found_is_one_short_line_at_a_prompt():
     race = tidegate.compare("cyclic(bytes=16MiB)", ["lrm"], near=["8MiB"])
-    tiers = tidegate.race_tiers("cyclic(bytes=16MiB)", ["bam"], near=["8MiB"])
+    tiers = tidegate.compare("cyclic(bytes=16MiB)", tierings=["bam"], near=["8MiB"])
     assert repr(race) == "<Comparison on cyclic: lrm, belady with 8.00 MiB>"
-    assert repr(tiers) == "<TierRace on cyclic: bam, tier-belady with 8.00 MiB>"
+    assert repr(tiers) == "<Comparison on cyclic: bam, tier-belady with 8.00 MiB>"
     assert repr(race.runs[0]).startswith("<Run of cyclic, 16.0 MiB in 8.00 MiB, lrm + tree + um: ")
     assert repr(tiers.runs[0]).startswith("<Run of cyclic, 16.0 MiB in 8.00 MiB, bam: ")
 
 
 def test_a_system_names_the_policies_that_are_not_given():
-    simulation = Ask("cyclic(bytes=48MiB)", prefetch="none").prepare()
+    simulation = RunSpec("cyclic(bytes=48MiB)", prefetch="none").prepare()
     assert [p.name for p in (simulation.eviction, simulation.prefetch, simulation.placement)] == [
         "lrm",
         "none",
@@ -167,34 +168,36 @@ def test_a_system_names_the_policies_that_are_not_given():
 
 
 def test_slots_and_pipeline_override_the_machines():
-    simulation = Ask("cyclic(bytes=48MiB)", slots=7, pipelined=True).prepare()
+    simulation = RunSpec("cyclic(bytes=48MiB)", slots=7, pipelined=True).prepare()
     assert simulation.machine.near.slots == 7
     assert simulation.machine.driver.pipelined
-    assert not Ask("cyclic(bytes=48MiB)").prepare().machine.driver.pipelined
+    assert not RunSpec("cyclic(bytes=48MiB)").prepare().machine.driver.pipelined
     plain = load_machine("rtx3090-pcie4")
     assert dataclasses.replace(simulation.machine, near=plain.near, driver=plain.driver) == plain
 
 
 def test_bytes_and_geometry_shape_a_named_workload():
-    trace = Ask("cyclic", bytes="3MiB", geometry="4KiB/64KiB").trace()
+    trace = RunSpec("cyclic", bytes="3MiB", geometry="4KiB/64KiB").trace()
     assert (trace.footprint, trace.pages, trace.regions) == (3 * MIB, 768, 48)
 
 
 def test_a_scale_shrinks_the_workload_and_what_is_observed():
     whole, part = (
-        Ask("cyclic(bytes=48MiB)", eviction="lru", scale=scale).prepare() for scale in (None, "1/4")
+        RunSpec("cyclic(bytes=48MiB)", eviction="lru", scale=scale).prepare()
+        for scale in (None, "1/4")
     )
     assert part.trace.footprint == whole.trace.footprint // 4
     # None: what the policy declares, which is 100
     assert (whole.observed, part.observed) == (None, 25)
     assert (
-        Ask("cyclic", eviction="lru", scale=0.5).trace().footprint
-        == Ask("cyclic").trace().footprint // 2
+        RunSpec("cyclic", eviction="lru", scale=0.5).trace().footprint
+        == RunSpec("cyclic").trace().footprint // 2
     )
-    assert Ask("cyclic", bytes="8MiB", scale="1/2").trace().footprint == 4 * MIB
-    assert Ask("cyclic(bytes=48MiB)", scale="1/4").prepare().observed is None  # nobody observes
+    assert RunSpec("cyclic", bytes="8MiB", scale="1/2").trace().footprint == 4 * MIB
+    assert RunSpec("cyclic(bytes=48MiB)", scale="1/4").prepare().observed is None  # nobody observes
     assert (
-        Ask("cyclic(bytes=48MiB)", eviction="lru", scale="1/4", observed=7).prepare().observed == 7
+        RunSpec("cyclic(bytes=48MiB)", eviction="lru", scale="1/4", observed=7).prepare().observed
+        == 7
     )
 
 
@@ -202,7 +205,7 @@ def test_evicted_regions_are_watched_however_many_are_observed():
     """ObservUVM, V-D: of 100 evicted regions, or as many as the scale leaves, how many came back?"""
 
     def watch(**asked):
-        return Ask("cyclic(bytes=1GiB)", eviction="lru", **asked).prepare()._k.watch
+        return RunSpec("cyclic(bytes=1GiB)", eviction="lru", **asked).prepare()._constants.watch
 
     assert [watch(), watch(observed=10), watch(observed=200)] == [100, 100, 100]
     assert [
@@ -211,12 +214,12 @@ def test_evicted_regions_are_watched_however_many_are_observed():
         watch(scale="1/4", observed=7, watched=9),
     ] == [25, 25, 9]
     with pytest.raises(TidegateError, match="0 watched regions are none"):
-        Ask("cyclic", eviction="lru", watched=0).prepare()
+        RunSpec("cyclic", eviction="lru", watched=0).prepare()
 
 
 def test_samples_and_observed_regions_name_a_run():
     keys = {
-        Ask("cyclic(bytes=8MiB)", eviction="lru", **how).answer().key
+        RunSpec("cyclic(bytes=8MiB)", eviction="lru", **how).answer().key
         for how in ({}, {"samples": 2}, {"observed": 3})
     }
     assert len(keys) == 3
@@ -228,7 +231,7 @@ def test_a_trace_has_its_size_and_geometry_already():
             TidegateError,
             match="trace given has its size and geometry already; leave out bytes, scale and geometry",
         ):
-            Ask(flat([0, 1]), **asked).prepare()
+            RunSpec(flat([0, 1]), **asked).prepare()
 
 
 def test_a_saved_trace_runs_like_the_one_it_was_saved_from(tmp_path):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 QUANTILES = (0.1, 0.5, 0.9)
 
 
-def look(
+def analyze(
     trace: Trace, unit: Unit, near: str | None, progress: Callable[[int], None]
 ) -> ReferenceAnalysis:
     """Analyze a trace by references, with memory of this size; two thirds of what is touched if
