@@ -146,7 +146,7 @@ def _own_cache() -> Iterator[None]:
     """Set Numba's cache folder while a function is decorated; other packages keep theirs."""
     config: Any = numba.config
     before = config.CACHE_DIR
-    config.CACHE_DIR = _compiled_folder()
+    config.CACHE_DIR = compiled_folder()
     try:
         yield
     finally:
@@ -162,7 +162,7 @@ def _remove_old(states: Path) -> None:
 
 
 @functools.cache
-def _compiled_folder() -> str:
+def compiled_folder() -> str:
     folder = cache_folder() / "compiled" / code_digest(*_COMPILED)
     with suppress(OSError):
         if not folder.exists():
