@@ -71,7 +71,7 @@ def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["observum"], "observum"),
         (["observuvm", "--scale", "0"], "a scale of 0 is none"),
-        (["observuvm", "--scale", "much"], "'much' is not a share"),
+        (["observuvm", "--scale", "much"], "share must be", "got 'much'"),
         (["observuvm", "--oversubscribe", "-10%"], "is negative"),
         (["observuvm", "--observed", "0"], "0 observed regions are none"),
         (["observuvm", "--workers", "0"], "--workers"),
@@ -84,7 +84,7 @@ def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["gmt", "--tier2-ratio", "-1"], "leaves no Tier-2"),
         (["gmt", "--near", "1KiB"], "cannot hold one page"),
         (["gmt", "--scale", "0"], "a scale of 0 is none"),
-        (["gmt", "--scale", "all"], "'all' is not a share"),
+        (["gmt", "--scale", "all"], "share must be", "got 'all'"),
         (["gmt", "--near", "some"], "'some'"),
         (["leu", "--scale", "0"], "a scale of 0 is none"),
         (["leu", "--oversubscribe", "0%"], "everything fits"),

@@ -1,4 +1,4 @@
-"""Asks: what people say becomes the right machine, trace, capacity and policies, or one clear line."""
+"""Run specifications: machine, trace, capacity and policies, or one clear line."""
 
 from __future__ import annotations
 
@@ -47,19 +47,20 @@ BAD = [
     ),
     (
         {"near": "1MiB"},
-        "near memory of 1.00 MiB cannot hold one region of 2.00 MiB; give it more, or the workload more bytes",
+        "near memory must hold at least one region of 2.00 MiB, got 1.00 MiB; "
+        "give it more, or the workload more bytes",
     ),
-    ({"scale": 0}, "a scale of 0 is none; expected something like 1/8"),
-    ({"scale": "big"}, "'big' is not a share; expected something like 50%, 1/8 or 0.5"),
-    ({"samples": -1}, "-1 samples are none; expected at least 1, or 0 to adapt the number"),
-    ({"observed": 0}, "0 observed regions are none; expected at least 1"),
+    ({"scale": 0}, "scale must be positive, such as 1/8, got 0"),
+    ({"scale": "big"}, "share must be a number such as 50%, 1/8 or 0.5, got 'big'"),
+    ({"samples": -1}, "samples must be a whole number, at least 0, got -1"),
+    ({"observed": 0}, "observed must be a whole number, at least 1, got 0"),
+    ({"oversubscribe": "-10%"}, "oversubscribe must be at least 0% (all of it fits), got -10%"),
+    ({"oversubscribe": "lots"}, "share must be a number such as 50%, 1/8 or 0.5, got 'lots'"),
+    ({"slots": 0}, "slots must be a whole number, at least 1, got 0"),
     (
-        {"oversubscribe": "-10%"},
-        "oversubscribe=-10% is negative; 0% means that everything just fits",
+        {"bytes": "1GiB"},
+        "bytes was given twice, in 'cyclic(bytes=48MiB)' and as bytes=1GiB; give it once",
     ),
-    ({"oversubscribe": "lots"}, "'lots' is not a share; expected something like 50%, 1/8 or 0.5"),
-    ({"slots": 0}, "slots=0 cannot run anything; expected at least 1"),
-    ({"bytes": "1GiB"}, "'cyclic(bytes=48MiB)' gives bytes, and so does --bytes; give it once"),
     ({"geometry": "64KiB"}, "'64KiB' is not a geometry; expected PAGE/REGION such as 64KiB/2MiB"),
     ({"geometry": "64KiB/4KiB"}, "a region of 4096 bytes is smaller than its page of 65536 bytes"),
     ({"geometry": "60KiB/2MiB"}, "a page of 61440 bytes is not a power of two; try page=64KiB"),
@@ -93,20 +94,23 @@ def test_unknown_names_are_refused_with_the_nearest(asked, complaint):
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
-        ({"eviction": 5}, "5 is no eviction; expected a name, or a tidegate.EvictionPolicy"),
+        ({"eviction": 5}, "eviction must be a name or a tidegate.EvictionPolicy, got 5"),
         (
             {"eviction": prefetch.find("tree")},
-            "is no eviction; expected a name, or a tidegate.EvictionPolicy",
+            "eviction must be a name or a tidegate.EvictionPolicy, got <",
         ),
         (
             {"eviction": prefetch.make("tree")},
-            "is no eviction; expected a name, or a tidegate.EvictionPolicy",
+            "eviction must be a name or a tidegate.EvictionPolicy, got <",
         ),
-        ({"prefetch": ["tree"]}, "is no prefetch; expected a name, or a tidegate.PrefetchPolicy"),
-        ({"near": ["8MiB"]}, "['8MiB'] is not a size"),
-        ({"slots": "x"}, "slots='x' is not a whole number"),
-        ({"samples": 1.5}, "samples=1.5 is not a whole number"),
-        ({"workload": None}, "None is no workload; expected a name, or a tidegate.Workload"),
+        (
+            {"prefetch": ["tree"]},
+            "prefetch must be a name or a tidegate.PrefetchPolicy, got ['tree']",
+        ),
+        ({"near": ["8MiB"]}, "got ['8MiB']"),
+        ({"slots": "x"}, "slots must be a whole number, at least 1, got 'x'"),
+        ({"samples": 1.5}, "samples must be a whole number, at least 0, got 1.5"),
+        ({"workload": None}, "workload must be a name or a tidegate.Workload, got None"),
     ],
 )
 def test_what_is_of_another_kind_is_refused_in_one_line(asked, complaint):
@@ -129,8 +133,8 @@ def test_a_trace_is_saved_under_a_name_that_can_be_run(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-def test_a_grid_is_made_of_asks():
-    with pytest.raises(TidegateError, match="'cyclic' is no RunSpec"):
+def test_a_grid_is_made_of_specifications():
+    with pytest.raises(TidegateError, match=r"run_grid needs RunSpecs, .*, got 'cyclic'"):
         tidegate.run_grid(["cyclic"])
 
 
@@ -143,9 +147,11 @@ def test_a_class_of_workloads_will_do():
 def test_one_policy_or_size_may_stand_alone():
     race = tidegate.compare("cyclic(bytes=16MiB)", "lrm", near="8MiB", bound=False)
     assert (race.policies, race.sizes) == (["lrm"], [8 * MIB])
-    with pytest.raises(TidegateError, match="no policy was given"):
+    with pytest.raises(TidegateError, match="evictions must name at least one policy"):
         tidegate.compare("cyclic(bytes=16MiB)", [])
-    with pytest.raises(TidegateError, match="has no keyword 'evict'"):
+    with pytest.raises(
+        TidegateError, match="unknown keyword of a run 'evict'; did you mean 'eviction'"
+    ):
         tidegate.compare("cyclic(bytes=16MiB)", evict="lrm")
 
 
@@ -213,7 +219,7 @@ def test_evicted_regions_are_watched_however_many_are_observed():
         watch(scale="1/4", observed=7),
         watch(scale="1/4", observed=7, watched=9),
     ] == [25, 25, 9]
-    with pytest.raises(TidegateError, match="0 watched regions are none"):
+    with pytest.raises(TidegateError, match="watched must be a whole number, at least 1, got 0"):
         RunSpec("cyclic", eviction="lru", watched=0).prepare()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -160,12 +159,9 @@ def _put(text: str, out: Path | None) -> None:
     if out is None:
         print(text)
         return
-    partial = out.with_name(f".{out.name}.{os.getpid()}.part")
-    try:
-        partial.write_text(text + "\n")
-        os.replace(partial, out)
-    finally:
-        partial.unlink(missing_ok=True)
+    from tidegate.files import write_atomically
+
+    write_atomically(out, text + "\n")
     print(f"written to {out}")
 
 

@@ -22,6 +22,8 @@ import numba
 from numba import int64
 from numba.core.dispatcher import Dispatcher
 
+from tidegate.files import cache_folder
+
 _KEPT = 3  # states of the source whose compiled code is kept
 # seconds: what was used since may be in use, by another checkout or a run that takes long
 _IN_USE = 24 * 3600
@@ -125,15 +127,6 @@ class _Forgiving:
     def save_overload(self, signature: Any, data: Any) -> None:
         with suppress(OSError):
             self._cache.save_overload(signature, data)
-
-
-def cache_folder() -> Path:
-    """Where runs and compiled code are kept: ``$TIDEGATE_CACHE``, or ``tidegate`` in the user's
-    cache folder.
-    """
-    if given := os.environ.get("TIDEGATE_CACHE"):
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidegate"
 
 
 @functools.cache

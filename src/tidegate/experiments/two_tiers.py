@@ -112,7 +112,7 @@ def inputs_of(s: Simulation, spec: RunSpec) -> dict[str, Any]:
     }
 
 
-def describe(s: Simulation, key: str, inputs: dict[str, Any]) -> Run:
+def describe(s: Simulation, key: str, inputs: dict[str, Any], spec: RunSpec) -> Run:
     """Put a finished simulation's books into a Run."""
     b = s.books[0]
     counts = {name: int(b[name]) for name in _COUNTED}
@@ -162,8 +162,8 @@ def _facts(s: Simulation) -> dict[str, Any]:
 
 
 def near_bytes(s: Simulation) -> int:
-    """Near memory: the bytes of its frames, which are regions, or pages where the machine gives it
-    out by pages.
+    """Return the bytes of near memory: of its frames, which are regions, or pages on machines with
+    ``near.frame = "page"``.
     """
     return s.frames * (
         s.trace.geometry.page if s.machine.near.frame == "page" else s.trace.geometry.region
@@ -171,7 +171,7 @@ def near_bytes(s: Simulation) -> int:
 
 
 def _notes(s: Simulation) -> list[str]:
-    """What a reader of the figures should know."""
+    """Return notes on what the policies see and what the machine offers."""
     notes = []
     for policy in (s.eviction, s.prefetch, s.placement):
         if policy.sees.level not in s.machine.offers:
@@ -181,8 +181,8 @@ def _notes(s: Simulation) -> list[str]:
             )
     if s.trace.plan is None and isinstance(s.placement, Planned):
         notes.append(
-            f"nobody compiled {s.trace.name}, so {spell(s.placement)} is told what its trace shows: a perfect profile, "
-            f"where a compiler would estimate"
+            f"{s.trace.name} has no plan by a compiler, so {spell(s.placement)} uses a perfect profile "
+            "of its trace, where a compiler would estimate"
         )
     return notes
 
@@ -202,18 +202,16 @@ def _launches(s: Simulation) -> dict[str, list[Any]]:
 
 def _objects(s: Simulation) -> dict[str, list[Any]]:
     m, ppr = s.memory, s.trace.geometry.pages_per_region
-    table: dict[str, list[Any]] = {
-        n: [] for n in ("name", "bytes", "faults", "evictions", "pages_in", "pages_near")
+    objects = s.trace.objects
+    own = [slice(o.first_page // ppr, -(-(o.first_page + o.pages) // ppr)) for o in objects]
+    summed: dict[str, Any] = {
+        "faults": m.region_faults,
+        "evictions": m.region_evictions,
+        "pages_in": m.region_pages_in,
+        "pages_near": m.resident,
     }
-    for o in s.trace.objects:
-        own = slice(o.first_page // ppr, -(-(o.first_page + o.pages) // ppr))
-        table["name"].append(o.name)
-        table["bytes"].append(o.bytes)
-        for column, array in (
-            ("faults", m.region_faults),
-            ("evictions", m.region_evictions),
-            ("pages_in", m.region_pages_in),
-            ("pages_near", m.resident),
-        ):
-            table[column].append(int(array[own].sum()))
-    return table
+    return {
+        "name": [o.name for o in objects],
+        "bytes": [o.bytes for o in objects],
+        **{column: [int(of[regions].sum()) for regions in own] for column, of in summed.items()},
+    }

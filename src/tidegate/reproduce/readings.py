@@ -23,11 +23,11 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from tidegate.compiled.jit import cache_folder
 from tidegate.experiments.grid import spread
 from tidegate.experiments.runs import Run
 from tidegate.experiments.specification import RunSpec
 from tidegate.experiments.store import key_of
+from tidegate.files import cache_folder
 from tidegate.reproduce.ledger import Finding, Verdict
 
 Reading = dict[str, Any]
