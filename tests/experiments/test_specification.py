@@ -211,7 +211,7 @@ def test_evicted_regions_are_watched_however_many_are_observed():
     """ObservUVM, V-D: of 100 evicted regions, or as many as the scale leaves, how many came back?"""
 
     def watch(**asked):
-        return RunSpec("cyclic(bytes=1GiB)", eviction="lru", **asked).prepare()._k.watch
+        return RunSpec("cyclic(bytes=1GiB)", eviction="lru", **asked).prepare()._constants.watch
 
     assert [watch(), watch(observed=10), watch(observed=200)] == [100, 100, 100]
     assert [

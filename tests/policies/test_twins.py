@@ -269,7 +269,7 @@ def test_asking_for_too_much_ends_the_run_with_one_clear_line(compiled, ahead):
         trace, machine(), 10, prefetch=make_prefetch(ahead), compiled=compiled
     )
     name = simulation.prefetch.name
-    line = f"policy '{name}' raised in on_fault(1): {name} asked for more than 65536 things"
+    line = f"policy '{name}' raised in on_fault(1): {name} must leave at most 65536 requests"
     with pytest.raises(PolicyError, match=re.escape(line)):
         simulation.run()
 

@@ -378,7 +378,7 @@ def test_a_batch_whose_regions_do_not_all_fit_is_cut_and_goes_on_in_the_next():
     assert run.counts["raw_faults"] == 4 + 2
     assert run.counts["faults"] == 4
     assert run.counts["evictions"] == 2
-    assert run.counts["decisions"] == 1 + 2  # the one that met a pinned victim counts
+    assert run.counts["decisions"] == 1 + 2  # the one that met a served victim counts
 
 
 def waiting_and_running(hot_touches: int) -> Given:

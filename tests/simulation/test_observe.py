@@ -62,7 +62,7 @@ class WatchOne(EvictionPolicy):
     def observe(self) -> int | None:
         return (
             0
-            if 0 in self.order and 0 not in self.observed and not self.memory.is_pinned(0)
+            if 0 in self.order and 0 not in self.observed and not self.memory.is_served(0)
             else None
         )
 

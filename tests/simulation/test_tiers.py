@@ -424,7 +424,7 @@ def test_any_eviction_policy(
 
 def test_an_eviction_policy_that_wants_more_than_there_is() -> None:
     with pytest.raises(
-        PolicyError, match="tbne asks for 'evict', which three tiers do not offer; try another"
+        PolicyError, match="tbne must not prefetch, evict or advise by itself on three tiers"
     ):
         run(LONG, "tier-order", 4, 4, eviction.make("tbne"))
 
@@ -492,7 +492,7 @@ LONG = reads(list(range(20)) * 2)
         ),
         (
             placing(place=lambda self, page: self.memory.next_use(page)),
-            "needs sees = Everything(future=True)",
+            "must declare sees = Everything(future=True) to use memory.next_use",
         ),
     ],
 )
@@ -512,7 +512,7 @@ def test_a_bad_placement_ends_the_run_with_one_line(policy: TierPolicy, told: st
         ({"observe": lambda self: 1 / 0}, "'Bad' raised in observe()"),
         (
             {"on_eviction": lambda self, region: self.memory.prefetch(1)},
-            "'prefetch', which three tiers do not offer",
+            "must not prefetch, evict or advise by itself on three tiers",
         ),
     ],
 )

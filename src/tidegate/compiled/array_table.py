@@ -4,9 +4,9 @@ A compiled function that takes thirty arrays spends its time on copying them, an
 them out of a Numba struct counts references, with an atomic instruction each time: in runs with
 many faults that was more than half of all time. Here the arrays' descriptors (where, how long, what
 strides) lie in a table that never changes, compiled code gets the table's address, and an array
-taken out of it belongs to nobody: whoever made the Reference keeps the arrays alive.
+taken out of it belongs to nobody: whoever made the ArrayTable keeps the arrays alive.
 
-    Memory(page_state=…, resident=…)  ──▶  Reference  ──▶  compiled: m.page_state[page], two loads
+    Memory(page_state=…, resident=…)  ──▶  ArrayTable  ──▶  compiled: m.page_state[page], two loads
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from numba.extending import (
 )
 
 
-class Reference:
+class ArrayTable:
     """The arrays of a NamedTuple, to be handed to compiled functions as one argument.
 
     Compiled code reads them by their names; it cannot put another array in an array's place.
@@ -37,7 +37,7 @@ class Reference:
 
     def __init__(self, arrays: Any):
         self._arrays = arrays  # keeps them alive
-        self.kind = ReferenceType(
+        self.kind = ArrayTableType(
             tuple((name, typeof(array)) for name, array in arrays._asdict().items())
         )
         self._table = np.array([word for array in arrays for word in _descriptor(array)], np.int64)
@@ -52,8 +52,8 @@ def _descriptor(array: Any) -> list[int]:
     return [0, 0, array.size, array.itemsize, array.ctypes.data, *array.shape, *array.strides]
 
 
-class ReferenceType(types.Type):
-    """What Numba knows of a Reference: the names and types of its arrays, and where in the table
+class ArrayTableType(types.Type):
+    """What Numba knows of a ArrayTable: the names and types of its arrays, and where in the table
     each begins.
     """
 
@@ -64,22 +64,24 @@ class ReferenceType(types.Type):
         for name, kind in fields:
             self.offsets[name] = 8 * words
             words += 5 + 2 * kind.ndim
-        super().__init__(name=f"Reference({', '.join(f'{name}: {kind}' for name, kind in fields)})")
+        super().__init__(
+            name=f"ArrayTable({', '.join(f'{name}: {kind}' for name, kind in fields)})"
+        )
 
 
-@typeof_impl.register(Reference)
-def _typeof(value: Reference, c: Any) -> ReferenceType:
+@typeof_impl.register(ArrayTable)
+def _typeof(value: ArrayTable, c: Any) -> ArrayTableType:
     return value.kind
 
 
-@register_model(ReferenceType)
+@register_model(ArrayTableType)
 class _Model(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any):
         super().__init__(manager, kind, ir.IntType(64))
 
 
-@unbox(ReferenceType)
-def _unbox(kind: ReferenceType, value: Any, c: Any) -> NativeValue:
+@unbox(ArrayTableType)
+def _unbox(kind: ArrayTableType, value: Any, c: Any) -> NativeValue:
     address = c.pyapi.object_getattr_string(value, "address")
     native = c.pyapi.long_as_longlong(address)
     c.pyapi.decref(address)
@@ -88,14 +90,14 @@ def _unbox(kind: ReferenceType, value: Any, c: Any) -> NativeValue:
 
 @infer_getattr
 class _Fields(AttributeTemplate):
-    key = ReferenceType
+    key = ArrayTableType
 
-    def generic_resolve(self, typ: ReferenceType, attr: str) -> Any:  # type: ignore[override]
+    def generic_resolve(self, typ: ArrayTableType, attr: str) -> Any:  # type: ignore[override]
         return typ.fields.get(attr)
 
 
-@lower_getattr_generic(ReferenceType)
-def _take(context: Any, builder: Any, kind: ReferenceType, address: Any, name: str) -> Any:
+@lower_getattr_generic(ArrayTableType)
+def _take(context: Any, builder: Any, kind: ArrayTableType, address: Any, name: str) -> Any:
     """Load an array's descriptor.
 
     The table never changes, so the compiler may load once and keep it.

@@ -35,7 +35,7 @@ from tidegate.analysis.exact.victims import (
     touch,
 )
 from tidegate.analysis.sequence import checked
-from tidegate.compiled.array_table import Reference
+from tidegate.compiled.array_table import ArrayTable
 from tidegate.compiled.jit import jit, jit_bare
 from tidegate.errors import TidegateError
 from tidegate.policies.eviction.leu.phases import phases_of
@@ -69,7 +69,7 @@ def _run(touches: Touches, capacity: int, stays: NDArray[np.int32]) -> int:
     intervals = touches.intervals()
     return int(
         _misses(
-            touches.ids, touches.owners, intervals, Reference(residents), Reference(phases), stays
+            touches.ids, touches.owners, intervals, ArrayTable(residents), ArrayTable(phases), stays
         )
     )
 
@@ -92,7 +92,7 @@ def leu_curve(
         np.zeros(touches.blocks + 1, np.int64),
     )
     stack = np.zeros(touches.blocks, np.int32)
-    size = _depths(touches.ids, touches.owners, stack, lines, depth, Reference(phases))
+    size = _depths(touches.ids, touches.owners, stack, lines, depth, ArrayTable(phases))
     hits = np.cumsum(depth[1 : size + 1])
     return MissRatioCurve(
         unit_bytes, np.arange(1, len(hits) + 1), len(touches.ids) - hits, len(touches.ids)

@@ -25,7 +25,14 @@ from tidegate.live.pager.relay import Relay, check_policies
 from tidegate.live.pager.remote_pages import Lent
 from tidegate.live.pager.tier_placement import MOST_STAYS, LiveTiers
 from tidegate.live.pager.view import LiveMemory
-from tidegate.policies.interface.events import NO_TREE
+from tidegate.policies.interface.events import (
+    ASK_ADVISE,
+    ASK_COUNT,
+    ASK_OBSERVE,
+    ASK_PREFETCH,
+    ASK_THRESHOLD,
+    NO_TREE,
+)
 from tidegate.policies.interface.policy import (
     EvictionPolicy,
     PlacementPolicy,
@@ -108,7 +115,7 @@ class Engine:
         self.objects: tuple[Object, ...] = ()
         self.regions = 0
         self.shared: dict[str, Any] = {}
-        self.requests: list[tuple[Any, ...]] = []
+        self.requests: list[tuple[int, ...]] = []
         self._evict_asked: list[int] = []
         self.queue: deque[int] = deque()  # regions with wanted pages
         # region, pages and those that somebody waits for, or HOME
@@ -173,7 +180,7 @@ class Engine:
             self._evict(self._ask_victim())
 
     def _start(self, policy: Policy) -> None:
-        policy.attach(LiveMemory(self, policy))  # type: ignore[arg-type]  # objects come and go: not to be assigned
+        policy.attach(LiveMemory(self, policy))
         self._relay.ask(policy, "start")
         self._relay.started()
         self._carry_out()
@@ -243,7 +250,7 @@ class Engine:
                     self._make_room(region)
                 except Cut:
                     break
-                region.pinned = self.turn
+                region.served = self.turn
                 self._relay.tell("on_prefetch", number)
                 self._evict_as_asked()
                 self._migrate(number, region)
@@ -273,7 +280,7 @@ class Engine:
             self._observation.returns(region)
         region.faulted = faulted
         self._make_room(region)
-        region.pinned = self.turn
+        region.served = self.turn
         n = faulted.bit_count()
         self.count["faults"] += n
         region.faults += n
@@ -295,7 +302,7 @@ class Engine:
         if not region.sampled & bit:
             return  # it came home with another page
         self.count["notifications"] += 1
-        region.pinned = self.turn
+        region.served = self.turn
         home = region.sampled
         self._observation.forget(region)
         region.coming |= home
@@ -355,7 +362,7 @@ class Engine:
         region = self.region.get(number)
         if self._returns >= PING_PONG and (other := self._in_nobodys_way()) is not None:
             return other
-        if region is not None and region.pinned == self.turn:
+        if region is not None and region.served == self.turn:
             raise Cut
         if region is None or not region.here or region.held:
             raise PolicyError(
@@ -373,9 +380,9 @@ class Engine:
         able = [
             n
             for n, r in self.region.items()
-            if r.near | r.coming and not r.held and r.pinned < self.turn - RECENT
+            if r.near | r.coming and not r.held and r.served < self.turn - RECENT
         ]
-        return min(able, key=lambda n: self.region[n].pinned, default=None)
+        return min(able, key=lambda n: self.region[n].served, default=None)
 
     def _evict(self, number: int) -> None:
         region = self.region[number]
@@ -400,7 +407,7 @@ class Engine:
                 region is not None
                 and region.here
                 and not region.held
-                and region.pinned != self.turn
+                and region.served != self.turn
             ):
                 self._evict(number)
 
@@ -466,7 +473,7 @@ class Engine:
             )
         if (
             not region.sampled
-            and region.pinned != self.turn
+            and region.served != self.turn
             and (taken := self._observation.sample(region))
         ):
             self.count["observations"] += 1
@@ -480,18 +487,18 @@ class Engine:
             return
         asked, self.requests = self.requests, []
         for verb, *what in asked:
-            if verb == "prefetch":
+            if verb == ASK_PREFETCH:
                 self.want(*what)
-            elif verb == "advise":
+            elif verb == ASK_ADVISE:
                 self.advise(*what)
-            elif verb == "threshold":
+            elif verb == ASK_THRESHOLD:
                 (self.threshold,) = what
-            elif verb == "observe":
+            elif verb == ASK_OBSERVE:
                 (number,) = what
                 self.count["observations"] += bool(
                     self._observation.leave_one_far(self.region[number])
                 )
-            elif verb == "count":
+            elif verb == ASK_COUNT:
                 (self._lent.threshold,) = what
             else:
                 self._evict_asked += what
@@ -513,7 +520,7 @@ class Engine:
                     region.queued = True
                     self.queue.append(number)
 
-    def advise(self, first: int, count: int, far: bool) -> None:
+    def advise(self, first: int, count: int, far: int) -> None:
         """These pages prefer far memory, or no longer do."""
         for number in range(first // self.ppr, -(-(first + count) // self.ppr)):
             region = self.region.get(number)

@@ -19,7 +19,7 @@ class Region:
     remote: int = 0  # prefers far memory; sampled pages do
     sampled: int = 0
     left_far: int = 0  # the sampled pages that a prefetch left where they were
-    pinned: int = 0  # the turn in which it was served last
+    served: int = 0  # the turn in which it was served last
     left_in: int = -2  # the epoch in which it was evicted last
     counted: int = -1  # remote accesses since it got a counter
     queued: bool = False

@@ -75,9 +75,9 @@ def _method(policy: Policy, event: str) -> Callable[[int], Any] | None:
         return method
 
     def with_touch_bits(region: int) -> None:
-        policy.memory.leaving = region  # type: ignore[attr-defined]
+        policy.memory.leaving = region
         method(region)
-        policy.memory.leaving = -1  # type: ignore[attr-defined]
+        policy.memory.leaving = -1
 
     return with_touch_bits
 

@@ -45,7 +45,7 @@ class LiveTiers:
         self._placed: dict[int, int] = {}  # answers that wait for their eviction
         self.now = 0
         self.count = dict.fromkeys(COUNTS, 0)
-        policy.attach(self)  # type: ignore[arg-type]
+        policy.attach(self)
         policy.start()
 
     # What the policy sees

@@ -14,7 +14,7 @@ from tidegate.policies.interface.header import (
     RESIDENT,
 )
 from tidegate.policies.interface.policy import EvictionPolicy
-from tidegate.policies.interface.twin import Twin, halves_at, is_pinned, words_at
+from tidegate.policies.interface.twin import Twin, halves_at, is_served, words_at
 from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import eviction
 
@@ -32,7 +32,7 @@ def _belady(own: int, event: int) -> int:
         if resident[region]:
             last = region
             due = when[first[region] + touches[region]]
-            if due > furthest and not is_pinned(own, region):
+            if due > furthest and not is_served(own, region):
                 victim, furthest = region, due
     return victim if victim >= 0 else last
 
@@ -52,5 +52,5 @@ class Belady(EvictionPolicy):
     compiled = Twin(_belady)
 
     def victim(self) -> int:
-        free = [r for r in sorted(self.resident) if not self.memory.is_pinned(r)]
+        free = [r for r in sorted(self.resident) if not self.memory.is_served(r)]
         return max(free, key=self.memory.next_touch) if free else max(self.resident)

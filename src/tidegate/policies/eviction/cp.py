@@ -70,7 +70,7 @@ class CyclicProtection(EvictionPolicy):
         self._settle()
 
     def victim(self) -> int:
-        free = (r for r in self._open if not self.memory.is_pinned(r))
+        free = (r for r in self._open if not self.memory.is_served(r))
         return next(free, self._protected.tail if self._protected else self._open.head)
 
     def observe(self) -> int | None:

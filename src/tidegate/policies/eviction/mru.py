@@ -9,7 +9,7 @@ from tidegate.policies.interface.twin import (
     Twin,
     append,
     before,
-    is_pinned,
+    is_served,
     links,
     list_words,
     remove,
@@ -23,7 +23,7 @@ def _mru(own: int, event: int) -> int:
     order = links(own)
     if event == VICTIM:
         region = tail(order)
-        while region >= 0 and is_pinned(own, region):
+        while region >= 0 and is_served(own, region):
             region = before(order, region)
         return region if region >= 0 else tail(order)
     region = event >> EVENT_BITS
@@ -52,7 +52,7 @@ class MRU(EvictionPolicy):
 
     def victim(self) -> int:
         return next(
-            (r for r in reversed(self.order) if not self.memory.is_pinned(r)), self.order.tail
+            (r for r in reversed(self.order) if not self.memory.is_served(r)), self.order.tail
         )
 
     def finished(self) -> None:

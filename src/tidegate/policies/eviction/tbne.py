@@ -30,5 +30,5 @@ class TBNe(LRM):
             here = [r for r in node if r in self.order]
             if 2 * len(here) < len(node):
                 for other in here:
-                    if not self.memory.is_pinned(other):
+                    if not self.memory.is_served(other):
                         self.memory.evict(other)

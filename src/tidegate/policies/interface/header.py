@@ -17,7 +17,7 @@ FRAMES = 2
 TURN = 3  # address: the driver's current turn (one int64)
 TOUCHES = 4  # address: touches so far (one int64)
 RESIDENT = 5  # address: pages near per region (int32)
-PINNED = 6  # address: the turn in which each region was served last (int64, REGION_BYTES apart)
+SERVED = 6  # address: the turn in which each region was served last (int64, REGION_BYTES apart)
 LATEST = 7  # address: per page, see latest.py (int64); 0 unless the policy sees everything
 REGION_TOUCHES = 8  # address: per region (int64); likewise
 FUTURE_FIRST = 9  # address: per region (int64); 0 unless it sees the future
@@ -53,7 +53,7 @@ def make_header(
     own[TURN] = memory.books["turn"].ctypes.data
     own[TOUCHES] = memory.books["touches"].ctypes.data
     own[RESIDENT] = memory.resident.ctypes.data
-    own[PINNED] = memory.pinned.ctypes.data
+    own[SERVED] = memory.served.ctypes.data
     own[OBSERVED] = memory.observed.ctypes.data
     own[PAGE_STATE] = memory.page_state.ctypes.data
     own[REGION_PAGES] = memory.region_pages.ctypes.data

@@ -12,7 +12,7 @@ on live memory and what tests hold the twin against, decision by decision.
 What a twin has at hand, and what it stands for in the class:
 
     append · prepend · remove · head · tail · before · after     self.order, or several orders
-    is_pinned · is_resident · is_observed · has_faulted · last_touch     self.memory.…
+    is_served · is_resident · is_observed · has_faulted · last_touch     self.memory.…
     ask(own, ASK_PREFETCH, first, pages)                         self.memory.prefetch(first, pages) and the other verbs
     relay_to(own, i, event)                                      self.parts[i].on_…, victim() or observe()
 """
@@ -39,13 +39,13 @@ from tidegate.policies.interface.header import (
     PAGES_PER_REGION,
     PARTS,
     PARTS_N,
-    PINNED,
     REGION_BYTES,
     REGION_PAGES,
     REGIONS,
     REQUEST_N,
     REQUESTS,
     RESIDENT,
+    SERVED,
     TURN,
 )
 from tidegate.policies.interface.last_touch import touch_of
@@ -178,10 +178,10 @@ def column(own: int, before: int, number: int) -> Any:
 
 
 @jit_inner
-def is_pinned(own: int, region: int) -> bool:
+def is_served(own: int, region: int) -> bool:
     """Was this region served in the driver's current turn?"""
     h = words_at(own, OWN)
-    return words_at(h[PINNED] + REGION_BYTES * region, 1)[0] == words_at(h[TURN], 1)[0]
+    return words_at(h[SERVED] + REGION_BYTES * region, 1)[0] == words_at(h[TURN], 1)[0]
 
 
 @jit_inner

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidegate.policies.interface.policy import MemoryView
+from tidegate.policies.interface.memory_view import MemoryView
 
 
 class Neighbourhood:

@@ -21,7 +21,7 @@ from tidegate.policies.interface.twin import (
     first_unobserved,
     fractions,
     head,
-    is_pinned,
+    is_served,
     links,
     list_words,
     own_words,
@@ -69,7 +69,7 @@ def _settle(own: int) -> None:
 def _victim(own: int) -> int:
     order, protected, unprotected = _areas(own)
     region = head(order, unprotected)
-    while region >= 0 and is_pinned(own, region):
+    while region >= 0 and is_served(own, region):
         region = after(order, region, unprotected)
     if region < 0:
         region = tail(order, protected)

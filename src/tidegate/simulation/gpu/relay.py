@@ -146,9 +146,9 @@ def _showing_touch_bits(policy: Policy) -> Callable[[int], None]:
     """
 
     def on_eviction(region: int) -> None:
-        policy.memory.leaving = region  # type: ignore[attr-defined]
+        policy.memory.leaving = region
         policy.on_eviction(region)
-        policy.memory.leaving = -1  # type: ignore[attr-defined]
+        policy.memory.leaving = -1
 
     return on_eviction
 

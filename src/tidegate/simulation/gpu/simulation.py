@@ -1,7 +1,6 @@
-"""A simulation: one trace, one machine, one set of policies, played to the end and its books
-checked.
+"""A simulation: one trace, one machine, one set of policies, played to the end.
 
-Simulation.run ──▶ for each launch: relay it, then feed its segments to the compiled loop (gpu.play)
+Simulation.run ──▶ for each launch: send the event, then play its segments (slots.play)
                ──▶ check_books
 """
 
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.compiled.array_table import Reference
+from tidegate.compiled.array_table import ArrayTable
 from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.machine.machine import Machine
 from tidegate.policies.interface.events import EVENT_NAMES, OBSERVE, VICTIM
@@ -29,36 +28,42 @@ from tidegate.policies.interface.policy import (
 from tidegate.policies.interface.twin import has_twin
 from tidegate.policies.interface.visibility import Everything, Samples
 from tidegate.registry import told
-from tidegate.simulation.gpu.codes import BREATHE, DONE, MORE, NOT_RESIDENT, OK, RAISED, STRAY
 from tidegate.simulation.gpu.driver import begin_launch
 from tidegate.simulation.gpu.future import Future, foresee
 from tidegate.simulation.gpu.memory import (
+    DONE,
     IDLE,
+    MORE_BLOCKS,
+    NOT_RESIDENT,
+    OK,
+    PAUSE,
+    RAISED,
+    STRAY,
     Memory,
-    Touches,
+    TouchColumns,
     as_record,
+    join_blocks,
+    make_constants,
     make_memory,
-    make_rules,
-    play_on,
 )
 from tidegate.simulation.gpu.observation import LEFT_FAR
+from tidegate.simulation.gpu.policy_calls import execute_requests
 from tidegate.simulation.gpu.relay import Caller, CompiledCaller, Relay, WrongAnswer
-from tidegate.simulation.gpu.requests import carry_out
 from tidegate.simulation.gpu.slots import play, take_rest
 from tidegate.simulation.gpu.view import SimulatedMemory
 from tidegate.trace.build import blocks_of
 from tidegate.trace.trace import Launch, Segment, Trace, check_segment
 
-_NO_TOUCHES = Touches(
+_NO_TOUCHES = TouchColumns(
     np.zeros(0, np.uint32), np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int16)
 )
-_NOTHING = play_on(_NO_TOUCHES, blocks_of(1, [], bytes=0))
-_BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about a tenth of a second
+_NOTHING = join_blocks(_NO_TOUCHES, blocks_of(1, [], bytes=0))
+_BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about 0.1 s
 
 
 @dataclass
 class LaunchRecord:
-    """What one launch came to."""
+    """Times and counts of one launch."""
 
     name: str
     start: float
@@ -70,7 +75,7 @@ class LaunchRecord:
 
 @dataclass
 class Simulation:
-    """Everything set up; ``run`` plays it once."""
+    """One run, set up; ``run`` plays it once."""
 
     trace: Trace
     machine: Machine
@@ -80,9 +85,8 @@ class Simulation:
     placement: PlacementPolicy
     dirty_only: bool = False
     samples: int = 0  # pages sampled per observed region; 0 adapts it
-    observed: int | None = None  # regions observed at a time; by default what the policies declare
-    # evicted regions by which the number of samples is judged; by default as many as observed
-    watched: int | None = None
+    observed: int | None = None  # regions observed at a time; by default what policies declare
+    watched: int | None = None  # evictions per epoch of observation.py; by default ``observed``
     compiled: bool = True  # use a policy's compiled twin where it has one
     launches: list[LaunchRecord] = field(default_factory=list)
 
@@ -100,7 +104,7 @@ class Simulation:
         # a program does not copy out what it only read
         self.dirty_only |= not self.placement.managed
         on = self.machine if self.placement.managed else self.machine.with_copies()
-        self._k = make_rules(
+        self._constants = make_constants(
             on,
             self.trace,
             self.frames,
@@ -111,14 +115,14 @@ class Simulation:
             self.samples,
             self.watched,
         )
-        self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._k)
-        self._m, self._rules = Reference(self.memory), as_record(self._k)
+        self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._constants)
+        self._table, self._record = ArrayTable(self.memory), as_record(self._constants)
         self.books: Any = self.memory.books
 
     def run(self, progress: Callable[[int], None] = lambda touches: None) -> None:
         """Play the whole trace.
 
-        Raises PolicyError or BooksError if something is wrong with a policy or with us.
+        Raise PolicyError or BooksError if a policy or the simulator is wrong.
         """
         future = None
         if any(getattr(p.sees, "future", False) for p in self._policies):
@@ -126,7 +130,9 @@ class Simulation:
         self._callers: list[Any] = []
         shared: dict[str, Any] = {}
         for policy in self._policies:
-            policy.attach(SimulatedMemory(policy, self.trace, self.memory, self._k, future, shared))
+            policy.attach(
+                SimulatedMemory(policy, self.trace, self.memory, self._constants, future, shared)
+            )
             self._guard(policy, "start", policy.start)
             # a twin begins with what ``start`` has set
             self._callers.append(self._caller(policy, future))
@@ -146,7 +152,7 @@ class Simulation:
 
     def _caller(self, policy: Policy, future: Future | None) -> Caller | CompiledCaller:
         if self.compiled and has_twin(policy):
-            return CompiledCaller(policy, self.memory, self._k.room, future)
+            return CompiledCaller(policy, self.memory, self._constants.room, future)
         return Caller(policy, self.books)
 
     def _play(self, number: int, launch: Launch, progress: Callable[[int], None]) -> None:
@@ -157,7 +163,7 @@ class Simulation:
         blocks = _NOTHING
         for policy in self._policies:
             policy.memory.launch = launch.name
-        self._check(begin_launch(self._m, self._rules, self._relay, blocks, number))
+        self._check(begin_launch(self._table, self._record, self._relay, blocks, number))
         for clock in ("front", "running", "launching"):
             b[clock] += near.launch_overhead
         self.memory.slot_time[:slots] = b["front"]
@@ -172,15 +178,15 @@ class Simulation:
         )
         for segment, last in _with_last(launch.segments):
             check_segment(segment, self.trace)
-            blocks = play_on(take_rest(self._m, blocks, slots), segment)
-            code = BREATHE
-            while code == BREATHE:
+            blocks = join_blocks(take_rest(self._table, blocks, slots), segment)
+            code = PAUSE
+            while code == PAUSE:
                 before = int(b["touches"])
                 code = play(
-                    self._m, self._rules, self._relay, blocks, per_byte, remote, last, _BUDGET
+                    self._table, self._record, self._relay, blocks, per_byte, remote, last, _BUDGET
                 )
                 progress(int(b["touches"]) - before)
-            if code not in (DONE, MORE):
+            if code not in (DONE, MORE_BLOCKS):
                 self._check(code)
         record.end = float(b["front"])
         for counter in ("touches", "faults", "evictions"):
@@ -188,19 +194,20 @@ class Simulation:
         self.launches.append(record)
 
     def _check(self, code: int) -> None:
-        """Turn what the compiled code found wrong into one clear line."""
+        """Raise the error that the compiled code returned as a code."""
         if code == OK:
             return
         b = self.books[0]
-        culprit, event = int(b["culprit"]), int(b["culprit_event"])
+        at, event = int(b["failed_at"]), int(b["failed_event"])
         if code == STRAY:
             raise TidegateError(
-                f"trace {self.trace.name} touches page {culprit}, which belongs to no object"
+                f"trace {self.trace.name} touches page {at}, which belongs to no object"
             )
         if code == NOT_RESIDENT:
             raise PolicyError(
-                f"policy '{label(self.eviction)}' named region {culprit} in {EVENT_NAMES[event]}(), which is not resident; "
-                f"it must answer one of the {np.count_nonzero(self.memory.resident)} regions in self.resident"
+                f"policy '{label(self.eviction)}' named region {at} in {EVENT_NAMES[event]}(), "
+                "which is not resident; it must answer one of the "
+                f"{np.count_nonzero(self.memory.resident)} regions in self.resident"
             )
         assert code == RAISED, code
         for policy, caller in zip(self._policies, self._callers, strict=True):
@@ -208,11 +215,7 @@ class Simulation:
             if isinstance(failure, KeyboardInterrupt):
                 raise failure
             if failure is not None:
-                where = (
-                    f"{EVENT_NAMES[event]}()"
-                    if event in (VICTIM, OBSERVE)
-                    else f"{EVENT_NAMES[event]}({culprit})"
-                )
+                where = f"{EVENT_NAMES[event]}({'' if event in (VICTIM, OBSERVE) else at})"
                 if isinstance(failure, WrongAnswer):
                     raise PolicyError(
                         f"policy '{label(policy)}' answered {where} with {failure}"
@@ -228,11 +231,11 @@ class Simulation:
             raise PolicyError(
                 f"policy '{label(policy)}' raised in {call}(): {told(error, type(policy))}"
             ) from error
-        carry_out(self._m, self._rules)  # what it asked for in start
+        execute_requests(self._table, self._record)  # of start()
 
 
 def check_books(simulation: Simulation) -> None:
-    """Every run ends with its books balanced, or does not end well."""
+    """Raise BooksError unless the books of a finished run balance."""
     b, m = simulation.books[0], simulation.memory
     here = (m.page_state & (NEAR | COMING)) != 0
     parts = sum(
@@ -260,14 +263,13 @@ def check_books(simulation: Simulation) -> None:
     for account, holds in accounts.items():
         if not holds:
             raise BooksError(
-                f"the books of this run do not balance: {account} does not hold; please report this as a defect"
+                f"the books of this run must balance, got a run where {account} does not hold; "
+                "please report this as a defect"
             )
 
 
 def _frames_held(simulation: Simulation) -> int:
-    """Regions that are resident; or, where frames are pages, pages near and those sampled, which
-    keep their frame.
-    """
+    """Return the resident regions or, where frames are pages, pages near or sampled."""
     m = simulation.memory
     if simulation.machine.near.frame == "region":
         return int(np.count_nonzero(m.resident))
@@ -275,7 +277,7 @@ def _frames_held(simulation: Simulation) -> int:
 
 
 def _with_last(segments: Iterable[Segment]) -> Iterator[tuple[Segment, bool]]:
-    """Each segment, and whether it is the launch's last."""
+    """Yield each segment, and whether it is the launch's last."""
     held: Segment | None = None
     for segment in segments:
         if held is not None:

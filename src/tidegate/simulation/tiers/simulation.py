@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.compiled.array_table import Reference
+from tidegate.compiled.array_table import ArrayTable
 from tidegate.compiled.jit import jit
 from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.machine.machine import Machine
 from tidegate.policies.interface.policy import EvictionPolicy, label
 from tidegate.policies.interface.tier_events import RETURN, SPILL, TOUCH, VICTIM
 from tidegate.policies.interface.tier_policy import ASKED, NOBODY, OLDEST, TierPolicy
-from tidegate.policies.interface.visibility import Everything, Samples
+from tidegate.policies.interface.visibility import Everything
 from tidegate.registry import told
-from tidegate.simulation.gpu.memory import touches_of
+from tidegate.simulation.gpu.memory import columns_of
 from tidegate.simulation.tiers import engine
 from tidegate.simulation.tiers.relay import Twin, call_eviction, call_placement, defines
 from tidegate.simulation.tiers.service import Costs, costs_of
@@ -137,7 +137,7 @@ class Tiered:
         """Walk through the trace, then check the books."""
         placement, eviction = self._callers = self._attach()
         calls = engine.Calls(placement.address, placement.own, eviction.address, eviction.own)
-        uses, done, m = self._uses(), 0, Reference(self.m)
+        uses, done, m = self._uses(), 0, ArrayTable(self.m)
         nothing = np.zeros(0, np.int32)
         for launch in self.trace.launches():
             start, before = self.time, self.counts
@@ -145,7 +145,7 @@ class Tiered:
             for s in launch.segments:
                 check_segment(s, self.trace)
                 next_uses = uses[done : done + s.touches] if len(uses) else nothing
-                self._raise(int(engine.walk(m, calls, touches_of(s), next_uses)))
+                self._raise(int(engine.walk(m, calls, columns_of(s), next_uses)))
                 done += s.touches
                 progress(s.touches)
             engine.settle(m)
@@ -164,7 +164,7 @@ class Tiered:
             self.launches[column].append(value)
 
     def _attach(self) -> tuple[Any, Any]:
-        self.placement.attach(SimulatedTiers(self.m, self.near, self.middle))  # type: ignore[arg-type]
+        self.placement.attach(SimulatedTiers(self.m, self.near, self.middle))
         _guard(self.placement, "start", self.placement.start)
         placement: Any
         if self._compiled and self.placement.compiled is not None:
@@ -173,9 +173,7 @@ class Tiered:
             placement = call_placement(self.placement)
         if self.eviction is None:
             return placement, placement  # never called, but the walk is compiled for two
-        observable = self.eviction.sees.regions if isinstance(self.eviction.sees, Samples) else 0
-        name = label(self.eviction)
-        self.eviction.attach(NearTier(name, self.trace, self.m, self.near, observable))  # type: ignore[arg-type]
+        self.eviction.attach(NearTier(self.eviction, self.trace, self.m, self.near))
         _guard(self.eviction, "start", self.eviction.start)
         return placement, call_eviction(self.eviction)
 

@@ -10,9 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.errors import PolicyError
+from tidegate.policies.interface.memory_view import MemoryView
+from tidegate.policies.interface.policy import EvictionPolicy, label
+from tidegate.policies.interface.visibility import Everything, Samples
 from tidegate.simulation.tiers.state import FILLED, MIDDLE_USED, NEAR_USED, TOUCHES, WATCHED, Tiers
 from tidegate.trace.geometry import Geometry
-from tidegate.trace.trace import Trace
+from tidegate.trace.plan import Plan
+from tidegate.trace.trace import Object, Trace
 
 
 class SimulatedTiers:
@@ -39,12 +43,14 @@ class SimulatedTiers:
     def next_use(self, page: int) -> int:
         if not len(self._m.uses):
             raise PolicyError(
-                "memory.next_use is the future, which needs sees = Everything(future=True)"
+                "the placement must declare sees = Everything(future=True) to use memory.next_use"
             )
         return int(self._m.uses[page])
 
 
 class _Observed:
+    """Observed pages, for ``in``."""
+
     def __init__(self, m: Tiers):
         self._m = m
 
@@ -53,22 +59,37 @@ class _Observed:
         return bool(frame >= 0 and self._m.frames[frame] & WATCHED)
 
 
-class NearTier:
-    """The ``memory`` of an eviction policy in the near tier: a region is a page here, and all of it
-    is touched.
+class NearTier(MemoryView):
+    """The ``memory`` of an eviction policy in the near tier, where each region is one page.
 
-    GPU threads keep the time of every touch themselves (GMT 2.1.3), so nothing is hidden from a
-    policy but the future. There is nothing to prefetch, to advise or to evict without need.
+    GPU threads keep the time of every touch themselves (GMT 2.1.3), so a policy sees everything but
+    the future. There is nothing to prefetch, to advise or to evict before its frame is needed.
     """
 
-    def __init__(self, name: str, trace: Trace, m: Tiers, near: int, observable: int):
-        self.geometry, self.objects = (
+    def __init__(self, policy: EvictionPolicy, trace: Trace, m: Tiers, near: int):
+        sees = policy.sees
+        super().__init__(
+            label(policy),
+            sees,
             Geometry(trace.geometry.page, trace.geometry.page),
-            trace.objects,
+            near,
+            sees.regions if isinstance(sees, Samples) else 0,
+            {},
+            shown=Everything(future=isinstance(sees, Everything) and sees.future),
         )
-        self.frames, self.regions = near, len(m.where)
-        self.observable, self.shared, self._m, self._name = observable, dict[str, Any](), m, name
-        self.observed, self.plan, self.launch = _Observed(m), trace.plan, ""
+        self._trace, self._m, self.observed = trace, m, _Observed(m)
+
+    @property
+    def objects(self) -> tuple[Object, ...]:
+        return self._trace.objects
+
+    @property
+    def regions(self) -> int:
+        return len(self._m.where)
+
+    @property
+    def plan(self) -> Plan | None:
+        return self._trace.plan
 
     @property
     def resident(self) -> set[int]:
@@ -77,7 +98,7 @@ class NearTier:
     def is_resident(self, region: int) -> bool:
         return bool(self._m.where[region] >= 0)
 
-    def is_pinned(self, region: int) -> bool:
+    def is_served(self, region: int) -> bool:
         return False
 
     def faulted(self, region: int) -> NDArray[Any]:
@@ -89,11 +110,10 @@ class NearTier:
     def prefetched(self, region: int) -> NDArray[Any]:
         return np.array([False])
 
-    def touched(self, region: int) -> NDArray[Any]:
+    def _touched(self, region: int) -> NDArray[Any]:
         return np.array([True])
 
-    @property
-    def now(self) -> int:
+    def _now(self) -> int:
         return int(self._m.count[TOUCHES])
 
     def last_touch(self, region: int) -> int:
@@ -112,13 +132,10 @@ class NearTier:
         return int(self._m.touched[region])
 
     def next_touch(self, region: int) -> int:
-        if not len(self._m.uses):
-            raise PolicyError(
-                f"{self._name} reads memory.next_touch but does not declare sees = Everything(future=True)"
-            )
         return int(self._m.uses[region])
 
-    def __getattr__(self, verb: str) -> Any:
+    def _request(self, verb: int, *words: int) -> None:
         raise PolicyError(
-            f"{self._name} asks for '{verb}', which three tiers do not offer; try another eviction policy"
+            f"{self._name} must not prefetch, evict or advise by itself on three tiers, "
+            "which do not offer it; choose another eviction policy"
         )

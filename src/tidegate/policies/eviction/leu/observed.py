@@ -92,7 +92,7 @@ class LEUObserved(EvictionPolicy):
         self._clock += 1
 
     def _settle(self) -> None:
-        while self._arriving and not self.memory.is_pinned(region := next(iter(self._arriving))):
+        while self._arriving and not self.memory.is_served(region := next(iter(self._arriving))):
             del self._arriving[region]
             self._rimm.enter(region, self._owner(region), self._last[region], self._clock)
 

@@ -115,7 +115,7 @@ class LEU(EvictionPolicy):
         """Regions that faulted have been touched by now: their absence was one interval, and then
         more may have followed.
         """
-        while self._arriving and not self.memory.is_pinned(region := next(iter(self._arriving))):
+        while self._arriving and not self.memory.is_served(region := next(iter(self._arriving))):
             when, before = self._arriving.pop(region)
             known = self._look(region)
             touches = known.touches - before.touches

@@ -29,7 +29,7 @@ from tidegate.policies.eviction.leu.twin.rings import remove
 from tidegate.policies.eviction.leu.twin.table import saw
 from tidegate.policies.interface.header import LATEST, OWN, PAGES_PER_REGION, REGION_TOUCHES
 from tidegate.policies.interface.last_touch import reference_of, touch_of
-from tidegate.policies.interface.twin import grid_at, is_pinned, latest_of, words_at
+from tidegate.policies.interface.twin import grid_at, is_served, latest_of, words_at
 
 
 @jit_inner
@@ -135,7 +135,7 @@ def fetch_known(own: int, region: int) -> None:
 def settle_arrivals(own: int) -> None:
     """Regions that faulted have been touched by now."""
     known, arrivals = nodes(own), arrivals_node(own)
-    while known[arrivals, AFTER] != arrivals and not is_pinned(own, known[arrivals, AFTER]):
+    while known[arrivals, AFTER] != arrivals and not is_served(own, known[arrivals, AFTER]):
         region = known[arrivals, AFTER]
         remove(known, region)
         touches = touched(own, region) - known[region, COUNT]
