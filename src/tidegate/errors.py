@@ -36,4 +36,4 @@ class PolicyError(TidegateError):
 
 
 class BooksError(TidegateError):
-    """The books of a run do not balance: a defect of Tidegate or of a policy, never of the input."""
+    """A run's books do not balance: a defect of Tidegate or of a policy, never of the input."""

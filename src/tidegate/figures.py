@@ -47,7 +47,9 @@ def save_figure(figure: Figure, path: Path, title: str) -> None:
 
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{title}</title>
-<style>body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }}
+<style>
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 70rem }}
+body {{ margin: 2rem auto; padding: 0 1rem }}
 svg {{ max-width: 100%; height: auto }}</style>
 <h1>{title}</h1>
 {svg}

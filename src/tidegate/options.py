@@ -49,7 +49,8 @@ class Option(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> Option[T] | T:
         if instance is None:
             return self
-        return instance.__dict__.get(self.name, self.default)
+        value: T = instance.__dict__.get(self.name, self.default)
+        return value
 
     @property
     def shown(self) -> str:

@@ -112,9 +112,8 @@ class Registry(Generic[T]):
             except TidegateError:
                 raise
             except Exception as error:
-                raise TidegateError(
-                    f"{self.family} '{point.name}' of package {point.value} cannot be loaded: {error}"
-                ) from error
+                name = f"{self.family} '{point.name}' of package {point.value}"
+                raise TidegateError(f"{name} cannot be loaded: {error}") from error
 
     def _from_file(self, name: str) -> type[T]:
         self._load_all()  # first, or a copy of a class of the package would take its name
@@ -141,7 +140,7 @@ class Registry(Generic[T]):
         return cls
 
 
-def told(error: BaseException, cls: type[Any]) -> str:
+def error_line(error: BaseException, cls: type[Any]) -> str:
     """Return an error in one line, with the line of the user's file if ``cls`` is from one."""
     text = (str(error).splitlines() or ["no message"])[0]
     said = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {text}"
@@ -174,7 +173,7 @@ def source_digest(cls: type[Any]) -> str:
 def _load_file(path: Path) -> Any:
     if not path.is_file():
         raise TidegateError(f"no file {path}; give a Python file with a policy or workload class")
-    # a hash of the text is in the name, so an edited file is loaded anew and old classes keep theirs
+    # the name has a hash of the text, so an edited file is loaded anew beside its old classes
     digest = hashlib.sha256(str(path.resolve()).encode() + path.read_bytes()).hexdigest()[:16]
     name = f"{_USER_FILE}{digest}"
     if name in sys.modules:

@@ -69,11 +69,11 @@ def test_csv_and_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--leu", "--near", "1KiB"], "--near 1KiB does not hold one region"),
+        (["--leu", "--near", "1KiB"], "--near must hold at least one region of 2.00 MiB, got 1KiB"),
         (["--leu", "--near", "1GiB"], "fit and nothing is evicted"),
         (["--leu", "--near", "much"], "much"),
-        (["--near", "16MiB"], "--near 16MiB goes with --leu alone"),
-        (["--leu", "--shards", "1%"], "--shards samples the LRU curve"),
+        (["--near", "16MiB"], "--near 16MiB was given without --leu"),
+        (["--leu", "--shards", "1%"], "--shards and --leu were both given"),
         (["--leu", "--plot", "r.pdf"], "cannot write r.pdf"),
         (["--leu", "--json", "--csv"], "both given"),
     ],

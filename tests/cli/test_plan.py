@@ -357,7 +357,7 @@ def test_the_emitted_directives_leave_results_as_they_were(
         (["--set", "side=none"], "whole number"),
         (["--set", "sides=9"], "sides"),
         (["--near", "1KiB"], "cannot hold one region"),
-        (["--placement", "um"], "nothing to plan"),
+        (["--placement", "um"], "policy must decide at launches"),
         (["--out", "/nowhere/plan.h"], "no folder"),
         (["--emit", "fortran"], "fortran"),
         (["--emit", "table"], "say what to write with --emit json, cuda or openmp"),

@@ -71,8 +71,11 @@ def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["observum"], "observum"),
         (["observuvm", "--scale", "0"], "a scale of 0 is none"),
-        (["observuvm", "--scale", "much"], "share must be", "got 'much'"),
-        (["observuvm", "--oversubscribe", "-10%"], "is negative"),
+        (
+            ["observuvm", "--scale", "much"],
+            "share must be a number such as 50%, 1/8 or 0.5, got 'much'",
+        ),
+        (["observuvm", "--oversubscribe", "-10%"], "oversubscribe must be at least 0%"),
         (["observuvm", "--observed", "0"], "0 observed regions are none"),
         (["observuvm", "--workers", "0"], "--workers"),
         (["observuvm", "--out", "/nowhere/report.html"], "cannot write /nowhere/report.html"),
@@ -84,7 +87,7 @@ def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["gmt", "--tier2-ratio", "-1"], "leaves no Tier-2"),
         (["gmt", "--near", "1KiB"], "cannot hold one page"),
         (["gmt", "--scale", "0"], "a scale of 0 is none"),
-        (["gmt", "--scale", "all"], "share must be", "got 'all'"),
+        (["gmt", "--scale", "all"], "share must be a number such as 50%, 1/8 or 0.5, got 'all'"),
         (["gmt", "--near", "some"], "'some'"),
         (["leu", "--scale", "0"], "a scale of 0 is none"),
         (["leu", "--oversubscribe", "0%"], "everything fits"),

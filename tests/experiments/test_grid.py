@@ -63,7 +63,7 @@ def test_what_goes_wrong_in_a_worker_is_said_as_clearly_as_here(tmp_path):
             workers=2,
             cache=False,
         )
-    with pytest.raises(TidegateError, match="cannot hold one region"):
+    with pytest.raises(TidegateError, match="near memory must hold at least one region"):
         run_grid([RunSpec(SMALL, near=1)] * 2, workers=2, cache=False)
 
 

@@ -96,7 +96,7 @@ def test_a_level_is_the_same_however_it_is_written() -> None:
 
 
 def test_every_level_is_looked_at_before_the_first_run() -> None:
-    with pytest.raises(TidegateError, match="cannot hold one region"):
+    with pytest.raises(TidegateError, match="near memory must hold at least one region"):
         reproduce(
             replace(TINY, levels=("75%", "1%")),
             workers=1,

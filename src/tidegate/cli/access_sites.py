@@ -1,4 +1,4 @@
-"""What ``tidegate analyze --leu`` shows: which references deserve memory."""
+"""Output of ``tidegate analyze --leu``: which access sites deserve memory."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ QUANTILES = (0.1, 0.5, 0.9)
 def analyze(
     trace: Trace, unit: Unit, near: str | None, progress: Callable[[int], None]
 ) -> ReferenceAnalysis:
-    """Analyze a trace by references, with memory of this size; two thirds of what is touched if
-    none is given.
-    """
+    """Analyze a trace by access sites; by default memory is two thirds of what is touched."""
     import numpy as np
 
     from tidegate import units
@@ -30,18 +28,18 @@ def analyze(
     from tidegate.analysis.exact import Touches, analyze_references
 
     size = Sequence(trace, unit).unit_bytes
-    asked = None if near is None else units.size(near) // size
-    if asked == 0:
+    given = None if near is None else units.size(near) // size
+    if given == 0:
         raise TidegateError(
-            f"--near {near} does not hold one {unit} of {units.show_size(size)}; give it more"
+            f"--near must hold at least one {unit} of {units.show_size(size)}, got {near}"
         )
     touches = Touches.of_trace(trace, unit, progress)
-    capacity = asked or max(1, 2 * len(np.unique(touches.ids)) // 3)
+    capacity = given or max(1, 2 * len(np.unique(touches.ids)) // 3)
     return analyze_references(trace, touches, unit, size, capacity)
 
 
 def rows(found: ReferenceAnalysis) -> list[dict[str, Any]]:
-    """A row per reference."""
+    """Return a row per access site."""
     return [
         {
             "reference": r.reference,
@@ -60,7 +58,7 @@ def rows(found: ReferenceAnalysis) -> list[dict[str, Any]]:
 
 
 def data(found: ReferenceAnalysis) -> dict[str, Any]:
-    """Everything, with each reference's distribution in doubling buckets."""
+    """Return everything, with each site's distribution in doubling buckets."""
     each = [
         row | {"intervals": _buckets(r)}
         for row, r in zip(rows(found), found.references, strict=True)
@@ -78,7 +76,7 @@ def data(found: ReferenceAnalysis) -> dict[str, Any]:
 
 
 def _buckets(r: ReferenceWorth) -> list[dict[str, int]]:
-    """How many reuses came after 1, 2-3, 4-7, … touches."""
+    """Return the number of reuses after 1, 2-3, 4-7, … touches."""
     import numpy as np
 
     powers, counts = np.unique(np.log2(np.maximum(r.intervals, 1)).astype(int), return_counts=True)
@@ -91,12 +89,14 @@ def show(found: ReferenceAnalysis) -> None:
     from tidegate.units import counted, show_count, show_size
 
     print(
-        f"{found.name}: {show_count(found.touches)} touches of {show_count(found.distinct)} {found.unit}s by "
-        f"{counted(len(found.references), 'reference')}. LEU with {show_size(found.capacity * found.unit_bytes)}: "
+        f"{found.name}: {show_count(found.touches)} touches of {show_count(found.distinct)} "
+        f"{found.unit}s by {counted(len(found.references), 'reference')}. "
+        f"LEU with {show_size(found.capacity * found.unit_bytes)}: "
         f"{found.hits / found.touches:.1%} hits"
     )
     print(
-        f"intervals and leases in touches of other {found.unit}s; shares of memory and hits are what LEU gives and gets"
+        f"intervals and leases in touches of other {found.unit}s; "
+        "shares of memory and hits are what LEU gives and gets"
     )
     output.print_table(
         [

@@ -19,7 +19,10 @@ Evictions = Annotated[
     typer.Option(
         "--eviction",
         "-e",
-        help="Policies to race; repeat it or use commas. By default lrm,fifo,clock,random,mru,lru-ideal.",
+        help=(
+            "Policies to race; repeat it or use commas. "
+            "By default lrm,fifo,clock,random,mru,lru-ideal."
+        ),
     ),
 ]
 Prefetches = Annotated[

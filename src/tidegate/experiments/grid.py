@@ -63,7 +63,7 @@ def spread(
     executor: Executor | None = None,
     progress: Callable[[T], None] = lambda part: None,
 ) -> list[R]:
-    """Do ``work`` on every part, on several processes; return the results in the order of the parts.
+    """Do ``work`` on every part, on several processes; return the results in order.
 
     If the script itself (or a notebook) defines the class of a policy or workload, all parts are
     done in this process: workers do not import the script.

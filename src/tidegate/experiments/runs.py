@@ -19,15 +19,6 @@ from tidegate.errors import TidegateError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PARTS = (
-    "compute",
-    "fault_handling",
-    "transfer_in",
-    "transfer_out",
-    "remote_access",
-    "policy_overhead",
-)
-
 
 @dataclass(frozen=True, repr=False)
 class Run:

@@ -58,9 +58,9 @@ class RunSpec:
     ``tiering`` adds a third tier. ``middle`` is then the capacity of host memory. Without sizes the
     footprint is twice near and middle memory, and the middle is four times near memory, as in GMT.
 
-    >>> spec = RunSpec("cyclic(bytes=8MiB, passes=2)", near="1MiB", middle="4MiB", tiering="tier-order")
+    >>> spec = RunSpec("cyclic(bytes=8MiB)", tiering="tier-order", near="1MiB", middle="4MiB")
     >>> spec.answer(cache=False).counts["far_reads"]
-    256
+    512
     """
 
     workload: str | Path | type[Workload] | Workload | Trace
@@ -111,9 +111,9 @@ class RunSpec:
         for name in _THREE_TIERS if self.tiering is None else _TWO_TIERS:
             if getattr(self, name) != defaults[name]:
                 raise TidegateError(
-                    f"{name} was given without tiering; add it, such as tiering tier-reuse"
+                    f"{name} was given without tiering; give tiering too, such as tier-reuse"
                     if self.tiering is None
-                    else f"{name} and tiering were both given; three tiers have no {name}, leave one out"
+                    else f"{name} and tiering were both given; three tiers have no {name}"
                 )
 
     def answer(
@@ -229,7 +229,7 @@ def run(workload: Any, *, cache: bool = True, **settings: Any) -> Run:
     """Run a workload under a policy and return what happened. Keywords: ``RunSpec``'s fields.
 
     >>> import tidegate
-    >>> r = tidegate.run("cyclic(bytes=96MiB, passes=4)", near="64MiB", eviction="lrm", prefetch="region", slots=1)
+    >>> r = tidegate.run("cyclic(bytes=96MiB, passes=4)", near="64MiB", prefetch="region", slots=1)
     >>> r.counts["evictions"]  # every pass migrates all 48 regions; 32 are still there at the end
     160
     """

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 OVERSUBSCRIBE = "50%"  # where no size is given: ObservUVM's level
 
+PARTS = (
+    "compute",
+    "fault_handling",
+    "transfer_in",
+    "transfer_out",
+    "remote_access",
+    "policy_overhead",
+)
 _COUNTED = (
     "touches",
     "faults",
@@ -131,14 +139,8 @@ def _parts(b: Any) -> dict[str, float]:
     remote_time = float(b["remote_time"])
     share = remote_time / ((near_time + remote_time) or 1.0)
     remote = float(b["running"] - b["launching"]) * share
-    return {
-        "compute": float(b["running"]) - remote,
-        "fault_handling": float(b["fault_handling"]),
-        "transfer_in": float(b["transfer_in"]),
-        "transfer_out": float(b["transfer_out"]),
-        "remote_access": remote,
-        "policy_overhead": float(b["policy_overhead"]),
-    }
+    split = {"compute": float(b["running"]) - remote, "remote_access": remote}
+    return {part: split[part] if part in split else float(b[part]) for part in PARTS}
 
 
 def _facts(s: Simulation) -> dict[str, Any]:
@@ -181,8 +183,8 @@ def _notes(s: Simulation) -> list[str]:
             )
     if s.trace.plan is None and isinstance(s.placement, Planned):
         notes.append(
-            f"{s.trace.name} has no plan by a compiler, so {spell(s.placement)} uses a perfect profile "
-            "of its trace, where a compiler would estimate"
+            f"{s.trace.name} has no compiler's plan, so {spell(s.placement)} uses a perfect "
+            "profile of its trace, where a compiler would estimate"
         )
     return notes
 

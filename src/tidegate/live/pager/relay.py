@@ -8,7 +8,7 @@ from typing import Any
 from tidegate.errors import PolicyError, TidegateError
 from tidegate.policies.interface.policy import PlacementPolicy, Policy, check_declared, label
 from tidegate.policies.interface.visibility import Everything, TouchBits
-from tidegate.registry import told
+from tidegate.registry import error_line
 
 _EVENTS = ("on_launch", "on_fault", "on_prefetch", "on_eviction", "on_notification")
 
@@ -85,5 +85,5 @@ def _method(policy: Policy, event: str) -> Callable[[int], Any] | None:
 def _blame(policy: Policy, method: str, argument: tuple[int, ...], error: Exception) -> PolicyError:
     where = ", ".join(map(str, argument))
     return PolicyError(
-        f"policy '{label(policy)}' raised in {method}({where}): {told(error, type(policy))}"
+        f"policy '{label(policy)}' raised in {method}({where}): {error_line(error, type(policy))}"
     )
