@@ -157,7 +157,10 @@ def test_list_names_the_placements(works):
             ("--tiering", "tier-order", "--slots", "0"),
             "slots must be a whole number, at least 1, got 0",
         ),
-        (("--tiering", "tier-order", "--machine", "rtx3090-pcie4"), "has no [storage]"),
+        (
+            ("--tiering", "tier-order", "--machine", "rtx3090-pcie4"),
+            "must have [storage] for tiers",
+        ),
         (("--tiering", "tier-order", "--prefetch", "tree"), "prefetch and tiering were both given"),
         (
             ("--tiering", "tier-order", "--geometry", "4KiB/64KiB"),

@@ -31,11 +31,13 @@ def analyze(
         UnitName, typer.Option("--unit", help="Count pages or regions.")
     ] = UnitName.REGION,
     leu: Annotated[
-        bool, typer.Option("--leu", help="Which references deserve memory (LEU).")
+        bool, typer.Option("--leu", help="Which access sites deserve memory (LEU).")
     ] = False,
     near: Annotated[
         str | None,
-        typer.Option("--near", help="With --leu: memory; two thirds of it all by default."),
+        typer.Option(
+            "--near", help="With --leu: memory; by default two thirds of what is touched."
+        ),
     ] = None,
     shards: Annotated[
         str | None, typer.Option("--shards", help="Also sample at this rate, e.g. 1% (SHARDS).")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import multiprocessing
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.experiments.specification import RunSpec
+from tidegate.interrupts import ignore_interrupts
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -79,7 +79,7 @@ def spread(
         return results
     # spawned, not forked: polars and Numba have threads, and a fork copies their locks
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_ctrl_c) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=ignore_interrupts) as pool:
         return _on(pool, work, parts, progress)
 
 
@@ -122,8 +122,3 @@ def _of_the_script(part: Any) -> bool:
     """Return whether a field of ``part`` is an instance of, or a class of, the script."""
     values = vars(part).values() if dataclasses.is_dataclass(part) else ()
     return any((v if isinstance(v, type) else type(v)).__module__ == "__main__" for v in values)
-
-
-def _ignore_ctrl_c() -> None:
-    """Ignore Ctrl-C in a worker: a terminal interrupts the parent too, which stops the workers."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
