@@ -167,6 +167,7 @@ def test_list_names_the_placements(works):
             "geometry and tiering were both given",
         ),
         (("--tiering", "tier-belady", "--eviction", "mru"), "chooses victims itself"),
+        (("--tiering", "tier-order", "--checked"), "checked and tiering were both given"),
         (("--middle", "1GiB"), "middle was given without tiering"),
         (("--no-flush",), "flush was given without tiering"),
     ],

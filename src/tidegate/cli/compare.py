@@ -73,6 +73,7 @@ def compare(
     pipelined: o.Pipelined = None,
     observed: o.Observed = None,
     samples: o.Samples = 0,
+    checked: o.Checked = False,
     belady: Annotated[bool, typer.Option("--belady/--no-belady", help="Add Belady's line.")] = True,
     workers: Annotated[
         int | None,

@@ -41,6 +41,7 @@ _TWO_TIERS = (
     "observed",
     "watched",
     "pipelined",
+    "checked",
 )
 _THREE_TIERS = ("middle", "service", "shared", "read_ahead", "most_stays", "flush", "traits")
 _AT_LEAST = {"slots": 1, "samples": 0, "observed": 1, "watched": 1, "most_stays": 0}
@@ -85,6 +86,7 @@ class RunSpec:
     # evicted regions by which the number of samples is judged; by default as many as observed
     watched: int | None = None
     pipelined: bool | None = None  # overlap eviction with migration; by default as the machine does
+    checked: bool = False  # run policies in Python and check them; never from the store
     # three tiers
     service: str | None = None  # serves misses; by default as the tiering policy declares
     shared: bool = True  # the SSD reads and writes from one queue
@@ -128,7 +130,8 @@ class RunSpec:
             run: Run = tiers.describe(simulation, key, inputs, self)
             return run
 
-        return store.answer(tiers.inputs_of(simulation, self), cache, make)
+        inputs = tiers.inputs_of(simulation, self)
+        return store.answer(inputs, cache and not self.checked, make)
 
     def prepare(self) -> Any:
         """Look everything up and set the simulation up, without running it."""

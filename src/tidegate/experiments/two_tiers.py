@@ -64,7 +64,7 @@ def prepare(spec: RunSpec) -> Simulation:
     )
     geometry = trace.geometry
     near = spec.near_bytes(trace, 1 + fraction(OVERSUBSCRIBE), "region", geometry.region)
-    return Simulation(
+    simulation = Simulation(
         trace,
         machine,
         near // (geometry.page if machine.near.frame == "page" else geometry.region),
@@ -75,6 +75,8 @@ def prepare(spec: RunSpec) -> Simulation:
         watched=_watched(spec, policies),
         compiled=spec.compiled,
     )
+    simulation.checked |= spec.checked
+    return simulation
 
 
 def _prefetch(given: Any) -> PrefetchPolicy:
@@ -127,7 +129,7 @@ def describe(s: Simulation, key: str, inputs: dict[str, Any], spec: RunSpec) -> 
     counts["hits"] = int(b["touches"] - b["stalls"] - b["remote_touches"])
     busy = {name: float(b[f"{name}_time"]) for name in ("driver", "link_in", "link_out")}
     tables = {"timeline": _timeline(s), "launches": _launches(s), "objects": _objects(s)}
-    return Run(key, inputs, _facts(s), counts, _parts(b), busy, tables, _notes(s))
+    return Run(key, inputs, _facts(s), counts, _parts(b), busy, tables, _notes(s) + s.notes)
 
 
 def _parts(b: Any) -> dict[str, float]:
