@@ -107,7 +107,7 @@ def test_options_are_inherited_and_replaced():
     assert Knobs.options()["depth"].default == 3
 
 
-def test_asked_of_the_class_an_option_is_its_declaration():
+def test_an_option_of_the_class_is_its_declaration():
     assert isinstance(Knobs.depth, Option)
     assert (Knobs.depth.help, Knobs.depth.name) == ("how deep", "depth")
 

@@ -67,7 +67,7 @@ def test_csv_and_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--leu", "--near", "1KiB"], "--near must hold at least one region of 2.00 MiB, got 1KiB"),
         (["--leu", "--near", "1GiB"], "fit and nothing is evicted"),
@@ -79,9 +79,9 @@ def test_csv_and_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
     ],
 )
 def test_bad_input_gets_one_line(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert invoke(["analyze", LOOP, *arguments]) == 2
     error = capsys.readouterr().err.strip()
-    assert told in error
+    assert message in error
     assert "\n" not in error

@@ -128,8 +128,8 @@ def test_ones_own_placement(works, refused, tmp_path):
     )
     assert "Even" in refused("run", SMALL, "--tiering", "mine.py:Even")
     (tmp_path / "bad.py").write_text(MINE.replace("return MIDDLE", "return 9"))
-    told = refused("run", SMALL, *TIERS[2:], "--tiering", "bad.py:Odd")
-    assert "answered place() with something else than STAY, MIDDLE or FAR" in told
+    message = refused("run", SMALL, *TIERS[2:], "--tiering", "bad.py:Odd")
+    assert "answered place() with something else than STAY, MIDDLE or FAR" in message
 
 
 def test_list_names_the_placements(works):
@@ -140,7 +140,7 @@ def test_list_names_the_placements(works):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--tiering", "tier-reusee"), "unknown tiering 'tier-reusee'; did you mean 'tier-reuse'?"),
         (("--tiering", "tier-reuse(window=0)"), "window"),
@@ -172,12 +172,12 @@ def test_list_names_the_placements(works):
         (("--no-flush",), "flush was given without tiering"),
     ],
 )
-def test_bad_input_gets_one_line(refused, words, told):
-    assert told in refused("run", SMALL, *words)
+def test_bad_input_gets_one_line(refused, words, message):
+    assert message in refused("run", SMALL, *words)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--tiering", "bam,bam"), "are the same, bam with"),
         (("--tiering", ","), "--tiering must name one or several"),
@@ -188,8 +188,8 @@ def test_bad_input_gets_one_line(refused, words, told):
         (("--middle", "1GiB"), "middle was given without tiering"),
     ],
 )
-def test_bad_races_get_one_line(refused, words, told):
-    assert told in refused("compare", SMALL, *words)
+def test_bad_races_get_one_line(refused, words, message):
+    assert message in refused("compare", SMALL, *words)
 
 
 def test_from_python():

@@ -155,7 +155,7 @@ def test_compare_races_all_six_and_belady(works, small):
 
 
 @pytest.mark.parametrize("name", ["belady", "Belady", "belady()"])
-def test_belady_is_there_once_however_it_is_asked_for(works, small, name):
+def test_belady_is_there_once_however_it_is_given(works, small, name):
     assert [r["policy"] for r in works("compare", small, "-e", f"lrm,{name}", "--json").json] == [
         "lrm",
         "belady",

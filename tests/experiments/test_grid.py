@@ -1,4 +1,4 @@
-"""Grids: the same runs on any number of workers, in the order in which they were asked for."""
+"""Grids: the same runs on any number of workers, in the order given."""
 
 from __future__ import annotations
 

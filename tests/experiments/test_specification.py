@@ -23,7 +23,7 @@ REGION = PAGES * PAGE
 
 
 @pytest.mark.parametrize(
-    ("asked", "frames"),
+    ("settings", "frames"),
     [
         ({"near": "24MiB"}, 12),
         ({"near": 5 * MIB}, 2),
@@ -36,8 +36,8 @@ REGION = PAGES * PAGE
         ({"oversubscribe": "1/5"}, 20),
     ],
 )
-def test_capacity_is_whole_regions(asked, frames):
-    assert RunSpec("cyclic(bytes=48MiB)", **asked).prepare().frames == frames
+def test_capacity_is_whole_regions(settings, frames):
+    assert RunSpec("cyclic(bytes=48MiB)", **settings).prepare().frames == frames
 
 
 BAD = [
@@ -67,15 +67,15 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "complaint"), BAD)
-def test_what_cannot_be_run_is_refused_in_one_line(asked, complaint):
+@pytest.mark.parametrize(("settings", "message"), BAD)
+def test_what_cannot_be_run_is_refused_in_one_line(settings, message):
     with pytest.raises(TidegateError) as error:
-        RunSpec("cyclic(bytes=48MiB)", **asked).prepare()
-    assert str(error.value) == complaint
+        RunSpec("cyclic(bytes=48MiB)", **settings).prepare()
+    assert str(error.value) == message
 
 
 @pytest.mark.parametrize(
-    ("asked", "complaint"),
+    ("settings", "message"),
     [
         ({"eviction": "lrux"}, "unknown eviction 'lrux'; did you mean"),
         ({"prefetch": "trees"}, "unknown prefetch 'trees'; did you mean 'tree'"),
@@ -84,15 +84,15 @@ def test_what_cannot_be_run_is_refused_in_one_line(asked, complaint):
         ({"machine": "rtx3090"}, "unknown machine 'rtx3090'; did you mean 'rtx3090-pcie4'"),
     ],
 )
-def test_unknown_names_are_refused_with_the_nearest(asked, complaint):
-    with pytest.raises(UnknownName, match=complaint):
-        RunSpec("cyclic(bytes=48MiB)", **asked).prepare()
+def test_unknown_names_are_refused_with_the_nearest(settings, message):
+    with pytest.raises(UnknownName, match=message):
+        RunSpec("cyclic(bytes=48MiB)", **settings).prepare()
     with pytest.raises(UnknownName, match="unknown workload 'cyclics'; did you mean 'cyclic'"):
         RunSpec("cyclics").prepare()
 
 
 @pytest.mark.parametrize(
-    ("asked", "complaint"),
+    ("settings", "message"),
     [
         ({"eviction": 5}, "eviction must be a name or a tidegate.EvictionPolicy, got 5"),
         (
@@ -113,9 +113,9 @@ def test_unknown_names_are_refused_with_the_nearest(asked, complaint):
         ({"workload": None}, "workload must be a name or a tidegate.Workload, got None"),
     ],
 )
-def test_what_is_of_another_kind_is_refused_in_one_line(asked, complaint):
-    with pytest.raises(TidegateError, match=re.escape(complaint)):
-        tidegate.run(**{"workload": "cyclic(bytes=48MiB)"} | asked)
+def test_what_is_of_another_kind_is_refused_in_one_line(settings, message):
+    with pytest.raises(TidegateError, match=re.escape(message)):
+        tidegate.run(**{"workload": "cyclic(bytes=48MiB)"} | settings)
 
 
 @pytest.mark.parametrize("call", [tidegate.analyze, lambda given: save_trace(given, "x.parquet")])
@@ -200,7 +200,9 @@ def test_a_scale_shrinks_the_workload_and_what_is_observed():
         == RunSpec("cyclic").trace().footprint // 2
     )
     assert RunSpec("cyclic", bytes="8MiB", scale="1/2").trace().footprint == 4 * MIB
-    assert RunSpec("cyclic(bytes=48MiB)", scale="1/4").prepare().observed is None  # nobody observes
+    assert (
+        RunSpec("cyclic(bytes=48MiB)", scale="1/4").prepare().observed is None
+    )  # no policy observes
     assert (
         RunSpec("cyclic(bytes=48MiB)", eviction="lru", scale="1/4", observed=7).prepare().observed
         == 7
@@ -208,10 +210,10 @@ def test_a_scale_shrinks_the_workload_and_what_is_observed():
 
 
 def test_evicted_regions_are_watched_however_many_are_observed():
-    """ObservUVM, V-D: of 100 evicted regions, or as many as the scale leaves, how many came back?"""
+    """ObservUVM, V-D: 100 evicted regions are watched, or as many as the scale leaves."""
 
-    def watch(**asked):
-        return RunSpec("cyclic(bytes=1GiB)", eviction="lru", **asked).prepare()._constants.watch
+    def watch(**settings):
+        return RunSpec("cyclic(bytes=1GiB)", eviction="lru", **settings).prepare()._constants.watch
 
     assert [watch(), watch(observed=10), watch(observed=200)] == [100, 100, 100]
     assert [
@@ -232,21 +234,21 @@ def test_samples_and_observed_regions_name_a_run():
 
 
 def test_a_trace_has_its_size_and_geometry_already():
-    for asked in ({"bytes": "1MiB"}, {"scale": "1/2"}, {"geometry": "4KiB/64KiB"}):
+    for settings in ({"bytes": "1MiB"}, {"scale": "1/2"}, {"geometry": "4KiB/64KiB"}):
         with pytest.raises(
             TidegateError,
-            match="trace given has its size and geometry already; leave out bytes, scale and geometry",
+            match="trace given has its size and geometry already; leave out bytes, scale and geo",
         ):
-            RunSpec(flat([0, 1]), **asked).prepare()
+            RunSpec(flat([0, 1]), **settings).prepare()
 
 
 def test_a_saved_trace_runs_like_the_one_it_was_saved_from(tmp_path):
     blocks = [reads(range(b, b + 9), write=b % 2 == 0, reference=b) for b in range(20)]
     trace = Given([Kernel(blocks[:9]), Kernel(blocks[9:], width=2, intensity=3.0)], [4 * PAGES])
     path = save_trace(trace, tmp_path / "t.parquet")
-    asked = {"machine": machine(3), "near": 2 * REGION, "cache": False}
+    settings = {"machine": machine(3), "near": 2 * REGION, "cache": False}
     for policy in ("lrm", "belady", "lru-ideal"):
-        here, there = (tidegate.run(w, eviction=policy, **asked) for w in (trace, Path(path)))
+        here, there = (tidegate.run(w, eviction=policy, **settings) for w in (trace, Path(path)))
         assert (here.counts, here.parts, here.tables) == (there.counts, there.parts, there.tables)
 
 
@@ -285,7 +287,7 @@ def test_facts_spell_policies_as_people_write_them():
 
 @pytest.mark.parametrize("policy", ["lrm", "lru-ideal"])
 @pytest.mark.parametrize(
-    ("touches", "complaint"),
+    ("touches", "message"),
     [
         (reads([0, 99]), "trace given touches page 99, but its pages run from 0 to 15"),
         (reads([0, -1]), "trace given touches page -1, but its pages run from 0 to 15"),
@@ -295,10 +297,10 @@ def test_facts_spell_policies_as_people_write_them():
         ([], "trace given is empty: it touches nothing"),
     ],
 )
-def test_a_trace_that_touches_what_is_not_there_is_refused(policy, touches, complaint):
+def test_a_trace_that_touches_what_is_not_there_is_refused(policy, touches, message):
     with pytest.raises(TidegateError) as error:
         run_of(one_block(touches, [3, 5]), machine(2), 2, eviction=policy)
-    assert str(error.value) == complaint
+    assert str(error.value) == message
 
 
 def test_a_stray_page_among_many_slots_is_named():
