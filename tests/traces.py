@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidegate.experiments import Ask, Run
+from tidegate.experiments import Run, RunSpec
 from tidegate.machine.machine import Driver, Link, Machine, Near
 from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.simulation.gpu.simulation import Simulation
@@ -138,7 +138,9 @@ def machine(slots: int = 1, **changed: Any) -> Machine:
 def run_of(trace: Trace, on: Machine, frames: int, **asked: Any) -> Run:
     """Run a trace with room for ``frames`` regions, by default without prefetch; store nothing."""
     asked = {"prefetch": "none", **asked}
-    return Ask(trace, machine=on, near=frames * trace.geometry.region, **asked).answer(cache=False)
+    return RunSpec(trace, machine=on, near=frames * trace.geometry.region, **asked).answer(
+        cache=False
+    )
 
 
 def simulation_of(

@@ -5,7 +5,7 @@
     run.summary, run.timeline, run.plot()
 
 Names are imported when they are first used, so that starting up is quick; not even ``typing`` is
-imported here, since until ``starting`` there is nobody to answer a Ctrl-C.
+imported here: before interrupts.py is, a Ctrl-C is a traceback.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from tidegate.analysis import analyze as analyze
     from tidegate.errors import PolicyError as PolicyError
     from tidegate.errors import TidegateError as TidegateError
-    from tidegate.experiments import Ask as Ask
     from tidegate.experiments import Comparison as Comparison
     from tidegate.experiments import Run as Run
-    from tidegate.experiments import TieredAsk as TieredAsk
+    from tidegate.experiments import RunSpec as RunSpec
     from tidegate.experiments import compare as compare
-    from tidegate.experiments import race_tiers as race_tiers
     from tidegate.experiments import run as run
     from tidegate.experiments import run_grid as run_grid
     from tidegate.live import Arena as Arena
@@ -65,16 +63,7 @@ if TYPE_CHECKING:
 _HOME = {
     "tidegate.analysis": ("analyze",),
     "tidegate.errors": ("PolicyError", "TidegateError"),
-    "tidegate.experiments": (
-        "Ask",
-        "Comparison",
-        "Run",
-        "TieredAsk",
-        "compare",
-        "race_tiers",
-        "run",
-        "run_grid",
-    ),
+    "tidegate.experiments": ("Comparison", "Run", "RunSpec", "compare", "run", "run_grid"),
     "tidegate.live": ("Arena",),
     "tidegate.machine": ("Machine", "load_machine"),
     "tidegate.trace.geometry": ("Geometry",),

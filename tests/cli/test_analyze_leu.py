@@ -28,10 +28,10 @@ def test_one_reference_is_one(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("workload", [LOOP, "matmul(bytes=48MiB)"])
 def test_legends_cover_nothing_and_steps_begin_at_nothing(workload: str) -> None:
     from tidegate.analysis.exact.plot import figure
-    from tidegate.cli.references import look
-    from tidegate.experiments import Ask
+    from tidegate.cli.access_sites import analyze
+    from tidegate.experiments import RunSpec
 
-    fig = figure(look(Ask(workload).trace(), "region", None, lambda touches: None))
+    fig = figure(analyze(RunSpec(workload).trace(), "region", None, lambda touches: None))
     fig.draw_without_rendering()
     for axes in fig.axes:
         legend = axes.get_legend()

@@ -7,7 +7,6 @@ import pytest
 import tidegate as library
 from tidegate import MIDDLE, STAY, TierPolicy
 from tidegate.errors import TidegateError
-from tidegate.experiments.tier_race import race_tiers
 
 SMALL = "cyclic(bytes=8MiB, passes=3)"  # 128 pages of 64 KiB
 TIERS = ("--tiering", "tier-order", "--near", "1MiB", "--middle", "4MiB")
@@ -152,7 +151,10 @@ def test_list_names_the_placements(works):
         (("--tiering", "tier-order", "--oversubscribe", "-50%"), "is negative"),
         (("--tiering", "tier-order", "--middle", "some"), "'some'"),
         (("--tiering", "tier-order", "--slots", "0"), "slots=0"),
-        (("--tiering", "tier-order", "--machine", "rtx3090-pcie4"), "has no [storage]"),
+        (
+            ("--tiering", "tier-order", "--machine", "rtx3090-pcie4"),
+            "must have [storage] for tiers",
+        ),
         (
             ("--tiering", "tier-order", "--prefetch", "tree"),
             "--prefetch and --tiering were both given",
@@ -197,7 +199,7 @@ def test_from_python():
     assert abs(run.time - sum(run.parts.values())) < 1
     assert run.objects["pages_near"].sum() == 16
     assert run.plot() is not None
-    race = race_tiers(SMALL, ["bam", Mine], near=["1MiB"])
+    race = library.compare(SMALL, tierings=["bam", Mine], near=["1MiB"])
     assert race.policies == ["bam", "Mine", "tier-belady"]
     with pytest.raises(TidegateError, match="unknown tiering"):
         library.run(SMALL, tiering="none")

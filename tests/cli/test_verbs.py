@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.experiments.comparison import RACERS
+from tidegate.experiments.comparison import POLICIES
 from tidegate.policies.registries import eviction
 
 FORMATS = ["png", "svg", "html"]
@@ -132,11 +132,11 @@ def test_a_plot_does_not_disturb_what_programs_read(works, small, how):
 
 def test_compare_races_all_six_and_belady(works, small):
     out = works("compare", small).out
-    for policy in (*RACERS, "belady"):
+    for policy in (*POLICIES, "belady"):
         assert f"\n  {policy} " in out
     assert "near memory 10.0 MiB" in out
     assert "1.00×" in out
-    assert len(RACERS) == 6
+    assert len(POLICIES) == 6
 
 
 @pytest.mark.parametrize("name", ["belady", "Belady", "belady()"])

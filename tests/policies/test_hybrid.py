@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import PolicyError
-from tidegate.experiments.ask import Ask
 from tidegate.experiments.planning import Rehearsal
+from tidegate.experiments.specification import RunSpec
 from tidegate.policies.placement.objects import ObjectPlacement
 from tidegate.policies.registries import placement
 from tidegate.reproduce.hybrid.inner_loop import kept_by, locality_order
@@ -138,7 +138,7 @@ def test_only_what_is_used_densely_is_prefetched(density: float | None, verbs: l
 
 
 def test_what_has_no_room_is_used_remotely_and_moves_nothing() -> None:
-    run = Ask(
+    run = RunSpec(
         "openmp-nn(bytes=24MB)", "v100-nvlink2", "rdm", near="8MiB", placement="rdm(partial=no)"
     ).answer(cache=False)
     # locations (8 of 12 bytes) are first by global locality and do not fit; distances, 8 MB, do
@@ -149,10 +149,10 @@ def test_what_has_no_room_is_used_remotely_and_moves_nothing() -> None:
 
 def test_baselines_copy_once_or_at_each_launch() -> None:
     ask = {"machine": "v100-nvlink2", "near": "64MiB"}
-    once = Ask("openmp-hotspot(bytes=24MB, steps=4)", placement="explicit", **ask).answer(
+    once = RunSpec("openmp-hotspot(bytes=24MB, steps=4)", placement="explicit", **ask).answer(
         cache=False
     )  # type: ignore[arg-type]
-    each = Ask(
+    each = RunSpec(
         "openmp-hotspot(bytes=24MB, steps=4)", placement="explicit(copies=launch)", **ask
     ).answer(cache=False)  # type: ignore[arg-type]
     assert once.counts["pages_in"] * 65536 == pytest.approx(24e6, rel=0.02)
@@ -312,6 +312,6 @@ def test_partial_mapping_wastes_no_room_and_takes_nobodys(program: Any, partial:
 
 def test_a_baseline_without_room_is_refused() -> None:
     with pytest.raises(PolicyError, match="near memory holds"):
-        Ask("openmp-nn(bytes=24MB)", "v100-nvlink2", near="8MiB", placement="explicit").answer(
+        RunSpec("openmp-nn(bytes=24MB)", "v100-nvlink2", near="8MiB", placement="explicit").answer(
             cache=False
         )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate.cli import asked, output, references
+from tidegate.cli import access_sites, output
+from tidegate.cli import run_options as o
 from tidegate.cli.progress import Bar
 from tidegate.errors import TidegateError
 
@@ -25,23 +26,25 @@ class UnitName(StrEnum):
 
 
 def analyze(
-    workload: asked.Workload,
-    bytes: asked.Bytes = None,
+    workload: o.Workload,
+    bytes: o.Bytes = None,
     unit: Annotated[
         UnitName, typer.Option("--unit", help="Count pages or regions.")
     ] = UnitName.REGION,
     leu: Annotated[
-        bool, typer.Option("--leu", help="Which references deserve memory (LEU).")
+        bool, typer.Option("--leu", help="Which access sites deserve memory (LEU).")
     ] = False,
     near: Annotated[
         str | None,
-        typer.Option("--near", help="With --leu: memory; two thirds of it all by default."),
+        typer.Option(
+            "--near", help="With --leu: memory; by default two thirds of what is touched."
+        ),
     ] = None,
     shards: Annotated[
         str | None, typer.Option("--shards", help="Also sample at this rate, e.g. 1% (SHARDS).")
     ] = None,
-    machine: asked.MachineName = "rtx3090-pcie4",
-    geometry: asked.GeometryText = None,
+    machine: o.MachineName = "rtx3090-pcie4",
+    geometry: o.GeometryText = None,
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,
     plot: output.PlotTo = None,
@@ -51,24 +54,24 @@ def analyze(
     tidegate analyze matmul --bytes 1GiB --shards 1% --plot curve.png
     tidegate analyze matmul --leu --near 512MiB --plot references.png
     """
-    output.check_asked(as_json, as_csv, plot)
+    output.check(as_json, as_csv, plot)
     if near is not None and not leu:
-        raise TidegateError(f"--near {near} goes with --leu alone; the curve has every size")
+        raise TidegateError(f"--near {near} needs --leu; the curve has every size")
     if shards is not None and leu:
         raise TidegateError(
             "--shards samples the LRU curve, which --leu does not draw; give one of them"
         )
     from tidegate import units
     from tidegate.analysis import analyze as look
-    from tidegate.experiments import Ask
+    from tidegate.experiments import RunSpec
 
     rate = units.fraction(shards) if shards is not None else None
-    trace = Ask(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+    trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
     with Bar(f"analyze {trace.name}") as bar:
         if leu:
             return _answer(
-                references.look(trace, unit.value, near, bar.advance),
-                references,
+                access_sites.analyze(trace, unit.value, near, bar.advance),
+                access_sites,
                 as_json,
                 as_csv,
                 plot,
@@ -81,7 +84,7 @@ def _answer(found: Any, words: Any, as_json: bool, as_csv: bool, plot: Path | No
     """Show what was found; ``words`` is the module that knows how: its ``data``, ``rows`` and
     ``show``.
     """
-    output.tell(found, words.data(found), words.rows(found), words.show, as_json, as_csv, plot)
+    output.show(found, words.data(found), words.rows(found), words.show, as_json, as_csv, plot)
 
 
 def rows(found: Analysis) -> list[dict[str, float]]:
@@ -134,7 +137,7 @@ def show(found: Analysis) -> None:
             (
                 show_size(r["bytes"]),
                 f"{r['ratio']:.2%}",
-                ("█" * round(30 * r["ratio"])).ljust(30),
+                output.bar(r["ratio"], 30),
                 *([f"{r['sampled_ratio']:.2%}"] if "sampled_ratio" in r else []),
             )
             for r in shown

@@ -38,7 +38,7 @@ def list_names(
     tidegate list policies
     tidegate list eviction tournament
     """
-    output.check_asked(as_json, as_csv, None)
+    output.check(as_json, as_csv, None)
     if name is not None:
         _show(_found(kind, name), as_json, as_csv)
         return

@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from tidegate.errors import TidegateError
-from tidegate.experiments.ask import Ask
 from tidegate.experiments.runs import Run
+from tidegate.experiments.specification import RunSpec
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -27,28 +27,28 @@ BLINK = 0.2  # seconds: a wait without end may not notice Ctrl-C if another thre
 
 
 def run_grid(
-    asks: Iterable[Ask],
+    asks: Iterable[RunSpec],
     *,
     workers: int | None = None,
     executor: Executor | None = None,
     cache: bool = True,
-    progress: Callable[[Ask], None] = lambda ask: None,
+    progress: Callable[[RunSpec], None] = lambda ask: None,
 ) -> list[Run]:
     """Answer every ask. The runs are the same, bit for bit, on any number of workers.
 
     ``workers``: processes; by default one per core, or none for a small grid. ``executor``: one of
     your own, such as a Dask cluster's, in place of processes here.
 
-    >>> from tidegate import Ask
-    >>> runs = run_grid(Ask("cyclic(bytes=16MiB)", near=near, slots=1) for near in ("8MiB", "16MiB"))
+    >>> from tidegate import RunSpec
+    >>> runs = run_grid(RunSpec("cyclic(bytes=16MiB)", near=near, slots=1) for near in ("8MiB", "16MiB"))
     >>> [r.counts["evictions"] > 0 for r in runs]
     [True, False]
     """
     asked = list(asks)
     for ask in asked:
-        if not isinstance(ask, Ask):
+        if not isinstance(ask, RunSpec):
             raise TidegateError(
-                f"{ask!r} is no Ask; expected a list of them, such as [tidegate.Ask('matmul', near='1GiB')]"
+                f"{ask!r} is no RunSpec; expected a list of them, such as [tidegate.RunSpec('matmul', near='1GiB')]"
             )
     if workers is None and len(asked) < SERIAL_BELOW:
         workers = 1
@@ -134,5 +134,5 @@ def _leave_ctrl_c_to_the_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _answer(ask: Ask, cache: bool) -> Run:
+def _answer(ask: RunSpec, cache: bool) -> Run:
     return ask.answer(cache)

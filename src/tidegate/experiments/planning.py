@@ -13,10 +13,10 @@ from typing import Any
 
 from tidegate import units
 from tidegate.compiler.model import ProgramModel
-from tidegate.compiler.plan.schedule import Action, Place, Schedule
+from tidegate.compiler.plan.schedule import Action, Schedule, SiteSchedule
 from tidegate.errors import TidegateError
-from tidegate.experiments.ask import Ask
 from tidegate.experiments.runs import Run
+from tidegate.experiments.specification import RunSpec
 from tidegate.machine.machine import Machine
 from tidegate.policies.interface.policy import PlacementPolicy
 from tidegate.policies.placement.objects import regions_of
@@ -102,7 +102,7 @@ def rehearse(
         for name, launch in zip(names, program.model.launches, strict=True)
     }
     places = tuple(
-        Place(
+        SiteSchedule(
             name,
             regions[name],
             tuple(u.object for u in program.plan().by_name[name].uses),
@@ -141,9 +141,9 @@ def predict(
     """Each policy's run, or why there is none."""
     runs: dict[str, Run | str] = {}
     for name in policies:
-        ask = Ask(program, machine, "uvm", placement=name, near=near)
+        spec = RunSpec(program, machine, placement=name, near=near)
         try:
-            runs[name] = ask.answer(cache=False, progress=progress)
+            runs[name] = spec.answer(cache=False, progress=progress)
         except TidegateError as error:
             runs[name] = str(error)
     return runs

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.compiler.model import ProgramModel
+from tidegate.compiler.model_file import load
 from tidegate.compiler.plan.make import make_plan
-from tidegate.compiler.saved import load
 from tidegate.options import Option
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.plan import Plan
