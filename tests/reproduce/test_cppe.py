@@ -22,6 +22,8 @@ from tidegate.reproduce.ledger import Verdict
 from tidegate.reproduce.readings import distinct
 from tidegate.reproduce.results import Groups, Results
 
+pytestmark = pytest.mark.paper
+
 TINY = Setup(
     given=(("NW", "cyclic(bytes=1MiB, passes=4)"), ("SRD", "stencil(bytes=1MiB)")),
     systems=SYSTEMS[:4],

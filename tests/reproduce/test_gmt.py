@@ -22,6 +22,8 @@ from tidegate.reproduce.ledger import Finding, Verdict
 from tidegate.reproduce.readings import distinct
 from tidegate.reproduce.results import Groups, Results
 
+pytestmark = pytest.mark.paper
+
 TINY = Setup(
     given=(
         ("Hotspot", "gmt-Hotspot(bytes=4MiB)", 4 << 16),

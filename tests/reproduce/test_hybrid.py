@@ -20,6 +20,8 @@ from tidegate.reproduce.hybrid.setup import APPLICATIONS, BASELINES, SCHEMES, Se
 from tidegate.reproduce.ledger import Finding, Verdict
 from tidegate.reproduce.results import Groups, Key
 
+pytestmark = pytest.mark.paper
+
 GB = 10**9
 OUT = 1000.0  # UM's time where not everything fits
 

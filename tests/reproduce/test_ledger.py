@@ -24,6 +24,8 @@ from tidegate.reproduce.ledger import (
     readings_text,
 )
 
+pytestmark = pytest.mark.closed_form
+
 HOLDS, TIE, DIFFERS, NOT_MEASURED = Verdict
 CLAIM = Claim("O2", "ratio", "VII-A", "a text", 0.20, 0.4)
 

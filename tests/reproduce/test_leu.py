@@ -31,6 +31,8 @@ from tidegate.reproduce.leu.paper import PAPER
 from tidegate.reproduce.leu.setup import BEST, SUITES, Application, Setup
 from tidegate.reproduce.leu.stack import random_sequences, stack_findings
 
+pytestmark = pytest.mark.paper
+
 A, B = Application("observuvm", "A"), Application("gmt", "B")
 TINY = Setup(
     given=(

@@ -30,6 +30,8 @@ from tidegate.reproduce.report import page_of, write_report
 from tidegate.reproduce.results import Results
 from tidegate.workloads.suites import GB, suite
 
+pytestmark = pytest.mark.paper
+
 STAND_INS = (
     ("MM", "matmul(bytes=24MiB)"),
     ("GMM", "cyclic(bytes=16MiB)"),

@@ -14,6 +14,8 @@ from tidegate.reproduce.results import NotRun, Results
 from tidegate.reproduce.run_comparison import compare_runs
 from tidegate.reproduce.trace_cache import CachedWorkload, cached
 
+pytestmark = pytest.mark.paper
+
 GRID = Results(
     {
         ("A", "uvm"): make_run(100, evictions=10),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
+
 from tidegate.experiments.specification import RunSpec
 from tidegate.policies.registries import eviction, prefetch
 from tidegate.reproduce.ledger import Claim, Finding, Verdict
@@ -12,6 +14,8 @@ from tidegate.reproduce.observuvm.paper import PAPER
 from tidegate.reproduce.observuvm.readings import DEPENDS, OPEN, READINGS, TOURNAMENTS
 from tidegate.reproduce.observuvm.setup import SYSTEMS, Setup
 from tidegate.reproduce.readings import Variant, choose, distinct, run_variants, with_shares
+
+pytestmark = pytest.mark.paper
 
 STAND_INS = (("MM", "cyclic(bytes=16MiB)"), ("2DC", "stream(bytes=16MiB)"))
 

@@ -26,7 +26,7 @@ from tidegate.analysis import (
     two_q_misses,
     vmin_misses,
 )
-from tidegate.analysis.exact import Touches, leu_curve, leu_misses, osl_misses
+from tidegate.analysis.exact import TouchSequence, leu_curve, leu_misses, osl_misses
 from tidegate.experiments.specification import RunSpec
 from tidegate.figures import COLOURS
 from tidegate.reproduce.ledger import Finding, load_claims, percent, signed
@@ -77,7 +77,7 @@ class Curves:
 def curves_of(run: RunSpec) -> Curves:
     """Return the misses of one application, whose sequence and memory size are those of a run."""
     simulation = run.prepare()
-    touches = Touches.of_trace(simulation.trace)
+    touches = TouchSequence.of_trace(simulation.trace)
     ids, owners = touches.ids, touches.owners
     regions = len(np.unique(ids))
     capacities = sorted({max(1, round(share * regions)) for share in SHARES})

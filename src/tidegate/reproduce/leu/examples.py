@@ -9,7 +9,7 @@ from typing import NamedTuple
 import polars as pl
 from matplotlib.figure import Figure
 
-from tidegate.analysis.exact.rational import distributions
+from tidegate.analysis.exact.leu.rational import distributions
 from tidegate.figures import COLOURS
 from tidegate.reproduce.ledger import Finding, load_claims
 from tidegate.reproduce.pictures import new_axes

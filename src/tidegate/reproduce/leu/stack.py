@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from tidegate.analysis.exact import leu_curve, leu_misses
-from tidegate.analysis.exact.rational import exact_leu
+from tidegate.analysis.exact.leu.rational import exact_leu
 from tidegate.reproduce.ledger import Finding, load_claims
 
 TOUCHES = 120
