@@ -30,13 +30,13 @@ ARGUMENTS = {
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a program printed."""
+class RunOutput:
+    """The output of a program."""
 
     objects: dict[str, int]
     launches: tuple[tuple[str, ...], ...]  # region, then its objects
     checksum: str
-    kernels: tuple[str, ...]  # what libomptarget itself says it launched
+    kernels: tuple[str, ...]  # launches in libomptarget's own output
 
     @property
     def functions(self) -> list[str]:
