@@ -61,9 +61,9 @@ BAD = [
         {"bytes": "1GiB"},
         "bytes was given twice, in 'cyclic(bytes=48MiB)' and as bytes=1GiB; give it once",
     ),
-    ({"geometry": "64KiB"}, "'64KiB' is not a geometry; expected PAGE/REGION such as 64KiB/2MiB"),
-    ({"geometry": "64KiB/4KiB"}, "a region of 4096 bytes is smaller than its page of 65536 bytes"),
-    ({"geometry": "60KiB/2MiB"}, "a page of 61440 bytes is not a power of two; try page=64KiB"),
+    ({"geometry": "64KiB"}, "geometry must be PAGE/REGION, such as 64KiB/2MiB, got '64KiB'"),
+    ({"geometry": "64KiB/4KiB"}, "region must be at least a page of 65536 bytes, got 4096 bytes"),
+    ({"geometry": "60KiB/2MiB"}, "page must be a power of two, got 61440 bytes; try page=64KiB"),
 ]
 
 
@@ -122,7 +122,9 @@ def test_what_is_of_another_kind_is_refused_in_one_line(settings, message):
 def test_a_name_is_no_trace(call):
     with pytest.raises(
         TidegateError,
-        match=re.escape("'matmul' is no trace; expected one such as tidegate.RunSpec"),
+        match=re.escape(
+            "trace must be a Trace, such as tidegate.RunSpec('matmul').trace(), got 'matmul'"
+        ),
     ):
         call("matmul")
 

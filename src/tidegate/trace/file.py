@@ -129,8 +129,8 @@ class TraceFile(Trace):
             self.geometry = Geometry(page, region)
             self.provenance = Provenance(head["provenance"])
             self.fresh = frozenset(map(str, head.get("fresh", ())))  # older files have none
-            objects = ((str(name), *map(int, numbers)) for name, *numbers in head["objects"])
-            self.objects = tuple(Object(*each) for each in objects)
+            given = head["objects"]
+            self.objects = tuple(Object(str(name), *map(int, numbers)) for name, *numbers in given)
             _check_objects(self.objects, self.geometry)
         except (KeyError, TypeError, ValueError) as error:
             raise TidegateError(
