@@ -15,7 +15,8 @@ import select
 import signal
 import socket
 import time
-from typing import Any
+from mmap import mmap
+from typing import Any, NamedTuple
 
 from tidegate.errors import TidegateError
 from tidegate.live.arena.setup import ArenaSetup
@@ -36,18 +37,22 @@ SIGBUS_SECONDS = 3
 CLOSED, FAILED = 0, 3  # exit codes: the arena was closed; the program must not go on
 
 
+class PagerState(NamedTuple):
+    """What the supervisor tells a new pager: objects and their files by number, and its restarts."""
+
+    objects: dict[int, dict[str, Any]]
+    files: dict[int, tuple[int, int]]
+    restarts: int
+
+
 class Pager:
-    """Serves one arena."""
+    """Serves one arena. ``has_served[0]`` is set when it has served something."""
 
     def __init__(
-        self,
-        setup: ArenaSetup,
-        control: socket.socket,
-        objects: dict[int, dict[str, Any]],
-        files: dict[int, tuple[int, int]],
-        restarts: int,
+        self, setup: ArenaSetup, control: socket.socket, state: PagerState, has_served: mmap
     ):
-        self._setup, self._control, self._restarts = setup, control, restarts
+        self._setup, self._control, self._has_served = setup, control, has_served
+        self._restarts = state.restarts
         memory = ArenaMemory.of(setup)
         self._geometry, self._ppr = memory.geometry, memory.geometry.pages_per_region
         self._userfault, self._flags, self._copies = memory.userfault, memory.flags, memory.copies
@@ -71,9 +76,9 @@ class Pager:
         self._log = array.array("i")
         self._began = time.monotonic()
         self._open = True
-        for given in objects.values():
-            self._add(given, files.get(given["id"]))
-        if restarts:
+        for ident, given in state.objects.items():
+            self._add(given, state.files.get(ident))
+        if state.restarts:
             self._recover()
 
     def run(self) -> int:
@@ -90,6 +95,7 @@ class Pager:
             if control in ready:
                 self._answer()
             self._mover.reap()
+            self._has_served[0] = 1
         return CLOSED
 
     # Faults
@@ -330,13 +336,7 @@ def end_program(pidfd: int, why: str) -> None:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
 
-def main(
-    setup: ArenaSetup,
-    control: socket.socket,
-    objects: dict[int, dict[str, Any]],
-    files: dict[int, tuple[int, int]],
-    restarts: int,
-) -> int:
+def main(setup: ArenaSetup, control: socket.socket, state: PagerState, has_served: mmap) -> int:
     """Run a pager process; report an error to the supervisor, which ends the program."""
 
     def orphaned(*_: Any) -> None:
@@ -347,7 +347,7 @@ def main(
     signal.signal(signal.SIGUSR1, orphaned)
     die_with_parent(signal.SIGUSR1)
     try:
-        return Pager(setup, control, objects, files, restarts).run()
+        return Pager(setup, control, state, has_served).run()
     except Exception as error:
         if os.environ.get("TIDEGATE_DEBUG"):
             raise

@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import mmap
 import os
 import select
 import signal
 import socket
 import sys
-import time
 from collections import deque
 from typing import Any
 
@@ -24,9 +24,7 @@ from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.pager import pager
 from tidegate.live.pager.policies import check_policies, make_policies, make_tiering
 
-# pagers in a row that live for less than SHORT seconds, ten seconds in all, before we give up
-TOO_OFTEN = 200
-SHORT = 0.05
+TOO_OFTEN = 200  # pagers in a row that die before they have served anything
 
 
 class Supervisor:
@@ -43,8 +41,8 @@ class Supervisor:
         self._objects: dict[int, dict[str, Any]] = {}
         self._files: dict[int, tuple[int, int]] = {}
         self._restarts = -1
-        self._died_young = 0
-        self._started = 0.0
+        self._died_unused = 0
+        self._has_served = mmap.mmap(-1, 1)  # set by the pager
         self._poll = select.poll()
         for fd in (setup.pidfd, program.fileno(), self._listener.fileno()):
             self._poll.register(fd, select.POLLIN)
@@ -74,7 +72,7 @@ class Supervisor:
 
     def _start_pager(self) -> None:
         self._restarts += 1
-        self._started = time.monotonic()
+        self._has_served[0] = 0
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._pid = os.fork()
         if self._pid == 0:
@@ -82,8 +80,8 @@ class Supervisor:
                 for end in (self._control, self._program, self._listener):
                     end.close()
                 os.close(self._setup.lifeline)
-                code = pager.main(self._setup, theirs, self._objects, self._files, self._restarts)
-                os._exit(code)
+                state = pager.PagerState(self._objects, self._files, self._restarts)
+                os._exit(pager.main(self._setup, theirs, state, self._has_served))
             finally:
                 os._exit(1)
         theirs.close()
@@ -113,9 +111,8 @@ class Supervisor:
             return 0
         if status == pager.FAILED:
             return 1
-        is_young = time.monotonic() - self._started < SHORT
-        self._died_young = self._died_young + 1 if is_young else 0
-        if self._died_young == TOO_OFTEN:
+        self._died_unused = 0 if self._has_served[0] else self._died_unused + 1
+        if self._died_unused == TOO_OFTEN:
             pager.end_program(self._setup.pidfd, "the pager died again and again")
             return 1
         self._start_pager()
