@@ -31,6 +31,7 @@ from tidegate.policies.interface.visibility import TouchBits
 from tidegate.trace.trace import Object
 
 MESSAGE = 1 << 17  # bytes of a request or an answer at most
+LONGEST_ERROR = 4000  # characters
 TOP_OBJECTS = 20  # in the statistics
 # seconds for a program to end at SIGBUS; one that handles it may be blocked in a system call
 SIGBUS_SECONDS = 3
@@ -165,7 +166,7 @@ class Pager:
     # Requests
 
     def _answer(self) -> None:
-        data, fds, _, _ = socket.recv_fds(self._control, MESSAGE, 2)
+        data, fds, flags, _ = socket.recv_fds(self._control, MESSAGE, 2)
         if not data:
             # the supervisor is gone: SIGUSR1 says so soon, and ends this process
             time.sleep(SIGBUS_SECONDS)
@@ -173,9 +174,10 @@ class Pager:
             return
         request = json.loads(data)
         try:
+            check_descriptors(request, flags)
             reply = getattr(self, f"_do_{request['do']}")(request, fds) or {}
         except (TidegateError, OSError) as error:
-            reply = {"error": getattr(error, "strerror", None) or str(error)}
+            reply = {"error": (getattr(error, "strerror", None) or str(error))[:LONGEST_ERROR]}
         self._control.send(json.dumps(reply | {"number": request.get("number")}).encode())
 
     def _do_add(self, request: dict[str, Any], fds: list[int]) -> None:
@@ -283,7 +285,7 @@ class Pager:
         if o["id"] in self._objects:
             return
         direct, plain = fds or (self._setup.store, self._setup.store_plain)
-        backing = Backing(direct, plain, **o["backing"])
+        backing = Backing(direct, plain, name=o["name"], **o["backing"])
         first = o["first_page"] // self._ppr
         for i in range(self._geometry.regions(o["bytes"])):
             self._mover.backing[first + i] = (backing, i * self._geometry.region)
@@ -356,5 +358,15 @@ def main(setup: ArenaSetup, control: socket.socket, state: PagerState, has_serve
 
 
 def describe_error(error: Exception) -> str:
-    """Return an error as one line; one that is not ours with its type."""
-    return str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {error}"
+    """Return an error as text that fits in a message; one that is not ours with its type."""
+    is_ours = isinstance(error, TidegateError)
+    return (str(error) if is_ours else f"{type(error).__name__}: {error}")[:LONGEST_ERROR]
+
+
+def check_descriptors(request: dict[str, Any], flags: int) -> None:
+    """Refuse a request whose descriptors this process could not receive."""
+    if flags & socket.MSG_CTRUNC:
+        raise TidegateError(
+            f"{request['object']['name']} cannot be opened: Too many open files; "
+            "drop some arrays, or raise ulimit -n"
+        )

@@ -12,6 +12,7 @@ import gc
 import json
 import mmap
 import os
+import resource
 import select
 import signal
 import socket
@@ -19,6 +20,7 @@ import sys
 from collections import deque
 from typing import Any
 
+from tidegate.errors import TidegateError
 from tidegate.interrupts import ignore_interrupts
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.pager import pager
@@ -98,7 +100,9 @@ class Supervisor:
 
     def _pager_ended(self) -> int | None:
         """Start another pager, unless this one closed the arena or cannot be replaced."""
-        while self._control in select.select([self._control], [], [], 0)[0] and self._relay_back():
+        answers = select.poll()
+        answers.register(self._control, select.POLLIN)
+        while answers.poll(0) and self._relay_back():
             pass
         self._poll.unregister(self._pager_fd)
         os.close(self._pager_fd)
@@ -130,9 +134,9 @@ class Supervisor:
     def _relay(self, peer: socket.socket) -> bool:
         """Pass a request on, and note what a new pager must know. False: the peer hung up."""
         try:
-            data, fds, _, _ = socket.recv_fds(peer, pager.MESSAGE, 2)
+            data, fds, flags, _ = socket.recv_fds(peer, pager.MESSAGE, 2)
         except OSError:
-            data, fds = b"", []
+            data = b""
         if not data:
             self._poll.unregister(peer)
             self._peers.pop(peer.fileno(), None)
@@ -140,6 +144,13 @@ class Supervisor:
             return False
         request = json.loads(data)
         if peer is not self._program and request["do"] != "stats":
+            return True
+        try:
+            pager.check_descriptors(request, flags)
+        except TidegateError as error:
+            for fd in fds:
+                os.close(fd)
+            peer.send(json.dumps({"error": str(error), "number": request["number"]}).encode())
             return True
         if request["do"] == "add":
             self._objects[request["object"]["id"]] = request["object"]
@@ -178,12 +189,17 @@ class Supervisor:
         peer, request, _ = self._pending.popleft()
         # not before the answer: a pager that dies while it removes leaves the rest to the next one
         if request["do"] == "remove" and "error" not in answer:
-            self._objects.pop(request["id"], None)
-            for fd in self._files.pop(request["id"], ()):
-                os.close(fd)
+            self._forget(request["id"])
+        elif request["do"] == "add" and "error" in answer:
+            self._forget(request["object"]["id"])
         with contextlib.suppress(OSError):
             peer.send(data)
         return True
+
+    def _forget(self, ident: int) -> None:
+        self._objects.pop(ident, None)
+        for fd in self._files.pop(ident, ()):
+            os.close(fd)
 
     def _accept(self) -> None:
         """Accept a peer that asks for statistics, if it is of the same user or root."""
@@ -199,6 +215,8 @@ class Supervisor:
 def main() -> int:
     """``python -m tidegate.live.pager.supervisor SETUP SOCKET``, started by an arena."""
     ignore_interrupts()  # Ctrl-C is for the program, which needs us until it ends
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # two per opened file
     setup, program = ArenaSetup.of(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))
     try:
         check_policies(make_policies(setup))

@@ -28,7 +28,7 @@ from numba.extending import intrinsic
 
 from tidegate.compiled.jit import CFunction, jit_inner
 from tidegate.errors import TidegateError
-from tidegate.live.arena.arena import Arena
+from tidegate.live.arena.arena import LONGEST_NAME, Arena
 from tidegate.policies.interface.twin import words_at
 
 _SET_HANDLER = 304  # in NumPy's table of C functions, since 1.22
@@ -259,7 +259,7 @@ def _caller() -> str:
     frame = sys._getframe(1)
     while frame.f_back is not None and _is_library(frame.f_code.co_filename):
         frame = frame.f_back
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"[-LONGEST_NAME:]
 
 
 def _is_library(file: str) -> bool:
