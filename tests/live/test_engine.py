@@ -15,6 +15,8 @@ from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.trace.trace import lay_out
 
+pytestmark = [pytest.mark.live, pytest.mark.oracle]
+
 OBJECTS = [100, 60, 37]  # pages; the last regions of two of them are not full
 FRAMES = 14
 

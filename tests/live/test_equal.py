@@ -15,6 +15,8 @@ from live.test_failures import FAULTS
 from tidegate.live import Arena
 from tidegate.policies.registries import prefetch
 
+pytestmark = [pytest.mark.live, pytest.mark.oracle]
+
 OBJECTS = [64, 32]  # pages; whole regions
 FRAMES = 7
 Touch = Callable[..., Seen]

@@ -20,6 +20,8 @@ from live.test_reliable import SMALL, WRITERS
 from tidegate.errors import TidegateError
 from tidegate.live import Arena
 
+pytestmark = pytest.mark.live
+
 FAULTS = Path(__file__).parent / "faults"
 OPEN = f"""
 import errno, os, signal, sys, time

@@ -10,6 +10,8 @@ import pytest
 
 from tidegate.live.arena.free_runs import FreeRuns
 
+pytestmark = pytest.mark.live
+
 
 @pytest.fixture
 def hasty() -> Iterator[None]:

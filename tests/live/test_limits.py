@@ -16,6 +16,8 @@ from live.test_reliable import SMALL
 from tidegate.errors import TidegateError
 from tidegate.live import Arena
 
+pytestmark = pytest.mark.live
+
 __all__ = ["small_disk"]  # a fixture
 
 

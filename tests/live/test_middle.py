@@ -23,6 +23,8 @@ from tidegate.simulation.tiers.simulation import Tiered
 from tidegate.trace.geometry import Geometry
 from traces import one_block, reads
 
+pytestmark = [pytest.mark.live, pytest.mark.oracle]
+
 GEOMETRY = Geometry(16 << 10, 16 << 10)
 NEAR, PAGES = 8, 40
 

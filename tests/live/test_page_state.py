@@ -14,6 +14,8 @@ from live.test_reliable import SMALL
 from tidegate.live import Arena
 from tidegate.live.transfer.page_state import SampledPages
 
+pytestmark = pytest.mark.live
+
 PAGE = 16 * 1024
 
 

@@ -18,6 +18,8 @@ from live.sequences import live_policies
 from tidegate.errors import TidegateError
 from tidegate.live import Arena
 
+pytestmark = pytest.mark.live
+
 SOAK = bool(os.environ.get("TIDEGATE_SOAK"))
 SECONDS = "60" if SOAK else "1"
 SMALL = {"near": "512KiB", "geometry": "16KiB/128KiB", "span": "1GiB"}

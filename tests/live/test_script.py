@@ -16,6 +16,8 @@ from tidegate.trace import TraceFile
 from tidegate.trace.geometry import Geometry
 from traces import machine, run_of
 
+pytestmark = pytest.mark.live
+
 SMALL = [
     *("--near", "1MiB", "--geometry", "16KiB/128KiB", "--min-array", "64KiB"),
     *("--eviction", "lrm", "--prefetch", "none"),

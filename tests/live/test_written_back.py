@@ -16,6 +16,8 @@ import pytest
 import tidegate
 from tidegate.errors import TidegateError
 
+pytestmark = pytest.mark.live
+
 NUMBERS = 1_000_000
 
 

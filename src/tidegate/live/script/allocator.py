@@ -26,10 +26,10 @@ from typing import Any
 from numba import int64, void
 from numba.extending import intrinsic
 
+from tidegate.compiled.addresses import words_at
 from tidegate.compiled.jit import CFunction, jit_inner
 from tidegate.errors import TidegateError
 from tidegate.live.arena.arena import LONGEST_NAME, Arena
-from tidegate.policies.interface.twin import words_at
 
 _SET_HANDLER = 304  # in NumPy's table of C functions, since 1.22
 # Words that the compiled functions read: the arena's addresses, the least size it is used for, and

@@ -8,7 +8,7 @@ from tidegate.options import Option
 from tidegate.policies.interface.policy import PrefetchPolicy
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import prefetch
-from tidegate.policies.twins.rgp import RGP_TWIN
+from tidegate.policies.structures.marks import Marks
 
 
 @prefetch("rgp")
@@ -25,7 +25,6 @@ class RGP(PrefetchPolicy):
 
     sees = Samples(regions=100)
     in_driver = False
-    compiled = RGP_TWIN
     ahead = Option(2, "regions prefetched when a stream is found", least=1)
     streak = Option(3, "faulting regions that must follow one another", least=1)
 
@@ -35,8 +34,8 @@ class RGP(PrefetchPolicy):
         self._last = [-2] * count  # the region each object faulted in last
         self._run = [0] * count
         self._next = [0] * count  # the next region to prefetch
-        self._triggers: set[int] = set()
-        self._asked: set[int] = set()  # regions asked for and not evicted since
+        self._triggers = Marks()
+        self._asked = Marks()  # regions asked for and not evicted since
 
     def bounds(self) -> tuple[list[int], list[int]]:
         """The first region of each object, and the one behind its last."""
