@@ -106,7 +106,8 @@ class _Islice(AbstractTemplate):
             return None
         if len(args) not in (2, 3):
             raise TypingError("islice takes an order, and one or two numbers")
-        stride = getattr(args[0], "iterator_type", args[0]).stride
+        order: Any = args[0]
+        stride = getattr(order, "iterator_type", order).stride
         bounds = [
             a if isinstance(a, types.NoneType) else whole_number(a, "islice") for a in args[1:]
         ]

@@ -16,6 +16,7 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -90,8 +91,9 @@ class Methods:
 
 
 def at(function: FunctionType, line: int = 0) -> str:
-    """Return where a function is, as messages say it."""
-    return f"line {line or function.__code__.co_firstlineno}"
+    """Return where a function is: file and line."""
+    code = function.__code__
+    return f"{Path(code.co_filename).name}, line {line or code.co_firstlineno}"
 
 
 def find_member(cls: type, name: str) -> Any:
@@ -214,7 +216,7 @@ def definition_of(function: FunctionType) -> ast.FunctionDef:
     for argument in ast.walk(definition.args):
         if isinstance(argument, ast.arg):
             argument.annotation = None
-    _check_constants(definition)
+    _check_syntax(definition, function)
     return definition
 
 
@@ -222,10 +224,10 @@ def definition_of(function: FunctionType) -> ast.FunctionDef:
 def _parse(text: str, file: str) -> tuple[dict[Any, ast.FunctionDef], dict[Any, CodeType]]:
     """Return the functions of a file by name and first line: as syntax trees, and as code."""
     tree = ast.parse(text)
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     definitions = {
-        (node.name, min(n.lineno for n in (node, *node.decorator_list))): node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
+        (node.name, min([node.lineno, *(d.lineno for d in node.decorator_list)])): node
+        for node in found
     }
     codes = {}
     waiting = [compile(tree, file, "exec", dont_inherit=True)]
@@ -236,13 +238,26 @@ def _parse(text: str, file: str) -> tuple[dict[Any, ast.FunctionDef], dict[Any, 
     return definitions, codes
 
 
-def _check_constants(definition: ast.FunctionDef) -> None:
+# Syntax that Numba does not take, or takes for something else
+_REFUSED: dict[type[ast.AST], str] = {
+    ast.NamedExpr: "':=' cannot be compiled; assign in a line of its own",
+    ast.Import: "imports belong at the top of the file",
+    ast.ImportFrom: "imports belong at the top of the file",
+    ast.Global: "variables of the module cannot be assigned in compiled code; keep it on self",
+    ast.Nonlocal: "variables of other functions cannot be assigned in compiled code",
+}
+
+
+def _check_syntax(definition: ast.FunctionDef, function: FunctionType) -> None:
     for node in ast.walk(definition):
+        reason = _REFUSED.get(type(node), "")
         if isinstance(node, ast.Constant) and type(node.value) is int and node.value > _MOST:
-            raise CannotCompile(
-                f"line {node.lineno}: {node.value} is larger than 64 bits hold; compiled code "
-                "has 64-bit numbers"
-            )
+            reason = f"{node.value} does not fit the 64 bits that compiled code has"
+        if isinstance(node, ast.arguments) and (node.kwonlyargs or node.vararg or node.kwarg):
+            reason = f"{function.__name__} takes '*' or '**'; compiled code knows plain arguments"
+        if reason:
+            line = getattr(node, "lineno", 0)
+            raise CannotCompile(f"{at(function, line)}: {reason}")
 
 
 def make_function(
