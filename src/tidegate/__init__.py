@@ -5,7 +5,7 @@
     run.summary, run.timeline, run.plot()
 
 Names are imported when they are first used, so that starting up is quick; not even ``typing`` is
-imported here, since until ``starting`` there is nobody to answer a Ctrl-C.
+imported here: before interrupts.py is, a Ctrl-C is a traceback.
 """
 
 from __future__ import annotations

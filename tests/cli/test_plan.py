@@ -17,7 +17,8 @@ from tidegate.cli import invoke
 from tidegate.compiler import ProgramModel, model_of_source
 from tidegate.compiler.analysis.sizes import Formula
 from tidegate.compiler.ir.clang import TARGET
-from tidegate.compiler.plan.schedule import Schedule, emit_cuda, emit_openmp
+from tidegate.compiler.plan.emit import emit_cuda, emit_openmp
+from tidegate.compiler.plan.schedule import Schedule
 from tidegate.experiments.planning import make_policy, rehearse, settle
 from tidegate.trace.geometry import Geometry
 from tidegate.workloads.openmp.modelled import Modelled

@@ -151,7 +151,10 @@ def test_list_names_the_placements(works):
         (("--tiering", "tier-order", "--oversubscribe", "-50%"), "is negative"),
         (("--tiering", "tier-order", "--middle", "some"), "'some'"),
         (("--tiering", "tier-order", "--slots", "0"), "slots=0"),
-        (("--tiering", "tier-order", "--machine", "rtx3090-pcie4"), "has no [storage]"),
+        (
+            ("--tiering", "tier-order", "--machine", "rtx3090-pcie4"),
+            "must have [storage] for tiers",
+        ),
         (
             ("--tiering", "tier-order", "--prefetch", "tree"),
             "--prefetch and --tiering were both given",

@@ -1,4 +1,4 @@
-"""Compiled code: what is kept for whom."""
+"""Cached compiled code."""
 
 from __future__ import annotations
 

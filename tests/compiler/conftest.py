@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from offloaded import ARGUMENTS, EXAMPLES, Told, clang_19, run
+from offloaded import ARGUMENTS, EXAMPLES, ProgramOutput, clang_19, run
 from tidegate.compiler import ProgramModel, model_of_source
 from tidegate.compiler.ir import clang
 
@@ -33,13 +33,13 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def told(build: Callable[[str], Path]) -> Callable[..., Told]:
+def told(build: Callable[[str], Path]) -> Callable[..., ProgramOutput]:
     @cache
-    def ran(name: str, *more: str) -> Told:
+    def ran(name: str, *more: str) -> ProgramOutput:
         done = run(build(name), *ARGUMENTS[name], *more)
         assert done.returncode == 0, done.stderr
         lines = [line.split() for line in done.stdout.splitlines()]
-        return Told(
+        return ProgramOutput(
             {line[1]: int(line[2]) for line in lines if line[0] == "object"},
             tuple(tuple(line[1:]) for line in lines if line[0] == "launch"),
             next(line[1] for line in lines if line[0] == "checksum"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from offloaded import NAMES, Told, run
+from offloaded import NAMES, ProgramOutput, run
 from tidegate.compiler.analysis.launches import region_name
 
 LAUNCHES = {
@@ -26,19 +26,21 @@ LAUNCHES = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_launches_are_those_of_the_original(name: str, told: Callable[..., Told]) -> None:
+def test_launches_are_those_of_the_original(name: str, told: Callable[..., ProgramOutput]) -> None:
     assert re.fullmatch(LAUNCHES[name], " ".join(told(name).functions))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_told_is_what_libomptarget_launched(name: str, told: Callable[..., Told]) -> None:
+def test_what_is_told_is_what_libomptarget_launched(
+    name: str, told: Callable[..., ProgramOutput]
+) -> None:
     assert [region_name(kernel) for kernel in told(name).kernels] == [
         region for region, *_ in told(name).launches
     ]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_object_told_is_used(name: str, told: Callable[..., Told]) -> None:
+def test_every_object_told_is_used(name: str, told: Callable[..., ProgramOutput]) -> None:
     assert {o for _, *objects in told(name).launches for o in objects} | {
         "past",
         "current",
@@ -47,20 +49,20 @@ def test_every_object_told_is_used(name: str, told: Callable[..., Told]) -> None
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_seed_and_nothing_else_decides(name: str, told: Callable[..., Told]) -> None:
+def test_the_seed_and_nothing_else_decides(name: str, told: Callable[..., ProgramOutput]) -> None:
     again, other = told(name, "1"), told(name, "7")
     assert told(name).checksum == again.checksum
     assert re.fullmatch(r"-?\d+(\.\d+)?(e[+-]\d+)?", again.checksum)
     assert other.checksum != again.checksum
 
 
-def test_bfs_finds_the_levels(told: Callable[..., Told]) -> None:
+def test_bfs_finds_the_levels(told: Callable[..., ProgramOutput]) -> None:
     """Every level is one launch of each region, and one more finds that nothing is left."""
     functions = told("bfs").functions
     assert functions.count("visit") == functions.count("advance")
 
 
-def test_swapped_buffers_are_told_by_their_allocation(told: Callable[..., Told]) -> None:
+def test_swapped_buffers_are_told_by_their_allocation(told: Callable[..., ProgramOutput]) -> None:
     first, second, *_ = told("hotspot").launches
     assert first[1:] == ("temp", "power", "result")
     assert second[1:] == ("result", "power", "temp")

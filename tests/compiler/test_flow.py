@@ -17,7 +17,7 @@ from tidegate.compiler.ir.layout import gep_offset, struct_bodies
 from tidegate.compiler.ir.loops import natural_loops
 from tidegate.compiler.ir.module import Body, parse
 from tidegate.compiler.ir.probabilities import branch_probabilities
-from tidegate.compiler.model import Argument, Launch
+from tidegate.compiler.model import Argument, LaunchSite
 from tidegate.errors import TidegateError
 
 
@@ -46,8 +46,8 @@ end:
     return Flow(Body(module.get_function("main")), branch_probabilities(module)["main"])
 
 
-def launch(region: str, block: str, *objects: str, index: int = 0) -> Launch:
-    return Launch(
+def launch(region: str, block: str, *objects: str, index: int = 0) -> LaunchSite:
+    return LaunchSite(
         region, block, index, tuple(Argument((o,), n, 0x21) for n, o in enumerate(objects)), None
     )
 
@@ -138,7 +138,7 @@ def test_launches_in_one_block() -> None:
 
 
 def test_one_of_several_objects_is_used_in_its_share() -> None:
-    either = Launch(
+    either = LaunchSite(
         "A", "a", 0, (Argument(("x", "y", "z"), 0, 0x21), Argument(("x", "y", "z"), 1, 0x21)), None
     )
     distances = Distances(nested(100_000, 1), [either])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidegate.compiler.plan.schedule import Action, Place
+from tidegate.compiler.plan.schedule import Action, SiteSchedule
 
 ACTIONS = {
     name: tuple(Action(verb, "a", 0, 8, 8) for verb in name) for name in ("", "p", "e", "pe")
@@ -13,11 +13,11 @@ ACTIONS = {
 visits = st.lists(st.sampled_from(sorted(ACTIONS)), max_size=6)
 
 
-def place(*asked: str) -> Place:
-    return Place("r", "r:1", ("a",), tuple(ACTIONS[name] for name in asked), {})
+def place(*asked: str) -> SiteSchedule:
+    return SiteSchedule("r", "r:1", ("a",), tuple(ACTIONS[name] for name in asked), {})
 
 
-def told(of: Place, visit: int) -> tuple[Action, ...]:
+def told(of: SiteSchedule, visit: int) -> tuple[Action, ...]:
     """What the conditions come to; Python reads C's once && and || are spelt out."""
     plain = [
         (condition.replace("&&", "and").replace("||", "or"), actions)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from offloaded import ARGUMENTS, EXAMPLES, NAMES, Told
+from offloaded import ARGUMENTS, EXAMPLES, NAMES, ProgramOutput
 from tidegate.compiler import ProgramModel, model_of_source
 from tidegate.compiler.ir import clang
 
@@ -68,7 +68,7 @@ def test_table(name: str, model: Callable[[str], ProgramModel]) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_table_is_what_the_launches_tell(
-    name: str, model: Callable[[str], ProgramModel], told: Callable[..., Told]
+    name: str, model: Callable[[str], ProgramModel], told: Callable[..., ProgramOutput]
 ) -> None:
     seen: dict[str, set[str]] = {}
     for region, *objects in told(name).launches:
@@ -79,7 +79,9 @@ def test_table_is_what_the_launches_tell(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_sizes(name: str, model: Callable[[str], ProgramModel], told: Callable[..., Told]) -> None:
+def test_sizes(
+    name: str, model: Callable[[str], ProgramModel], told: Callable[..., ProgramOutput]
+) -> None:
     variables = dict(zip(VARIABLES[name], map(int, ARGUMENTS[name]), strict=True))
     variables["edge_count"] = told(name).objects.get("edges", 0) // 4
     sizes = {o.name: o.bytes.at(variables) for o in model(name).placeable() if o.bytes is not None}

@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 import pytest
 
-from offloaded import EXAMPLES, NAMES, Told, clang_19
+from offloaded import EXAMPLES, NAMES, ProgramOutput, clang_19
 from tidegate.compiler import ProgramModel, model_of_source
 from tidegate.compiler.plan.make import make_plan
 from tidegate.reproduce.hybrid.inner_loop import kept_by, locality_order
 
 
-def _gaps(told: Told) -> dict[tuple[str, str], list[int]]:
+def _gaps(told: ProgramOutput) -> dict[tuple[str, str], list[int]]:
     """(region, object) → launches from each use to the next."""
     gaps: dict[tuple[str, str], list[int]] = defaultdict(list)
     for at, (region, *objects) in enumerate(told.launches):
@@ -28,7 +28,7 @@ def _gaps(told: Told) -> dict[tuple[str, str], list[int]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_reuse_distances_are_within_a_tenth(
-    name: str, model: Callable[[str], ProgramModel], told: Callable[..., Told]
+    name: str, model: Callable[[str], ProgramModel], told: Callable[..., ProgramOutput]
 ) -> None:
     program, gaps = model(name), _gaps(told(name))
     heap = {o.name for o in program.placeable()}
@@ -47,7 +47,7 @@ def test_reuse_distances_are_within_a_tenth(
 
 @pytest.mark.parametrize("name", ["backprop", "cfd", "nn"])
 def test_frequencies_are_exact_where_loops_count_to_a_constant(
-    name: str, model: Callable[[str], ProgramModel], told: Callable[..., Told]
+    name: str, model: Callable[[str], ProgramModel], told: Callable[..., ProgramOutput]
 ) -> None:
     launched = [region for region, *_ in told(name).launches]
     for region in model(name).regions:
@@ -58,7 +58,7 @@ def test_frequencies_are_exact_where_loops_count_to_a_constant(
 
 @pytest.mark.parametrize("name", ["bfs", "hotspot", "kmeans", "louvain", "srad"])
 def test_other_frequencies_are_in_proportion(
-    name: str, model: Callable[[str], ProgramModel], told: Callable[..., Told]
+    name: str, model: Callable[[str], ProgramModel], told: Callable[..., ProgramOutput]
 ) -> None:
     """How long they loop is known only to the run; regions of the same loop are launched alike all
     the same.

@@ -17,7 +17,8 @@ from tidegate.policies.eviction.lrm import LRM
 from tidegate.policies.eviction.tournament import Tournament
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
-from tidegate.reproduce.observuvm.setup import SYSTEMS, Setup, grid_of
+from tidegate.reproduce.observuvm.grid import GRID, grid_of
+from tidegate.reproduce.observuvm.setup import SYSTEMS, Setup
 from traces import FLAT, PAGES, Given, Kernel, flat, machine, one_block, reads, simulation_of
 from worlds import machines, observing, traces
 
@@ -236,7 +237,7 @@ def test_a_twin_holds_with_one_region_and_one_frame(policy):
 @pytest.mark.parametrize("system", [s for s in SYSTEMS if s != "uvm"])
 def test_applications_come_out_the_same(application, system):
     """The whole answer: every count, every part of time, the timeline, what the policies report."""
-    ask = grid_of(Setup(scale=1 / 64))[application, system]
+    ask = grid_of(Setup(scale=1 / 64))[application, system, GRID]
     twin, python = (
         replace(ask, compiled=compiled).answer(cache=False) for compiled in (True, False)
     )

@@ -12,9 +12,8 @@ import typer
 from typer.exceptions import TyperException
 
 from tidegate.cli import analyze, compare, compile, listing, live, plan, reproduce, run, trace
-from tidegate.cli.interrupt import heeded
 from tidegate.cli.usage import explain
-from tidegate.interrupts import INTERRUPTED
+from tidegate.interrupts import INTERRUPTED, raising_interrupts
 
 app = typer.Typer(
     name="tidegate",
@@ -78,7 +77,7 @@ def invoke(arguments: list[str]) -> int:
     _debug = "--debug" in arguments[:ours]
     arguments = [a for a in arguments[:ours] if a != "--debug"] + arguments[ours:]
     try:
-        with heeded():
+        with raising_interrupts():
             code = app(args=arguments or ["--help"], prog_name="tidegate", standalone_mode=False)
         sys.stdout.flush()
         if code == INTERRUPTED:  # Typer has dealt with Ctrl-C, without a word

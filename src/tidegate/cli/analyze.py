@@ -32,11 +32,13 @@ def analyze(
         UnitName, typer.Option("--unit", help="Count pages or regions.")
     ] = UnitName.REGION,
     leu: Annotated[
-        bool, typer.Option("--leu", help="Which references deserve memory (LEU).")
+        bool, typer.Option("--leu", help="Which access sites deserve memory (LEU).")
     ] = False,
     near: Annotated[
         str | None,
-        typer.Option("--near", help="With --leu: memory; two thirds of it all by default."),
+        typer.Option(
+            "--near", help="With --leu: memory; by default two thirds of what is touched."
+        ),
     ] = None,
     shards: Annotated[
         str | None, typer.Option("--shards", help="Also sample at this rate, e.g. 1% (SHARDS).")
@@ -54,7 +56,7 @@ def analyze(
     """
     output.check(as_json, as_csv, plot)
     if near is not None and not leu:
-        raise TidegateError(f"--near {near} goes with --leu alone; the curve has every size")
+        raise TidegateError(f"--near {near} needs --leu; the curve has every size")
     if shards is not None and leu:
         raise TidegateError(
             "--shards samples the LRU curve, which --leu does not draw; give one of them"

@@ -13,7 +13,7 @@ from typing import Any
 
 from tidegate import units
 from tidegate.compiler.model import ProgramModel
-from tidegate.compiler.plan.schedule import Action, Place, Schedule
+from tidegate.compiler.plan.schedule import Action, Schedule, SiteSchedule
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.experiments.specification import RunSpec
@@ -102,7 +102,7 @@ def rehearse(
         for name, launch in zip(names, program.model.launches, strict=True)
     }
     places = tuple(
-        Place(
+        SiteSchedule(
             name,
             regions[name],
             tuple(u.object for u in program.plan().by_name[name].uses),

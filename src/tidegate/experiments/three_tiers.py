@@ -11,14 +11,7 @@ from tidegate.experiments.runs import Run
 from tidegate.experiments.traits import trace_traits
 from tidegate.policies.registries import eviction, tiering
 from tidegate.simulation.tiers.simulation import Tiered
-from tidegate.simulation.tiers.state import (
-    DRIVER_BUSY,
-    IN_BUSY,
-    IN_MIDDLE,
-    OUT_BUSY,
-    READ_BUSY,
-    WRITE_BUSY,
-)
+from tidegate.simulation.tiers.state import IN_MIDDLE
 from tidegate.trace.geometry import Geometry
 
 if TYPE_CHECKING:
@@ -26,13 +19,6 @@ if TYPE_CHECKING:
 
 # where no size is given: the middle over near memory, and the footprint over both (GMT 3.1)
 RATIO, FACTOR = 4.0, 2.0
-_BUSY = {
-    "driver": DRIVER_BUSY,
-    "storage_read": READ_BUSY,
-    "storage_write": WRITE_BUSY,
-    "link_in": IN_BUSY,
-    "link_out": OUT_BUSY,
-}
 
 
 def prepare(spec: RunSpec) -> Tiered:
@@ -88,8 +74,7 @@ def describe(s: Tiered, key: str, inputs: dict[str, Any], traits: bool) -> Run:
     if traits:
         more_facts, more_tables = trace_traits(s.trace, s.near, s.middle or int(RATIO * s.near))
         facts, tables = facts | more_facts, tables | more_tables
-    busy = {name: float(s.m.clock[at]) for name, at in _BUSY.items()}
-    return Run(key, inputs, facts, counts, s.parts, busy, tables, list(_notes(s)))
+    return Run(key, inputs, facts, counts, s.parts, s.busy, tables, list(_notes(s)))
 
 
 def _facts(s: Tiered) -> dict[str, Any]:
@@ -125,7 +110,7 @@ def _objects(s: Tiered) -> dict[str, list[Any]]:
     """Each object: bytes, and where its pages are at the end."""
     table: dict[str, list[Any]] = {n: [] for n in ("name", "bytes", "pages_near", "pages_middle")}
     for o in s.trace.objects:
-        at = s.m.where[o.first_page : o.first_page + o.pages]
+        at = s.memory.where[o.first_page : o.first_page + o.pages]
         row = o.name, o.bytes, int((at >= 0).sum()), int((at <= IN_MIDDLE).sum())
         for column, value in zip(table, row, strict=True):
             table[column].append(value)

@@ -217,10 +217,10 @@ def make_constants(
     )
 
 
-def as_record(constants: RunConstants) -> Any:
-    """Return the same as one record, so that compiled functions pass one pointer."""
-    kinds = [(name, np.dtype(kind)) for name, kind in get_type_hints(RunConstants).items()]
-    return np.array([tuple(constants)], kinds)[0]
+def as_array(constants: Any) -> NDArray[Any]:
+    """Return a NamedTuple of numbers as one record, so that compiled functions pass one pointer."""
+    kinds = [(name, np.dtype(kind)) for name, kind in get_type_hints(type(constants)).items()]
+    return np.array([tuple(constants)], kinds)
 
 
 def make_memory(trace: Trace, slots: int, constants: RunConstants) -> Memory:

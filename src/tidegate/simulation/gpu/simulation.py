@@ -42,7 +42,7 @@ from tidegate.simulation.gpu.memory import (
     STRAY,
     Memory,
     TouchColumns,
-    as_record,
+    as_array,
     join_blocks,
     make_constants,
     make_memory,
@@ -134,7 +134,7 @@ class Simulation:
             self.watched,
         )
         self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._constants)
-        self._table, self._record = ArrayTable(self.memory), as_record(self._constants)
+        self._table, self._record = ArrayTable(self.memory), as_array(self._constants)[0]
         self.books: Any = self.memory.books
 
     def run(self, progress: Callable[[int], None] = lambda touches: None) -> None:

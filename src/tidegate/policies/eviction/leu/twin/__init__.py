@@ -1,14 +1,14 @@
-"""LEU's compiled twin: the same table, cells and sampler on arrays (see eviction/leu.py, rimm.py,
-cells.py, intervals.py).
+"""LEU's compiled twin: the same table, cells and sampler on arrays (policy.py, rimm.py, cells.py,
+interval_table.py).
 
-    layout      what it keeps, in words
-    rings       regions one behind the other
-    cells       regions of a reference by the time of their last touch; who is lowest
-    priorities  phases, worked out from counts
-    table       references and their counts
-    sampler     what is seen of regions
+    layout      the state, in words
+    rings       linked lists of regions
+    cells       regions of an access site by the time of their last touch; the lowest of all
+    priorities  phases, computed from counts
+    table       access sites and their counts
+    sampler     observation of regions
 
-This file is the way in: the events.
+This file handles the events.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sampler: what the last touches of a region's pages say of its reuses; see LEU in
+"""The sampler: reuses of a region from the last touches of its pages, as in
 policies/eviction/leu/policy.py.
 """
 
@@ -63,8 +63,8 @@ def _is_sampled(own: int, region: int) -> bool:
 
 @jit_inner
 def _note_moments(own: int, region: int, after: int) -> int:
-    """Write down when pages of the region were touched, and by whom, sorted by time; how many there
-    are.
+    """Write times and access sites of the last touches of the region's pages, sorted by time.
+    Return their number.
     """
     h = words_at(own, OWN)
     pages = h[PAGES_PER_REGION]
@@ -85,16 +85,14 @@ def _note_moments(own: int, region: int, after: int) -> int:
 
 @jit_inner
 def _saw_reuses(own: int, when: int, reference: int, first: int, n: int, touches: int) -> None:
-    """What the moments from ``first`` to ``n`` say of so many touches since ``when``."""
+    """Record the reuses of ``touches`` since ``when``, by the moments from ``first`` to ``n``."""
     moments = grid_at(part(own, MOMENTS), PLENTY, 2)
     interval = moments[first, 0] - when
     if n - first == 1:
         saw(own, reference, touches, interval // touches)
         return
-    hidden, apart = (
-        touches - (n - first),
-        (moments[n - 1, 0] - moments[first, 0]) // (n - first - 1),
-    )
+    hidden = touches - (n - first)
+    apart = (moments[n - 1, 0] - moments[first, 0]) // (n - first - 1)
     if hidden:
         saw(own, reference, hidden, apart)
         interval = max(interval - hidden * apart, min(interval, apart))
@@ -105,7 +103,7 @@ def _saw_reuses(own: int, when: int, reference: int, first: int, n: int, touches
 
 @jit_inner
 def look(own: int, region: int) -> None:
-    """Know a region as it is."""
+    """Note the last touch and the touches of a region."""
     known, latest = nodes(own), _latest_of(own, region)
     known[region, LAST], known[region, REFERENCE] = touch_of(latest), reference_of(latest)
     known[region, COUNT] = touched(own, region)
@@ -113,10 +111,7 @@ def look(own: int, region: int) -> None:
 
 @jit_inner
 def touched_since(own: int, region: int) -> bool:
-    """Has a region been touched since it was looked at?
-
-    Then it was used, and what is known of it is put right.
-    """
+    """Return whether a region was touched since the last look, and update it if so."""
     known = nodes(own)
     touches = touched(own, region) - known[region, COUNT]
     if touches == 0:
@@ -147,7 +142,7 @@ def _arrived(own: int, region: int, touches: int) -> None:
 
 @jit_inner
 def fetch_known(own: int, region: int) -> None:
-    """Have what decides on a region fetched, so that it is there when its turn comes."""
+    """Fetch the data of a region that is likely to be looked at next."""
     h = words_at(own, OWN)
     fetch_ahead(nodes(own), region * COLUMNS)
     fetch_ahead(words_at(h[REGION_TOUCHES], PLENTY), region)
@@ -156,7 +151,7 @@ def fetch_known(own: int, region: int) -> None:
 
 @jit_inner
 def settle_arrivals(own: int) -> None:
-    """Regions that faulted have been touched by now."""
+    """Enter regions that faulted in earlier turns: they have been touched by now."""
     known, arrivals = nodes(own), arrivals_node(own)
     while known[arrivals, AFTER] != arrivals and not _is_served(own, known[arrivals, AFTER]):
         region = known[arrivals, AFTER]
