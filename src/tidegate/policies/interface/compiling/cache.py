@@ -77,7 +77,7 @@ def _compile(
     try:
         result = compile_class(type(policy), layout, GPU, sees, events, key)
     except Exception as error:  # whatever it is: the class runs in Python
-        reason = explain(error)
+        reason = explain(error, type(policy))
         _save(file, _REFUSAL + reason.encode())
         return reason
     function = Function(result)
