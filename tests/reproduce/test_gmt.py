@@ -1,4 +1,4 @@
-"""GMT's reproduction: the grid, the findings on runs made by hand, and all of it on tiny stand-ins."""
+"""GMT's reproduction: the grid, the findings on runs made by hand, and all of it on small runs."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Column(dict[int, N], Generic[N]):
 
     def __init__(self, default: N):
         super().__init__()
-        self.default = default
+        self.default: N = default
 
     def __missing__(self, region: int) -> N:
         return self.default
@@ -29,5 +29,5 @@ class Column(dict[int, N], Generic[N]):
     def __iter__(self) -> Iterator[int]:
         return (region for region in super().__iter__() if self[region] != self.default)
 
-    def items(self) -> ItemsView[int, N]:
-        return {region: self[region] for region in self}.items()  # type: ignore[return-value]
+    def items(self) -> ItemsView[int, N]:  # type: ignore[override]
+        return {region: self[region] for region in self}.items()

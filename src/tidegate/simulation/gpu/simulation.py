@@ -28,7 +28,7 @@ from tidegate.policies.interface.policy import (
     label,
 )
 from tidegate.policies.interface.visibility import Everything, Samples
-from tidegate.registry import told
+from tidegate.registry import error_line
 from tidegate.simulation.gpu.driver import begin_launch
 from tidegate.simulation.gpu.future import foresee
 from tidegate.simulation.gpu.memory import (
@@ -286,7 +286,7 @@ class Simulation:
                         f"policy '{label(policy)}' answered {where} with {failure}"
                     ) from failure
                 raise PolicyError(
-                    f"policy '{label(policy)}' raised in {where}: {told(failure, type(policy))}"
+                    f"policy '{label(policy)}' raised in {where}: {error_line(failure, type(policy))}"
                 ) from failure
 
     def _guard(self, policy: Policy, call: str, method: Callable[[], None]) -> None:
@@ -294,7 +294,7 @@ class Simulation:
             method()
         except Exception as error:
             raise PolicyError(
-                f"policy '{label(policy)}' raised in {call}(): {told(error, type(policy))}"
+                f"policy '{label(policy)}' raised in {call}(): {error_line(error, type(policy))}"
             ) from error
         execute_requests(self._table, self._record)  # of start()
 

@@ -28,7 +28,7 @@ from tidegate.policies.interface.tier_events import (
 )
 from tidegate.policies.interface.tier_header import NOW, OWN, PAIR_COUNT, USES
 from tidegate.policies.interface.tier_policy import STAY, TierPolicy
-from tidegate.registry import told
+from tidegate.registry import error_line
 from tidegate.simulation.gpu.relay import WrongAnswer
 from tidegate.simulation.tiers.state import Tiers
 
@@ -111,7 +111,7 @@ class Caller:
             if isinstance(self._failure, WrongAnswer):
                 what = f"answered {self._where} with {self._failure}"
             else:
-                what = f"raised in {self._where}: {told(self._failure, type(self._policy))}"
+                what = f"raised in {self._where}: {error_line(self._failure, type(self._policy))}"
             raise PolicyError(f"policy '{label(self._policy)}' {what}") from self._failure
 
     def finish(self) -> None:

@@ -17,7 +17,7 @@ from tidegate.policies.interface.policy import EvictionPolicy, label
 from tidegate.policies.interface.tier_events import RETURN, SPILL, TOUCH, VICTIM
 from tidegate.policies.interface.tier_policy import ASKED, NOBODY, OLDEST, TierPolicy
 from tidegate.policies.interface.visibility import Everything
-from tidegate.registry import told
+from tidegate.registry import error_line
 from tidegate.simulation.gpu.memory import columns_of
 from tidegate.simulation.tiers import engine
 from tidegate.simulation.tiers.candidates import PolicyAddresses
@@ -294,7 +294,7 @@ def _guard(policy: TierPolicy | EvictionPolicy, call: str, method: Callable[[], 
         method()
     except Exception as error:
         raise PolicyError(
-            f"policy '{label(policy)}' raised in {call}(): {told(error, type(policy))}"
+            f"policy '{label(policy)}' raised in {call}(): {error_line(error, type(policy))}"
         ) from error
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 from tidegate.compiled.jit import compiled_folder
+from tidegate.errors import TidegateError
+from tidegate.files import write_atomically
 from tidegate.policies.interface.compiling.layout import Layout
 from tidegate.policies.interface.compiling.source import CannotCompile, digest
 from tidegate.policies.interface.handled_events import handled_events
@@ -76,7 +77,7 @@ def _compile(
     try:
         result = compile_class(type(policy), layout, GPU, sees, events, key)
     except Exception as error:  # whatever it is: the class runs in Python
-        reason = explain(error)
+        reason = explain(error, type(policy))
         _save(file, _REFUSAL + reason.encode())
         return reason
     function = Function(result)
@@ -100,12 +101,6 @@ def _load(file: Path) -> Function | str | None:
 
 def _save(file: Path, content: bytes) -> None:
     """Write a file whole or not at all; a disk that is full is no reason to fail."""
-    with suppress(OSError):
+    with suppress(OSError, TidegateError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=file.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as written:
-                written.write(content)
-            os.replace(name, file)
-        except OSError:
-            os.unlink(name)
+        write_atomically(file, content)

@@ -106,6 +106,9 @@ class _List(list[Any]):
         super().__setitem__(index, _int64(item))
 
 
+_CHECKED: dict[type, type] = {Order: _Order, Marks: _Marks, Heap: _Heap}
+
+
 def _checked(value: Any, regions: int) -> Any:
     """Return a structure that looks at its indices, with the same content."""
     made: Any
@@ -116,8 +119,8 @@ def _checked(value: Any, regions: int) -> Any:
         return _List(value)
     if type(value) is Column:
         made = _Column(value.default)
-    elif type(value) in (Order, Marks, Heap):
-        made = {Order: _Order, Marks: _Marks, Heap: _Heap}[type(value)]()
+    elif type(value) in _CHECKED:
+        made = _CHECKED[type(value)]()
     else:
         return value
     made.regions = regions
