@@ -19,7 +19,7 @@ from benchmarks.row import Row
 from benchmarks.timing import best_of
 from tidegate import Geometry, RunSpec, blocks_of
 from tidegate.analysis import lru_misses
-from tidegate.workloads.draw import Zipf, generator
+from tidegate.workloads.random_pages import Zipf, generator
 
 REQUESTS, OBJECTS = 20_000_000, 163_840
 CAPACITY = 2 * OBJECTS // 3

@@ -23,7 +23,7 @@ from tidegate.analysis.exact import leu_misses
 from tidegate.policies.eviction.leu.policy import LEU
 from tidegate.policies.interface.events import EVENT_BITS, EVICTION, FAULT, VICTIM
 from tidegate.policies.interface.last_touch import BITS
-from tidegate.workloads.draw import Zipf, generator
+from tidegate.workloads.random_pages import Zipf, generator
 
 PAGES, TOUCHES, SEGMENT, PAGE = 163_840, 20_000_000, 1 << 20, 64 * 1024
 RATE = 20.0  # M touches/s, whole runs

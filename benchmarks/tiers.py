@@ -24,7 +24,7 @@ from tidegate.analysis import clock_misses
 from tidegate.machine import load_machine
 from tidegate.policies.registries import tiering
 from tidegate.simulation.tiers.simulation import Tiered
-from tidegate.workloads.draw import Zipf, generator
+from tidegate.workloads.random_pages import Zipf, generator
 
 TOUCHES, PAGES, BURST = 20_000_000, 163_840, 32
 NEAR = PAGES // 10

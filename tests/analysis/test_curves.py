@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 from tidegate.analysis import belady_curve, belady_misses, lru_curve, lru_misses, shards_curve
 from tidegate.errors import TidegateError
 
+pytestmark = pytest.mark.oracle
+
 
 @settings(deadline=None, max_examples=100)
 @given(

@@ -15,6 +15,8 @@ from tidegate.analysis import (
     two_q_misses,
 )
 
+pytestmark = pytest.mark.oracle
+
 ALL = [
     lru_misses,
     fifo_misses,

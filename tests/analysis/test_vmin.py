@@ -1,10 +1,13 @@
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.analysis import belady_misses, vmin_misses
+
+pytestmark = pytest.mark.oracle
 
 SEQUENCES = st.lists(st.integers(0, 9), min_size=1, max_size=120)
 

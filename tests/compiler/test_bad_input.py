@@ -226,7 +226,7 @@ int main(int c, char **v) {{
         ]
         notes = rehearse(program, make_policy("rdm"), Geometry(), 4).notes
         assert any(
-            note.startswith("main:6: how often it loops depends on k, which no size tells")
+            note.startswith("main:6: its iterations depend on k, which no size determines")
             for note in notes
         )
     given, _ = settle(model, {"n": 1000, "k": 500}, 2**23)

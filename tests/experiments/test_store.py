@@ -171,7 +171,7 @@ CHANGES = [
 
 def test_everything_that_can_change_the_outcome_changes_the_name():
     keys = [key()] + [key(**change) for change in CHANGES]
-    # the same as machine(pipelined=True), asked for in another way
+    # the same as machine(pipelined=True), given in another way
     keys.remove(key(pipelined=True))
     assert len(set(keys)) == len(keys)
 

@@ -13,6 +13,8 @@ from tidegate.experiments import RunSpec
 from tidegate.trace import Launch, Provenance, Trace, blocks_of, lay_out
 from traces import FLAT, machine
 
+pytestmark = pytest.mark.oracle
+
 lcs = pytest.importorskip("libcachesim", reason="libcachesim is the oracle; install tidegate[dev]")
 
 # libCacheSim's oracleGeneral format, packed, which it reads without Python; next is -1 if there is

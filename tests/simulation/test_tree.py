@@ -14,11 +14,11 @@ from tidegate.simulation.gpu.tree import mark_subtrees
 from tidegate.trace.geometry import Geometry
 from traces import PAGES, Given, machine
 
+pytestmark = pytest.mark.oracle
+
 
 class Region:
-    """One region of ``pages`` pages, the second of two, whose page table can be set and asked what
-    the tree wants.
-    """
+    """A region of ``pages`` pages, the second of two, with a page table that can be set."""
 
     def __init__(self, pages: int, geometry_pages: int = PAGES):
         geometry = Geometry(4096, 4096 * geometry_pages)

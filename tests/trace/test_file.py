@@ -19,8 +19,8 @@ from tidegate.trace import Launch, Provenance, Trace, TraceFile, file, save_trac
 from tidegate.trace.geometry import Geometry
 from tidegate.workloads import workloads
 from traces import SMALL, Given, Kernel, Touch, machine, reads, run_of
-from workloads.reading import SMALL as FEW
-from workloads.reading import read as read_launches
+from workloads.read_traces import SMALL as FEW
+from workloads.read_traces import read as read_launches
 
 OBJECTS = [13, 20, 3]  # pages; their regions begin at 0, 16 and 40
 

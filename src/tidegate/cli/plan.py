@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -159,12 +158,9 @@ def _put(text: str, out: Path | None) -> None:
     if out is None:
         print(text)
         return
-    partial = out.with_name(f".{out.name}.{os.getpid()}.part")
-    try:
-        partial.write_text(text + "\n")
-        os.replace(partial, out)
-    finally:
-        partial.unlink(missing_ok=True)
+    from tidegate.files import write_atomically
+
+    write_atomically(out, text + "\n")
     print(f"written to {out}")
 
 

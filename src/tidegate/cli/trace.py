@@ -1,4 +1,4 @@
-"""tidegate trace: save a workload's touches to a file, and look into one."""
+"""tidegate trace: save a workload's touches to a file, and describe one."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ def _show(trace: Trace, found: TraceInfo) -> None:
 
     print(f"{trace.name} ({trace.provenance}), pages / regions of {trace.geometry}")
     print(
-        f"footprint {show_size(trace.footprint)}, {show_size(found.touched_pages * trace.geometry.page)} of it touched; "
+        f"footprint {show_size(trace.footprint)}, "
+        f"{show_size(found.touched_pages * trace.geometry.page)} of it touched; "
         f"{show_count(found.touches)} touches, {found.writes / found.touches:.0%} of them writes, "
         f"{show_size(found.bytes)} used"
     )

@@ -13,6 +13,8 @@ from tidegate.analysis.exact.leu.rational import exact_leu
 from tidegate.errors import TidegateError
 from traces import FLAT, PAGES, SMALL, Given, Kernel, Touch, one_block, reads
 
+pytestmark = pytest.mark.oracle
+
 
 @settings(deadline=None, max_examples=120)
 @given(

@@ -13,6 +13,8 @@ from tidegate.analysis.exact.leu.rational import distributions, exact_leu
 from tidegate.errors import TidegateError
 from tidegate.policies.eviction.leu.phases import LEASE, LEFT, START, WITHIN, phases_of
 
+pytestmark = pytest.mark.oracle
+
 F = Fraction
 
 

@@ -1,11 +1,14 @@
 """The root of a tree of maxima is the highest leaf."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.analysis.exact.leu.max_tree import ROOT, highest_leaf, max_tree, set_leaf
 from tidegate.compiled.jit import jit
+
+pytestmark = pytest.mark.oracle
 
 
 @jit

@@ -57,16 +57,16 @@ class LiveMemory(MemoryView):
         return {
             number
             for number, region in self._engine.region.items()
-            if region.here and not region.held
+            if region.resident and not region.pinned
         }
 
     def is_resident(self, region: int) -> bool:
         found = self._engine.region.get(region)
-        return found is not None and found.here != 0
+        return found is not None and found.resident != 0
 
     def is_served(self, region: int) -> bool:
         found = self._engine.region.get(region)
-        return found is not None and (found.held or found.served == self._engine.turn)
+        return found is not None and (found.pinned or found.served == self._engine.turn)
 
     def faulted(self, region: int) -> NDArray[Any]:
         return np.flatnonzero(self._flags(region, self._engine.region[region].faulted))
@@ -75,7 +75,7 @@ class LiveMemory(MemoryView):
         return self._flags(region, self._engine.region[region].near)
 
     def prefetched(self, region: int) -> NDArray[Any]:
-        return self._flags(region, self._engine.region[region].to_come)
+        return self._flags(region, self._engine.region[region].to_prefetch)
 
     def _touched(self, region: int) -> NDArray[Any]:
         return self._flags(region, self._engine.mover.touched(region))

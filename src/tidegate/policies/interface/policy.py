@@ -26,8 +26,6 @@ class Policy(Configurable):
     sees: Sees = Faults()
     # False: it runs in user space, and each decision costs the machine's ``decision`` time
     in_driver: bool = True
-    # a compiled twin that decides the same, faster; see policies/interface/twin.py
-    compiled: ClassVar[Any] = None
     parts: Sequence[Policy] = ()  # the policies it is made of, if it asks or tells others
     memory: MemoryView
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.machine.machine import Machine
+from tidegate.policies.interface.compiling.header import REGION_BYTES
 from tidegate.policies.interface.events import EVENT_BITS, NO_TREE, REQUEST_ROWS
-from tidegate.policies.interface.header import REGION_BYTES
 from tidegate.policies.interface.last_touch import NEVER
 from tidegate.policies.interface.page_flags import CPU_MAPPED
 from tidegate.trace.trace import Segment, Trace
@@ -217,10 +217,10 @@ def make_constants(
     )
 
 
-def as_record(constants: RunConstants) -> Any:
-    """Return the same as one record, so that compiled functions pass one pointer."""
-    kinds = [(name, np.dtype(kind)) for name, kind in get_type_hints(RunConstants).items()]
-    return np.array([tuple(constants)], kinds)[0]
+def as_array(constants: Any) -> NDArray[Any]:
+    """Return a NamedTuple of numbers as one record, so that compiled functions pass one pointer."""
+    kinds = [(name, np.dtype(kind)) for name, kind in get_type_hints(type(constants)).items()]
+    return np.array([tuple(constants)], kinds)
 
 
 def make_memory(trace: Trace, slots: int, constants: RunConstants) -> Memory:

@@ -187,29 +187,20 @@ def _make_sweep(tracking: bool) -> Any:
         Return a touched page that belongs to no object, or -1.
         """
         books = memory.books[0]
-        status, times, ats, ends, due, state = (
-            memory.slot_status,
-            memory.slot_time,
-            memory.slot_at,
-            memory.slot_end,
-            memory.slot_due,
-            memory.page_state,
-        )
+        status, times, due = memory.slot_status, memory.slot_time, memory.slot_due
+        ats, ends, state = memory.slot_at, memory.slot_end, memory.page_state
         rest, behind = blocks.rest, blocks.rest.page.size
         touched_last, region_touches = memory.latest, memory.region_touches
-        pages_per_region, shift = (
-            np.uint32(constants.pages_per_region),
-            np.uint32(constants.region_shift),
-        )
+        pages_per_region = np.uint32(constants.pages_per_region)
+        shift = np.uint32(constants.region_shift)
         touches, near_time, front, idle = books.touches, books.near_time, books.front, books.idle
         latency, chosen = constants.latency, memory.moving
         stray = np.int64(-1)
         for which in range(moving):
             slot = np.uint64(chosen[which])
             if tracking and which + AHEAD < moving:
-                fetch_tracked(
-                    memory, blocks.new.page, ats[np.uint64(chosen[which + AHEAD])] - behind, shift
-                )
+                ahead = ats[np.uint64(chosen[which + AHEAD])] - behind
+                fetch_tracked(memory, blocks.new.page, ahead, shift)
             time = times[slot]
             pages, writes, sizes, references = blocks.new
             before = behind
@@ -230,13 +221,8 @@ def _make_sweep(tracking: bool) -> Any:
                     far += spent
                     books.remote_touches += 1
                     books.remote_bytes += sizes[i]
-                    count_access(
-                        memory,
-                        np.int64(page),
-                        np.int64(page // pages_per_region),
-                        np.int64(sizes[i]),
-                        time,
-                    )
+                    region, size = np.int64(page // pages_per_region), np.int64(sizes[i])
+                    count_access(memory, np.int64(page), region, size, time)
                 else:
                     if page % pages_per_region >= memory.region_pages[page // pages_per_region]:
                         stray = np.int64(page)

@@ -13,7 +13,7 @@ from tidegate.errors import PolicyError
 from tidegate.policies.interface.memory_view import MemoryView
 from tidegate.policies.interface.policy import EvictionPolicy, label
 from tidegate.policies.interface.visibility import Everything, Samples
-from tidegate.simulation.tiers.state import FILLED, MIDDLE_USED, NEAR_USED, TOUCHES, WATCHED, Tiers
+from tidegate.simulation.tiers.state import WATCHED, Tiers
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.plan import Plan
 from tidegate.trace.trace import Object, Trace
@@ -22,41 +22,42 @@ from tidegate.trace.trace import Object, Trace
 class SimulatedTiers:
     """The ``memory`` of a placement policy (a TierView)."""
 
-    def __init__(self, m: Tiers, near: int, middle: int):
-        self.near_pages, self.middle_pages, self._m = near, middle, m
+    def __init__(self, tiers: Tiers, near: int, middle: int):
+        self.near_pages, self.middle_pages, self._tiers = near, middle, tiers
+        self._touches, self._middle_used = tiers.counts["touches"], tiers.counts["middle_used"]
 
     @property
     def now(self) -> int:
-        return int(self._m.count[TOUCHES])
+        return int(self._touches[0])
 
     @property
     def middle_used(self) -> int:
-        return int(self._m.count[MIDDLE_USED])
+        return int(self._middle_used[0])
 
     @property
     def pairs(self) -> NDArray[np.int64]:
-        return np.asarray(self._m.pairs[: 2 * self._m.sampling[FILLED]]).reshape(-1, 2)
+        return np.asarray(self._tiers.pairs[: 2 * self._tiers.sampling["filled"][0]]).reshape(-1, 2)
 
     def left(self, page: int) -> int:
-        return int(self._m.history[2 * page])
+        return int(self._tiers.history[2 * page])
 
     def next_use(self, page: int) -> int:
-        if not len(self._m.uses):
+        if not len(self._tiers.uses):
             raise PolicyError(
                 "the placement must declare sees = Everything(future=True) to use memory.next_use"
             )
-        return int(self._m.uses[page])
+        return int(self._tiers.uses[page])
 
 
 class _Observed:
     """Observed pages, for ``in``."""
 
-    def __init__(self, m: Tiers):
-        self._m = m
+    def __init__(self, tiers: Tiers):
+        self._tiers = tiers
 
     def __contains__(self, page: object) -> bool:
-        frame = self._m.where[page]
-        return bool(frame >= 0 and self._m.frames[frame] & WATCHED)
+        frame = self._tiers.where[page]
+        return bool(frame >= 0 and self._tiers.frames[frame] & WATCHED)
 
 
 class NearTier(MemoryView):
@@ -66,7 +67,7 @@ class NearTier(MemoryView):
     the future. There is nothing to prefetch, to advise or to evict before its frame is needed.
     """
 
-    def __init__(self, policy: EvictionPolicy, trace: Trace, m: Tiers, near: int):
+    def __init__(self, policy: EvictionPolicy, trace: Trace, tiers: Tiers, near: int):
         sees = policy.sees
         super().__init__(
             label(policy),
@@ -77,7 +78,8 @@ class NearTier(MemoryView):
             {},
             shown=Everything(future=isinstance(sees, Everything) and sees.future),
         )
-        self._trace, self._m, self.observed = trace, m, _Observed(m)
+        self._trace, self._tiers, self.observed = trace, tiers, _Observed(tiers)
+        self._touches, self._near_used = tiers.counts["touches"], tiers.counts["near_used"]
 
     @property
     def objects(self) -> tuple[Object, ...]:
@@ -85,7 +87,7 @@ class NearTier(MemoryView):
 
     @property
     def regions(self) -> int:
-        return len(self._m.where)
+        return len(self._tiers.where)
 
     @property
     def plan(self) -> Plan | None:
@@ -93,10 +95,10 @@ class NearTier(MemoryView):
 
     @property
     def resident(self) -> set[int]:
-        return set(self._m.held[: self._m.count[NEAR_USED]].tolist())
+        return set(self._tiers.held[: self._near_used[0]].tolist())
 
     def is_resident(self, region: int) -> bool:
-        return bool(self._m.where[region] >= 0)
+        return bool(self._tiers.where[region] >= 0)
 
     def is_served(self, region: int) -> bool:
         return False
@@ -114,25 +116,25 @@ class NearTier(MemoryView):
         return np.array([True])
 
     def _now(self) -> int:
-        return int(self._m.count[TOUCHES])
+        return int(self._touches[0])
 
     def last_touch(self, region: int) -> int:
-        return int(self._m.last[region]) or -1
+        return int(self._tiers.last[region]) or -1
 
     def page_touches(self, region: int) -> NDArray[Any]:
         return np.array([self.last_touch(region)])
 
     def last_reference(self, page: int) -> int:
-        return int(self._m.reference[page])
+        return int(self._tiers.reference[page])
 
     def last_toucher(self, region: int) -> int:
-        return int(self._m.reference[region])
+        return int(self._tiers.reference[region])
 
     def touch_count(self, region: int) -> int:
-        return int(self._m.touched[region])
+        return int(self._tiers.touched[region])
 
     def next_touch(self, region: int) -> int:
-        return int(self._m.uses[region])
+        return int(self._tiers.uses[region])
 
     def _request(self, verb: int, *words: int) -> None:
         raise PolicyError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from tidegate.options import Option
 from tidegate.policies.eviction.leu.rimm import RIMM
-from tidegate.policies.eviction.leu.twin import LEU_TWIN
+from tidegate.policies.eviction.leu.twin import LEUTwin
 from tidegate.policies.interface.policy import EvictionPolicy
 from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import eviction
@@ -56,7 +56,7 @@ class LEU(EvictionPolicy):
         256, "access sites with a distribution; the coldest is replaced", least=1, most=4096
     )
     batch = Option(16, "reuses that are counted at a time", least=1, most=1 << 20)
-    compiled = LEU_TWIN
+    twin = LEUTwin()
 
     def start(self) -> None:
         self._rimm = RIMM(self.table, self.batch)

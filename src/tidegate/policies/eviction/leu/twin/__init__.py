@@ -13,6 +13,11 @@ This file handles the events.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from tidegate.compiled.jit import jit_inner, jit_policy
 from tidegate.policies.eviction.leu.twin.cells import leave, lowest
 from tidegate.policies.eviction.leu.twin.layout import (
@@ -35,7 +40,6 @@ from tidegate.policies.eviction.leu.twin.sampler import (
     touched_since,
 )
 from tidegate.policies.interface.events import EVENT_BITS, EVICTION, VICTIM
-from tidegate.policies.interface.twin import Twin
 
 
 @jit_policy
@@ -75,4 +79,17 @@ def _fault(own: int, region: int) -> None:
     append(known, arrivals_node(own), region)
 
 
-LEU_TWIN = Twin(_leu, prepare=prepare, results=counted)
+class LEUTwin:
+    """The function above, and the way of LEU's state into its words and back."""
+
+    @property
+    def address(self) -> int:
+        return _leu.address
+
+    def pack(self, policy: Any, regions: int) -> NDArray[np.int64]:
+        """Return the twin's words."""
+        return prepare(policy, regions, policy.memory.geometry.pages_per_region)
+
+    def unpack(self, policy: Any, words: NDArray[np.int64], regions: int) -> None:
+        """Give the policy what it reports."""
+        counted(policy, words)

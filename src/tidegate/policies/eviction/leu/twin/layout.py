@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.compiled.addresses import floats_at, grid_at, words_at
 from tidegate.compiled.jit import jit_inner
 from tidegate.policies.eviction.leu.cells import LEVELS, SPAN
 from tidegate.policies.eviction.leu.interval_table import BUCKETS
 from tidegate.policies.eviction.leu.phases import ENDLESS, LEASE, LEFT
-from tidegate.policies.interface.header import OWN, REGION_TOUCHES, REGIONS, TOUCHES
-from tidegate.policies.interface.twin import floats_at, grid_at, words_at
+from tidegate.policies.interface.compiling.header import OWN, REGION_TOUCHES, REGIONS, TOUCHES
 
 REFERENCES = 1 << 16
 _ROWS = 2 * BUCKETS + 1

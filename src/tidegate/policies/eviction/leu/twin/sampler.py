@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidegate.compiled.addresses import grid_at, words_at
 from tidegate.compiled.intrinsics import fetch_ahead
 from tidegate.compiled.jit import jit_inner
 from tidegate.policies.eviction.leu.twin.cells import enter, leave
@@ -27,9 +28,31 @@ from tidegate.policies.eviction.leu.twin.layout import (
 )
 from tidegate.policies.eviction.leu.twin.rings import remove
 from tidegate.policies.eviction.leu.twin.table import saw
-from tidegate.policies.interface.header import LATEST, OWN, PAGES_PER_REGION, REGION_TOUCHES
+from tidegate.policies.interface.compiling.header import (
+    LATEST,
+    OWN,
+    PAGES_PER_REGION,
+    REGION_BYTES,
+    REGION_TOUCHES,
+    SERVED,
+    TURN,
+)
 from tidegate.policies.interface.last_touch import reference_of, touch_of
-from tidegate.policies.interface.twin import grid_at, is_served, latest_of, words_at
+
+
+@jit_inner
+def _is_served(own: int, region: int) -> bool:
+    """Return whether this region was served in the driver's current turn."""
+    h = words_at(own, OWN)
+    return words_at(h[SERVED] + REGION_BYTES * region, 1)[0] == words_at(h[TURN], 1)[0]
+
+
+@jit_inner
+def _latest_of(own: int, region: int) -> int:
+    """Return the region's last touch and its access site (last_touch.py)."""
+    h = words_at(own, OWN)
+    pages = h[PAGES_PER_REGION]
+    return words_at(h[LATEST] + 8 * region * pages, pages).max()
 
 
 @jit_inner
@@ -81,7 +104,7 @@ def _saw_reuses(own: int, when: int, reference: int, first: int, n: int, touches
 @jit_inner
 def look(own: int, region: int) -> None:
     """Note the last touch and the touches of a region."""
-    known, latest = nodes(own), latest_of(own, region)
+    known, latest = nodes(own), _latest_of(own, region)
     known[region, LAST], known[region, REFERENCE] = touch_of(latest), reference_of(latest)
     known[region, COUNT] = touched(own, region)
 
@@ -130,7 +153,7 @@ def fetch_known(own: int, region: int) -> None:
 def settle_arrivals(own: int) -> None:
     """Enter regions that faulted in earlier turns: they have been touched by now."""
     known, arrivals = nodes(own), arrivals_node(own)
-    while known[arrivals, AFTER] != arrivals and not is_served(own, known[arrivals, AFTER]):
+    while known[arrivals, AFTER] != arrivals and not _is_served(own, known[arrivals, AFTER]):
         region = known[arrivals, AFTER]
         remove(known, region)
         touches = touched(own, region) - known[region, COUNT]

@@ -4,6 +4,7 @@ batches, and the coldest site is replaced.
 
 from __future__ import annotations
 
+from tidegate.compiled.addresses import grid_at
 from tidegate.compiled.jit import jit_inner
 from tidegate.policies.eviction.leu.cells import LEVELS, SPAN
 from tidegate.policies.eviction.leu.interval_table import BUCKETS
@@ -36,7 +37,6 @@ from tidegate.policies.eviction.leu.twin.layout import (
     words,
 )
 from tidegate.policies.eviction.leu.twin.rings import pour
-from tidegate.policies.interface.twin import grid_at
 
 
 @jit_inner
