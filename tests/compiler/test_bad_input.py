@@ -198,7 +198,7 @@ int main(int c, char **v) {{
     assert launch.trip_count.at(dict.fromkeys(launch.trip_count.variables(), 1000)) == 998
 
 
-def test_loops_whose_length_no_size_tells(written: Callable[[str], ProgramModel]) -> None:
+def test_loops_whose_length_is_in_no_size(written: Callable[[str], ProgramModel]) -> None:
     """k sizes nothing, so no size of near memory suggests a value; the second region has no loop to
     be shared at all.
     """
