@@ -22,9 +22,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8
 def check_output(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
     """Raise TidegateError if ``path`` cannot be written; call it before any work."""
     if path.suffix.lower() not in formats:
-        raise TidegateError(
-            f"cannot write {path}: expected a name that ends in {', '.join(formats)}"
-        )
+        raise TidegateError(f"cannot write {path}: its name must end in {', '.join(formats)}")
     if not path.parent.is_dir():
         raise TidegateError(f"cannot write {path}: there is no folder {path.parent}")
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):

@@ -372,8 +372,8 @@ def test_a_trace_has_its_size_and_geometry_already(refused, bad_traces, given):
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("out.gif", "expected a name that ends in .png, .svg, .html"),
-        ("out", "expected a name that ends in"),
+        ("out.gif", "its name must end in .png, .svg, .html"),
+        ("out", "its name must end in"),
         ("nowhere/out.png", "there is no folder nowhere"),
         ("file/out.png", "there is no folder file"),
         ("folder.png", "not writable"),

@@ -130,7 +130,7 @@ def test_a_name_is_no_trace(call):
 
 
 def test_a_trace_is_saved_under_a_name_that_can_be_run(tmp_path):
-    with pytest.raises(TidegateError, match=r"expected a name that ends in \.parquet"):
+    with pytest.raises(TidegateError, match=r"its name must end in \.parquet"):
         save_trace(RunSpec("cyclic(bytes=16MiB)").trace(), tmp_path / "x.txt")
     assert not any(tmp_path.iterdir())
 
@@ -295,7 +295,7 @@ def test_facts_spell_policies_as_people_write_them():
         (reads([0, -1]), "trace given touches page -1, but its pages run from 0 to 15"),
         (reads([0, 3]), "trace given touches page 3, which belongs to no object"),
         (reads([0, PAGES + 5]), "trace given touches page 13, which belongs to no object"),
-        (reads([0], bytes=-1), "trace given has a touch of -1 bytes; expected at least 0"),
+        (reads([0], bytes=-1), "bytes of a touch in trace given must be at least 0, got -1"),
         ([], "trace given is empty: it touches nothing"),
     ],
 )

@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "store"
 
 
-def kept(folder: Path) -> list[Path]:
+def stored(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("*") if p.is_file() and "compiled" not in p.parts)
 
 
@@ -49,7 +49,7 @@ def test_a_run_is_computed_once_and_kept_in_one_file(folder, count_runs):
     first = SPEC.answer()
     second = SPEC.answer()
     assert len(count_runs) == 1
-    assert [p.name for p in kept(folder)] == [f"{first.key}.json"]
+    assert [p.name for p in stored(folder)] == [f"{first.key}.json"]
     assert (first.counts, first.parts, first.busy) == (second.counts, second.parts, second.busy)
     assert (first.tables, first.facts, first.notes, first.key) == (
         second.tables,
@@ -69,7 +69,7 @@ def test_a_run_from_the_store_equals_the_run_that_was_kept():
 
 def test_without_the_store_nothing_is_read_or_written(folder, count_runs):
     SPEC.answer(cache=False)
-    assert kept(folder) == []
+    assert stored(folder) == []
     SPEC.answer()
     SPEC.answer(cache=False)
     assert len(count_runs) == 3
@@ -90,14 +90,14 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_file_that_is_not_whole_is_computed_again_and_put_right(folder, damage, count_runs):
     first = SPEC.answer()
-    (path,) = kept(folder)
+    (path,) = stored(folder)
     whole = path.read_bytes()
     path.write_bytes(DAMAGE[damage](whole))
     again = SPEC.answer()
     assert len(count_runs) == 2
     assert again.counts == first.counts
     assert path.read_bytes() == whole
-    assert kept(folder) == [path]
+    assert stored(folder) == [path]
 
 
 @pytest.mark.parametrize("blocked", ["the store", "runs", "the file"])
@@ -122,19 +122,19 @@ def test_a_full_disk_leaves_no_half_file(folder, monkeypatch):
     def full(*args: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.os, "replace", full)
+    monkeypatch.setattr("os.replace", full)
     assert SPEC.answer().counts["touches"] == 18
-    assert kept(folder) == []
+    assert stored(folder) == []
 
 
-def test_ctrl_c_while_keeping_leaves_no_half_file(folder, monkeypatch):
+def test_ctrl_c_while_storing_leaves_no_half_file(folder, monkeypatch):
     def interrupt(*args: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(store.os, "replace", interrupt)
+    monkeypatch.setattr("os.replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         SPEC.answer()
-    assert kept(folder) == []
+    assert stored(folder) == []
 
 
 # What names a run
@@ -256,7 +256,7 @@ def test_a_policy_without_a_file_is_never_kept(folder, monkeypatch, count_runs):
             SPEC.workload, machine=machine(), near=4 * 4096, eviction=Nowhere(), prefetch="none"
         ).answer()
     assert len(count_runs) == 2
-    assert kept(folder) == []
+    assert stored(folder) == []
 
 
 class Pathed(Nowhere):
