@@ -141,19 +141,22 @@ class Registry(Generic[T]):
         return cls
 
 
-def told(error: BaseException, cls: type[Any]) -> str:
-    """What went wrong in one line; and, if ``cls`` is from a user's own file, in which line of it."""
+def told(error: BaseException, cls: type[Any], with_line: bool = False) -> str:
+    """What went wrong in one line; and, if ``cls`` is from a user's own file, in which line of it.
+
+    ``with_line``: of other files too.
+    """
     text = (str(error).splitlines() or ["no message"])[0]
     said = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {text}"
-    if not cls.__module__.startswith(_USER_FILE):
+    if not with_line and not cls.__module__.startswith(_USER_FILE):
         return said
-    step, line = error.__traceback__, 0
+    step, place = error.__traceback__, ""
     while step is not None:
         if step.tb_frame.f_globals.get("__name__") == cls.__module__:
-            line = step.tb_lineno
+            file = Path(step.tb_frame.f_code.co_filename).name
+            place = f" ({file}, line {step.tb_lineno})"
         step = step.tb_next
-    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    return f"{said} ({Path(file).name}, line {line})" if file and line else said
+    return said + place
 
 
 def source_digest(cls: type[Any]) -> str:

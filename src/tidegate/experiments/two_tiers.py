@@ -184,7 +184,7 @@ def _notes(s: Simulation) -> list[str]:
             f"nobody compiled {s.trace.name}, so {spell(s.placement)} is told what its trace shows: a perfect profile, "
             f"where a compiler would estimate"
         )
-    return notes
+    return notes + s.notes
 
 
 def _timeline(s: Simulation) -> dict[str, list[Any]]:

@@ -66,10 +66,11 @@ class Methods:
 
     def _rewritten(self, function: FunctionType) -> FunctionType:
         definition = definition_of(function)
+        names = sorted(_used(definition))
         rewriting = self._rewriting(self._cls, function)
         rewritten = rewriting.visit(definition)
         space = {**function.__globals__, **self._replaced}
-        for name in sorted(_used(definition)):
+        for name in names:
             value = function.__globals__.get(name)
             if isinstance(value, FunctionType) and value not in self._overloaded:
                 space[name] = self._helper(value)
