@@ -34,7 +34,8 @@ _KEEP = 1 << 18  # lanes before touches are merged
 class AccelSim(Importer):
     """The memory accesses of one or several kernels, by thread block."""
 
-    name, title = "accel-sim", "Accel-Sim trace"
+    name = "accel-sim"
+    title = "Accel-Sim trace"
 
     @classmethod
     def recognises(cls, path: Path, head: bytes) -> bool:
@@ -49,7 +50,7 @@ class AccelSim(Importer):
         if _is_list(self.path):
             for line in self.path.read_text(errors="replace").splitlines():
                 if line.startswith("Memcpy"):
-                    _, address, size = (line.split(",") + ["", ""])[:3]
+                    _, address, size = [*line.split(","), "", ""][:3]
                     try:
                         at = int(address, 16)
                         found[at] = max(found.get(at, 0), int(size))

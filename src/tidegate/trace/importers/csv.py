@@ -28,7 +28,9 @@ _WRITES = ("w", "write", "set", "put", "add", "replace", "update", "store", "s",
 class Csv(Importer):
     """Requests of a cache, one line each."""
 
-    name, title, identifiers = "csv", "CSV of requests", True
+    name = "csv"
+    title = "CSV of requests"
+    identifiers = True
     columns = Option("", "columns by number (from 1) or name, e.g. key=2,size=3,op=4")
 
     @classmethod

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,10 @@ class ImportedTrace(Trace):
         starts = np.append(np.flatnonzero(np.diff(block, prepend=block[0] - 1)), len(block))
         pages = self._layout.pages(raw.address[order] // np.uint64(self._unit()))
         used = np.clip(raw.bytes[order], 1, self.geometry.page)
-        return Segment(starts, pages, raw.write[order] != 0, used, raw.site[order])
+        write = (raw.write[order] != 0).astype(np.uint8)
+        return Segment(
+            starts, pages.astype(np.int32), write, used.astype(np.int32), raw.site[order]
+        )
 
     def _split(self, raw: RawLaunch) -> RawLaunch:
         """Cut touches that reach beyond their page into one for each page."""
@@ -153,7 +157,7 @@ class _Addresses:
             _outside(used, named, geometry), self._per_region
         )
         stretches.sort(key=lambda s: s[0])
-        for (_, end, before), (begin, _, name) in zip(stretches, stretches[1:], strict=False):
+        for (_, end, before), (begin, _, name) in pairwise(stretches):
             if begin < end:
                 raise TidegateError(f"objects {before} and {name} overlap; the file is damaged")
         self._packed = used if len(stretches) > _MOST_OBJECTS else None

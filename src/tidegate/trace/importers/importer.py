@@ -48,12 +48,10 @@ class Allocation(NamedTuple):
 class Importer(Configurable, ABC):
     """One file of one format."""
 
-    name: ClassVar[str]
     title: ClassVar[str]
     provenance: ClassVar[Provenance] = Provenance.RECORDED
     # True: an address is an identifier, and each identifier gets a page of its own
     identifiers: ClassVar[bool] = False
-    # the page size when addresses are identifiers of known size
     notes: tuple[str, ...] = ()
 
     def __init__(self, path: Path, **options: Any):

@@ -28,7 +28,8 @@ _MOST_BLOCKS = 1 << 20  # of one request
 class KvCache(Importer):
     """Blocks of keys and values, request by request."""
 
-    name, title = "kv-cache", "KV-cache block trace"
+    name = "kv-cache"
+    title = "KV-cache block trace"
     notes = ("requests and prefixes are recorded; sizes and the order of pages are assumed",)
     token_bytes = Option(
         units.size("128KiB"),  # Llama-3 8B: 32 layers × 8 heads × 128 × 2 × 2 bytes

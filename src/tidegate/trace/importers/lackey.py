@@ -33,7 +33,8 @@ _LINE = re.compile(rb"^( [LSM] |I  )[0-9a-fA-F]{1,16},\d+\s*$|^==\d+==|^\s*$")
 class Lackey(Importer):
     """Loads and stores of a CPU program, in order."""
 
-    name, title = "lackey", "valgrind lackey trace"
+    name = "lackey"
+    title = "valgrind lackey trace"
 
     @classmethod
     def recognises(cls, path: Path, head: bytes) -> bool:

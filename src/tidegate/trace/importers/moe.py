@@ -28,7 +28,8 @@ _MOST = 1 << 16  # layers, and experts of a layer
 class MoE(Importer):
     """Experts read by the tokens of a log."""
 
-    name, title = "moe", "MoE routing log"
+    name = "moe"
+    title = "MoE routing log"
     provenance = Provenance.RECORDED
     notes = ("routing is recorded; sizes and the order of pages within an expert are assumed",)
     expert_bytes = Option(

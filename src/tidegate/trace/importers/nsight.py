@@ -29,7 +29,8 @@ _WRITES = (2, 3)  # faultAccessType: write, atomic
 class Nsight(Importer):
     """GPU page faults, in order, by the kernel that was running."""
 
-    name, title = "nsight", "Nsight Systems SQLite export"
+    name = "nsight"
+    title = "Nsight Systems SQLite export"
     notes = ("faults are recorded, hits on resident pages are not",)
 
     @classmethod

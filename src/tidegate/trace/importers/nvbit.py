@@ -29,7 +29,8 @@ _KEEP = 1 << 14  # lines before touches are merged and put aside
 class NvBit(Importer):
     """Every memory access of a CUDA program, by block."""
 
-    name, title = "nvbit", "NVBit mem_trace"
+    name = "nvbit"
+    title = "NVBit mem_trace"
 
     @classmethod
     def recognises(cls, path: Path, head: bytes) -> bool:

@@ -19,7 +19,9 @@ _RECORD = np.dtype([("time", "<u4"), ("key", "<u8"), ("size", "<u4"), ("next", "
 class OracleGeneral(Importer):
     """Requests of a cache, one key each."""
 
-    name, title, identifiers = "oracle-general", "libCacheSim oracleGeneral trace", True
+    name = "oracle-general"
+    title = "libCacheSim oracleGeneral trace"
+    identifiers = True
 
     @classmethod
     def recognises(cls, path: Path, head: bytes) -> bool:

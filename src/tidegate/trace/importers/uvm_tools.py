@@ -33,7 +33,8 @@ _ENTRIES = 1 << 18
 class UvmTools(Importer):
     """GPU faults by batch, as the driver served them."""
 
-    name, title = "uvm-tools", "UVM tools event queue"
+    name = "uvm-tools"
+    title = "UVM tools event queue"
     notes = ("faults are recorded, hits on resident pages are not",)
 
     @classmethod
