@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from polars.exceptions import PolarsError
 
 from tidegate.errors import TidegateError
 from tidegate.options import Option
@@ -42,15 +41,12 @@ class Csv(Importer):
     def launches(self, progress: Callable[[int], None]) -> Iterator[RawLaunch]:
         found = self._columns()
         number = 0
-        try:
-            frame = pl.scan_csv(self.path, has_header=self._has_header(), infer_schema=False)
-            for batch in frame.collect_batches(chunk_size=SEQUENCE, maintain_order=True):
-                for rows in batch.iter_slices(SEQUENCE):
-                    yield self._launch(number, rows, found)
-                    progress(rows.estimated_size())  # type: ignore[arg-type]
-                    number += 1
-        except (PolarsError, OSError) as error:
-            raise self.wrong("CSV", str(error).split("\n")[0]) from error
+        frame = pl.scan_csv(self.path, has_header=self._has_header(), infer_schema=False)
+        for batch in frame.collect_batches(chunk_size=SEQUENCE, maintain_order=True):
+            for rows in batch.iter_slices(SEQUENCE):
+                yield self._launch(number, rows, found)
+                progress(int(rows.estimated_size()))
+                number += 1
 
     def _launch(self, number: int, rows: pl.DataFrame, found: dict[str, str]) -> RawLaunch:
         keys = rows[found["key"]]

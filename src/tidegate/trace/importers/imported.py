@@ -65,7 +65,7 @@ class ImportedTrace(Trace):
         }
 
     def launches(self) -> Iterator[Launch]:
-        for raw in self.importer.launches(self._progress):
+        for raw in self.importer.read(self._progress):
             if len(raw.address):
                 yield Launch(raw.name, [self._segment(raw)])
 
@@ -78,24 +78,26 @@ class ImportedTrace(Trace):
         used = np.zeros(0, np.uint64)
         waiting: list[NDArray[np.uint64]] = []
         count = 0
-        for raw in self.importer.launches(self._progress):
-            waiting += [np.unique(part // unit) for part in _ends(raw)]
-            count += sum(map(len, waiting[-2:]))
+        for raw in self.importer.read(self._progress):
+            ends = _ends(raw)[: 1 if self.importer.identifiers else 2]
+            waiting += [np.unique(part // unit) for part in ends]
+            count += sum(map(len, waiting[-len(ends) :]))
             if count > 1 << 22:
                 used = np.unique(np.concatenate([used, *waiting]))
                 waiting, count = [], 0
         return np.unique(np.concatenate([used, *waiting]))
 
     def _segment(self, raw: RawLaunch) -> Segment:
-        raw = coalesce(self._split(raw), self._unit())
+        raw = self._split(raw)
         order = np.argsort(raw.block, kind="stable")
-        block = raw.block[order]
-        starts = np.append(np.flatnonzero(np.diff(block, prepend=block[0] - 1)), len(block))
-        pages = self._layout.pages(raw.address[order] // np.uint64(self._unit()))
-        used = np.clip(raw.bytes[order], 1, self.geometry.page)
-        write = (raw.write[order] != 0).astype(np.uint8)
+        raw = coalesce(RawLaunch(raw.name, *(column[order] for column in raw[1:])), self._unit())
+        starts = np.flatnonzero(np.diff(raw.block, prepend=raw.block[0] - 1))
         return Segment(
-            starts, pages.astype(np.int32), write, used.astype(np.int32), raw.site[order]
+            np.append(starts, len(raw.block)),
+            self._layout.pages(raw.address // np.uint64(self._unit())).astype(np.int32),
+            (raw.write != 0).astype(np.uint8),
+            np.clip(raw.bytes, 1, self.geometry.page).astype(np.int32),
+            raw.site,
         )
 
     def _split(self, raw: RawLaunch) -> RawLaunch:

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import sqlite3
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
+import zstandard
 from numpy.typing import NDArray
+from polars.exceptions import PolarsError
 
 from tidegate.errors import TidegateError
 from tidegate.options import Configurable
@@ -24,6 +28,11 @@ from tidegate.trace.trace import Provenance
 GRAIN = 4096  # bytes: no geometry has smaller pages, so touches within one may be merged
 SEQUENCE = 1 << 18  # touches of one launch, where a file knows no launches: it keeps their order
 _HEAD = 1 << 16
+# what libraries raise for damaged files
+_DAMAGE = (
+    *(OSError, EOFError, ValueError, TypeError, OverflowError),
+    *(lzma.LZMAError, zlib.error, sqlite3.Error, PolarsError, zstandard.ZstdError),
+)
 
 
 class RawLaunch(NamedTuple):
@@ -67,6 +76,13 @@ class Importer(Configurable, ABC):
     def launches(self, progress: Callable[[int], None]) -> Iterator[RawLaunch]:
         """Read the file once. ``progress`` takes the bytes read since the last call."""
 
+    def read(self, progress: Callable[[int], None]) -> Iterator[RawLaunch]:
+        """Yield ``launches``; whatever is wrong with the file is one line that names it."""
+        try:
+            yield from self.launches(progress)
+        except _DAMAGE as error:
+            raise self.wrong("data", str(error).split("\n")[0] or type(error).__name__) from error
+
     def allocations(self) -> list[Allocation]:
         """Return the objects that the file names; the others are found by their addresses."""
         return []
@@ -81,7 +97,7 @@ def read_head(path: Path) -> bytes:
     try:
         with open_packed(path) as file:
             return file.read(_HEAD)
-    except (OSError, EOFError, lzma.LZMAError) as error:
+    except _DAMAGE as error:
         raise TidegateError(f"{path} cannot be read: {error}") from error
 
 
@@ -95,8 +111,6 @@ def open_packed(path: Path) -> IO[bytes]:
     if signature[:2] == b"\x1f\x8b":
         return cast(IO[bytes], gzip.GzipFile(fileobj=file))
     if signature[:4] == b"\x28\xb5\x2f\xfd":
-        import zstandard
-
         return cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(file, closefd=True))
     return file
 

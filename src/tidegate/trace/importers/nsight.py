@@ -38,12 +38,9 @@ class Nsight(Importer):
         return head.startswith(b"SQLite format 3\x00")
 
     def launches(self, progress: Callable[[int], None]) -> Iterator[RawLaunch]:
-        try:
-            with closing(self._open()) as database:
-                yield from self._by_kernel(database)
-                progress(self.path.stat().st_size)
-        except sqlite3.Error as error:
-            raise self.wrong("SQLite", str(error)) from error
+        with closing(self._open()) as database:
+            yield from self._by_kernel(database)
+            progress(self.path.stat().st_size)
 
     def allocations(self) -> list[Allocation]:
         """Return managed allocations; of those at one address the largest."""
@@ -90,7 +87,7 @@ class Nsight(Importer):
             yield RawLaunch(
                 kernels[number][1] if number >= 0 else "before the first kernel",
                 np.arange(n, dtype=np.int64),  # faults of many blocks; each stands alone
-                mine[:, 1].astype(np.uint64),
+                mine[:, 1].astype(np.uint64) // np.uint64(_PAGE) * np.uint64(_PAGE),
                 np.maximum(mine[:, 2], 1) * _PAGE,
                 np.isin(mine[:, 3], _WRITES).astype(np.uint8),
                 np.zeros(n, np.int16),

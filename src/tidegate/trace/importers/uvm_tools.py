@@ -72,7 +72,7 @@ def _batches(rows: NDArray[np.void]) -> Iterator[RawLaunch]:
             yield RawLaunch(
                 f"batch {int(part['batch'][0])}",
                 np.arange(n, dtype=np.int64),
-                part["address"].astype(np.uint64),
+                part["address"] // np.uint64(_PAGE) * np.uint64(_PAGE),
                 np.full(n, _PAGE, np.int64),
                 np.isin(part["access"], _WRITES).astype(np.uint8),
                 np.zeros(n, np.int16),
