@@ -17,9 +17,9 @@ import numpy as np
 from benchmarks.in_memory import InMemory
 from benchmarks.row import Row
 from benchmarks.timing import best_of
-from tidegate import Ask, Geometry, blocks_of
+from tidegate import Geometry, RunSpec, blocks_of
 from tidegate.analysis import lru_misses
-from tidegate.workloads.draw import Zipf, generator
+from tidegate.workloads.random_pages import Zipf, generator
 
 REQUESTS, OBJECTS = 20_000_000, 163_840
 CAPACITY = 2 * OBJECTS // 3
@@ -70,14 +70,14 @@ def flat_lru() -> list[Row]:
     ]
 
 
-def _ask(ids: Any) -> Ask:
+def _ask(ids: Any) -> RunSpec:
     page = 64 * 1024
     segments = [
         blocks_of(16, ids[first : first + SEGMENT], bytes=page)
         for first in range(0, len(ids), SEGMENT)
     ]
     trace = InMemory(OBJECTS, [segments], Geometry(page, page))
-    return Ask(trace, eviction="lru-ideal", prefetch="none", near=CAPACITY * page, slots=1)
+    return RunSpec(trace, eviction="lru-ideal", prefetch="none", near=CAPACITY * page, slots=1)
 
 
 def _libcachesim(libcachesim: Any, ids: Any, path: Path) -> tuple[float, int]:

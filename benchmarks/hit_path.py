@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.in_memory import InMemory
 from benchmarks.row import Row
 from benchmarks.timing import best_of
-from tidegate import Ask, blocks_of
+from tidegate import RunSpec, blocks_of
 from tidegate.simulation.gpu import simulation
 
 REGIONS, PAGES_PER_REGION = 5120, 32
@@ -38,7 +38,7 @@ def _rows(what: str, used: int, block: int) -> list[Row]:
     pages = np.resize(np.arange(REGIONS * PAGES_PER_REGION, dtype=np.int32), SEGMENT)
     segment = blocks_of(block, pages, bytes=used)
     trace = InMemory(REGIONS * PAGES_PER_REGION, [[segment] * SEGMENTS] * LAUNCHES)
-    ask = Ask(trace, near=trace.footprint, prefetch="region")
+    ask = RunSpec(trace, near=trace.footprint, prefetch="region")
     near = np.ones(trace.pages, np.uint8)
     loop = min(_seconds_in_loop(ask.prepare()) for _ in range(REPETITIONS))
     whole = best_of(REPETITIONS, lambda s: s.run(), ask.prepare).cpu

@@ -18,12 +18,12 @@ import numpy as np
 from benchmarks.in_memory import InMemory
 from benchmarks.row import Row
 from benchmarks.timing import best_of
-from tidegate import Ask, Geometry, blocks_of
+from tidegate import Geometry, RunSpec, blocks_of
 from tidegate.analysis.exact import leu_misses
 from tidegate.policies.eviction.leu.policy import LEU
 from tidegate.policies.interface.events import EVENT_BITS, EVICTION, FAULT, VICTIM
 from tidegate.policies.interface.last_touch import BITS
-from tidegate.workloads.draw import Zipf, generator
+from tidegate.workloads.random_pages import Zipf, generator
 
 PAGES, TOUCHES, SEGMENT, PAGE = 163_840, 20_000_000, 1 << 20, 64 * 1024
 RATE = 20.0  # M touches/s, whole runs
@@ -50,7 +50,9 @@ def _whole_runs() -> list[Row]:
     for share, target in ((2 / 3, None), (0.95, RATE)):
         seconds, faults = {}, 0
         for policy in ("lrm", "lru-ideal", "leu"):
-            ask = Ask(trace, eviction=policy, prefetch="none", near=round(share * trace.footprint))
+            ask = RunSpec(
+                trace, eviction=policy, prefetch="none", near=round(share * trace.footprint)
+            )
             timing = best_of(
                 REPETITIONS, lambda s: s.run() or int(s.books["faults"][0]), ask.prepare
             )
@@ -87,7 +89,7 @@ def _search(resident: int) -> float:
     rng = np.random.default_rng(1)
     warm = np.concatenate([np.arange(resident), rng.integers(0, resident, resident)])
     trace = InMemory(pages, [[blocks_of(16, warm, bytes=PAGE)]], Geometry(PAGE, PAGE))
-    simulation = Ask(trace, eviction=LEU(), near=resident * PAGE, prefetch="none").prepare()
+    simulation = RunSpec(trace, eviction=LEU(), near=resident * PAGE, prefetch="none").prepare()
     simulation.run()
     caller = simulation._callers[0]
     twin = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(caller.address)

@@ -1,12 +1,11 @@
-"""How fast is live memory? ``python -m benchmarks.live``: peers and policies on the same arrays, in
-turns, in one run.
+"""``python -m benchmarks.live``: the speed of live memory, against peers on the same arrays.
 
-    peers   np.memmap in a memory cgroup of the size of near memory · plain mmap with MADV_RANDOM there · a pager in C
+    peers   np.memmap in a memory cgroup of the size of near memory, also with MADV_RANDOM ·
+            a pager in C
     disk    as it is, or held to 300 MB/s by a blkio cgroup
 
 Every measurement is a process of its own (``python -m benchmarks.live child ...``), so that cgroups
-hold all of it and nothing else. Cgroups (version 1) and the C compiler need root and gcc; what
-cannot be had is said and left out.
+hold all of it and nothing else. Cgroups (version 1) need root, the pager in C needs gcc.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from tidegate.live import Arena
+from tidegate.live.arena.files import open_file
 from tidegate.live.transfer import userfault
-from tidegate.live.transfer.store import open_file
 
 NEAR = 256 << 20
 PAGE = 64 << 10
@@ -72,7 +71,7 @@ WORK: dict[str, Callable[[np.ndarray], None]] = {
 
 
 def child(path: str, how: str, work: str) -> dict[str, Any]:
-    """Seconds of one work on one kind of array, within this process."""
+    """Return the seconds of one work on one kind of array, in this process."""
     if how.startswith("memmap"):
         a = np.memmap(path, "u8", "r")
         if how == "memmap-random":
@@ -91,7 +90,7 @@ def child(path: str, how: str, work: str) -> dict[str, Any]:
 
 
 def _limit_memory(near: int) -> None:
-    """This process may have so much more than it has now; page cache counts."""
+    """Limit this process to so much more than it has now, page cache included."""
     if group := os.environ.get("TIDEGATE_BENCH_MEMORY"):
         used = int((Path(group) / "memory.usage_in_bytes").read_text())
         (Path(group) / "memory.limit_in_bytes").write_text(str(used + near))
@@ -155,7 +154,7 @@ def _forget_cached(path: Path) -> None:
 
 
 def fault_in_c(path: Path, pager: Path, near: int) -> float:
-    """Microseconds for a fault of a page, served by the plainest pager there is."""
+    """Return the microseconds of a page fault that a minimal pager serves."""
     size = path.stat().st_size
     uffd, _ = userfault.Userfault.open()
     memory = os.memfd_create("bench", 0)
@@ -186,7 +185,7 @@ def fault_in_arena(path: Path, near: int) -> float:
 
 
 def _touch_at_random(base: int, size: int, near: int) -> float:
-    """Median microseconds of touches that took long enough to be faults, once near memory is full."""
+    """Return the median microseconds of touches that were faults, once near memory is full."""
     import ctypes
 
     byte = ctypes.c_uint8.from_address
@@ -208,13 +207,13 @@ def main() -> None:
     if sys.argv[1:2] == ["child"]:
         print(json.dumps(child(*sys.argv[2:5])))
         return
-    asked = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    asked.add_argument("--only", help="cyclic, zipf, sequential, fault or observation")
-    asked.add_argument("--repeat", type=int, default=3)
-    asked.add_argument("--folder", help="where the file is made; its disk is what is measured")
-    options = asked.parse_args()
+    parser.add_argument("--only", help="cyclic, zipf, sequential, fault or observation")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--folder", help="where the file is made; its disk is what is measured")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path = Path(folder) / "array.bin"
         np.ones(NEAR * 3 // 2 // 8, "u8").tofile(path)
@@ -241,7 +240,8 @@ def show_fault(path: Path, repeat: int) -> None:
         ours.append(fault_in_arena(path, near))
     ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
     print(
-        f"fault of a 64 KB page: {_spread(ours)} us, in C {_spread(theirs)} us: {ratio:.2f} x (to reach: 1.3)",
+        f"fault of a 64 KB page: {_spread(ours)} us, in C {_spread(theirs)} us: "
+        f"{ratio:.2f} x (to reach: 1.3)",
         flush=True,
     )
 
@@ -249,7 +249,7 @@ def show_fault(path: Path, repeat: int) -> None:
 def race(
     path: Path, repeat: int, work: str, peer: str, throttled: bool, systems: list[str], goal: str
 ) -> None:
-    """Each system against the peer, in turns; the ratio is of medians."""
+    """Run each system and the peer in turns; print ratios of medians."""
     took: dict[str, list[float]] = {how: [] for how in [peer, *systems]}
     read: dict[str, int] = {}
     for _ in range(repeat):
@@ -262,7 +262,8 @@ def race(
     for how in systems:
         ratio = statistics.median(took[peer]) / statistics.median(took[how])
         print(
-            f"    {how:30} {_spread(took[how])} s, {read[how] / 1e6:.0f} MB read: {ratio:.2f} x as fast",
+            f"    {how:30} {_spread(took[how])} s, {read[how] / 1e6:.0f} MB read: "
+            f"{ratio:.2f} x as fast",
             flush=True,
         )
 
@@ -298,9 +299,7 @@ def show_sequential(path: Path, repeat: int) -> None:
 
 
 def show_observation(path: Path, repeat: int) -> None:
-    """By the pager's own clock; and, since around and around lru and lrm decide alike, by what lru
-    takes longer.
-    """
+    """Print the cost by the pager's clock, and against lrm, which decides as lru does in a loop."""
     for how in ("lru:region:64KiB/2MiB", "tournament:fdp+rgp:64KiB/2MiB"):
         shares = []
         for _ in range(repeat):

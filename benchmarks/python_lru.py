@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.in_memory import InMemory
 from benchmarks.row import Row
 from benchmarks.timing import best_of
-from tidegate import Ask, EvictionPolicy, blocks_of
+from tidegate import EvictionPolicy, RunSpec, blocks_of
 
 REGIONS, FRAMES, PAGES_PER_REGION = 5120, 3413, 32
 TOUCHES, PER_PAGE, BLOCK = 20_000_000, 12, 4  # a block reads four pages, as in the cyclic workload
@@ -44,7 +44,7 @@ def python_lru() -> list[Row]:
     def timed(eviction: type[EvictionPolicy] | str) -> tuple[float, float, int]:
         def prepare():
             policy = eviction if isinstance(eviction, str) else eviction()
-            return Ask(trace, near=near, eviction=policy, prefetch="region").prepare()
+            return RunSpec(trace, near=near, eviction=policy, prefetch="region").prepare()
 
         timing = best_of(REPETITIONS, lambda s: s.run() or s.books[0], prepare)
         assert timing.result["touches"] == TOUCHES

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.row import Row
 from benchmarks.timing import best_of
-from tidegate import Ask
+from tidegate import RunSpec
 from tidegate.policies.eviction.lrm import LRM
 
 WORKLOAD = "cyclic(bytes=10GiB, passes=10)"
@@ -43,11 +43,11 @@ class Counted(LRM):
 
 def python_policy() -> list[Row]:
     counted = Counted()
-    Ask(WORKLOAD, eviction=counted, prefetch="region").prepare().run()
+    RunSpec(WORKLOAD, eviction=counted, prefetch="region").prepare().run()
     events = counted.calls.total()
     seconds = {}
     for compiled in (True, False):
-        ask = Ask(WORKLOAD, eviction="lrm", prefetch="region", compiled=compiled)
+        ask = RunSpec(WORKLOAD, eviction="lrm", prefetch="region", compiled=compiled)
         seconds[compiled] = best_of(REPETITIONS, lambda s: s.run(), ask.prepare).cpu
     extra = (seconds[False] - seconds[True]) / events * 1e6
     against = (

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.child import peak
 from benchmarks.row import Row
-from tidegate.experiments import Ask
+from tidegate.experiments import RunSpec
 from tidegate.experiments.grid import spread
-from tidegate.reproduce.cppe import setup as cppe_setup
-from tidegate.reproduce.kept import Kept
-from tidegate.reproduce.observuvm import setup as observuvm_setup
+from tidegate.reproduce.cppe import grid as cppe
+from tidegate.reproduce.observuvm.grid import GRID, grid_of
+from tidegate.reproduce.observuvm.setup import Setup
+from tidegate.reproduce.trace_cache import cached
 
 
 class Timed(NamedTuple):
@@ -38,7 +38,8 @@ class Timed(NamedTuple):
 def observuvm_grid() -> list[Row]:
     """14 applications × 9 systems."""
     whole, small = (
-        observuvm_setup.grid_of(observuvm_setup.Setup(scale=scale)) for scale in (1.0, 1 / 256)
+        {at: run for at, run in grid_of(Setup(scale=scale)).items() if at[2] == GRID}
+        for scale in (1.0, 1 / 256)
     )
     seconds, found = _measure(small, whole)
     work = sum(t.readying + t.playing for t in found)
@@ -62,26 +63,24 @@ def observuvm_grid() -> list[Row]:
 
 def cppe_grid() -> list[Row]:
     """23 applications × 9 systems × 2 levels; the target is for 8 systems."""
-    whole = cppe_setup.grid_of(cppe_setup.Setup())
-    small = {at: ask for at, ask in whole.items() if at[2] == "50%" and at[1] in ("sl+lru", "cppe")}
+    whole = cppe.grid_of(cppe.Setup())
+    small = {at: run for at, run in whole.items() if at[2] == "50%" and at[1] in ("sl+lru", "cppe")}
     seconds, found = _measure(small, whole)
     return [Row("CPPE's grid", seconds, "s", f"{len(found)} runs, a ninth system among them", 90)]
 
 
-def _measure(small: Mapping[Any, Ask], whole: Mapping[Any, Ask]) -> tuple[float, list[Timed]]:
-    spread(_timed, list(_kept(small).values()))
+def _measure(
+    small: Mapping[Any, RunSpec], whole: Mapping[Any, RunSpec]
+) -> tuple[float, list[Timed]]:
+    spread(_timed, [cached(run) for run in small.values()])
     began = time.perf_counter()
-    found = spread(_timed, list(_kept(whole).values()))
+    found = spread(_timed, [cached(run) for run in whole.values()])
     return time.perf_counter() - began, found
 
 
-def _kept(asks: Mapping[Any, Ask]) -> dict[Any, Ask]:
-    return {at: replace(ask, workload=Kept(str(ask.workload))) for at, ask in asks.items()}
-
-
-def _timed(ask: Ask) -> Timed:
+def _timed(run: RunSpec) -> Timed:
     began = time.process_time()
-    simulation = ask.prepare()
+    simulation = run.prepare()
     for _ in simulation.trace.launches():
         pass
     ready = time.process_time()

@@ -1,6 +1,4 @@
-"""The example programs of examples/openmp: their sizes for tests, and how one is run offloaded to
-the host.
-"""
+"""The example programs of examples/openmp: arguments for tests, and runs on the host."""
 
 from __future__ import annotations
 
@@ -30,13 +28,13 @@ ARGUMENTS = {
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a program printed."""
+class RunOutput:
+    """The output of a program."""
 
     objects: dict[str, int]
-    launches: tuple[tuple[str, ...], ...]  # region, then its objects
+    launches: tuple[tuple[str, ...], ...]  # kernel region, then its objects
     checksum: str
-    kernels: tuple[str, ...]  # what libomptarget itself says it launched
+    kernels: tuple[str, ...]  # launches in libomptarget's own output
 
     @property
     def functions(self) -> list[str]:
@@ -44,7 +42,7 @@ class Told:
 
 
 def clang_19() -> str:
-    """The compiler, or the test is skipped."""
+    """Return the compiler, or skip the test."""
     found = clang.find_clang()
     if found is None or not found.endswith("-19"):
         pytest.skip(
@@ -54,13 +52,13 @@ def clang_19() -> str:
 
 
 def run(binary: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a program offloaded to the host, or not at all."""
-    asked = subprocess.run(
+    """Run a program offloaded to the host; fail if it cannot be."""
+    folder = subprocess.run(
         [clang_19(), "-print-resource-dir"], capture_output=True, text=True, check=True
     )
     environment = {
         **os.environ,
-        "LD_LIBRARY_PATH": str(Path(asked.stdout.strip()).parents[1]),
+        "LD_LIBRARY_PATH": str(Path(folder.stdout.strip()).parents[1]),
         "OMP_TARGET_OFFLOAD": "MANDATORY",
         "LIBOMPTARGET_INFO": "16",
         "OMP_NUM_THREADS": "2",

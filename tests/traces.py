@@ -1,4 +1,4 @@
-"""Small traces and machines for tests, written out by hand, and short ways to run them."""
+"""Small traces and machines for tests, and short ways to run them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidegate.experiments import Ask, Run
+from tidegate.experiments import Run, RunSpec
 from tidegate.machine.machine import Driver, Link, Machine, Near
 from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.simulation.gpu.simulation import Simulation
@@ -53,7 +53,7 @@ def _segment(blocks: Sequence[Block]) -> Segment:
 
 
 class Given(Trace):
-    """A trace as it is given: objects by their sizes in pages, and kernels."""
+    """A trace of given kernels and objects, whose sizes are in pages."""
 
     name = "given"
     provenance = Provenance.ASSUMED
@@ -79,7 +79,7 @@ class Given(Trace):
 
 
 def reads(pages: Any, **fields: Any) -> list[Touch]:
-    """Touches of these pages, one after another."""
+    """Return touches of these pages, one after another."""
     return [Touch(int(page), **fields) for page in pages]
 
 
@@ -90,12 +90,12 @@ def writes(pages: Any, **fields: Any) -> list[Touch]:
 def one_block(
     touches: Sequence[Touch], objects: Sequence[int], geometry: Geometry = SMALL
 ) -> Given:
-    """One launch of one block."""
+    """Return a trace of one launch of one block."""
     return Given([Kernel([touches])], objects, geometry)
 
 
 def flat(ids: Any, distinct: int | None = None) -> Given:
-    """A plain sequence of requests: page = region, one block."""
+    """Return a plain sequence of requests: page = region, one block."""
     return one_block(reads(ids), [distinct or int(max(ids)) + 1], FLAT)
 
 
@@ -123,7 +123,7 @@ CONSTANTS: dict[str, Any] = {
 
 
 def machine(slots: int = 1, **changed: Any) -> Machine:
-    """A machine of round numbers; any constant can be changed by its name."""
+    """Return a machine of round numbers; any constant can be changed by its name."""
     constants = {**CONSTANTS, **changed}
     assert constants.keys() == CONSTANTS.keys(), changed
 
@@ -136,11 +136,11 @@ def machine(slots: int = 1, **changed: Any) -> Machine:
 
 
 def run_of(trace: Trace, on: Machine, frames: int, **asked: Any) -> Run:
-    """Run a trace with room for ``frames`` regions, without prefetch unless asked for, and without
-    the store.
-    """
+    """Run a trace with room for ``frames`` regions, by default without prefetch; store nothing."""
     asked = {"prefetch": "none", **asked}
-    return Ask(trace, machine=on, near=frames * trace.geometry.region, **asked).answer(cache=False)
+    return RunSpec(trace, machine=on, near=frames * trace.geometry.region, **asked).answer(
+        cache=False
+    )
 
 
 def simulation_of(
@@ -153,7 +153,7 @@ def simulation_of(
     placement: Any = "um",
     **how: Any,
 ) -> Simulation:
-    """The same, set up but not run, so that what is inside can be looked at."""
+    """Return the same simulation, not yet run, for tests of its insides."""
     if on.near.frame == "page":
         frames *= trace.geometry.pages_per_region
     return Simulation(

@@ -15,9 +15,7 @@ from traces import Given, Kernel, Touch, machine
 
 @st.composite
 def machines(draw: Any) -> Machine:
-    """Constants are sums of powers of two, so both simulators add them up exactly, in whatever
-    order.
-    """
+    """Draw a machine whose constants are sums of powers of two, which add up exactly."""
     one_of = lambda *values: draw(st.sampled_from(values))  # noqa: E731
     return machine(
         slots=draw(st.integers(1, 8)),
@@ -43,7 +41,7 @@ def machines(draw: Any) -> Machine:
 
 @st.composite
 def observing(draw: Any) -> Machine:
-    """The same with few counters, and observation at a price."""
+    """Draw such a machine with few counters and a cost of observation."""
     on = draw(machines())
     driver = dataclasses.replace(
         on.driver,
@@ -56,7 +54,7 @@ def observing(draw: Any) -> Machine:
 
 @st.composite
 def presets(draw: Any) -> Machine:
-    """The machines that come with Tidegate, with few slots and small batches."""
+    """Draw a machine that comes with Tidegate, with few slots and small batches."""
     real = load_machine(draw(st.sampled_from(preset_names()))).with_slots(draw(st.integers(1, 8)))
     return dataclasses.replace(
         real, driver=dataclasses.replace(real.driver, batch_faults=draw(st.integers(1, 8)))
@@ -65,9 +63,7 @@ def presets(draw: Any) -> Machine:
 
 @st.composite
 def kernels(draw: Any, pages: list[int]) -> Kernel:
-    """Blocks over these pages: now and then the same page again, mostly near the last one,
-    sometimes anywhere.
-    """
+    """Draw blocks over these pages: mostly neighbours, now and then the same page or any."""
     seed, blocks = draw(st.integers(0, 10**6)), draw(st.integers(1, 20))
     rng = random.Random(seed)
     made, at = [], rng.randrange(len(pages))
@@ -101,7 +97,7 @@ GEOMETRIES = tuple(
 
 @st.composite
 def traces(draw: Any, geometries: tuple[Geometry, ...] = GEOMETRIES) -> Given:
-    """A few launches over up to three objects, which end wherever they end."""
+    """Draw a few launches over up to three objects."""
     geometry = draw(st.sampled_from(geometries))
     objects = draw(st.lists(st.integers(1, 3 * geometry.pages_per_region), min_size=1, max_size=3))
     pages = [

@@ -4,8 +4,8 @@
     run = tidegate.run("matmul(bytes=1GiB)", oversubscribe="50%", eviction="lru-ideal")
     run.summary, run.timeline, run.plot()
 
-Names are imported when they are first used, so that starting up is quick; not even ``typing`` is
-imported here, since until ``starting`` there is nobody to answer a Ctrl-C.
+Names are imported when they are first used, so that starting is quick. Not even ``typing`` is
+imported here: Ctrl-C is not handled before ``interrupts`` is imported.
 """
 
 from __future__ import annotations
@@ -14,19 +14,17 @@ import importlib
 
 __version__ = "0.1.0"
 
-TYPE_CHECKING = False  # a type checker knows better
+TYPE_CHECKING = False  # type checkers take it as True
 if TYPE_CHECKING:
     from typing import Any
 
     from tidegate.analysis import analyze as analyze
     from tidegate.errors import PolicyError as PolicyError
     from tidegate.errors import TidegateError as TidegateError
-    from tidegate.experiments import Ask as Ask
     from tidegate.experiments import Comparison as Comparison
     from tidegate.experiments import Run as Run
-    from tidegate.experiments import TieredAsk as TieredAsk
+    from tidegate.experiments import RunSpec as RunSpec
     from tidegate.experiments import compare as compare
-    from tidegate.experiments import race_tiers as race_tiers
     from tidegate.experiments import run as run
     from tidegate.experiments import run_grid as run_grid
     from tidegate.live import Arena as Arena
@@ -65,16 +63,7 @@ if TYPE_CHECKING:
 _HOME = {
     "tidegate.analysis": ("analyze",),
     "tidegate.errors": ("PolicyError", "TidegateError"),
-    "tidegate.experiments": (
-        "Ask",
-        "Comparison",
-        "Run",
-        "TieredAsk",
-        "compare",
-        "race_tiers",
-        "run",
-        "run_grid",
-    ),
+    "tidegate.experiments": ("Comparison", "Run", "RunSpec", "compare", "run", "run_grid"),
     "tidegate.live": ("Arena",),
     "tidegate.machine": ("Machine", "load_machine"),
     "tidegate.trace.geometry": ("Geometry",),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tidegate.interrupts import hold_back, starting
+from tidegate.interrupts import block_interrupts, exiting_on_interrupt
 
 
 def main() -> None:
     """Import the command line and run it."""
-    with starting():
+    with exiting_on_interrupt():
         from tidegate import cli
 
-        hold_back()
+        block_interrupts()
     cli.main()
 
 

@@ -1,32 +1,43 @@
-"""Ctrl-C while we are still being imported: one line and exit code 130, in place of a traceback of
-imports.
+"""Ctrl-C: the one module that sets handlers and masks of SIGINT.
+
+    exiting_on_interrupt   while we are imported: one line and exit code 130, no traceback
+    raising_interrupts     while a command runs: Ctrl-C leaves the block as KeyboardInterrupt
+    block_interrupts       between the two, and across exec: Ctrl-C waits
+    ignore_interrupts      in processes whose parent stops them
+    repeat_until_done      a step that must be completed: Ctrl-C comes after it
+
+Python raises KeyboardInterrupt in the middle of whatever runs. In a compiler's callback it becomes
+another error; in a ``__del__`` it is printed and lost. ``raising_interrupts`` mends both.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 from contextlib import contextmanager
 
-# typing itself is not imported: until ``starting`` there is nobody to answer a Ctrl-C
+# typing is not imported: before exiting_on_interrupt a Ctrl-C is a traceback
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+    from collections.abc import Callable, Iterator
+    from threading import Timer
+    from typing import Any, TypeVar
 
-INTERRUPTED = 130
+    T = TypeVar("T")
+
+INTERRUPTED = 130  # the exit code
+# seconds until a lost Ctrl-C is raised again: it must not arrive in the same ``__del__``
+AGAIN = 0.05
+_again: list[Timer] = []  # which will raise it
 
 
 @contextmanager
-def starting() -> Iterator[None]:
-    """For imports, at a moment when there is nothing to put away: Ctrl-C ends the process there and
-    then.
-
-    One that was held back (``hold_back``) arrives here.
-    """
+def exiting_on_interrupt() -> Iterator[None]:
+    """End the process at once on Ctrl-C, also on one that was blocked: there is nothing to undo."""
     before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:  # else somebody has other plans for it
-        signal.signal(signal.SIGINT, _stop)
+    if before is signal.default_int_handler:  # else the program handles it in another way
+        signal.signal(signal.SIGINT, _exit)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
         yield
@@ -34,13 +45,78 @@ def starting() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def hold_back() -> None:
-    """Hold Ctrl-C back until somebody answers it again: ``starting``, also behind ``exec``, or the
-    command line.
-    """
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-
-
-def _stop(number: int, frame: Any) -> None:
+def _exit(number: int, frame: Any) -> None:
     os.write(2, b"tidegate: stopped\n")
     os._exit(INTERRUPTED)
+
+
+def block_interrupts() -> None:
+    """Let Ctrl-C wait for the next block that handles it, also behind ``exec``.
+
+    A lost one that would be raised again is sent now: ``exec`` ends the thread that would do it.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if _again:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def ignore_interrupts() -> None:
+    """Ignore Ctrl-C in this process: a terminal sends it to all, and the parent handles it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def repeat_until_done(step: Callable[[], T]) -> tuple[T, KeyboardInterrupt | None]:
+    """Call ``step`` until no Ctrl-C interrupts it; return its result and the latest Ctrl-C."""
+    interrupt = None
+    while True:
+        try:
+            return step(), interrupt
+        except KeyboardInterrupt as error:
+            interrupt = error
+
+
+@contextmanager
+def raising_interrupts() -> Iterator[None]:
+    """Let any Ctrl-C leave this block as KeyboardInterrupt, also one that was blocked."""
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():  # signals do not arrive here
+        yield
+        return
+    before_hook, before_signal = sys.unraisablehook, signal.getsignal(signal.SIGINT)
+    if before_signal is not signal.default_int_handler:  # the program handles it in another way
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        yield
+        return
+    arrived = False
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal arrived
+        arrived = True
+        raise KeyboardInterrupt
+
+    def raise_again(lost: Any) -> None:
+        if not arrived:
+            before_hook(lost)
+            return
+        main = threading.main_thread().ident
+        _again.append(threading.Timer(AGAIN, signal.pthread_kill, (main, signal.SIGINT)))
+        _again[-1].start()
+
+    sys.unraisablehook = raise_again
+    signal.signal(signal.SIGINT, note)
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        yield
+    except Exception as error:
+        if arrived:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        sys.unraisablehook = before_hook
+        # it was not lost after all: once is enough
+        signal.signal(signal.SIGINT, lambda number, frame: None)
+        while _again:
+            _again[-1].cancel()
+            _again.pop().join()
+        signal.signal(signal.SIGINT, before_signal)

@@ -15,6 +15,8 @@ from tidegate.analysis import (
     two_q_misses,
 )
 
+pytestmark = pytest.mark.oracle
+
 ALL = [
     lru_misses,
     fifo_misses,
@@ -27,7 +29,7 @@ ALL = [
 
 
 def drawn(seed, touches, ids):
-    """Long sequences, which hypothesis by itself rarely tries."""
+    """Long sequences, which hypothesis alone rarely tries."""
     return np.random.default_rng(seed).integers(0, ids, touches).tolist()
 
 

@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 
 from tidegate.analysis import Footprint
 
+pytestmark = pytest.mark.oracle
+
 
 def table_of(ids, cuts=()):
     footprint = Footprint(int(max(ids, default=0)) + 1)

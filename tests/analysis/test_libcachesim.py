@@ -13,6 +13,8 @@ from tidegate.analysis import (
     two_q_misses,
 )
 
+pytestmark = pytest.mark.oracle
+
 lcs = pytest.importorskip("libcachesim", reason="libcachesim is the oracle; install tidegate[dev]")
 
 # libCacheSim's oracleGeneral format, packed, which it reads without Python; next is -1 if there is

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from tidegate.analysis.remaining import remaining_distances, shares
 from tidegate.errors import TidegateError
 
+pytestmark = pytest.mark.oracle
+
 
 def plain(ids: list[int], capacity: int) -> list[int]:
     """CLOCK with a list, and every id touched from an eviction to the return put in a set."""

@@ -7,6 +7,8 @@ from tidegate.analysis import ReuseDistances
 from tidegate.analysis.histogram import histogram
 from tidegate.analysis.reuse import FEWEST_SLOTS
 
+pytestmark = pytest.mark.oracle
+
 
 def distances_of(ids, bound, cuts=()):
     reuse = ReuseDistances(bound)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from offloaded import EXAMPLES, clang_19
 from tidegate.cli.compile import whole_percentages
-from tidegate.compiler.saved import from_data, load
+from tidegate.compiler.model_file import from_data, load
 
 
 def test_tables_and_graph(works):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.cli.interrupt import AGAIN, heeded
+from tidegate.interrupts import AGAIN, raising_interrupts
 
 
 class Lost:
@@ -22,7 +22,7 @@ class Lost:
 
 
 def test_one_that_is_lost_in_a_del_is_raised_again(capfd: pytest.CaptureFixture[str]) -> None:
-    @heeded()
+    @raising_interrupts()
     def work() -> None:
         lost = Lost()
         del lost
@@ -38,7 +38,7 @@ def test_one_that_is_lost_on_the_way_out_does_not_come_twice() -> None:
         def __del__(self) -> None:
             raise ValueError  # whatever a half-done thing says when it is taken away
 
-    @heeded()
+    @raising_interrupts()
     def work() -> None:
         half_done = LostAgain()
         try:
@@ -53,7 +53,7 @@ def test_one_that_is_lost_on_the_way_out_does_not_come_twice() -> None:
 
 
 def test_one_that_comes_out_as_another_error_is_still_one() -> None:
-    @heeded()
+    @raising_interrupts()
     def work() -> None:
         try:
             signal.raise_signal(signal.SIGINT)
@@ -69,7 +69,7 @@ def test_other_errors_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
         def __del__(self) -> None:
             raise ValueError
 
-    @heeded()
+    @raising_interrupts()
     def work() -> None:
         broken = Broken()
         del broken
@@ -84,7 +84,7 @@ def test_other_errors_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_everything_is_put_back() -> None:
     before = sys.unraisablehook, signal.getsignal(signal.SIGINT)
-    with heeded():
+    with raising_interrupts():
         pass
     assert (sys.unraisablehook, signal.getsignal(signal.SIGINT)) == before
 
@@ -93,7 +93,7 @@ def test_it_does_nothing_in_other_threads() -> None:
     answers: list[object] = []
 
     def work() -> None:
-        with heeded():
+        with raising_interrupts():
             answers.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=work)

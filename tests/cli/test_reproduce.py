@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 from tidegate.cli import invoke
-from tidegate.reproduce import PAPERS, find_paper, gmt, hybrid, leu, observuvm
-from tidegate.reproduce.cppe import setup as cppe_grid
-from tidegate.reproduce.observuvm import setup as grid
+from tidegate.reproduce import find_paper, find_setup, paper_names
+from tidegate.reproduce.gmt import setup as gmt
+from tidegate.reproduce.hybrid import setup as hybrid
+from tidegate.reproduce.leu import setup as leu
+from tidegate.reproduce.observuvm import grid
+from tidegate.reproduce.paper import Paper
+from tidegate.reproduce.setup import Setup
+from tidegate.workloads import suites
 
 STAND_INS = ("cyclic(bytes=16MiB)", "stencil(bytes=16MiB)")
 
@@ -18,8 +23,7 @@ STAND_INS = ("cyclic(bytes=16MiB)", "stencil(bytes=16MiB)")
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two small applications in place of Table II."""
-    monkeypatch.setattr(grid, "suite", lambda name, scale: STAND_INS)
-    monkeypatch.setattr(cppe_grid, "suite", lambda name, scale: STAND_INS)
+    monkeypatch.setattr(suites, "suite", lambda name, scale: STAND_INS)
     monkeypatch.setattr(grid, "PROBED", (32, 256, 512))
     tiers = gmt.Setup(
         given=(("Hotspot", "gmt-Hotspot(bytes=4MiB)", 4 << 16),), systems=("bam", "tier-reuse")
@@ -62,7 +66,7 @@ def test_it_prints_figures_and_ledger_and_writes_a_page(
 def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["reproduce", "all", "--quick", "--workers", "1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [r["paper"] for r in found] == list(PAPERS)
+    assert [r["paper"] for r in found] == list(paper_names())
     assert {row["claim"] for row in found[0]["ledger"]} == {f"O{i}" for i in range(1, 17)}
 
 
@@ -70,24 +74,33 @@ def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "told"),
     [
         (["observum"], "observum"),
-        (["observuvm", "--scale", "0"], "a scale of 0 is none"),
-        (["observuvm", "--scale", "much"], "'much' is not a share"),
-        (["observuvm", "--oversubscribe", "-10%"], "is negative"),
-        (["observuvm", "--observed", "0"], "0 observed regions are none"),
+        (["observuvm", "--scale", "0"], "scale must be positive, such as 1/8, got 0"),
+        (
+            ["observuvm", "--scale", "much"],
+            "share must be a number such as 50%, 1/8 or 0.5, got 'much'",
+        ),
+        (["observuvm", "--oversubscribe", "-10%"], "oversubscribe must be at least 0%"),
+        (["observuvm", "--observed", "0"], "observed must be at least 1 region, got 0"),
         (["observuvm", "--workers", "0"], "--workers"),
         (["observuvm", "--out", "/nowhere/report.html"], "cannot write /nowhere/report.html"),
-        (["gmt", "--factor", "0"], "a factor of 0 is none"),
-        (["gmt", "--factor", "nan"], "a factor of nan is none"),
-        (["gmt", "--tier2-ratio", "inf"], "leaves no Tier-2"),
-        (["hybrid", "--threshold", "nan"], "a density of nan is none"),
-        (["hybrid", "--unmap", "nan"], "unmapping cannot take nan"),
-        (["gmt", "--tier2-ratio", "-1"], "leaves no Tier-2"),
-        (["gmt", "--near", "1KiB"], "cannot hold one page"),
-        (["gmt", "--scale", "0"], "a scale of 0 is none"),
-        (["gmt", "--scale", "all"], "'all' is not a share"),
+        (["gmt", "--factor", "0"], "such as 2, got 0"),
+        (["gmt", "--factor", "nan"], "such as 2, got nan"),
+        (["gmt", "--tier2-ratio", "inf"], "ratio must be Tier-2 over Tier-1"),
+        (
+            ["hybrid", "--threshold", "nan"],
+            "threshold must be a density, 0 or more, such as 0.5, got nan",
+        ),
+        (
+            ["hybrid", "--unmap", "nan"],
+            "unmap must be µs per KiB, 0 or more, such as 0.15, got nan",
+        ),
+        (["gmt", "--tier2-ratio", "-1"], "such as 4, got -1"),
+        (["gmt", "--near", "1KiB"], "near must be at least one page of 64 KiB, got 1KiB"),
+        (["gmt", "--scale", "0"], "scale must be positive, such as 1/8, got 0"),
+        (["gmt", "--scale", "all"], "share must be a number such as 50%, 1/8 or 0.5, got 'all'"),
         (["gmt", "--near", "some"], "'some'"),
-        (["leu", "--scale", "0"], "a scale of 0 is none"),
-        (["leu", "--oversubscribe", "0%"], "everything fits"),
+        (["leu", "--scale", "0"], "scale must be positive, such as 1/8, got 0"),
+        (["leu", "--oversubscribe", "0%"], "or everything fits, got 0%"),
         (["observuvm", "--out", "report.pdf"], "cannot write report.pdf"),
     ],
 )
@@ -100,9 +113,31 @@ def test_bad_input_gets_one_line(
     assert "\n" not in error
 
 
-def test_every_paper_offers_the_same_three_names() -> None:
-    for name in PAPERS:
+def test_every_paper_has_the_same_protocol() -> None:
+    assert set(paper_names()) == {"observuvm", "cppe", "gmt", "hybrid", "leu"}
+    for name in paper_names():
         paper = find_paper(name)
-        assert paper.size(paper.Setup.quick()) > 0
-        assert callable(paper.reproduce)
-    assert find_paper("observuvm") is observuvm
+        assert isinstance(paper, Paper)
+        assert paper.name == paper.claims.paper == name
+        assert paper.setup is find_setup(name)
+        assert paper.size(paper.setup.quick()) > 0
+
+
+def test_fields_of_a_setup_are_options() -> None:
+    flags = {name: {o.flag for o in find_setup(name).options()} for name in paper_names()}
+    assert flags["observuvm"] == {"--scale", "--oversubscribe", "--observed", "--samples"}
+    assert {"--level", "--t1", "--t2", "--t3", "--interval", "--chunk", "--scale"} == flags["cppe"]
+    assert flags["gmt"] == {"--scale", "--factor", "--tier2-ratio", "--near"}
+    assert {"--fitting", "--larger", "--threshold", "--loops", "--unmap"} <= flags["hybrid"]
+    assert flags["leu"] == {"--scale", "--oversubscribe"}
+    fitting = next(o for o in find_setup("hybrid").options() if o.field == "fitting")
+    assert (fitting.read("4, 9"), fitting.shown) == ((4.0, 9.0), "4,9,14")
+
+
+def test_a_setup_as_published_has_the_default_of_every_option_that_matters() -> None:
+    for name in paper_names():
+        setup = find_setup(name)
+        assert setup().as_published
+        assert issubclass(setup, Setup)
+    assert not find_setup("observuvm")(scale=0.5).as_published
+    assert find_setup("gmt")(scale=0.5).as_published

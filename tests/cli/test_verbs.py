@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.experiments.comparison import RACERS
+from tidegate.experiments.comparison import POLICIES
 from tidegate.policies.registries import eviction
 
 FORMATS = ["png", "svg", "html"]
@@ -42,6 +42,21 @@ def test_run_says_that_it_fits(works, small):
 def test_run_mentions_what_the_hardware_does_not_show(works, small):
     assert "note: lru-ideal sees everything" in works("run", small, "--eviction", "lru-ideal").out
     assert "note" not in works("run", small, "--eviction", "fifo").out
+
+
+def test_checked_runs_give_the_same_figures(works, refused, small, tmp_path):
+    plain, checked = (works("run", small, *more, "--json").json for more in ((), ("--checked",)))
+    assert checked["summary"] == plain["summary"]
+    (tmp_path / "large.py").write_text(
+        "from tidegate import EvictionPolicy, Faults\n"
+        "class Large(EvictionPolicy):\n"
+        "    sees = Faults()\n"
+        "    def start(self): self.n = 1\n"
+        "    def on_fault(self, region): self.n = self.n * 1000000\n"
+        "    def victim(self): return next(iter(self.resident))\n"
+    )
+    line = refused("run", small, "--eviction", "large.py:Large", "--checked")
+    assert "large.py, line 5" in line
 
 
 def test_run_json(works, small):
@@ -132,15 +147,15 @@ def test_a_plot_does_not_disturb_what_programs_read(works, small, how):
 
 def test_compare_races_all_six_and_belady(works, small):
     out = works("compare", small).out
-    for policy in (*RACERS, "belady"):
+    for policy in (*POLICIES, "belady"):
         assert f"\n  {policy} " in out
     assert "near memory 10.0 MiB" in out
     assert "1.00×" in out
-    assert len(RACERS) == 6
+    assert len(POLICIES) == 6
 
 
 @pytest.mark.parametrize("name", ["belady", "Belady", "belady()"])
-def test_belady_is_there_once_however_it_is_asked_for(works, small, name):
+def test_belady_is_there_once_however_it_is_given(works, small, name):
     assert [r["policy"] for r in works("compare", small, "-e", f"lrm,{name}", "--json").json] == [
         "lrm",
         "belady",

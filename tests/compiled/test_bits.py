@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidegate.compiled.bits import flagged, highest, lowest, popcount, unflag
 from tidegate.compiled.jit import jit
+
+pytestmark = pytest.mark.oracle
 
 WORDS = st.integers(0, 2**64 - 1)
 BYTES = st.binary(min_size=80, max_size=80)

@@ -9,9 +9,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from tidegate.errors import TidegateError
-from tidegate.experiments import Comparison, Run, compare, race_tiers
+from tidegate.experiments import Comparison, Run, compare
 from tidegate.experiments.plots import plot_comparison, plot_run, summary_html
-from tidegate.experiments.runs import PARTS
+from tidegate.experiments.two_tiers import PARTS
 from tidegate.figures import save_figure
 from traces import Given, Kernel, machine, one_block, reads, run_of
 
@@ -215,7 +215,9 @@ def test_a_notebook_shows_a_table():
 
 def test_placements_that_take_as_long_are_all_seen():
     """Lines on top of one another have rings of different sizes."""
-    race = race_tiers("cyclic(bytes=8MiB, passes=2)", ["bam", "tier-order"], near=["1MiB", "2MiB"])
+    race = compare(
+        "cyclic(bytes=8MiB, passes=2)", tierings=["bam", "tier-order"], near=["1MiB", "2MiB"]
+    )
     lines = {line.get_label(): line for line in race.plot().axes[-1].get_lines()}
     assert lines["bam"].get_markersize() > lines["tier-order"].get_markersize()
     assert {

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from tidegate.experiments import Ask, Run, store
+from tidegate.experiments import Run, RunSpec, store
 from tidegate.options import Option
 from tidegate.policies import EvictionPolicy
 from tidegate.simulation.gpu.simulation import Simulation
 from traces import PAGES, Given, Kernel, flat, machine, reads
 
-ASK = Ask(
+SPEC = RunSpec(
     flat(list(range(6)) * 3), machine=machine(), near=4 * 4096, eviction="mru", prefetch="none"
 )
 
@@ -46,8 +46,8 @@ def count_runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_run_is_computed_once_and_kept_in_one_file(folder, count_runs):
-    first = ASK.answer()
-    second = ASK.answer()
+    first = SPEC.answer()
+    second = SPEC.answer()
     assert len(count_runs) == 1
     assert [p.name for p in kept(folder)] == [f"{first.key}.json"]
     assert (first.counts, first.parts, first.busy) == (second.counts, second.parts, second.busy)
@@ -64,14 +64,14 @@ def test_a_run_is_computed_once_and_kept_in_one_file(folder, count_runs):
 
 
 def test_a_run_from_the_store_equals_the_run_that_was_kept():
-    assert ASK.answer() == ASK.answer()
+    assert SPEC.answer() == SPEC.answer()
 
 
 def test_without_the_store_nothing_is_read_or_written(folder, count_runs):
-    ASK.answer(cache=False)
+    SPEC.answer(cache=False)
     assert kept(folder) == []
-    ASK.answer()
-    ASK.answer(cache=False)
+    SPEC.answer()
+    SPEC.answer(cache=False)
     assert len(count_runs) == 3
 
 
@@ -89,11 +89,11 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_file_that_is_not_whole_is_computed_again_and_put_right(folder, damage, count_runs):
-    first = ASK.answer()
+    first = SPEC.answer()
     (path,) = kept(folder)
     whole = path.read_bytes()
     path.write_bytes(DAMAGE[damage](whole))
-    again = ASK.answer()
+    again = SPEC.answer()
     assert len(count_runs) == 2
     assert again.counts == first.counts
     assert path.read_bytes() == whole
@@ -105,7 +105,7 @@ def test_a_store_that_cannot_be_written_to_does_not_fail_a_run(folder, blocked, 
     """Where a folder has to be there is a file, or the other way round: that stops even the
     superuser.
     """
-    expected = ASK.answer(cache=False)
+    expected = SPEC.answer(cache=False)
     path = store._path(expected.key)
     if blocked == "the file":
         path.mkdir(parents=True)
@@ -113,8 +113,8 @@ def test_a_store_that_cannot_be_written_to_does_not_fail_a_run(folder, blocked, 
         block = folder if blocked == "the store" else folder / "runs"
         block.parent.mkdir(parents=True, exist_ok=True)
         block.write_text("in the way")
-    assert ASK.answer().counts == expected.counts
-    assert ASK.answer().counts == expected.counts
+    assert SPEC.answer().counts == expected.counts
+    assert SPEC.answer().counts == expected.counts
     assert not list(folder.parent.rglob("*.part"))
 
 
@@ -123,7 +123,7 @@ def test_a_full_disk_leaves_no_half_file(folder, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(store.os, "replace", full)
-    assert ASK.answer().counts["touches"] == 18
+    assert SPEC.answer().counts["touches"] == 18
     assert kept(folder) == []
 
 
@@ -133,7 +133,7 @@ def test_ctrl_c_while_keeping_leaves_no_half_file(folder, monkeypatch):
 
     monkeypatch.setattr(store.os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        ASK.answer()
+        SPEC.answer()
     assert kept(folder) == []
 
 
@@ -142,13 +142,13 @@ def test_ctrl_c_while_keeping_leaves_no_half_file(folder, monkeypatch):
 
 def key(**changed: Any) -> str:
     base: dict[str, Any] = {
-        "workload": ASK.workload,
+        "workload": SPEC.workload,
         "machine": machine(),
         "near": 4 * 4096,
         "eviction": "mru",
         "prefetch": "none",
     }
-    return Ask(**{**base, **changed}).answer().key
+    return RunSpec(**{**base, **changed}).answer().key
 
 
 CHANGES = [
@@ -171,7 +171,7 @@ CHANGES = [
 
 def test_everything_that_can_change_the_outcome_changes_the_name():
     keys = [key()] + [key(**change) for change in CHANGES]
-    # the same as machine(pipelined=True), asked for in another way
+    # the same as machine(pipelined=True), given in another way
     keys.remove(key(pipelined=True))
     assert len(set(keys)) == len(keys)
 
@@ -220,7 +220,9 @@ def test_an_edited_policy_file_is_run_anew(tmp_path, monkeypatch):
 
     def faults(cache: bool) -> int:
         return (
-            Ask(ASK.workload, machine=machine(), near=4 * 4096, eviction=str(path), prefetch="none")
+            RunSpec(
+                SPEC.workload, machine=machine(), near=4 * 4096, eviction=str(path), prefetch="none"
+            )
             .answer(cache)
             .counts["faults"]
         )
@@ -250,8 +252,8 @@ class Nowhere(EvictionPolicy):
 def test_a_policy_without_a_file_is_never_kept(folder, monkeypatch, count_runs):
     monkeypatch.setattr(Nowhere, "__module__", "a_notebook_cell")
     for _ in range(2):
-        Ask(
-            ASK.workload, machine=machine(), near=4 * 4096, eviction=Nowhere(), prefetch="none"
+        RunSpec(
+            SPEC.workload, machine=machine(), near=4 * 4096, eviction=Nowhere(), prefetch="none"
         ).answer()
     assert len(count_runs) == 2
     assert kept(folder) == []
@@ -263,8 +265,8 @@ class Pathed(Nowhere):
 
 def test_an_option_that_json_has_no_word_for_can_be_kept(count_runs):
     for _ in range(2):
-        Ask(
-            ASK.workload,
+        RunSpec(
+            SPEC.workload,
             machine=machine(),
             near=4 * 4096,
             eviction=Pathed(where="/tmp"),
@@ -274,7 +276,7 @@ def test_an_option_that_json_has_no_word_for_can_be_kept(count_runs):
 
 
 def test_a_run_survives_its_own_json():
-    run = Ask(
+    run = RunSpec(
         Given([Kernel([reads(range(20))])] * 2, [3 * PAGES]),
         machine=machine(2),
         near=2 * PAGES * 4096,

@@ -42,19 +42,8 @@ SOAK = bool(os.environ.get("TIDEGATE_SOAK"))
 
 
 def _descriptors() -> list[str]:
-    """What this process has open of the kinds that arenas open; other libraries have their own,
-    such as sockets.
-    """
-    ours = (
-        "userfaultfd",
-        "pidfd",
-        "memfd:tidegate",
-        "pagemap",
-        "pipe:",
-        ".tidegate",
-        "scratch",
-        "/#",
-    )
+    """Return open descriptors of the kinds that arenas open."""
+    ours = ("userfaultfd", "pidfd", "memfd:tidegate", "pipe:", ".tidegate", "scratch", "/#")
     links = []
     for fd in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # the listing's own
@@ -63,9 +52,7 @@ def _descriptors() -> list[str]:
 
 
 def _children() -> set[int]:
-    """Processes that this one has started and not waited for; other tests may have some, such as
-    pools of workers.
-    """
+    """Return processes that this one has started and not waited for."""
     found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
         # a thread that ends meanwhile leaves its children to the others
@@ -90,8 +77,8 @@ def simulators_are_compiled() -> None:
 def nothing_is_left_behind() -> Iterator[None]:
     """Every test ends, and with no descriptor and no process of its own left.
 
-    A thread that waits for a page hears no Python, so a test that hangs is ended by faulthandler's
-    own thread, which says where it was; its arenas' processes see that it is gone.
+    A thread that waits for a page runs no Python, so faulthandler's own thread ends a test that
+    hangs and prints where it was; its arenas' processes end then, too.
     """
     before, had = _descriptors(), _children()
     faulthandler.dump_traceback_later(PATIENCE * (10 if SOAK else 1), exit=True)

@@ -1,9 +1,7 @@
-"""Sequences of pages for the tests of live memory, and the simulated machine on which they are
-comparable.
+"""Sequences of pages, and a simulated machine that serves them as live memory does.
 
-Live, a thread waits for its fault and for nothing else. The simulated machine does the same if
-every touch takes longer than a round of the simulation and the driver and its link take no time at
-all.
+A live thread waits for its fault and for nothing else. The simulated machine does the same if every
+touch takes longer than a round of the simulation, and the driver and its link take no time.
 """
 
 from __future__ import annotations
@@ -27,14 +25,14 @@ SLOW_TOUCH = 20_000.0  # ns; more than a round
 
 
 def live_policies() -> list[str]:
-    """Every registered eviction policy that live memory can show what it needs."""
+    """Return the registered eviction policies that can run on live memory."""
     return [
         name for name in eviction.names() if not isinstance(eviction.find(name).sees, Everything)
     ]
 
 
 def sequences(pages: int, length: int, seed: int = 1) -> dict[str, list[int]]:
-    """A scan again and again, jumps, and a hot spot with excursions."""
+    """Return a cyclic scan, random pages, and a hot spot with excursions."""
     draw = np.random.default_rng(seed)
     hot = np.where(
         draw.random(length) < 0.7,
@@ -50,7 +48,7 @@ def sequences(pages: int, length: int, seed: int = 1) -> dict[str, list[int]]:
 
 @dataclass
 class Seen:
-    """What is to be equal."""
+    """Counts and victims that must be equal."""
 
     faults: int = 0
     evictions: int = 0
@@ -106,7 +104,7 @@ def simulate(
 
 
 def spy_on_evictions(policy: Any) -> list[int]:
-    """The list that every region evicted will be put in."""
+    """Return a list to which every evicted region is appended."""
     victims: list[int] = []
     original = policy.on_eviction
 

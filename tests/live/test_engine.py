@@ -1,41 +1,46 @@
-"""The live engine without memory: on the same sequence it decides what the simulated driver
-decides.
-"""
+"""The live engine without memory decides what the simulated driver decides."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from live.sequences import GEOMETRY, Seen, live_policies, sequences, simulate
 from tidegate.errors import TidegateError
 from tidegate.live.pager.engine import Engine
-from tidegate.live.pager.page_bits import bits, runs
+from tidegate.live.pager.regions import bits, runs
 from tidegate.policies.interface.visibility import Samples, TouchBits
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.trace.trace import lay_out
+
+pytestmark = [pytest.mark.live, pytest.mark.oracle]
 
 OBJECTS = [100, 60, 37]  # pages; the last regions of two of them are not full
 FRAMES = 14
 
 
 class Nowhere:
-    """A mover without memory, which knows what was touched because it is told."""
+    """A mover without memory. The test sets ``used``, the touched pages."""
 
     def __init__(self) -> None:
         self.used: dict[int, int] = {}
+        self.victims: list[int] = []
 
-    def load(self, region: int, pages: int, touched: int, apart: int = 0) -> None:
+    def load(self, region: int, pages: int, touched: int, unmapped: int = 0) -> None:
         self.used[region] = self.used.get(region, 0) & ~pages | touched
 
     def evict(self, region: int, pages: int | None = None) -> None:
+        if pages is None:
+            self.victims.append(region)
         self.used.pop(region, None)
 
     def sample(self, region: int, pages: int) -> None: ...
     def drop(self, region: int) -> None: ...
-    def hold(self, region: int, pages: int) -> None: ...
+    def pin(self, region: int, pages: int) -> None: ...
 
-    def bring_home(self, region: int, pages: int) -> None:
+    def restore(self, region: int, pages: int) -> None:
         self.used[region] = self.used.get(region, 0) | pages
 
     def touched(self, region: int) -> int:
@@ -49,20 +54,13 @@ def walk(
     prefetch_spec: str = "none",
     observed: int | None = None,
 ) -> Seen:
-    mover = Nowhere()
-    engine = Engine(
-        GEOMETRY,
-        FRAMES,
-        eviction.make(eviction_spec),
-        make_prefetch(prefetch_spec),
-        placement.make("um"),
-        mover,
-        observed,
-    )
+    mover: Any = Nowhere()
+    policies = eviction.make(eviction_spec), make_prefetch(prefetch_spec), placement.make("um")
+    engine = Engine(GEOMETRY, FRAMES, policies, mover, observed)
     engine.set_objects(
         lay_out({str(i): n * GEOMETRY.page for i, n in enumerate(OBJECTS)}, GEOMETRY)
     )
-    engine.victims = []
+    victims = mover.victims
     engine.start()
     noticed = -1
     for page in sequence:
@@ -71,18 +69,18 @@ def walk(
         drain(engine)
         number, bit = page // engine.ppr, 1 << page % engine.ppr
         region = engine.region[number]
-        # a touch over the link, of which the driver hears afterwards
+        # a touch over the link: the driver is notified afterwards
         noticed = page if region.sampled & bit else -1
-        if noticed < 0 and not region.here & bit:
+        if noticed < 0 and not region.resident & bit:
             assert not engine.serve([page])
             mover.used[number] |= bit  # a prefetch may send it away at once
             drain(engine)
             continue
         mover.used[number] = mover.used.get(number, 0) | bit
     engine.finished()
-    assert engine.used == len([r for r in engine.region.values() if r.here]) <= FRAMES
+    assert engine.used == len([r for r in engine.region.values() if r.resident]) <= FRAMES
     c = engine.count
-    return Seen(c["faults"], c["evictions"], c["notifications"], c["pages_in"], engine.victims)
+    return Seen(c["faults"], c["evictions"], c["notifications"], c["pages_in"], victims)
 
 
 def drain(engine: Engine) -> None:
@@ -91,7 +89,7 @@ def drain(engine: Engine) -> None:
 
 
 def pages_of(name: str, length: int = 3000) -> list[int]:
-    """Pages of the objects; numbers behind an object's end belong to nobody and are left out."""
+    """Return a sequence of pages that belong to objects."""
     layout = lay_out({str(i): n * GEOMETRY.page for i, n in enumerate(OBJECTS)}, GEOMETRY)
     real = [o.first_page + i for o in layout for i in range(o.pages)]
     return [real[i] for i in sequences(len(real), length)[name]]
@@ -108,8 +106,8 @@ def test_it_decides_as_the_simulated_driver_does(
     if policy == "mhpe" and prefetch_spec == "fdp+rgp":
         pytest.skip("touch bits and samples: no hardware has both")
     sequence = pages_of(name)
-    asked = {"eviction_spec": policy, "prefetch_spec": prefetch_spec}
-    assert walk(sequence, **asked) == simulate(sequence, OBJECTS, FRAMES, **asked)
+    options = {"eviction_spec": policy, "prefetch_spec": prefetch_spec}
+    assert walk(sequence, **options) == simulate(sequence, OBJECTS, FRAMES, **options)
 
 
 @pytest.mark.parametrize("prefetch_spec", prefetch.names())
@@ -118,17 +116,17 @@ def test_every_prefetch_policy_is_carried_out_as_simulated(policy: str, prefetch
     if policy == "tournament" and isinstance(prefetch.find(prefetch_spec).sees, TouchBits):
         pytest.skip("samples and touch bits: no hardware has both")
     sequence = [page for name in ("hot", "cyclic", "uniform") for page in pages_of(name, 1000)]
-    asked = {"eviction_spec": policy, "prefetch_spec": prefetch_spec}
-    assert walk(sequence, **asked) == simulate(sequence, OBJECTS, FRAMES, **asked)
+    options = {"eviction_spec": policy, "prefetch_spec": prefetch_spec}
+    assert walk(sequence, **options) == simulate(sequence, OBJECTS, FRAMES, **options)
 
 
 @pytest.mark.parametrize("observed", [1, 3, 14])
 @pytest.mark.parametrize("policy", ["lru", "lfu", "cp", "tournament(patience=5)"])
-def test_it_observes_as_many_regions_as_it_is_told(policy: str, observed: int) -> None:
+def test_it_observes_the_given_number_of_regions(policy: str, observed: int) -> None:
     sequence = pages_of("hot", 6000)
-    asked = {"eviction_spec": policy, "observed": observed}
-    live = walk(sequence, **asked)
-    assert live == simulate(sequence, OBJECTS, FRAMES, **asked)
+    options = {"eviction_spec": policy, "observed": observed}
+    live = walk(sequence, **options)
+    assert live == simulate(sequence, OBJECTS, FRAMES, **options)
     assert live.notifications > 0 or observed == 1
 
 

@@ -1,6 +1,4 @@
-"""When something fails: a clear line, never a wrong byte, what was flushed stays intact, and
-nothing is left behind.
-"""
+"""Failures: a clear line, never a wrong byte, flushed data intact, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -21,6 +19,8 @@ import pytest
 from live.test_reliable import SMALL, WRITERS
 from tidegate.errors import TidegateError
 from tidegate.live import Arena
+
+pytestmark = pytest.mark.live
 
 FAULTS = Path(__file__).parent / "faults"
 OPEN = f"""
@@ -56,7 +56,7 @@ def wait_until_gone(pids: list[int], seconds: float = 200) -> None:
         time.sleep(0.02)
 
 
-# Somebody is killed
+# A process is killed
 
 
 def test_without_its_supervisor_the_program_ends_with_a_line(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ print("zeros" if not a.all() else "went on")
 def test_a_program_that_handles_sigbus_ends_all_the_same() -> None:
     code = f"""{OPEN}
 import faulthandler
-faulthandler.enable()                          # its handler runs, but a system call that waits for a page does not hear it
+faulthandler.enable()  # its handler runs, but not in a system call that waits for a page
 a = arena.empty(8 << 20, "u1")
 a[:] = 7
 target = os.open("/dev/null", os.O_WRONLY)
@@ -242,7 +242,7 @@ def test_a_full_disk_is_said_before_anything_is_allocated(small_disk: Path) -> N
 def test_a_disk_that_is_full_in_the_middle_ends_the_program(small_disk: Path) -> None:
     path = small_disk / "data"
     path.write_bytes(b"")
-    os.truncate(path, 16 << 20)  # a hole: its space is not set aside
+    os.truncate(path, 16 << 20)  # a hole: its space is not reserved
     code = f"""{OPEN}
 a = arena.open({str(path)!r}, "u1", mode="r+")
 a[: 1 << 20] = 9
@@ -264,10 +264,13 @@ print("went on")
 REFUSE = """
 import ctypes, os, struct
 def refuse(number, error):
-    "The kernel answers this system call with an error from now on (seccomp)."
+    "Let the kernel answer this system call with an error from now on (seccomp)."
     load, equal, answer = 0x20, 0x15, 0x06
-    program = struct.pack("=HBBIHBBIHBBIHBBI", load, 0, 0, 0, equal, 0, 1, number, answer, 0, 0, 0x00050000 | error,
-                          answer, 0, 0, 0x7FFF0000)
+    program = struct.pack(
+        "=HBBIHBBIHBBIHBBI",
+        *(load, 0, 0, 0, equal, 0, 1, number),
+        *(answer, 0, 0, 0x00050000 | error, answer, 0, 0, 0x7FFF0000),
+    )
     buffer = ctypes.create_string_buffer(program, len(program))
     class Filter(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
@@ -275,7 +278,7 @@ def refuse(number, error):
     assert libc.prctl(38, 1, 0, 0, 0) == 0
     assert libc.prctl(22, 2, ctypes.byref(Filter(4, ctypes.addressof(buffer)))) == 0
 """
-# nobody, who may read all files all the same: Python itself can lie where nobody else may look
+# user nobody, with permission to read all files: Python itself may need it
 AS_NOBODY = [
     "setpriv",
     "--reuid=65534",

@@ -1,6 +1,4 @@
-"""The middle tier: exact counts against the simulated tiers, no lost write, nothing lost when
-pagers die.
-"""
+"""The middle tier: counts equal to simulated tiers, no lost write, nothing lost with pagers."""
 
 from __future__ import annotations
 
@@ -24,6 +22,8 @@ from tidegate.policies.registries import eviction, tiering
 from tidegate.simulation.tiers.simulation import Tiered
 from tidegate.trace.geometry import Geometry
 from traces import one_block, reads
+
+pytestmark = [pytest.mark.live, pytest.mark.oracle]
 
 GEOMETRY = Geometry(16 << 10, 16 << 10)
 NEAR, PAGES = 8, 40
@@ -133,7 +133,7 @@ def test_a_page_is_kept_until_it_is_removed() -> None:
         assert middle.put(7, Middle.pack(memoryview(noise)), True)
         assert middle.put(3, Middle.pack(memoryview(bytes(page))), False)
         assert (middle.units(7), middle.units(3)) == (16, 1)
-        middle.stored(7)
+        middle.note_stored(7)
         again = Middle(fd, pages, page, 4 * page)  # a new pager
         again.recover(0, pages)
         assert list(again.oldest_first()) == [7, 3]
@@ -168,16 +168,17 @@ def test_killed_pagers_lose_nothing_of_the_middle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("options", "said"),
     [
         ({"tiering": "tier-belady"}, "future"),
         ({"tiering": "tier-ordre"}, "did you mean"),
         ({"middle": "4KiB"}, "holds no page"),
     ],
 )
-def test_what_cannot_be_is_said(asked: dict[str, str], said: str) -> None:
+def test_impossible_options_are_refused(options: dict[str, str], said: str) -> None:
+    given = {"near": "1MiB", "geometry": GEOMETRY, "span": "64MiB", "middle": "1MiB"} | options
     with pytest.raises(TidegateError, match=said):
-        Arena(**({"near": "1MiB", "geometry": GEOMETRY, "span": "64MiB", "middle": "1MiB"} | asked))  # type: ignore[arg-type]
+        Arena(**given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("answer", ["far", 7, None, 1.5])

@@ -10,6 +10,8 @@ from tidegate.live import Arena
 from tidegate.live.script.recording import RecordedTrace
 from traces import machine, run_of
 
+pytestmark = [pytest.mark.live, pytest.mark.oracle]
+
 
 def test_a_recorded_program_faults_as_often_when_it_is_simulated() -> None:
     with Arena(

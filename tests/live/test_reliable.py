@@ -1,4 +1,4 @@
-"""No lost write and no wrong byte, whatever dies; and a clear line for what cannot be.
+"""No lost write and no wrong byte, whatever dies; a clear line for what is impossible.
 
 TIDEGATE_SOAK=1 (``make soak``) runs each at full length.
 """
@@ -17,6 +17,8 @@ import pytest
 from live.sequences import live_policies
 from tidegate.errors import TidegateError
 from tidegate.live import Arena
+
+pytestmark = pytest.mark.live
 
 SOAK = bool(os.environ.get("TIDEGATE_SOAK"))
 SECONDS = "60" if SOAK else "1"
@@ -49,16 +51,8 @@ def test_killed_pagers_lose_nothing(policy: str) -> None:
 
 @pytest.mark.parametrize("kills", ["0", "8"])
 def test_large_regions_that_are_moved_by_threads_and_read_early_lose_nothing(kills: str) -> None:
-    done = python(
-        str(WRITERS),
-        "lru",
-        "region",
-        SECONDS if kills == "0" else "3",
-        kills,
-        "0",
-        "",
-        "16KiB/512KiB",
-    )
+    seconds = SECONDS if kills == "0" else "3"
+    done = python(str(WRITERS), "lru", "region", seconds, kills, "0", "", "16KiB/512KiB")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["evictions"] > 0
 
@@ -99,7 +93,7 @@ def test_memory_comes_back_and_pinned_memory_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("options", "said"),
     [
         ({"near": "100KiB"}, "less than two regions"),
         ({"eviction": "belady"}, "sees every touch"),
@@ -108,9 +102,9 @@ def test_memory_comes_back_and_pinned_memory_stays() -> None:
         ({"store": "/nowhere/at/all"}, "no folder"),
     ],
 )
-def test_what_cannot_be_is_said(asked: dict[str, str], said: str) -> None:
+def test_impossible_options_are_refused(options: dict[str, str], said: str) -> None:
     with pytest.raises(TidegateError, match=said):
-        Arena(**(SMALL | asked))
+        Arena(**(SMALL | options))
 
 
 def test_an_existing_store_is_left_alone(tmp_path: Path) -> None:
@@ -140,9 +134,7 @@ def test_running_arenas_are_found() -> None:
 
 @pytest.mark.parametrize("policy", live_policies())
 def test_two_arrays_at_a_time_get_on(policy: str) -> None:
-    """A processor needs both at once; a policy that sends away what just came must not do so for
-    ever.
-    """
+    """A processor needs both at once; a policy that evicts the latest must not do so for ever."""
     with Arena(**SMALL | {"eviction": policy, "near": "384KiB"}) as arena:
         a, b = arena.zeros(1 << 17), arena.zeros(1 << 17)  # 8 regions each, in 3 frames
         np.add(b, 1, out=b)

@@ -1,6 +1,4 @@
-"""What was changed in a file reaches it, however the array or the arena goes; and calls survive a
-Ctrl-C.
-"""
+"""Changes reach their files, however the array or the arena ends; calls survive a Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,6 +15,8 @@ import pytest
 
 import tidegate
 from tidegate.errors import TidegateError
+
+pytestmark = pytest.mark.live
 
 NUMBERS = 1_000_000
 
@@ -38,7 +38,7 @@ def fill(arena: tidegate.Arena, file: Path, value: float) -> None:
 def test_when_the_array_goes_first(file: Path) -> None:
     with tidegate.Arena("64MiB") as arena:
         fill(arena, file, 7)
-        arena.stats()  # by now it was told to go
+        arena.stats()  # removes it
         assert all_are(file, 7)
 
 
@@ -49,13 +49,17 @@ def test_from_the_middle_tier_too(file: Path) -> None:
         assert all_are(file, 7)
 
 
-def test_when_nobody_closes_the_arena(file: Path) -> None:
-    script = f"import tidegate\na = tidegate.Arena('8MiB')\nx = a.open({str(file)!r}, 'f8', mode='r+')\nx[:] = 3\n"
+def test_when_the_arena_is_not_closed(file: Path) -> None:
+    script = f"""
+import tidegate
+arena = tidegate.Arena("8MiB")
+arena.open({str(file)!r}, "f8", mode="r+")[:] = 3
+"""
     subprocess.run([sys.executable, "-c", script], check=True, timeout=200)
     assert all_are(file, 3)
 
 
-def test_the_supervisor_that_ends_first_ends_nobody_at_exit(file: Path) -> None:
+def test_a_supervisor_that_ends_first_does_not_end_the_program_at_exit(file: Path) -> None:
     script = f"""
 import atexit, gc, sys, time
 @atexit.register  # before tidegate is imported: it runs when the arena has been closed
@@ -83,7 +87,7 @@ def test_an_array_keeps_its_arena() -> None:
 
 @pytest.fixture
 def interrupting() -> Iterator[Any]:
-    """Calls that are interrupted after so many seconds."""
+    """Return a function that raises KeyboardInterrupt after so many seconds."""
 
     def interrupt(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
@@ -94,7 +98,7 @@ def interrupting() -> Iterator[Any]:
     signal.signal(signal.SIGALRM, before)
 
 
-# a Ctrl-C that nobody hears of
+# a Ctrl-C that is lost
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_ctrl_c_in_any_call(interrupting: Any) -> None:
     arrived = 0
@@ -148,8 +152,8 @@ def test_types_are_those_of_numpy(kind: np.dtype[Any]) -> None:
     [
         ((2**32, 2**31), "no room"),
         ((2**40, 2**40), "no room"),
-        (3.7, "not a shape"),
-        ("abc", "not a shape"),
+        (3.7, "shape must be"),
+        ("abc", "shape must be"),
         (-1, "negative"),
     ],
 )
@@ -166,11 +170,11 @@ def test_wrong_shapes_do_no_harm(shape: Any, said: str) -> None:
         ({"placement": "explicit"}, "must know what each launch uses"),
         ({"placement": "rdm"}, "must know what each launch uses"),
         ({"middle": "999TiB"}, "this machine has"),
-        ({"observed": -1}, "expected 0 or more"),
-        ({"samples": -1}, "expected 1 or more"),
+        ({"observed": -1}, "must be 0 or more"),
+        ({"samples": -1}, "must be 1 or more"),
         ({"tiering": "tier-reuse"}, "give middle"),
-        ({"eviction": tidegate.EvictionPolicy}, "is not a name"),
-        ({"prefetch": 5}, "is not a name"),
+        ({"eviction": tidegate.EvictionPolicy}, "must be a name"),
+        ({"prefetch": 5}, "must be a name"),
         ({"span": 0}, "cannot be reserved"),
         ({"span": "900TiB"}, "cannot be reserved"),
     ],
@@ -189,7 +193,7 @@ def test_a_policy_that_cannot_decide_is_refused_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "dtype", "said"), [(-4096, "f8", "multiple of"), (0, "S0", "no bytes")]
+    ("offset", "dtype", "said"), [(-4096, "f8", "multiple of"), (0, "S0", "with bytes")]
 )
 def test_wrong_ways_to_open(file: Path, offset: int, dtype: str, said: str) -> None:
     with tidegate.Arena("8MiB") as arena, pytest.raises(TidegateError, match=said):

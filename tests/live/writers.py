@@ -1,10 +1,9 @@
-"""A program that writes from several threads into the same pages and checks every byte against
-ordinary memory.
+"""Write from several threads into the same pages and check every byte against ordinary memory.
 
-``python tests/live/writers.py EVICTION PREFETCH SECONDS KILLS [MIDDLE TIERING [GEOMETRY]]``: while
-it runs, its pager is killed KILLS times a second, at random moments: with near memory a quarter of
-the array, many of them in the middle of an eviction. It prints what the arena did as JSON, and
-fails if one byte is wrong.
+    python tests/live/writers.py EVICTION PREFETCH SECONDS KILLS [MIDDLE TIERING [GEOMETRY]]
+
+The pager is killed KILLS times a second at random moments, often during an eviction: near memory is
+a quarter of the array. Prints the arena's statistics as JSON; fails if one byte is wrong.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ THREADS = 4
 PAGE = 16 * 1024
 WORDS = PAGE // 8
 PAGES = 512
-LEAST = 5 / 8  # of the kills that were asked for: on a slow machine it takes longer
+LEAST = 5 / 8  # share of the kills that must happen, however slow the machine
 
 
 def main(
@@ -82,7 +81,7 @@ def main(
 def write(
     live: np.ndarray, shadow: np.ndarray, own: int, enough: threading.Event, wrong: list[str]
 ) -> None:
-    """Add to every fourth word of some pages, and look whether the words are what they should be."""
+    """Add to every fourth word of some pages, and check the words."""
     draw = np.random.default_rng(own)
     while not enough.is_set() and not wrong:
         first = (
@@ -93,7 +92,7 @@ def write(
         part = slice(first * WORDS + own, (first + 4) * WORDS, THREADS)
         if not (live[part] == shadow[part]).all():
             wrong.append(
-                f"thread {own} read something else than it wrote, in pages {first} to {first + 3}"
+                f"thread {own} read other words than it wrote in pages {first} to {first + 3}"
             )
         value = int(draw.integers(1, 1 << 32))
         live[part] += np.uint64(value)
@@ -101,7 +100,7 @@ def write(
 
 
 def kill_pager(supervisor: int) -> int:
-    """kill -9 the supervisor's child, and wait until that has been seen; 1 if there was one."""
+    """Kill the supervisor's child and wait until it is gone; return 1 if there was one."""
     children = Path(f"/proc/{supervisor}/task/{supervisor}/children")
     killed = 0
     for child in children.read_text().split():

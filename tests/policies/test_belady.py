@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.policies.registries import eviction
 from tidegate.simulation.gpu.future import NEVER, foresee
 from traces import PAGES, Given, Kernel, flat, machine, one_block, reads, run_of
+
+pytestmark = pytest.mark.oracle
 
 OTHERS = [name for name in eviction.names() if name != "belady"]
 

@@ -37,7 +37,7 @@ class FakeMemory(SimpleNamespace):
             here=set(),
             bits={},
             faults={},
-            pinned=set(),
+            served=set(),
             observable=0,
         )
 
@@ -52,8 +52,8 @@ class FakeMemory(SimpleNamespace):
     def faulted(self, region: int) -> Any:
         return np.array(self.faults.get(region, [0]))
 
-    def is_pinned(self, region: int) -> bool:
-        return region in self.pinned
+    def is_served(self, region: int) -> bool:
+        return region in self.served
 
     def is_resident(self, region: int) -> bool:
         return region in self.here
@@ -366,7 +366,7 @@ def test_touch_bits_are_handed_over_at_eviction_and_no_earlier() -> None:
 
         def on_fault(self, region: int) -> None:
             self.order.move_to_tail(region)
-            with pytest.raises(PolicyError, match="handed over at its eviction, no earlier"):
+            with pytest.raises(PolicyError, match="must read the touch bits"):
                 self.memory.touched(region)
 
         def on_eviction(self, region: int) -> None:

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.analysis.exact.rational import Distribution
+from tidegate.analysis.exact.leu.rational import Distribution
 from tidegate.policies.eviction.leu.cells import Cells, cell_of, least_tesla
 from tidegate.policies.eviction.leu.interval_table import (
     BUCKETS,
     EDGES,
     LONGEST,
     IntervalTable,
-    Reference,
+    SiteEntry,
     bucket_of,
 )
 from tidegate.policies.eviction.leu.observed import LEUObserved
@@ -80,7 +80,7 @@ def rounded(entry):
 @settings(deadline=None, max_examples=100)
 @given(st.dictionaries(st.integers(1, 30), st.integers(1, 9), max_size=8), st.integers(0, 5))
 def test_an_entry_has_the_exact_priorities_of_its_rounded_intervals(counts, unused):
-    entry = Reference(0)
+    entry = SiteEntry(0)
     for bucket, n in counts.items():
         entry.counts[bucket] = n
     entry.touches = sum(counts.values()) + unused
@@ -93,7 +93,7 @@ def test_an_entry_has_the_exact_priorities_of_its_rounded_intervals(counts, unus
 
 def test_a_distribution_in_buckets_gives_the_papers_order():
     """Of a loop of 6 (bucket 6 and 7), TESLA 4 is worth more than 2, and 2 more than 0."""
-    loop = Reference(0, touches=100)
+    loop = SiteEntry(0, touches=100)
     loop.counts[bucket_of(6)] = 100
     loop.refresh()
     assert [loop.priority(tesla)[0] for tesla in (4, 2, 0)] == [1 / 3, 1 / 5, 1 / 7]

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidegate.experiments import Ask
+from tidegate.experiments import RunSpec
 from tidegate.trace import Launch, Provenance, Trace, blocks_of, lay_out
 from traces import FLAT, machine
+
+pytestmark = pytest.mark.oracle
 
 lcs = pytest.importorskip("libcachesim", reason="libcachesim is the oracle; install tidegate[dev]")
 
@@ -82,7 +84,7 @@ def test_misses_equal_libcachesim(policy, name, tmp_path):
     ids = SEQUENCES[name].astype(np.int64)
     distinct = len(np.unique(ids))
     for frames in (1, 2, 31, distinct // 3, distinct - 1, distinct):
-        ask = Ask(
+        ask = RunSpec(
             Requests(ids),
             machine=machine(),
             near=frames * FLAT.region,

@@ -134,20 +134,20 @@ def test_numpys_integers_are_region_numbers():
 
 
 BAD_REQUESTS = [
-    (lambda m: m.prefetch(4), "asked to prefetch pages 4 to 4; pages run from 0 to 3"),
-    (lambda m: m.prefetch(-1), "asked to prefetch pages -1 to -1; pages run from 0 to 3"),
-    (lambda m: m.prefetch(2, 3), "asked to prefetch pages 2 to 4; pages run from 0 to 3"),
-    (lambda m: m.prefetch(0, 0), "asked to prefetch pages 0 to -1; pages run from 0 to 3"),
-    (lambda m: m.advise(3, 2, "far"), "asked to advise pages 3 to 4; pages run from 0 to 3"),
-    (lambda m: m.advise(0, 1, "near"), "advised 'near'; expected 'far' or None"),
-    (lambda m: m.evict(3), "asked to evict region 3, which is not resident"),
-    (lambda m: m.evict(4), "asked to evict region 4, which is not resident"),
-    (lambda m: m.evict(-1), "asked to evict region -1, which is not resident"),
+    (lambda m: m.prefetch(4), "must prefetch pages within 0 to 3, got pages 4 to 4"),
+    (lambda m: m.prefetch(-1), "must prefetch pages within 0 to 3, got pages -1 to -1"),
+    (lambda m: m.prefetch(2, 3), "must prefetch pages within 0 to 3, got pages 2 to 4"),
+    (lambda m: m.prefetch(0, 0), "must prefetch pages within 0 to 3, got pages 0 to -1"),
+    (lambda m: m.advise(3, 2, "far"), "must advise pages within 0 to 3, got pages 3 to 4"),
+    (lambda m: m.advise(0, 1, "near"), "must advise 'far' or None, got 'near'"),
+    (lambda m: m.evict(3), "must evict a resident region, got region 3, which is not resident"),
+    (lambda m: m.evict(4), "must evict a resident region, got region 4, which is not resident"),
+    (lambda m: m.evict(-1), "must evict a resident region, got region -1, which is not resident"),
     (
         lambda m: m.set_prefetch_threshold(102),
-        "set the prefetch threshold to 102; expected 0 to 101",
+        "must set a prefetch threshold from 0 to 101, got 102",
     ),
-    (lambda m: m.set_prefetch_threshold(-1), "set the prefetch threshold to -1; expected 0 to 101"),
+    (lambda m: m.set_prefetch_threshold(-1), "must set a prefetch threshold from 0 to 101, got -1"),
 ]
 
 
@@ -174,7 +174,7 @@ def test_too_many_requests_in_one_call_are_refused():
             self.memory.prefetch(0)
 
     with pytest.raises(
-        PolicyError, match="asked for more than 65536 things in one call; ask for ranges instead"
+        PolicyError, match="must leave at most 65536 requests in one call, got more"
     ):
         run_with("placement", broken("placement", "on_launch", asks))
 

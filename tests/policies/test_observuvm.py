@@ -32,7 +32,7 @@ class FakeMemory(SimpleNamespace):
             observable=100,
         )
 
-    def is_pinned(self, region: int) -> bool:
+    def is_served(self, region: int) -> bool:
         return False
 
     def is_resident(self, region: int) -> bool:

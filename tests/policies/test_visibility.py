@@ -92,15 +92,15 @@ def test_each_level_sees_its_share(family, base, level, look):
         with pytest.raises(PolicyError) as error:
             run_of(TRACE, machine(), 2, **{family: policy})
         assert str(error.value) == (
-            f"policy 'Peeping' raised in on_eviction(0): Peeping reads memory.{look} but declares sees = {level}; "
-            f"it needs sees = {NEEDED[look]}"
+            "policy 'Peeping' raised in on_eviction(0): "
+            f"Peeping must declare sees = {NEEDED[look]} to use memory.{look}, got sees = {level}"
         )
 
 
 @pytest.mark.parametrize("event", ["on_fault", "on_launch"])
 def test_touch_bits_are_handed_over_at_eviction_and_no_earlier(event):
     with pytest.raises(
-        PolicyError, match=r"touch bits of region 0 are handed over at its eviction, no earlier"
+        PolicyError, match=r"touch bits of region 0 in on_eviction\(0\), not earlier"
     ):
         run_of(
             TRACE,
@@ -109,8 +109,7 @@ def test_touch_bits_are_handed_over_at_eviction_and_no_earlier(event):
             placement=peeping(PlacementPolicy, TouchBits(), event, LOOKS["touched"]),
         )
     with pytest.raises(
-        PolicyError,
-        match=r"on_eviction\(0\).*touch bits of region 1 are handed over at its eviction",
+        PolicyError, match=r"on_eviction\(0\).*touch bits of region 1 in on_eviction\(1\)"
     ):
         run_of(
             TRACE,
@@ -126,7 +125,7 @@ LEAKS = list(LOOKS)
 @pytest.mark.parametrize("look", LEAKS)
 def test_what_one_policy_declares_another_does_not_see(look):
     """Belady sees everything; a prefetcher beside it still sees faults alone."""
-    with pytest.raises(PolicyError, match=f"reads memory.{look} but declares"):
+    with pytest.raises(PolicyError, match=f"to use memory.{look}, got"):
         run_of(
             TRACE,
             machine(),
@@ -152,7 +151,7 @@ class Witness(EvictionPolicy):
                 region,
                 m.now,
                 m.faulted(region).tolist(),
-                m.is_pinned(region),
+                m.is_served(region),
                 m.resident - {region},
             )
         )
@@ -182,7 +181,7 @@ class Witness(EvictionPolicy):
                 [m.last_touch(r) for r in regions],
                 [m.next_touch(r) for r in regions],
                 [m.last_reference(p) for p in (0, 1, 2, PAGES + 3)],
-                [m.is_pinned(r) for r in regions],
+                [m.is_served(r) for r in regions],
             )
         )
         return self.order.head

@@ -1,45 +1,27 @@
-"""Runs made by hand, in which a paper's claims come out as one likes."""
+"""Runs made by hand, for which a paper's claims have known outcomes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tidegate.experiments.runs import PARTS, Run
+from tidegate.experiments.runs import Run
+from tidegate.experiments.two_tiers import PARTS
 from tidegate.reproduce.observuvm.findings import BEST
 from tidegate.reproduce.observuvm.setup import SYSTEMS
 from tidegate.reproduce.results import Results
 
 APPLICATIONS = [a for group in BEST.values() for a in group]
 # time under the best policy, over UVM's
-_GAINS = {
-    "MM": 0.86,
-    "GMM": 0.92,
-    "HEL": 0.80,
-    "2DC": 0.66,
-    "BLK": 0.66,
-    "AN": 0.99,
-    "SN": 1.0,
-    "SPM": 0.42,
-}
+_GAINS = {"MM": 0.86, "GMM": 0.92, "HEL": 0.80, "2DC": 0.66, "BLK": 0.66}
+_GAINS |= {"AN": 0.99, "SN": 1.0, "SPM": 0.42}
+_COUNTS = "evictions faults pages_in notifications decisions pages_sampled pages_home pages_unused"
 
 
 def make_run(
     time: float = 100.0, overhead: float = 0.0, report: dict[str, Any] | None = None, **counts: int
 ) -> Run:
-    """A run of which only this is known."""
-    known = dict.fromkeys(
-        (
-            "evictions",
-            "faults",
-            "pages_in",
-            "notifications",
-            "decisions",
-            "pages_sampled",
-            "pages_home",
-            "pages_unused",
-        ),
-        0,
-    )
+    """Return a run with these figures."""
+    known = dict.fromkeys(_COUNTS.split(), 0)
     parts = {
         **dict.fromkeys(PARTS, 0.0),
         "compute": time * (1 - overhead),

@@ -12,13 +12,17 @@ from reproduce.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.policies.registries import eviction
-from tidegate.reproduce.cppe import Setup, reproduce, size
 from tidegate.reproduce.cppe.crossing import crossed_of
 from tidegate.reproduce.cppe.findings import findings_of
-from tidegate.reproduce.cppe.open_points import DEPENDS, OPEN, ask_variant, readings_of, variants_of
-from tidegate.reproduce.cppe.setup import KINDS, LEVELS, OWN, SYSTEMS, grid_of
+from tidegate.reproduce.cppe.grid import KINDS, grid_of, specify
+from tidegate.reproduce.cppe.paper import PAPER
+from tidegate.reproduce.cppe.readings import DEPENDS, OPEN
+from tidegate.reproduce.cppe.setup import LEVELS, OWN, SYSTEMS, Setup
 from tidegate.reproduce.ledger import Verdict
-from tidegate.reproduce.results import Results
+from tidegate.reproduce.readings import distinct
+from tidegate.reproduce.results import Groups, Results
+
+pytestmark = pytest.mark.paper
 
 TINY = Setup(
     given=(("NW", "cyclic(bytes=1MiB, passes=4)"), ("SRD", "stencil(bytes=1MiB)")),
@@ -38,11 +42,8 @@ def test_the_grid_is_applications_by_systems_by_levels() -> None:
 
 
 def test_thresholds_interval_and_chunk_reach_the_policies() -> None:
-    simulation = (
-        Setup(t1=16, t2=20, t3=8, interval=32, chunk="32KiB")
-        .ask("cyclic(bytes=1MiB)", "cppe", "50%")
-        .prepare()
-    )
+    setup = Setup(t1=16, t2=20, t3=8, interval=32, chunk="32KiB")
+    simulation = specify(setup, "cyclic(bytes=1MiB)", "cppe", "50%").prepare()
     settings = simulation.eviction.settings()
     assert [settings[k] for k in ("t1", "t2", "t3", "interval")] == [16, 20, 8, 32]
     assert simulation.trace.geometry.pages_per_region == 8
@@ -55,14 +56,13 @@ def test_what_is_a_chunk_follows_its_size(chunk: str, pages: int) -> None:
     """The naive prefetcher fetches a chunk, and a chunk half of which is untouched leaves a pattern
     (CPPE, III and IV-C).
     """
-    run = replace(Setup(chunk=chunk).ask("cyclic(bytes=1MiB)", "sl+lru", "50%"), slots=1).answer(
-        cache=False
-    )
+    setup, workload = Setup(chunk=chunk), "cyclic(bytes=1MiB)"
+    run = replace(specify(setup, workload, "sl+lru", "50%"), slots=1).answer(cache=False)
     assert run.counts["faults"] * pages == run.counts["pages_in"]
-    stopped = Setup(chunk=chunk).ask("cyclic(bytes=1MiB)", "sl-stop+lru", "50%").prepare()
+    stopped = specify(setup, workload, "sl-stop+lru", "50%").prepare()
     stopped.run()
     assert stopped.prefetch.of == f"sequential-local(block={4096 * pages})"
-    cppe = Setup(chunk=chunk).ask("cyclic(bytes=1MiB)", "cppe", "50%").prepare()
+    cppe = specify(setup, workload, "cppe", "50%").prepare()
     cppe.run()
     assert cppe.eviction._sparse == cppe.prefetch._sparse == pages // 2
 
@@ -96,8 +96,8 @@ def test_a_level_is_the_same_however_it_is_written() -> None:
 
 
 def test_every_level_is_looked_at_before_the_first_run() -> None:
-    with pytest.raises(TidegateError, match="cannot hold one region"):
-        reproduce(
+    with pytest.raises(TidegateError, match="must hold at least one region"):
+        PAPER.reproduce(
             replace(TINY, levels=("75%", "1%")),
             workers=1,
             cache=False,
@@ -133,7 +133,7 @@ def as_published() -> dict[str, dict[tuple[str, str], Run]]:
 def verdicts(levels: dict[str, dict[tuple[str, str], Run]]) -> dict[str, Verdict]:
     return {
         f.label: f.verdict
-        for f in findings_of({level: Results(runs) for level, runs in levels.items()})
+        for f in findings_of(Groups({level: Results(runs) for level, runs in levels.items()}))
     }
 
 
@@ -174,10 +174,10 @@ def test_what_was_not_run_is_not_measured() -> None:
 
 
 def test_a_tiny_reproduction_from_end_to_end() -> None:
-    done = reproduce(TINY, workers=1, cache=False)
+    done = PAPER.reproduce(TINY, workers=1, cache=False)
     assert [e.name for e in done.exhibits][:3] == ["Figure 7 75%", "Figure 8 75%", "Figure 9 75%"]
     assert {"Figure 3", "Structures"} <= {e.name for e in done.exhibits}
-    assert size(TINY) == 2 * 4 * 2
+    assert PAPER.size(TINY) == 2 * 4 * 2
     structures = done.exhibits[-1].table
     assert set(structures["application"]) == {"NW", "SRD"}
     assert all("pattern buffer" in note for note in done.exhibits[-1].notes)
@@ -204,11 +204,11 @@ def test_open_points_are_options_that_exist_and_begin_with_their_defaults() -> N
 
 def test_variants_carry_their_reading() -> None:
     setup = replace(TINY, readings=12)
-    assert len(readings_of(setup)) == 12
-    variants = variants_of(setup)
-    asks = [ask_variant(v, setup).prepare() for v in variants if v.system in ("cppe", "sl+lru")]
+    assert len(PAPER.variants(setup)) == 12
+    variants = [v for v in distinct(PAPER.variants(setup)) if v.key[1] in ("cppe", "sl+lru")]
+    asks = [PAPER.specification(v, setup).prepare() for v in variants]
     assert {a.eviction.settings().get("counts") for a in asks} >= {"pages", "faults"}
     assert {a.eviction.name for a in asks} == {"mhpe", "lrm", "lru-ideal"}
     assert {a.machine.driver.batch_faults for a in asks} == {16, 64}
-    done = reproduce(setup, workers=1, cache=False)
+    done = PAPER.reproduce(setup, workers=1, cache=False)
     assert any(f.share is not None for f in done.ledger.findings)

@@ -1,4 +1,4 @@
-"""GMT's reproduction: the grid, the findings on runs made by hand, and all of it on tiny stand-ins."""
+"""GMT's reproduction: the grid, the findings on runs made by hand, and all of it on small runs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ from matplotlib.figure import Figure
 from reproduce.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
-from tidegate.reproduce.gmt import Setup, _told, reproduce, size
-from tidegate.reproduce.gmt.figures import figures_of, transfer_figures
+from tidegate.reproduce.gmt.figures import figures_of
 from tidegate.reproduce.gmt.findings import REUSE, SPEEDUPS, findings_of
-from tidegate.reproduce.gmt.open_points import OPEN, ask_variant, readings_of, variants_of
-from tidegate.reproduce.gmt.setup import SYSTEMS, TABLE_2, grid_of
+from tidegate.reproduce.gmt.grid import grid_of, specify
+from tidegate.reproduce.gmt.paper import PAPER
+from tidegate.reproduce.gmt.readings import OPEN
+from tidegate.reproduce.gmt.setup import SYSTEMS, TABLE_2, Setup
+from tidegate.reproduce.gmt.transfers import transfer_figures
 from tidegate.reproduce.ledger import Finding, Verdict
-from tidegate.reproduce.results import Results
+from tidegate.reproduce.readings import distinct
+from tidegate.reproduce.results import Groups, Results
+
+pytestmark = pytest.mark.paper
 
 TINY = Setup(
     given=(
@@ -47,7 +52,7 @@ def test_the_grid_is_applications_by_systems_by_sizes() -> None:
 )
 def test_sensitivity_studies(factor: float | None, ratio: float, near: str | None) -> None:
     setup = Setup(factor=factor, ratio=ratio, near=near, scale=1 / 8)
-    tiers = setup.ask("Srad", "tier-order", setup.sizes[0]).prepare()
+    tiers = specify(setup, "Srad", "tier-order", setup.sizes[0]).prepare()
     assert tiers.middle / tiers.near == pytest.approx(ratio, rel=0.03)  # whole pages
     if factor is not None:
         assert tiers.trace.pages / (tiers.near + tiers.middle) == pytest.approx(factor, rel=0.03)
@@ -62,7 +67,10 @@ def test_what_is_said_of_sizes_is_so() -> None:
     MultiVectorAdd's 2.52.
     """
     published, factor, near = Setup(), Setup(factor=4, near="16MiB"), Setup(near="16MiB")
-    told = ["\n".join([*_told(setup), setup.describe()]) for setup in (published, factor, near)]
+    told = [
+        "\n".join([*PAPER.notes(setup, Groups()), setup.describe()])
+        for setup in (published, factor, near)
+    ]
     assert ["Table 2 and Figure 7 alone" in each for each in told] == [True, False, True]
     assert ["is beside them" in each for each in told] == [True, False, False]
     assert ["knife-edge" in each for each in told] == [True, False, False]
@@ -188,7 +196,7 @@ def test_what_was_not_run_is_not_measured() -> None:
 
 
 def test_figures_and_ledger() -> None:
-    r = reproduce(TINY, workers=1)
+    r = PAPER.reproduce(TINY, workers=1)
     names = [e.name for e in r.exhibits]
     assert names[0] == "Figure 7", "Table 2 and Figure 7 come first"
     assert {
@@ -221,7 +229,7 @@ def test_figure_6_comes_from_the_machines_constants() -> None:
 
 def test_a_reproduction_of_some_systems_draws_what_it_has() -> None:
     setup = replace(TINY, systems=("bam", "tier-order"), factor=2.0)
-    r = reproduce(setup, workers=1)
+    r = PAPER.reproduce(setup, workers=1)
     assert [len(e.table.columns) for e in r.exhibits if e.name == "Figure 14"] == [1]
     assert setup.sizes == ("factor 2",)
     assert (
@@ -235,12 +243,9 @@ def test_a_reproduction_of_some_systems_draws_what_it_has() -> None:
 
 def test_the_default_reading_is_the_grids() -> None:
     setup = replace(TINY, readings=1)
-    (grid,) = readings_of(setup)
-    for (a, s), variant in grid.items():
-        one, other = (
-            ask_variant(variant, setup).prepare(),
-            setup.ask(a, s, setup.sizes[0]).prepare(),
-        )
+    (grid,) = PAPER.variants(setup)
+    for key, variant in grid.items():
+        one, other = PAPER.specification(variant, setup).prepare(), specify(setup, *key).prepare()
         assert (one.near, one.middle, one.settings) == (other.near, other.middle, other.settings)
         assert one.placement.settings() == other.placement.settings()
 
@@ -248,7 +253,7 @@ def test_the_default_reading_is_the_grids() -> None:
 def test_every_open_point_changes_something() -> None:
     default = {name: values[0] for name, values in OPEN.items()}
     setup = replace(TINY, readings=10**6)  # as many as are tried
-    grids = readings_of(setup)
+    grids = PAPER.variants(setup)
     for name, values in OPEN.items():
         different = {
             v
@@ -259,7 +264,7 @@ def test_every_open_point_changes_something() -> None:
         assert different, name
         for variant in list(different)[:1]:
             plain = replace(variant, options=tuple((k, default[k]) for k, _ in variant.options))
-            one, other = (ask_variant(v, setup).prepare() for v in (variant, plain))
+            one, other = (PAPER.specification(v, setup).prepare() for v in (variant, plain))
             assert (one.near, one.settings, one.placement.settings()) != (
                 other.near,
                 other.settings,
@@ -269,9 +274,9 @@ def test_every_open_point_changes_something() -> None:
 
 def test_robustness_gives_every_finding_its_share() -> None:
     setup = replace(TINY, readings=4, systems=("bam", "tier-order", "tier-random", "tier-reuse"))
-    assert size(setup) == len(grid_of(setup)) + len(variants_of(setup))
+    assert PAPER.size(setup) == len(grid_of(setup)) + len(distinct(PAPER.variants(setup)))
     told = 0
-    r = reproduce(setup, workers=1, progress=lambda n: None)
+    r = PAPER.reproduce(setup, workers=1, progress=lambda n: None)
     for f in r.ledger.findings:
         if f.share is not None:
             told += 1

@@ -11,13 +11,16 @@ from matplotlib.figure import Figure
 from reproduce.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
-from tidegate.reproduce.hybrid.edges import edge_asks
 from tidegate.reproduce.hybrid.figures import figures_of
 from tidegate.reproduce.hybrid.findings import LIKELY, MIXED, PUBLISHED, findings_of
-from tidegate.reproduce.hybrid.grid import Grid
-from tidegate.reproduce.hybrid.open_points import OPEN, ask_variant, readings_of, reduced
-from tidegate.reproduce.hybrid.setup import APPLICATIONS, BASELINES, SCHEMES, Setup, grid_of
+from tidegate.reproduce.hybrid.grid import EDGES, GRID, Workload, edges_of, grid_of, specify
+from tidegate.reproduce.hybrid.paper import PAPER
+from tidegate.reproduce.hybrid.readings import OPEN, reduced
+from tidegate.reproduce.hybrid.setup import APPLICATIONS, BASELINES, SCHEMES, Setup
 from tidegate.reproduce.ledger import Finding, Verdict
+from tidegate.reproduce.results import Groups, Key
+
+pytestmark = pytest.mark.paper
 
 GB = 10**9
 OUT = 1000.0  # UM's time where not everything fits
@@ -30,9 +33,9 @@ def run(time: float, gigabytes: float = 0.0) -> Run:
     return replace(made, facts={**made.facts, "footprint_bytes": GB})
 
 
-def as_published() -> Grid:
+def as_published() -> dict[Key, Run]:
     """A grid in which every claim holds: one size that fits, 9 GB, and one that does not, 19 GB."""
-    runs: dict[Any, Run] = {}
+    runs: dict[Key, Run] = {}
     for a in APPLICATIONS:
         fit = {
             "um": 309.0,
@@ -48,37 +51,30 @@ def as_published() -> Grid:
             whole = times["rdm"] * 7.6 / 6.9
             times |= {"rdm whole": whole, "rdm implicit": 1.5 * whole, "rdm explicit": 1.3 * whole}
         moved = {**dict.fromkeys(BASELINES, 10.0), "um": 1.0, "um-pf": 5.0}
-        runs |= {(a, 9.0, s): run(time, moved.get(s, 1.0)) for s, time in fit.items()}
-        runs |= {(a, 19.0, s): run(time, moved.get(s, 1.0)) for s, time in larger.items()}
-    edges = {(share, "explicit"): run(100.0) for share in (0.0, 0.5, 1.0)}
-    edges |= {
-        (0.0, "implicit"): run(29.0),
-        (0.5, "implicit"): run(150.0),
-        (1.0, "implicit"): run(303.0),
-    }
-    return Grid(runs, edges)
+        for gb, times in ((9.0, fit), (19.0, larger)):
+            for s, time in times.items():
+                runs[Workload(a, gb), s, GRID] = run(time, moved.get(s, 1.0))
+    for share, time in ((0.0, 29.0), (0.5, 150.0), (1.0, 303.0)):
+        runs[share, "implicit", EDGES] = run(time)
+        runs[share, "explicit", EDGES] = run(100.0)
+    return runs
 
 
-def found(grid: Grid) -> dict[str, Finding]:
-    return {f.label: f for f in findings_of(grid)}
+def found(runs: dict[Key, Run]) -> dict[str, Finding]:
+    return {f.label: f for f in findings_of(Groups.of(runs))}
 
 
 def changed(
-    grid: Grid,
+    runs: dict[Key, Run],
     scheme: str,
     time: float,
     size: float,
     application: str | None = None,
     moved: float = 1.0,
-) -> Grid:
+) -> dict[Key, Run]:
     """The grid with another time for a scheme, of one application or all."""
-    runs = {
-        (a, gb, s): run(time, moved)
-        if (gb, s) == (size, scheme) and application in (None, a)
-        else old
-        for (a, gb, s), old in grid.runs.items()
-    }
-    return Grid(runs, grid.edges)
+    names = APPLICATIONS if application is None else (application,)
+    return runs | {(Workload(a, size), scheme, GRID): run(time, moved) for a in names}
 
 
 def test_a_grid_as_published_holds_everywhere() -> None:
@@ -133,13 +129,12 @@ def test_what_differs_has_its_likely_cause() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_edge_density_notices_its_ends(share: float) -> None:
-    grid = as_published()
-    other = Grid(grid.runs, {**grid.edges, (share, "implicit"): run(150.0 if share else 80.0)})
+    other = as_published() | {(share, "implicit", EDGES): run(150.0 if share else 80.0)}
     assert found(other)[f"H7 {share:.0%} accessed"].verdict is Verdict.DIFFERS
 
 
 def test_what_was_not_run_is_not_measured_and_h6_needs_no_run() -> None:
-    findings = found(Grid({}))
+    findings = found({})
     assert {f.verdict for f in findings.values() if f.claim != "H6"} == {Verdict.NOT_MEASURED}
     assert {f.verdict for f in findings.values() if f.claim == "H6"} == {Verdict.HOLDS}
 
@@ -148,7 +143,7 @@ def test_what_was_not_run_is_not_measured_and_h6_needs_no_run() -> None:
 
 
 def test_figures_show_the_runs() -> None:
-    shown = {e.name: e for e in figures_of(as_published())}
+    shown = {e.name: e for e in figures_of(Groups.of(as_published()))}
     assert list(shown) == [
         "Figure 1",
         "Figure 2",
@@ -177,9 +172,9 @@ def test_figures_show_the_runs() -> None:
 
 
 def test_figures_without_runs_are_left_out() -> None:
-    assert list(figures_of(Grid({}))) == []
-    only = Grid({("nn", 19.0, s): run(1.0) for s in SCHEMES})
-    assert [e.name for e in figures_of(only)] == ["Figure 4", "Figure 6"]
+    assert list(figures_of(Groups())) == []
+    only = {(Workload("nn", 19.0), s, GRID): run(1.0) for s in SCHEMES}
+    assert [e.name for e in figures_of(Groups.of(only))] == ["Figure 4", "Figure 6"]
 
 
 # What is run
@@ -187,21 +182,21 @@ def test_figures_without_runs_are_left_out() -> None:
 
 def test_baselines_are_run_where_everything_fits_only() -> None:
     grid = grid_of(Setup(applications=("nn", "bfs")))
-    assert {size for _, size, s in grid if s == "baseline"} == {4, 9, 14}
-    assert {size for a, size, _ in grid if a == "bfs"} == {4, 9, 14, 19, 25, 31, 112}
+    assert {w.gb for w, s, _ in grid if s == "baseline"} == {4, 9, 14}
+    assert {w.gb for w, _, _ in grid if w.application == "bfs"} == {4, 9, 14, 19, 25, 31, 112}
 
 
 def test_scale_keeps_ratios() -> None:
     for scale in (1, 1 / 32):
-        ask = Setup(scale=scale).ask("cfd", 24, "rdm")
+        ask = specify(Setup(scale=scale), Workload("cfd", 24), "rdm")
         assert ask.bytes == pytest.approx(1.5 * float(ask.near or 0), rel=1e-6)
 
 
 def test_edges_are_tried_both_ways_with_bfs_only() -> None:
-    asks = edge_asks(Setup.quick())
-    assert {way for _, way in asks} == {"implicit", "explicit"}
-    assert "connected=0.25" in str(asks[0.25, "implicit"].workload)
-    assert edge_asks(Setup(applications=("nn",))) == {}
+    asks = edges_of(Setup.quick())
+    assert {way for _, way, _ in asks} == {"implicit", "explicit"}
+    assert "connected=0.25" in str(asks[0.25, "implicit", EDGES].workload)
+    assert edges_of(Setup(applications=("nn",))) == {}
 
 
 @pytest.mark.parametrize(
@@ -227,11 +222,13 @@ def test_bad_setups_are_refused(wrong: dict[str, Any]) -> None:
 
 def test_the_default_reading_is_the_grid_itself() -> None:
     setup = Setup(applications=("cfd",), readings=2)
-    default, other = readings_of(setup)
+    default, other = PAPER.variants(setup)
     plain = grid_of(reduced(setup))
     assert set(default) == set(plain)
     for key, variant in default.items():
-        ours, theirs = (ask.prepare() for ask in (ask_variant(variant, reduced(setup)), plain[key]))
+        ours, theirs = (
+            ask.prepare() for ask in (PAPER.specification(variant, reduced(setup)), plain[key])
+        )
         assert ours.machine.constants() == theirs.machine.constants(), key
         assert ours.trace.identity() == theirs.trace.identity()
         assert ours.placement.settings() == theirs.placement.settings()
@@ -241,16 +238,16 @@ def test_the_default_reading_is_the_grid_itself() -> None:
 
 def test_every_open_point_changes_a_run() -> None:
     setup = Setup(applications=("cfd",), readings=1)
-    (default,) = readings_of(setup)
+    (default,) = PAPER.variants(setup)
     touched = set()
-    for (_, _, scheme), variant in default.items():
+    for (_, scheme, _), variant in default.items():
         own = dict(variant.options)
-        before = ask_variant(variant, reduced(setup))
+        before = PAPER.specification(variant, reduced(setup))
         for name in own:
             other = replace(
                 variant, options=tuple((k, OPEN[k][1] if k == name else v) for k, v in own.items())
             )
-            if ask_variant(other, reduced(setup)) != before:
+            if PAPER.specification(other, reduced(setup)) != before:
                 touched.add(name)
         assert "program.loops" in own, scheme
     assert touched == set(OPEN)

@@ -13,7 +13,6 @@ from reproduce.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.policies.registries import eviction
 from tidegate.reproduce.ledger import Verdict
-from tidegate.reproduce.leu import Setup, reproduce, size
 from tidegate.reproduce.leu.curves import (
     ALGORITHMS,
     OPT,
@@ -27,8 +26,12 @@ from tidegate.reproduce.leu.curves import (
 )
 from tidegate.reproduce.leu.examples import REFERENCES, draw_examples, example_findings, priorities
 from tidegate.reproduce.leu.gaps import EXACT, Gaps, gap_figures, statement
-from tidegate.reproduce.leu.setup import BEST, SUITES, Application, grid_of
+from tidegate.reproduce.leu.grid import RUNS, grid_of, specify
+from tidegate.reproduce.leu.paper import PAPER
+from tidegate.reproduce.leu.setup import BEST, SUITES, Application, Setup
 from tidegate.reproduce.leu.stack import random_sequences, stack_findings
+
+pytestmark = pytest.mark.paper
 
 A, B = Application("observuvm", "A"), Application("gmt", "B")
 TINY = Setup(
@@ -44,10 +47,11 @@ TINY = Setup(
 def test_every_policy_meets_every_application() -> None:
     grid = grid_of(Setup())
     assert len(Setup().applications) == 14 + 23 + 9
-    assert {policy for _, policy in grid} >= set(eviction.names())
-    assert len(grid) == 46 * len(Setup().evictions) == size(Setup()) - 46
+    assert {policy for _, policy, _ in grid} >= set(eviction.names())
+    runs = [key for key in grid if key[2] == RUNS]
+    assert len(runs) == 46 * len(Setup().evictions) == PAPER.size(Setup()) - 46
     assert Setup().evictions.count(BEST) == 1
-    ask = grid[Application("observuvm", "MM"), "lru"]
+    ask = grid[Application("observuvm", "MM"), "lru", RUNS]
     assert (ask.slots, ask.prefetch, ask.observed) == (1, "region", round(100 / 32))
 
 
@@ -59,7 +63,7 @@ def test_what_cannot_be_run_is_refused_at_once(given: dict[str, object]) -> None
 
 def test_unknown_policies_are_refused_before_anything_runs() -> None:
     with pytest.raises(TidegateError, match="leo"):
-        reproduce(replace(TINY, policies=("leo",)), workers=1)
+        PAPER.reproduce(replace(TINY, policies=("leo",)), workers=1)
 
 
 # Examples and stack property
@@ -96,7 +100,7 @@ def test_a_broken_stack_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def curves(**misses: tuple[int, ...]) -> Curves:
-    """OPT misses 50 and 20; everybody else twice as often, unless it is said otherwise."""
+    """Return curves where OPT misses 50 and 20, and others twice as often, but for ``misses``."""
     default = dict.fromkeys(ALGORITHMS, (100, 40)) | {OPT: (50, 20), VMIN: (45, 20), OSL: (50, 20)}
     exact = {"LEU": 30, "LEU, references": 40, OPT: 20}
     return Curves(200, 10, 2, (3, 6), {**default, **misses}, 6, exact)
@@ -124,7 +128,7 @@ def test_l5_against_opt_is_judged_on_average() -> None:
     assert verdicts(OSL=(60, 30))["OPT"] is Verdict.DIFFERS
 
 
-def test_nobody_is_below_vmin() -> None:
+def test_no_algorithm_is_below_vmin() -> None:
     assert verdicts(VMIN=(45, 21))["VMIN"] is Verdict.DIFFERS
 
 
@@ -138,7 +142,7 @@ def test_curves_of_a_loop_are_its_closed_forms() -> None:
     """Sixteen regions, six times round, one more than fits each time: LRU always misses, OPT and
     LEU alike.
     """
-    found = curves_of(TINY, A)
+    found = curves_of(specify(TINY, A, BEST))
     assert found.regions == 16
     assert found.touches == 16 * 6
     assert set(found.misses["LRU"]) == {96}
@@ -176,7 +180,7 @@ def test_gaps_are_geometric_means_over_belady() -> None:
 
 
 def test_the_statement_says_where_leu_wins_and_loses() -> None:
-    told = statement(made_up())
+    told = list(statement(made_up()))
     assert told[0].startswith("leu is number 4 of 6, 2.10 times Belady")
     assert "Against lru-ideal: better in 1 (A -50 %), worse in 1 (B +100 %), alike in 0." in told
     assert "Against mru: better in 1 (B -2.4 %), worse in 0, alike in 1." in told
@@ -195,8 +199,8 @@ def test_gap_figures_draw() -> None:
 
 def test_all_of_it_on_tiny_stand_ins() -> None:
     done = []
-    found = reproduce(TINY, workers=1, cache=False, progress=done.append)
-    assert sum(done) == size(TINY)
+    found = PAPER.reproduce(TINY, workers=1, cache=False, progress=done.append)
+    assert sum(done) == PAPER.size(TINY)
     assert [e.name for e in found.exhibits] == [
         "Figure 3",
         "Figure 1",

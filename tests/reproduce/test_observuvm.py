@@ -12,13 +12,25 @@ import pytest
 from reproduce.synthetic import APPLICATIONS, as_published, make_run, results
 from tidegate.errors import TidegateError
 from tidegate.reproduce.ledger import Finding, Ledger, Verdict, load_claims
-from tidegate.reproduce.observuvm import Setup, reproduce, size
-from tidegate.reproduce.observuvm.findings import findings_of, overheads
+from tidegate.reproduce.observuvm.findings import grid_findings, overheads
+from tidegate.reproduce.observuvm.grid import (
+    FIGURE_3,
+    FIGURE_5,
+    GRID,
+    PROBED,
+    grid_of,
+    probe,
+    specify,
+)
 from tidegate.reproduce.observuvm.locality import locality_findings
+from tidegate.reproduce.observuvm.paper import PAPER
 from tidegate.reproduce.observuvm.saturation import saturation_findings
-from tidegate.reproduce.observuvm.setup import SYSTEMS, counted_of, grid_of, used_of
+from tidegate.reproduce.observuvm.setup import SYSTEMS, Setup
 from tidegate.reproduce.report import page_of, write_report
+from tidegate.reproduce.results import Results
 from tidegate.workloads.suites import GB, suite
+
+pytestmark = pytest.mark.paper
 
 STAND_INS = (
     ("MM", "matmul(bytes=24MiB)"),
@@ -36,26 +48,28 @@ def by_label(findings: list[Finding]) -> dict[str, Finding]:
 
 
 def test_the_grid_is_fourteen_applications_under_nine_systems() -> None:
-    grid = grid_of(Setup())
+    grid = {(a, s): run for (a, s, group), run in grid_of(Setup()).items() if group == GRID}
     assert len(grid) == 14 * 9 == len(set(grid))
     assert {s for _, s in grid} == set(SYSTEMS)
     assert [a for a, s in grid if s == "uvm"] == [
         spec.partition("(")[0] for spec in suite("observuvm")
     ]
-    assert all(ask.oversubscribe == "50%" for ask in grid.values())
-    assert size(Setup()) == 14 * 9 + 14 + len(counted_of())
+    assert all(run.oversubscribe == "50%" for run in grid.values())
+    assert PAPER.size(Setup()) == 14 * 9 + 14 + len(PROBED)
 
 
 def test_scale_scales_bytes_and_observed_regions() -> None:
-    assert grid_of(Setup())["MM", "lru"].observed is None  # the policies' own 100
-    small = grid_of(Setup(scale=1 / 8))["MM", "lru"]
+    assert grid_of(Setup())["MM", "lru", GRID].observed is None  # the policies' own 100
+    small = grid_of(Setup(scale=1 / 8))["MM", "lru", GRID]
     assert small.observed == 12
     assert small.workload == f"MM(bytes={round(10.1 * GB / 8)})"
-    assert grid_of(Setup(observed=50, scale=1 / 8))["MM", "lru"].observed == 6
-    assert grid_of(Setup(observed=1, scale=1 / 8))["MM", "lru"].observed == 1
+    assert grid_of(Setup(observed=50, scale=1 / 8))["MM", "lru", GRID].observed == 6
+    assert grid_of(Setup(observed=1, scale=1 / 8))["MM", "lru", GRID].observed == 1
     # V-D's 100
-    assert small.watched == grid_of(Setup(observed=50, scale=1 / 8))["MM", "lru"].watched == 12
-    assert grid_of(Setup(observed=10))["MM", "lru"].watched == 100
+    assert (
+        small.watched == grid_of(Setup(observed=50, scale=1 / 8))["MM", "lru", GRID].watched == 12
+    )
+    assert grid_of(Setup(observed=10))["MM", "lru", GRID].watched == 100
 
 
 @pytest.mark.parametrize(
@@ -74,8 +88,8 @@ def test_what_cannot_be_run_is_refused_at_once(given: dict[str, object]) -> None
 
 
 def test_recording_changes_nothing() -> None:
-    plain = TINY.ask("stencil(bytes=24MiB)", "uvm").answer(cache=False)
-    recorded = used_of(TINY)["2DC"].answer(cache=False)
+    plain = specify(TINY, "stencil(bytes=24MiB)", "uvm").answer(cache=False)
+    recorded = grid_of(TINY)["2DC", "uvm", FIGURE_5].answer(cache=False)
     assert recorded.counts == plain.counts
     assert recorded.time == plain.time
     assert sum(recorded.facts["policy_report"]["touched"]) == plain.counts["evictions"]
@@ -85,7 +99,7 @@ def test_recording_changes_nothing() -> None:
 
 
 def test_every_claim_holds_on_a_grid_made_as_published() -> None:
-    found = findings_of(results(as_published()))
+    found = grid_findings(results(as_published()))
     assert [(f.label, f.ours, f.why) for f in found if f.verdict is not Verdict.HOLDS] == []
     assert len([f for f in found if f.claim == "O1"]) == 14
     assert len([f for f in found if f.claim == "O11"]) == 14
@@ -98,7 +112,7 @@ def test_findings_differ_where_the_runs_do_and_say_why() -> None:
     runs["GMM", "tm+"] = make_run(800, report={"threshold": 1, "verdicts": 40, "useful": 39})
     runs["SN", "lru"] = make_run(1050)
     runs["BFS", "tm++"] = make_run(1300)
-    found = by_label(findings_of(results(runs)))
+    found = by_label(grid_findings(results(runs)))
     assert found["O1 MM"].verdict is Verdict.DIFFERS
     assert found["O1 MM"].why.startswith(
         "MM: lru takes 115 % more time than cp: 3.8 times the evictions"
@@ -117,11 +131,11 @@ def test_what_was_not_run_is_not_measured_and_never_raises() -> None:
         for at, run in as_published().items()
         if at[0] not in ("MM", "GMM", "HEL") and at[1] != "acbm"
     }
-    found = by_label(findings_of(results(runs)))
+    found = by_label(grid_findings(results(runs)))
     assert found["O1 MM"].why == "MM was not run under lru"
     assert found["O6 time"].verdict is found["O12 mean"].verdict is Verdict.NOT_MEASURED
     assert found["O1 LU"].verdict is Verdict.HOLDS
-    nothing = findings_of(results({}))
+    nothing = grid_findings(results({}))
     assert {f.verdict for f in nothing} == {Verdict.NOT_MEASURED}
     assert {f.claim for f in nothing} == {f"O{i}" for i in (*range(1, 14), 16)}
 
@@ -129,7 +143,7 @@ def test_what_was_not_run_is_not_measured_and_never_raises() -> None:
 def test_a_policy_better_than_all_three_is_mentioned() -> None:
     runs = as_published()
     runs["LU", "uvm"] = make_run(500, evictions=1000, faults=1000)
-    assert by_label(findings_of(results(runs)))["O1 LU"].ours.endswith("; uvm -48 %")
+    assert by_label(grid_findings(results(runs)))["O1 LU"].ours.endswith("; uvm -48 %")
 
 
 def test_overhead_is_divided_by_what_its_counts_cost() -> None:
@@ -148,22 +162,25 @@ def test_locality_by_closed_form() -> None:
     half = [0] * 16 + [50] + [0] * 15 + [50]  # 50 regions with 16 of 32 pages, 50 with all
     whole = [0] * 32 + [100]
     runs = {
-        "A": make_run(report={"touched": half, "near": whole}),
-        "B": make_run(report={"touched": whole, "near": whole}),
+        ("A", "uvm"): make_run(report={"touched": half, "near": whole}),
+        ("B", "uvm"): make_run(report={"touched": whole, "near": whole}),
     }
-    regions, mean, migrated = locality_findings(runs)
+    regions, mean, migrated = locality_findings(Results(runs))
     assert (regions.number, mean.number, migrated.number) == (0.75, 0.75, 1.0)
     assert (regions.verdict, migrated.verdict) == (Verdict.DIFFERS, Verdict.HOLDS)
     assert "A 50 %" in regions.why
-    assert locality_findings({"A": make_run()})[0].verdict is Verdict.NOT_MEASURED
+    assert locality_findings(Results({("A", "uvm"): make_run()}))[0].verdict is Verdict.NOT_MEASURED
 
 
 def test_counters_saturate_as_in_figure_3() -> None:
-    runs = {p: ask.answer() for p, ask in counted_of().items()}
-    assert {p: r.counts["notifications"] for p, r in runs.items()} == {p: min(p, 256) for p in runs}
-    assert [f.verdict for f in saturation_findings(runs)] == [Verdict.HOLDS, Verdict.HOLDS]
-    short = {p: make_run(notifications=min(p, 100)) for p in runs}
-    assert [f.verdict for f in saturation_findings(short)] == [Verdict.DIFFERS, Verdict.DIFFERS]
+    runs = {(p, FIGURE_3): probe(p).answer() for p in PROBED}
+    counted = {p: r.counts["notifications"] for (p, _), r in runs.items()}
+    assert counted == {p: min(p, 256) for p in PROBED}
+    found = saturation_findings(Results(runs))
+    assert [f.verdict for f in found] == [Verdict.HOLDS, Verdict.HOLDS]
+    short = {at: make_run(notifications=min(at[0], 100)) for at in runs}
+    found = saturation_findings(Results(short))
+    assert [f.verdict for f in found] == [Verdict.DIFFERS, Verdict.DIFFERS]
 
 
 # All of it
@@ -171,8 +188,8 @@ def test_counters_saturate_as_in_figure_3() -> None:
 
 def test_a_tiny_reproduction_from_end_to_end(tmp_path: Path) -> None:
     seen: list[int] = []
-    done = reproduce(dataclasses.replace(TINY, readings=3), workers=1, progress=seen.append)
-    assert sum(seen) == size(dataclasses.replace(TINY, readings=3))
+    done = PAPER.reproduce(dataclasses.replace(TINY, readings=3), workers=1, progress=seen.append)
+    assert sum(seen) == PAPER.size(dataclasses.replace(TINY, readings=3))
     assert [e.name for e in done.exhibits] == [f"Figure {n}" for n in (3, 5, 9, 10, 11, 12, 13)]
     assert all(e.words and len(e.table) for e in done.exhibits)
     assert by_label(list(done.ledger.findings))["O1 MM"].readings == 3
@@ -187,13 +204,13 @@ def test_a_tiny_reproduction_from_end_to_end(tmp_path: Path) -> None:
 
 
 def test_the_same_on_any_number_of_workers() -> None:
-    one, two = (reproduce(TINY, workers=n, cache=False).to_json() for n in (1, 2))
+    one, two = (PAPER.reproduce(TINY, workers=n, cache=False).to_json() for n in (1, 2))
     assert one == two
 
 
 def test_the_claims_are_those_the_findings_speak_of() -> None:
     claims = load_claims("observuvm")
-    ledger = Ledger(claims, tuple(findings_of(results(as_published()))))
+    ledger = Ledger(claims, tuple(grid_findings(results(as_published()))))
     unmeasured = {f.claim for f in ledger.findings if f.verdict is Verdict.NOT_MEASURED}
     assert unmeasured == {"O14", "O15"}  # they have runs of their own
     assert set(APPLICATIONS) == {spec.partition("(")[0] for spec in suite("observuvm")}

@@ -1,4 +1,4 @@
-"""The parts that reproductions share: results, means, causes, bars, kept traces."""
+"""The parts that reproductions share: results, means, comparisons of runs, pictures, traces."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import math
 import pytest
 
 from reproduce.synthetic import make_run
-from tidegate.experiments import Ask
-from tidegate.reproduce.bars import grouped_bars, means_of
-from tidegate.reproduce.causes import compare_runs
-from tidegate.reproduce.kept import Kept
-from tidegate.reproduce.means import extremes, mean_of
+from tidegate.experiments import RunSpec
+from tidegate.reproduce.geometric_means import extremes, mean_of
+from tidegate.reproduce.pictures import grouped_bars, means_of
 from tidegate.reproduce.results import NotRun, Results
+from tidegate.reproduce.run_comparison import compare_runs
+from tidegate.reproduce.trace_cache import CachedWorkload, cached
+
+pytestmark = pytest.mark.paper
 
 GRID = Results(
     {
@@ -76,8 +78,9 @@ def test_bars_are_drawn_with_what_there_is() -> None:
     assert means_of(table, ("tm",))["tm"].value == pytest.approx(1)
 
 
-def test_a_kept_trace_gives_the_very_same_run() -> None:
-    plain = Ask("cyclic(bytes=16MiB)", oversubscribe="50%").answer(cache=False)
-    for _ in range(2):  # made, then kept
-        kept = Ask(Kept("cyclic(bytes=16MiB)"), oversubscribe="50%").answer(cache=False)
-        assert kept == plain
+def test_a_cached_trace_gives_the_very_same_run() -> None:
+    plain = RunSpec("cyclic(bytes=16MiB)", oversubscribe="50%").answer(cache=False)
+    for _ in range(2):  # made, then read from memory
+        spec = cached(RunSpec("cyclic(bytes=16MiB)", oversubscribe="50%"))
+        assert isinstance(spec.workload, CachedWorkload)
+        assert spec.answer(cache=False) == plain

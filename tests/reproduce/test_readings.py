@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from tidegate.experiments.ask import Ask
+import pytest
+
+from tidegate.experiments.specification import RunSpec
 from tidegate.policies.registries import eviction, prefetch
 from tidegate.reproduce.ledger import Claim, Finding, Verdict
-from tidegate.reproduce.observuvm.open_points import (
-    DEPENDS,
-    OPEN,
-    TOURNAMENTS,
-    ask_variant,
-    readings_of,
-    variants_of,
-)
+from tidegate.reproduce.observuvm.grid import GRID, specify
+from tidegate.reproduce.observuvm.paper import PAPER
+from tidegate.reproduce.observuvm.readings import DEPENDS, OPEN, READINGS, TOURNAMENTS
 from tidegate.reproduce.observuvm.setup import SYSTEMS, Setup
-from tidegate.reproduce.readings import Variant, choose, run_variants, variant_of, with_shares
+from tidegate.reproduce.readings import Variant, choose, distinct, run_variants, with_shares
+
+pytestmark = pytest.mark.paper
 
 STAND_INS = (("MM", "cyclic(bytes=16MiB)"), ("2DC", "stream(bytes=16MiB)"))
 
@@ -41,7 +40,7 @@ def test_open_points_are_options_that_exist_and_begin_with_their_defaults() -> N
     for point, values in OPEN.items():
         owner, _, option = point.partition(".")
         if owner == "machine":
-            assert getattr(Ask("cyclic"), option) in (values[0], None)
+            assert getattr(RunSpec("cyclic"), option) in (values[0], None)
         elif owner != "observe":
             registry = eviction if owner in eviction.names() else prefetch
             assert registry.find(owner).options()[option].default == values[0], point
@@ -49,13 +48,11 @@ def test_open_points_are_options_that_exist_and_begin_with_their_defaults() -> N
 
 def test_the_first_reading_is_the_grid_itself() -> None:
     setup = Setup(given=STAND_INS, readings=1, scale=1 / 8)
-    (grid,) = readings_of(setup)
-    assert set(grid) == {(a, s) for a in ("MM", "2DC") for s in SYSTEMS}
-    for (application, system), variant in grid.items():
-        ours, asked = (
-            ask_variant(variant, setup),
-            setup.ask(setup.applications[application], system),
-        )
+    (grid,) = PAPER.variants(setup)
+    assert set(grid) == {(a, s, GRID) for a in ("MM", "2DC") for s in SYSTEMS}
+    for (application, system, _), variant in grid.items():
+        ours = PAPER.specification(variant, setup)
+        asked = specify(setup, setup.applications[application], system)
         assert ours.answer(cache=False).counts == asked.answer(cache=False).counts, (
             application,
             system,
@@ -64,29 +61,28 @@ def test_the_first_reading_is_the_grid_itself() -> None:
 
 def test_readings_share_the_runs_that_do_not_depend_on_them() -> None:
     setup = Setup(given=STAND_INS, readings=1000)
-    per_application = len(variants_of(setup)) / 2
-    apart = {
-        s: len({v for g in readings_of(setup) for (a, t), v in g.items() if (a, t) == ("MM", s)})
-        for s in SYSTEMS
-    }
+    grids = PAPER.variants(setup)
+    per_application = len(distinct(grids)) / 2
+    apart = {s: len({g["MM", s, GRID] for g in grids if ("MM", s, GRID) in g}) for s in SYSTEMS}
     assert sum(apart.values()) == per_application
     assert apart["uvm"] == apart["acbm"] == 4
     assert apart["ea"] == apart["lru"] == 8
     assert apart["lfu"] == apart["cp"] == 64
     assert apart["tm"] <= TOURNAMENTS
-    assert set(DEPENDS) == set(SYSTEMS)
+    assert set(DEPENDS) | {"uvm", "acbm"} == set(SYSTEMS)
 
 
 def test_variants_are_run_once_and_then_fetched() -> None:
     setup = Setup(given=STAND_INS)
     reading = {name: values[0] for name, values in OPEN.items()}
-    wanted = [variant_of(a, s, reading, DEPENDS[s]) for a in ("MM", "2DC") for s in ("uvm", "lfu")]
-    make = partial(ask_variant, setup=setup)
+    keys = [(a, s, GRID) for a in ("MM", "2DC") for s in ("uvm", "lfu")]
+    wanted = [READINGS.variant(key, reading) for key in keys]
+    make = partial(PAPER.specification, setup=setup)
     seen: list[int] = []
     runs = run_variants(wanted, make, "a test", workers=1, progress=seen.append)
     assert sum(seen) == len(wanted) == len(runs)
 
-    def never(variant: Variant) -> Ask:
+    def never(variant: Variant) -> RunSpec:
         raise AssertionError("it was run already")
 
     assert run_variants(wanted, never, "a test", workers=1) == runs
@@ -96,14 +92,14 @@ def test_a_share_counts_readings_that_hold_and_ties_apart() -> None:
     claim = Claim("O1", "winner", "", "")
 
     def finding(lfu: float) -> Finding:
-        return claim.winner("lru", {"lru": 1.0, "lfu": lfu}, part="MM")
+        return claim.of("MM").winner("lru", {"lru": 1.0, "lfu": lfu})
 
     tried = [
         [finding(2.0)],
         [finding(2.0)],
         [finding(1.01)],
         [finding(0.5)],
-        [claim.unmeasured("not run", part="MM")],
+        [claim.of("MM").unmeasured("not run")],
     ]
     (robust,) = with_shares([finding(2.0)], tried)
     assert (robust.verdict, robust.share, robust.tied, robust.readings) == (
@@ -112,5 +108,5 @@ def test_a_share_counts_readings_that_hold_and_ties_apart() -> None:
         0.25,
         4,
     )
-    (unknown,) = with_shares([claim.exact(1, 1, part="other")], tried)
+    (unknown,) = with_shares([claim.of("other").exact(1, 1)], tried)
     assert unknown.share is None

@@ -19,6 +19,8 @@ from tidegate.reproduce.report import (
     write_report,
 )
 
+pytestmark = pytest.mark.paper
+
 
 def draw() -> Figure:
     figure = Figure()

@@ -1,9 +1,7 @@
-"""A second simulator of the same model, for the tests to hold the compiled one against: plain,
-slow, and written apart.
+"""A second simulator of the same model, to test the compiled one: plain, slow and independent.
 
-It follows what the documentation says (mechanism/*.py, policies/**, notes on the driver), not how
-the compiled code does it: pages and slots are objects, sets are sets, and a policy is a function
-that looks at a log of all that happened.
+It follows the documentation (docs/mechanism.md, policies/**, notes on the driver), not the compiled
+code: pages and slots are objects, sets are sets, and a policy is a function of a log of events.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ class Page:
 
     @property
     def has_room(self) -> bool:
-        """It is near, or will be when the turn ends."""
+        """Return whether it is near, or will be when the turn ends."""
         return self.is_near or self.is_arriving
 
 
@@ -51,7 +49,7 @@ class Slot:
 
 @dataclass
 class Turn:
-    """One turn of the driver: its bill, what is on the way, and the regions that must not leave."""
+    """One turn of the driver: its costs, pages on the way, and the regions that must not leave."""
 
     start: float
     handling: float = 0.0
@@ -71,19 +69,18 @@ class Turn:
 
 
 class BatchIsCut(Exception):
-    """The victim is on its own way in: the turn ends here."""
+    """The victim was served in this turn, which ends here."""
 
 
 # ("prefetch", first, n) · ("evict", region) · ("advise", first, n, prefer) · ("threshold", n)
 Request = tuple[Any, ...]
 Observer = Callable[["Reference"], int | None]  # which region is to be observed
-# (event, region, resident regions) → what is asked for
+# (event, region, resident regions) → requests
 Script = Callable[[str, int, set[int]], list[Request]]
 
 
 class Reference:
-    """Play ``trace`` on ``machine``; afterwards ``count``, ``time`` and ``evicted`` say what
-    happened.
+    """Plays ``trace`` on ``machine``; ``count``, ``time`` and ``evicted`` are the results.
 
     ``threshold``: of tree prefetch, None for none. ``prefetcher`` and ``placer``: scripts that
     answer events with requests.
@@ -118,7 +115,7 @@ class Reference:
         self.draws = xorshift(0x9E3779B97F4A7C15)
         # regions evicted, in epochs of as many as may be observed
         self.leavings: list[list[int]] = [[]]
-        # of those that left in the epoch before this one, and in this one
+        # returns of regions that left in the epoch before this one, and in this one
         self.returned: list[int] = [0, 0]
         per_region = trace.geometry.pages_per_region
         self.page: dict[int, Page] = {}
@@ -127,7 +124,7 @@ class Reference:
             for number in range(o.first_page, o.first_page + o.pages):
                 self.page[number] = Page(number, number // per_region)
                 self.region[number // per_region].append(self.page[number])
-        # what happened, for the policies: (kind, region, touches so far) and (region) of each touch
+        # for the policies: (kind, region, touches so far), and the region of each touch
         self.log: list[tuple[str, int, int]] = []
         self.touched_regions: list[int] = []
         self.evicted: list[int] = []
@@ -137,7 +134,7 @@ class Reference:
         self.free_from = 0.0  # the driver has been free since then
         self.no_prefetch_before = 0.0
         self.turn: Turn | None = None
-        # the region that policies were told of and whose pages have yet to set off
+        # the region whose event was sent and whose pages do not migrate yet
         self.serving: set[int] = set()
         self.served: set[int] = set()  # in the current turn, or the last one
         self.waiting: list[Slot] = []
@@ -157,16 +154,16 @@ class Reference:
             self.per_far_byte = slots / (self.machine.link.inward * self.machine.link.remote_share)
             self.run_to(self.now + near.launch_overhead)
             self.slots = [Slot(self.now) for _ in range(slots)]
-            # one without touches takes nobody's time
+            # a block without touches takes no time
             blocks = deque(block for block in kernel.blocks if block)
             while self.one_round(blocks):
                 pass
         return self
 
     def one_round(self, blocks: deque[Any]) -> bool:
-        """Let somebody move on: the driver if it is done or has work, else every slot.
+        """Advance the driver if it is done or has work, else every slot.
 
-        False: the launch is over.
+        Return False when the launch is over.
         """
         for slot in self.slots:
             if slot.todo is None and blocks:
@@ -198,9 +195,7 @@ class Reference:
         return True
 
     def move(self, slot: Slot, limit: float) -> None:
-        """Touch after touch, until the block is done, a page is absent, or a touch would begin
-        after the limit.
-        """
+        """Make touches until the block ends, a page is absent or the limit is reached."""
         while slot.todo and slot.time < limit:
             page = self.page[slot.todo[0].page]
             if page.is_near:
@@ -240,7 +235,7 @@ class Reference:
         self.touched_regions.append(page.region)
 
     def run_to(self, moment: float) -> None:
-        """Slots (or a launch) run up to this moment."""
+        """Let slots (or a launch) run up to this moment."""
         if moment > self.now:
             self.time["running"] += moment - self.now
             self.now = moment
@@ -253,10 +248,7 @@ class Reference:
         return self.turn
 
     def close_bill(self) -> None:
-        """The turn's length is known.
-
-        If the link works both ways at once, only the outward rest is seen.
-        """
+        """Compute the turn's length; if the link works both ways at once, without the overlap."""
         turn, link = self.turn, self.machine.link
         self.time["link_in_time"] += turn.inward
         self.time["link_out_time"] += turn.outward
@@ -359,11 +351,9 @@ class Reference:
         self.close_bill()
 
     def make_room_beside(self, region: int, faulted: list[Page], had: int) -> None:
-        """Where frames are pages, wanted pages need some too; those that get none in this turn are
-        not wanted any more.
+        """Take frames for wanted pages, where frames are pages; drop those that get none.
 
-        ``had``: frames of the region's that are taken already. What is evicted may make policies
-        want still more.
+        ``had``: frames of the region that are taken already. Evictions may lead to more requests.
         """
         wanted: list[Page] = []
         while self.machine.near.frame == "page":
@@ -383,9 +373,7 @@ class Reference:
             had = len(faulted) + len(wanted)
 
     def launch(self, number: int) -> None:
-        """Policies hear of a launch and what they ask for is done before it begins; without such
-        policies, nothing.
-        """
+        """Send a launch to the policies and execute their requests before it begins."""
         if not self.scripts:
             return
         if self.turn:
@@ -406,12 +394,12 @@ class Reference:
 
     @property
     def holding(self) -> set[int]:
-        """What policies know to be resident."""
+        """Regions that policies see as resident."""
         return self.resident | self.serving
 
     @property
     def frames_used(self) -> int:
-        """Resident regions; or, where frames are pages, those near or arriving and the sampled
+        """Resident regions or, where frames are pages, those near or arriving and the sampled
         ones, which keep theirs.
         """
         if self.machine.near.frame == "region":
@@ -419,7 +407,7 @@ class Reference:
         return sum(page.has_room or page.is_sampled for page in self.page.values())
 
     def find_frame(self, region: int, pages: int = 0) -> None:
-        """See to it that there is room: for one region more, or for so many pages."""
+        """Make room for one more region, or for so many pages."""
         need = pages if self.machine.near.frame == "page" else 1
         if self.machine.near.frame == "region" and region in self.resident:
             return
@@ -450,7 +438,7 @@ class Reference:
             page.is_near = page.was_touched = page.was_written = False
 
     def migrate(self, region: int, faulted: list[Page]) -> int:
-        """Faulted and wanted pages set off; says how many were not faulted."""
+        """Migrate faulted and wanted pages; return how many did not fault."""
         turn, link, driver = self.turn, self.machine.link, self.machine.driver
         moving = [
             p for p in self.region[region] if (p in faulted or p.is_wanted) and not p.has_room
@@ -492,7 +480,7 @@ class Reference:
         return {page.region for page in self.page.values() if page.is_sampled}
 
     def ask_observer(self) -> None:
-        """A candidate, when few frames are free and there is a counter and room among the observed."""
+        """Observe a region when few frames are free and counters are left."""
         per_region = (
             1 if self.machine.near.frame == "region" else self.trace.geometry.pages_per_region
         )
@@ -524,7 +512,7 @@ class Reference:
             self.notices.append((time, page))
 
     def serve_notices(self) -> None:
-        """Noticed regions cease to be observed, and their sampled pages come home."""
+        """Stop observing noticed regions and return their sampled pages."""
         noticed, self.notices = self.notices, []
         for _, page in noticed:
             if not page.is_noticed:
@@ -547,7 +535,7 @@ class Reference:
             self.ask_observer()
 
     def forget(self, region: int) -> None:
-        """An evicted region is observed no longer; its leaving is remembered for a while."""
+        """Stop observing an evicted region and record its eviction for two epochs."""
         for page in self.region[region]:
             if page.is_sampled:
                 page.is_sampled = page.is_noticed = page.prefers_far = page.was_touched = False
@@ -571,10 +559,7 @@ class Reference:
             self.samples = max(1, self.samples // 2)
 
     def watch_return(self, region: int) -> None:
-        """A region without a frame faulted.
-
-        If its latest leaving was in this epoch or the last, that is counted once.
-        """
+        """Count the return of a region that left in this epoch or the one before, once."""
         if region in self.resident or not self.observable:
             return
         for age, epoch in (
@@ -617,7 +602,7 @@ class Reference:
             self.to_prefetch.append(page.region)
 
     def evict_as_asked(self) -> None:
-        """Newest request first; what is gone, or was served in this turn, stays as it is."""
+        """Evict by request, newest first, but for regions gone or served in this turn."""
         while self.to_evict:
             region = self.to_evict.pop()
             if region in self.resident and region not in self.served:
@@ -625,7 +610,7 @@ class Reference:
 
 
 def xorshift(x: int) -> Iterator[int]:
-    """xorshift64*, of which the upper 31 bits are taken (Vigna, 2016)."""
+    """xorshift64*, upper 31 bits (Vigna, 2016)."""
     word = (1 << 64) - 1
     while True:
         x ^= x >> 12
@@ -635,8 +620,7 @@ def xorshift(x: int) -> Iterator[int]:
 
 
 def tree_rule(occupied: list[bool], faulted: list[int], threshold: int, leaves: int) -> set[int]:
-    """What the driver's tree prefetches: for each fault the largest node more than ``threshold`` %
-    occupied.
+    """Return tree prefetch: for each fault the largest node more than ``threshold`` % occupied.
 
     ``occupied`` may be shorter than ``leaves``: an object's last region ends early, and its nodes
     with it.
@@ -655,9 +639,7 @@ def tree_rule(occupied: list[bool], faulted: list[int], threshold: int, leaves: 
 
 
 def future_of(trace: Given, slots: int) -> dict[int, list[int]]:
-    """For each region the places of its touches, if all slots walk in step and nothing is ever
-    absent.
-    """
+    """Return the places of each region's touches, if slots walk in step and nothing is absent."""
     regions: list[int] = []
     for kernel in trace.kernels:
         blocks = deque(deque(block) for block in kernel.blocks if block)
@@ -674,7 +656,7 @@ def future_of(trace: Given, slots: int) -> dict[int, list[int]]:
     return places
 
 
-# Victims, each from the log alone
+# Victims, by the log alone
 
 
 def lrm(r: Reference) -> int:
@@ -682,7 +664,7 @@ def lrm(r: Reference) -> int:
 
 
 def lru(r: Reference) -> int:
-    """Least recently known to be used: by a fault or by a notification."""
+    """Return the region whose last known use, a fault or a notification, is oldest."""
     return min(r.holding, key=lambda region: _last(r, region, ("arrival", "notice")))
 
 
@@ -722,7 +704,7 @@ def belady(r: Reference) -> int:
 
 
 def clock() -> Callable[[Reference], int]:
-    """The hand has a memory, so this one is made anew for each run."""
+    """Return CLOCK with a hand of its own, for one run."""
     ring: list[int] = []
     passed: dict[int, int] = {}  # a touch with a later number than this sets the bit
     read = 0
@@ -745,12 +727,12 @@ def clock() -> Callable[[Reference], int]:
 
 
 def _last(r: Reference, region: int, kinds: tuple[str, ...] = ("arrival",)) -> int:
-    """The place in the log of the latest migration into a region, or of another kind of entry."""
+    """Return the place in the log of the latest migration into a region, or of another kind."""
     return max(i for i, (kind, of, _) in enumerate(r.log) if kind in kinds and of == region)
 
 
 def _stay(r: Reference, region: int) -> tuple[int, int]:
-    """The place in the log, and the touches so far, at which the region got the frame it has."""
+    """Return the place in the log and the touches at which the region got its frame."""
     mine = [(i, kind, when) for i, (kind, of, when) in enumerate(r.log) if of == region]
     gone = max((n for n, (_, kind, _) in enumerate(mine) if kind == "eviction"), default=-1)
     return mine[gone + 1][0], mine[gone + 1][2]

@@ -27,10 +27,12 @@ from traces import (
     writes,
 )
 
+pytestmark = pytest.mark.closed_form
+
 ONE = machine()
 NEAR, LINK, DRIVER = ONE.near, ONE.link, ONE.driver
 
-# What things cost with one slot
+# Costs with one slot
 TOUCH = PAGE / NEAR.bandwidth
 IN, OUT = PAGE / LINK.inward, PAGE / LINK.outward  # one page over the link
 UNMAP = DRIVER.unmap_per_kib * PAGE / 1024  # one page, at its first migration
@@ -152,8 +154,8 @@ def test_a_hot_page_is_handled_once_and_then_costs_its_bandwidth():
 @pytest.mark.parametrize("frames", [2, 3, 7])
 @pytest.mark.parametrize("length", [1, 6, 50])
 def test_a_hot_region_beside_a_stream(frames, length):
-    """hot, new, hot, new, …: who sees uses keeps the hot one; who counts arrivals loses it after
-    ``frames`` arrivals.
+    """hot, new, hot, new, …: policies that see uses keep the hot region; those that see arrivals
+    lose it after ``frames`` arrivals.
     """
     trace = flat([region for new in range(1, length + 1) for region in (0, new)])
     for policy in ("lru-ideal", "clock", "belady", "mru"):
@@ -173,7 +175,7 @@ def test_lrm_counts_migrations_into_a_region_and_fifo_its_arrival():
     assert run_of(trace, ONE, 2, eviction="fifo").counts["faults"] == 5
 
 
-# One slot: what leaves
+# One slot: victims
 
 
 def test_every_near_page_is_written_back_and_with_dirty_only_what_was_written():
@@ -235,7 +237,7 @@ def test_each_contiguous_run_costs_its_overhead():
 
 
 class Outside(EvictionPolicy):
-    """FIFO in user space, where a decision has its price."""
+    """FIFO in user space, where a decision costs time."""
 
     in_driver = False
 
@@ -378,7 +380,7 @@ def test_a_batch_whose_regions_do_not_all_fit_is_cut_and_goes_on_in_the_next():
     assert run.counts["raw_faults"] == 4 + 2
     assert run.counts["faults"] == 4
     assert run.counts["evictions"] == 2
-    assert run.counts["decisions"] == 1 + 2  # the one that met a pinned victim counts
+    assert run.counts["decisions"] == 1 + 2  # the one that met a served victim counts
 
 
 def waiting_and_running(hot_touches: int) -> Given:

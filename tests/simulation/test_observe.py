@@ -1,4 +1,4 @@
-"""Observation: what is sampled, what is noticed, what it costs, and how it adapts."""
+"""Observation: samples, notifications, costs and adaptation."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ from traces import (
 )
 from worlds import machines, traces
 
+pytestmark = pytest.mark.closed_form
+
 
 def observing(on: Machine | None = None, **constants: object) -> Machine:
     """A machine whose observation costs round numbers."""
@@ -41,7 +43,7 @@ def pages_of(region: int) -> range:
 
 
 class WatchOne(EvictionPolicy):
-    """First come, first out; observes region 0 whenever it is there and not observed."""
+    """FIFO that observes region 0 whenever it is resident and not observed."""
 
     sees = Samples(regions=4)
 
@@ -62,7 +64,7 @@ class WatchOne(EvictionPolicy):
     def observe(self) -> int | None:
         return (
             0
-            if 0 in self.order and 0 not in self.observed and not self.memory.is_pinned(0)
+            if 0 in self.order and 0 not in self.observed and not self.memory.is_served(0)
             else None
         )
 
@@ -152,7 +154,7 @@ def test_notifications_grow_with_regions_until_the_counters_run_out(regions: int
     All regions get their first access before any gets its second.
     """
     touch = reads([r * PAGES for r in range(regions)], bytes=128)
-    # while these cross the link, the driver gets round to the last notices
+    # while these cross the link, the driver serves the last notifications
     later = reads([0] * 100)
     trace = Given([Kernel([touch * 4 + later])], [regions * PAGES])
     policy = CountEverything()
@@ -198,7 +200,7 @@ def test_a_fixed_number_of_samples_is_kept() -> None:
 
 
 class Bounded(EvictionPolicy):
-    """Observes as much as it can, and checks that the engine never goes beyond the limit."""
+    """Observes as much as it can, and checks that the limit holds."""
 
     sees = Samples(regions=3)
 
@@ -280,7 +282,7 @@ def test_a_hot_region_among_a_stream_stays_when_observed() -> None:
     assert lrm.counts["evictions"] > lru.counts["evictions"]
 
 
-def test_notices_of_one_turn_are_served_in_order() -> None:
+def test_notifications_of_one_turn_are_served_in_order() -> None:
     times = [0.0]
     trace = one_block(
         reads([p for _ in range(3) for r in range(4) for p in pages_of(r)]), [4 * PAGES]

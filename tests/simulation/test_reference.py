@@ -1,6 +1,4 @@
-"""Oracle: the compiled mechanism against a second simulator, written apart (reference.py), on
-random small worlds.
-"""
+"""Oracle: the compiled mechanism against a second simulator (reference.py) on random runs."""
 
 from __future__ import annotations
 
@@ -21,6 +19,8 @@ from tidegate.policies import Everything, EvictionPolicy, PlacementPolicy, Polic
 from tidegate.policies.interface.page_flags import COMING, NEAR
 from traces import Given, simulation_of
 from worlds import machines, presets, traces
+
+pytestmark = pytest.mark.oracle
 
 COUNTS = (
     "touches",
@@ -62,8 +62,7 @@ VICTIMS = {
 }
 
 
-# Random policies: a script is asked at every event and answers with requests; the same script
-# drives both simulators
+# Random policies: a script answers every event with requests; it drives both simulators
 
 
 class Script:
@@ -143,7 +142,7 @@ class Threshold(PrefetchPolicy):
 
 
 class Recorder(PlacementPolicy):
-    """Gives no advice and writes down who leaves."""
+    """Records evictions and requests nothing."""
 
     def start(self) -> None:
         self.evicted: list[int] = []
@@ -153,7 +152,7 @@ class Recorder(PlacementPolicy):
 
 
 class AnyVictim(EvictionPolicy):
-    """Any resident region, those on their way in too."""
+    """Names any resident region, served ones included."""
 
     def start(self) -> None:
         self.random = random.Random(7)
@@ -168,9 +167,7 @@ def any_victim() -> Any:
 
 
 class TrackedLRM(EvictionPolicy):
-    """LRM that asks to see everything, so that the sweep that keeps track of touches is the one in
-    use.
-    """
+    """LRM that declares Everything(), so that the tracking sweep is used."""
 
     sees = Everything()
 
@@ -186,7 +183,7 @@ class TrackedLRM(EvictionPolicy):
 
 @dataclass
 class World:
-    """Everything a run is made from."""
+    """Inputs of one run."""
 
     trace: Given
     machine: Machine
@@ -267,7 +264,7 @@ def worlds(draw: Any, on: st.SearchStrategy[Machine], scripted: bool = False) ->
 
 
 def check(world: World) -> None:
-    """Both simulators agree on all that can be asked."""
+    """Both simulators agree on all results."""
     expected = world.reference()
     simulation, evicted = world.compiled()
     books = simulation.books[0]

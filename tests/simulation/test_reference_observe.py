@@ -1,4 +1,4 @@
-"""Observation, held against the reference simulator: LRU by faults and notifications, on anything."""
+"""Oracle: observation against the reference simulator, with LRU by faults and notifications."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from tidegate.machine.machine import Machine
 from tidegate.policies.interface.page_flags import COMING, NEAR
 from traces import Given, simulation_of
 from worlds import observing, traces
+
+pytestmark = pytest.mark.oracle
 
 COUNTS = (
     "touches",
@@ -99,7 +101,7 @@ def test_observing_lru_equals_reference(
 
 
 def test_something_was_noticed() -> None:
-    """The test above is worth something only if observation happens in it."""
+    """Observation happens in the test above."""
     seen = {"observations": 0, "notifications": 0, "samples": 0}
 
     @settings(deadline=None, max_examples=100, derandomize=True, database=None)

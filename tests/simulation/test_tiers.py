@@ -1,5 +1,5 @@
-"""Three tiers: a second simulator (tiers_reference.py), closed forms, brute force, twins, and
-policies that misbehave.
+"""Three tiers: a second simulator (tiers_reference.py), closed forms, brute force, compiled
+policies, and policies that misbehave.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from tidegate.policies.registries import eviction, tiering
 from tidegate.simulation.tiers.simulation import Tiered
 from tidegate.simulation.tiers.transfers import Transfers, crossing
 from tidegate.trace import Launch, Provenance, Trace, lay_out
+
+pytestmark = pytest.mark.oracle
 
 PAGE = 65536
 MACHINE = load_machine("a100-pcie3-ssd")
@@ -101,7 +103,7 @@ TOUCHES = st.lists(
 
 @st.composite
 def loops(draw: Any) -> list[Touch]:
-    """Pages that come back in turn, now and then another: what predictions are learnt from."""
+    """Pages that return in turn, with others in between, to learn predictions from."""
     period, length, seed = (
         draw(st.integers(1, 12)),
         draw(st.integers(0, 200)),
@@ -241,7 +243,7 @@ def test_twins_decide_as_their_classes(
         other.time,
         other.placement.report(),
     )
-    assert (one.m.where == other.m.where).all()
+    assert (one.memory.where == other.memory.where).all()
 
 
 # The bound
@@ -250,7 +252,7 @@ def test_twins_decide_as_their_classes(
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.integers(0, 4), max_size=9), st.integers(1, 2), st.integers(0, 2))
 def test_nobody_could_read_less_than_the_bound(pages: list[int], near: int, middle: int) -> None:
-    """Every victim, every place and everybody who could make room, tried one by one."""
+    """Every victim, every place and every spilled page, tried one by one."""
     assert run(reads(pages), "tier-belady", near, middle).counts["far_reads"] == plain.fewest_reads(
         pages, near, middle
     )
@@ -267,7 +269,7 @@ def test_the_bound_is_beladys(touches: list[Touch], near: int, middle: int) -> N
     for name in tiering.names():
         other = run(touches, name, near, middle)
         assert c["far_reads"] <= other.counts["far_reads"]
-        # what is written is written once at least
+        # a dirty page is written at least once
         assert least <= other.counts["far_reads"] + written(other)
 
 
@@ -298,9 +300,7 @@ def test_a_lone_miss_takes_its_latency() -> None:
 
 @pytest.mark.parametrize("name", ["bam", "tier-order", "tier-random", "tier-reuse", "tier-belady"])
 def test_what_fits_is_read_once(name: str) -> None:
-    """8 pages in 8 frames, 5 times round: 8 reads one behind another, asked for when the first page
-    is computed on.
-    """
+    """8 pages in 8 frames, 5 rounds: 8 reads in a queue, while the first page is computed on."""
     s = run([(p, False, PAGE) for _ in range(5) for p in range(8)], name, 8, 8)
     assert (s.counts["far_reads"], s.counts["hits"]) == (8, 32)
     lookup = 0 if name == "bam" else 50
@@ -324,9 +324,7 @@ def test_dirty_pages_are_written_and_clean_ones_dropped() -> None:
 
 
 def test_a_middle_that_is_never_hit_gains_nothing_by_keeping_dirty_pages() -> None:
-    """LavaMD's lesson: without the flush at the end three tiers would seem to save what they only
-    put off.
-    """
+    """Without the flush at the end three tiers would seem to save writes (LavaMD)."""
     two, three = (run(writes(range(100)), name, 10, 50) for name in ("bam", "tier-order"))
     assert written(two) == written(three) == 100
     assert three.time == pytest.approx(two.time, rel=0.01)
@@ -355,7 +353,7 @@ def test_a_loop(name: str, near: int, middle: int, middle_hits: int, far_reads: 
 
 def test_a_loop_through_a_middle_that_nobody_leaves() -> None:
     """Discarding when full keeps the pages that came first: 8 of the 24 are found in the middle in
-    every round but the first, and their room is taken again by whoever leaves near memory then."""
+    every round but the first, and the pages that leave near memory then take their room."""
     pages = [p for _ in range(ROUNDS) for p in range(LOOP)]
     c = run(reads(pages), "tier-reuse(samples=0)", 8, 8).counts
     assert c["middle_hits"] + c["far_reads"] == LOOP * ROUNDS
@@ -424,7 +422,7 @@ def test_any_eviction_policy(
 
 def test_an_eviction_policy_that_wants_more_than_there_is() -> None:
     with pytest.raises(
-        PolicyError, match="tbne asks for 'evict', which three tiers do not offer; try another"
+        PolicyError, match="tbne must not prefetch, evict or advise by itself on three tiers"
     ):
         run(LONG, "tier-order", 4, 4, eviction.make("tbne"))
 
@@ -481,7 +479,7 @@ LONG = reads(list(range(20)) * 2)
             placing(makes_room=ASKED, spill=lambda self: 19),
             "'Mine' named a page in spill() that is not in the middle",
         ),
-        (placing(makes_room=ASKED), "Mine has makes_room = ASKED, but no method spill"),
+        (placing(makes_room=ASKED), "Mine must have a method spill(), got makes_room = ASKED"),
         (
             placing(start=lambda self: 1 / 0),
             "'Mine' raised in start(): ZeroDivisionError: division by zero",
@@ -492,7 +490,7 @@ LONG = reads(list(range(20)) * 2)
         ),
         (
             placing(place=lambda self, page: self.memory.next_use(page)),
-            "needs sees = Everything(future=True)",
+            "must declare sees = Everything(future=True) to use memory.next_use",
         ),
     ],
 )
@@ -512,7 +510,7 @@ def test_a_bad_placement_ends_the_run_with_one_line(policy: TierPolicy, told: st
         ({"observe": lambda self: 1 / 0}, "'Bad' raised in observe()"),
         (
             {"on_eviction": lambda self, region: self.memory.prefetch(1)},
-            "'prefetch', which three tiers do not offer",
+            "must not prefetch, evict or advise by itself on three tiers",
         ),
     ],
 )
@@ -526,7 +524,7 @@ def test_a_bad_eviction_policy_ends_the_run_with_one_line(
 
 
 def test_a_placement_that_never_lets_go_is_made_to() -> None:
-    """Everybody stays: after 64 candidates, or all of them, one goes to the middle."""
+    """All candidates stay: after 64, or all of them, one goes to the middle."""
     s = run(reads(range(300)), placing(place=lambda self, page: STAY), 100, 20)
     assert (s.counts["evictions"], s.counts["stays"], s.counts["to_middle"]) == (200, 200 * 64, 200)
     s = run(reads(range(20)), placing(place=lambda self, page: STAY), 4, 4)

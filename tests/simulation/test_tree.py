@@ -7,25 +7,25 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tidegate.compiled.array_table import Reference
+from tidegate.compiled.array_table import ArrayTable
 from tidegate.policies.interface.page_flags import FAULTED, NEAR, REMOTE, WANTED
-from tidegate.simulation.gpu.memory import make_memory, make_rules
-from tidegate.simulation.gpu.tree import want_subtrees
+from tidegate.simulation.gpu.memory import make_constants, make_memory
+from tidegate.simulation.gpu.tree import mark_subtrees
 from tidegate.trace.geometry import Geometry
 from traces import PAGES, Given, machine
 
+pytestmark = pytest.mark.oracle
+
 
 class Region:
-    """One region of ``pages`` pages, the second of two, whose page table can be set and asked what
-    the tree wants.
-    """
+    """A region of ``pages`` pages, the second of two, with a page table that can be set."""
 
     def __init__(self, pages: int, geometry_pages: int = PAGES):
         geometry = Geometry(4096, 4096 * geometry_pages)
         trace = Given([], [geometry_pages, pages], geometry)
-        self._k = make_rules(machine(), trace, 2, False, False, 0.0)
-        self._memory = make_memory(trace, 1, self._k._replace(batch_faults=geometry_pages))
-        self._m = Reference(self._memory)
+        self._constants = make_constants(machine(), trace, 2, False, False, 0.0)
+        self._memory = make_memory(trace, 1, self._constants._replace(batch_faults=geometry_pages))
+        self._table = ArrayTable(self._memory)
         self._base, self.pages = geometry_pages, pages
 
     def wanted(self, states: list[int], threshold: int) -> set[int]:
@@ -34,7 +34,7 @@ class Region:
         state[:] = states
         self._memory.books["threshold"] = threshold
         self._memory.batch_page[: len(faulted)] = np.array(faulted) + self._base
-        want_subtrees(self._m, self._k, 1, 0, len(faulted))
+        mark_subtrees(self._table, self._constants, 1, 0, len(faulted))
         assert (state & (0xFF - WANTED) == states).all()
         return set(np.flatnonzero(state & WANTED).tolist())
 

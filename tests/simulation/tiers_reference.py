@@ -1,5 +1,4 @@
-"""A second simulator of three tiers, for the tests to hold the compiled one against: plain, slow,
-and written apart.
+"""A second simulator of three tiers, to test the compiled one: plain, slow and independent.
 
 It follows GMT's text (2.1, 2.2) and docs/gmt.md, not the compiled code: frames are a list, tiers
 are lists, and a page's history is a list of the tiers that would have been right.
@@ -18,10 +17,7 @@ MOST_STAYS = 64
 
 
 class Placement:
-    """What all have in common.
-
-    ``full``: who leaves a full middle, the "oldest" or the "newcomer".
-    """
+    """Base of placements. ``full``: what leaves a full middle, the "oldest" or the "newcomer"."""
 
     full, keeps_middle, by_cpu = "oldest", True, False
 
@@ -102,7 +98,7 @@ class Reuse(Placement):
     def touched(self, world: World, page: int) -> None:
         """Sample a pair: touches, and other pages, since this page's last touch.
 
-        Then, every batch, a line through all.
+        After every batch fit a line through all pairs.
         """
         before = world.trail[:-1]
         if page in before and self.sampled < self.samples and page % self.every == 0:
@@ -159,7 +155,7 @@ class Reuse(Placement):
 
 @dataclass
 class Servers:
-    """Who is free when, and how long misses take: the links and the SSD as queues, in ns."""
+    """Links and the SSD as queues: when each is free, and how long misses take, in ns."""
 
     machine: Machine
     page: int
@@ -179,7 +175,7 @@ class Servers:
         return self.free[server]
 
     def wait(self) -> None:
-        """For room among the misses under way."""
+        """Wait for room among the misses under way."""
         self.now = max(self.now, self.under_way.popleft())
 
     def drain(self) -> None:
@@ -297,7 +293,7 @@ class World:
             self.dirty.add(page)
 
     def make_room(self, newcomer: int) -> str:
-        """CLOCK finds a page, and the placement says where it goes, until one goes."""
+        """Let CLOCK find pages until the placement sends one away."""
         for tries in range(min(MOST_STAYS, self.near - 1) + 1):
             while self.frames[self.hand] in self.used:
                 self.used.remove(self.frames[self.hand])
@@ -327,7 +323,7 @@ class World:
         return "far"
 
     def clean(self, page: int) -> None:
-        """Write it, if it is dirty, from where it is."""
+        """Write a dirty page from where it is."""
         if page in self.dirty:
             self.dirty.remove(page)
             self.writes += 1
@@ -341,9 +337,7 @@ State = tuple[frozenset[int], frozenset[int]]  # near and middle
 
 
 def fewest_reads(pages: Sequence[int], near: int, middle: int) -> int:
-    """The fewest SSD reads of all that anybody could decide, tried one by one: victims, places and
-    who makes room.
-    """
+    """Return the fewest SSD reads of all victims, places and spilled pages, tried one by one."""
     worlds: dict[State, int] = {(frozenset(), frozenset()): 0}
     for page in pages:
         after: dict[State, int] = {}

@@ -5,7 +5,7 @@ import pytest
 
 from tidegate.trace.trace import Provenance
 from tidegate.units import KiB, MiB
-from workloads.reading import pages_of, program, read
+from workloads.read_traces import pages_of, program, read
 
 
 def test_each_iteration_walks_five_vectors_in_step() -> None:

@@ -7,7 +7,7 @@ from tidegate.errors import TidegateError
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance
 from tidegate.units import MiB
-from workloads.reading import program, read
+from workloads.read_traces import program, read
 
 
 def test_a_chain_is_a_block() -> None:

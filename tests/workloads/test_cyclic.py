@@ -6,7 +6,7 @@ import pytest
 from tidegate.errors import TidegateError
 from tidegate.trace.trace import Provenance
 from tidegate.units import KiB, MiB
-from workloads.reading import program, read
+from workloads.read_traces import program, read
 
 
 def test_each_pass_is_a_launch_over_all_pages_in_order() -> None:

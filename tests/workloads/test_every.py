@@ -1,4 +1,4 @@
-"""What holds for every registered workload."""
+"""Properties of every registered workload."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidegate.trace.geometry import Geometry
 from tidegate.units import MiB
 from tidegate.workloads import Workload, workloads
 from tidegate.workloads.suites import SUITES
-from workloads.reading import SMALL, read
+from workloads.read_traces import SMALL, read
 
 NAMES = workloads.names()
 # their default is the paper's size

@@ -11,13 +11,13 @@ from tidegate.errors import TidegateError
 from tidegate.workloads.graph import (
     Graph,
     _key,
-    below,
     csr,
     degree,
     kronecker,
     largest_degree,
     neighbours,
-    number,
+    random_below,
+    random_bits,
     uniform,
 )
 
@@ -27,7 +27,7 @@ sizes = {"nodes": st.integers(1, 300), "edges": st.integers(1, 900), "seed": st.
 
 
 def splitmix(key: int, k: int) -> int:
-    """The k-th output of SplitMix64, in Python's own numbers."""
+    """Return the k-th output of SplitMix64, in Python's own numbers."""
     x = (key + k * 0x9E3779B97F4A7C15) & M64
     x = ((x ^ x >> 30) * 0xBF58476D1CE4E5B9) & M64
     x = ((x ^ x >> 27) * 0x94D049BB133111EB) & M64
@@ -35,9 +35,7 @@ def splitmix(key: int, k: int) -> int:
 
 
 def rmat(nodes: int, edges: int, key: int) -> list[tuple[int, int]]:
-    """The edges of a Kronecker graph, by the recipe: a quarter of the matrix at every level, then
-    scatter, then fold.
-    """
+    """Return the edges of a Kronecker graph by the recipe: quarters by level, scattered, folded."""
     scale = (nodes - 1).bit_length()
     scatter = [splitmix(key, k) | 1 for k in (-1, -2)]
 
@@ -67,14 +65,14 @@ def test_random_numbers_are_splitmix() -> None:
     assert splitmix(1234567, 1) == 6457827717110365317  # the published first output for this seed
     for key in (0, 1, M64):
         for k in (-2, -1, 0, 1, 1 << 40):
-            assert int(number(np.uint64(key), k)) == splitmix(key, k)
-            assert below(1000, np.uint64(key), k) == (splitmix(key, k) >> 32) * 1000 >> 32
+            assert int(random_bits(np.uint64(key), k)) == splitmix(key, k)
+            assert random_below(1000, np.uint64(key), k) == (splitmix(key, k) >> 32) * 1000 >> 32
 
 
 @settings(max_examples=60, deadline=None)
 @given(**sizes)
 def test_uniform_is_rodinias_generator(nodes: int, edges: int, seed: int) -> None:
-    """graphgen.cpp: each node in turn appends its draws, and itself to the lists of those it drew."""
+    """graphgen.cpp: each node in turn appends its draws, and itself to the lists of these."""
     expected: list[list[int]] = [[] for _ in range(nodes)]
     for v in range(nodes):
         loops = []
@@ -141,8 +139,8 @@ def test_hubs_are_not_neighbours() -> None:
 @pytest.mark.parametrize("kind", BUILDERS)
 def test_the_seed_decides(kind: str) -> None:
     once, again, other = (BUILDERS[kind].__wrapped__(500, 2000, seed) for seed in (4, 4, 5))
-    np.testing.assert_array_equal(once.kept, again.kept)
-    assert (once.kept != other.kept).mean() > 0.5
+    np.testing.assert_array_equal(once.stored, again.stored)
+    assert (once.stored != other.stored).mean() > 0.5
 
 
 @pytest.mark.parametrize("kind", BUILDERS)

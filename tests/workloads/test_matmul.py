@@ -9,13 +9,13 @@ from tidegate.errors import TidegateError
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
-from workloads.reading import Uses, pages_of, program, read, undealt
+from workloads.read_traces import Uses, in_order, pages_of, program, read
 
 T = 32
 
 
 def brute_force(trace: Trace, n: int, wave: int) -> list[Uses]:
-    """What each wave uses, from the kernel's index functions: block by block, thread by thread."""
+    """Return what each wave uses, from the kernel's index functions, thread by thread."""
     tiles = -(-n // T)
     grid = [(bx, by) for by in range(tiles) for bx in range(tiles)]
     found = []
@@ -45,7 +45,7 @@ def check_waves(n: int, wave: int, lanes: int, page: int) -> None:
         dealt = min(lanes, wave, (-(-n // T)) ** 2, len(expected))
         mine, blocks = blocks[:dealt], blocks[dealt:]
         assert max(map(len, mine)) - min(map(len, mine)) <= 1, "dealt evenly"
-        touches = undealt(mine)
+        touches = in_order(mine)
         assert len(touches) == len(expected), "each page once"
         assert set(touches) == expected
         assert uses.steps(touches) == sorted(uses.steps(touches)), "in order of first use"

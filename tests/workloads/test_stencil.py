@@ -5,11 +5,11 @@ import pytest
 
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
-from workloads.reading import Read, Uses, pages_of, program, read, undealt
+from workloads.read_traces import Read, Uses, in_order, pages_of, program, read
 
 
 def brute_force(trace: Trace, n: int, source: str, target: str) -> list[Uses]:
-    """What each band of 8 rows uses, from the kernel's index functions, thread by thread."""
+    """Return what each band of 8 rows uses, from the kernel's index functions, thread by thread."""
     bands = []
     for top in range(0, n, 8):
         uses = Uses(trace)
@@ -28,7 +28,7 @@ def check_bands(launch: Read, bands: list[Uses], lanes: int) -> None:
     for uses in bands:
         expected = uses.touches()
         mine, blocks = blocks[: min(lanes, len(expected))], blocks[min(lanes, len(expected)) :]
-        touches = undealt(mine)
+        touches = in_order(mine)
         assert len(touches) == len(expected), "each page once"
         assert set(touches) == expected
     assert not blocks
@@ -50,7 +50,7 @@ def test_pages_come_from_left_to_right() -> None:
     (launch,) = read(trace)
     blocks = launch.blocks()
     for band, uses in enumerate(brute_force(trace, n, "even", "odd")):
-        steps = np.array(uses.steps(undealt(blocks[3 * band : 3 * band + 3])))
+        steps = np.array(uses.steps(in_order(blocks[3 * band : 3 * band + 3])))
         # A page first met as a tile's right halo column counts with the next tile, where most of it
         # is used.
         assert (np.diff(steps) >= -1).all()

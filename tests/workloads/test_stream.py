@@ -6,7 +6,7 @@ import pytest
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance
 from tidegate.units import KiB, MiB
-from workloads.reading import pages_of, program, read
+from workloads.read_traces import pages_of, program, read
 
 
 def test_copy_reads_and_writes_each_page_once_in_step() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.units import KiB, MiB
-from workloads.reading import program, read
+from workloads.read_traces import program, read
 
 
 def test_every_page_comes_up_about_as_often() -> None:

@@ -6,7 +6,7 @@ import pytest
 from tidegate.errors import TidegateError
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.units import MiB
-from workloads.reading import program, read
+from workloads.read_traces import program, read
 
 
 def frequencies(**options: object) -> np.ndarray:

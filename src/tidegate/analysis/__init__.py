@@ -1,6 +1,4 @@
-"""What a trace asks of memory, on any machine: reuse distances, miss-ratio curves, Belady,
-footprint.
-"""
+"""Analysis of traces without a machine: reuse distances, miss-ratio curves, Belady, footprint."""
 
 from tidegate.analysis.analysis import Analysis, analyze
 from tidegate.analysis.arc import arc_misses

@@ -1,4 +1,4 @@
-"""Analyze: what a trace asks of memory, in one pass and without a machine."""
+"""Analyze: the memory needs of a trace, in one pass and without a machine."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tidegate.trace.trace import Trace, check_trace
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """What :func:`analyze` found.
+    """The result of :func:`analyze`.
 
-    ``name``: the trace's. ``unit``: what an id is, ``unit_bytes`` large. ``touches``, ``distinct``:
-    how many there were and of how many ids. ``curve``: the exact LRU miss-ratio curve.
-    ``shards_curve``: the sampled one, if asked for. ``histogram``: reuse distances in doubling
+    ``name``: the trace's. ``unit``: page or region, of ``unit_bytes``. ``touches``, ``distinct``:
+    their number and that of different ids. ``curve``: the exact LRU miss-ratio curve.
+    ``shards_curve``: the sampled one, if requested. ``histogram``: reuse distances in doubling
     buckets. ``footprint``: distinct ids and bytes over time.
     """
 
@@ -38,10 +38,10 @@ class Analysis:
     footprint: pl.DataFrame
 
     def plot(self, path: str | Path) -> Path:
-        """Draw the curve, the histogram and the footprint side by side; the suffix says the format
-        (png, svg, html).
+        """Draw the curve, the histogram and the footprint; the suffix is the format (png, svg,
+        html).
         """
-        # here, because matplotlib takes a while to load and only figures need it
+        # imported here, because matplotlib loads slowly and only figures need it
         from tidegate.analysis.plot import figure
         from tidegate.figures import save_figure
 
@@ -55,13 +55,13 @@ def analyze(
     shards: float | None = None,
     progress: Callable[[int], None] = lambda touches: None,
 ) -> Analysis:
-    """Read ``trace`` once and say what it asks of memory.
+    """Analyze ``trace``, which is read once.
 
-    ``shards``: a sampling rate, such as 0.01, if a sampled curve is wanted beside the exact one.
-    ``progress`` is told how many touches were read, a segment at a time.
+    ``shards``: a sampling rate, such as 0.01, to add a sampled curve to the exact one.
+    ``progress``: called with the number of touches of each segment read.
 
     >>> import tidegate
-    >>> found = analyze(tidegate.Ask("cyclic(bytes=16MiB, passes=3)").trace())
+    >>> found = analyze(tidegate.RunSpec("cyclic(bytes=16MiB, passes=3)").trace())
     >>> found.distinct, int(found.curve.misses[-1])  # memory for all eight: each misses once
     (8, 8)
     """
@@ -78,14 +78,6 @@ def analyze(
     if not reuse.touches:
         raise empty(trace)
     size = sequence.unit_bytes
-    return Analysis(
-        trace.name,
-        unit,
-        size,
-        reuse.touches,
-        reuse.cold,
-        curve_of(reuse, size),
-        sample.curve(size) if sample else None,
-        histogram(reuse, size),
-        footprint.table(size),
-    )
+    curves = curve_of(reuse, size), sample.curve(size) if sample else None
+    tables = histogram(reuse, size), footprint.table(size)
+    return Analysis(trace.name, unit, size, reuse.touches, reuse.cold, *curves, *tables)

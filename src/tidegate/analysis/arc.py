@@ -1,8 +1,9 @@
-"""ARC: a list of ids used once and one of ids used again, whose shares learn from ghosts (Megiddo &
+"""ARC: a list of ids used once and one of ids used again, whose sizes adapt by ghosts (Megiddo &
 Modha, FAST 2003).
 
-    B1 ghosts ← T1 once │ T2 again → B2 ghosts        A miss that is remembered in B1 says that T1 should have been larger,
-              target of T1's size ↑                   one in B2 the opposite. The target is not rounded.
+    B1 ghosts ← T1 once │ T2 again → B2 ghosts        A miss of an id in B1 raises the target of
+              target of T1's size ↑                   T1's size, one in B2 lowers it. The target is
+                                                      not rounded.
 
 Equal, miss for miss, to libCacheSim's ARC.
 """
@@ -22,7 +23,7 @@ _T1, _T2, _B1, _B2 = range(4)
 
 
 def arc_misses(ids: ArrayLike, capacity: int) -> int:
-    """Misses of ARC.
+    """Return the misses of ARC.
 
     >>> arc_misses([0, 1, 0, 2, 3, 0], capacity=2)
     4
@@ -58,9 +59,9 @@ def _arc(ids: Any, capacity: int, q: Any) -> int:
 
 @jit_inline
 def _make_room(q: Any, capacity: int, target: float) -> None:
-    """For an id that nobody remembers.
+    """Make room for an id that is in no list.
 
-    T1 and B1 together remember as many ids as fit, all four lists twice as many.
+    T1 and B1 together hold at most as many ids as there are frames, all four lists twice as many.
     """
     near = q.size[_T1] + q.size[_T2]
     if q.size[_T1] == capacity:
@@ -77,7 +78,7 @@ def _make_room(q: Any, capacity: int, target: float) -> None:
 
 @jit_inline
 def _replace(q: Any, target: float, again: bool) -> None:
-    """Evict from T1 if it is above its target, else from T2, and remember the victim."""
+    """Evict from T1 if it is above its target, else from T2; the victim becomes a ghost."""
     once = q.size[_T1]
     from_once = once > 0 and (
         once > target or (again and np.float64(once) == target) or q.size[_T2] == 0

@@ -1,13 +1,13 @@
 """Belady's misses: the fewest any eviction policy can have (Belady, IBM Systems Journal 5(2),
 1966).
 
-On a miss the id used furthest in the future leaves; ids never used again leave first. Demand
-paging: every miss is brought in.
+On a miss the id used furthest in the future leaves; ids never used again leave first. Every miss is
+brought in (demand paging).
 
-No heap and no ids are needed. The times of next use are all different, so the resident set *is* a
-set of future times: a touch hits exactly if its own time is in the set, and the victim is the set's
-greatest member. The set is a bitmap over time with summaries above it, 64 bits to one, so that its
-greatest member is a few steps away.
+No heap and no ids are needed. The times of next use are all different, so the resident set is a set
+of future times: a touch hits exactly if its own time is in the set, and the victim is the set's
+greatest member. The set is a bitmap over time with summaries above it, one bit for 64, so that a
+few steps find its greatest member.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ONE, _SIX, _LOW = np.uint64(1), np.uint64(6), np.uint64(63)
 
 
 def belady_misses(ids: ArrayLike, capacity: int) -> int:
-    """How many of the touches ``ids`` miss, first touches among them, in ``capacity`` frames.
+    """Return how many of the touches ``ids`` miss in ``capacity`` frames, first touches included.
 
     >>> belady_misses([0, 1, 2, 0, 1, 2], capacity=2)
     4
@@ -35,13 +35,13 @@ def belady_misses(ids: ArrayLike, capacity: int) -> int:
 
 
 def next_uses(ids: Ids, bound: int) -> Ids:
-    """Write over every id the time of its next touch, or ``len(ids)`` if there is none."""
+    """Overwrite every id with the time of its next touch, or ``len(ids)`` if there is none."""
     _next_uses(ids, np.full(bound, len(ids), np.int32))
     return ids
 
 
 def misses_of(uses: Ids, capacity: int) -> int:
-    """Belady's misses from the times of next use."""
+    """Return Belady's misses, from the times of next use."""
     starts, words = [0], -(-len(uses) // 64)
     while words > 1:
         starts.append(starts[-1] + words)
@@ -60,9 +60,10 @@ def _next_uses(ids: Any, seen: Any) -> None:
 
 @jit
 def _misses(uses: Any, capacity: int, bits: NDArray[Any], starts: NDArray[Any]) -> int:
-    """``starts[level]`` is where a level's words begin in ``bits``; level 0 has a bit per touch.
+    """Count misses. A level's words begin at ``starts[level]`` of ``bits``; level 0 has a bit per
+    touch.
 
-    The bit of a hit stays set: it lies in the past, and the greatest member never does.
+    The bit of a hit stays set: it lies in the past, so it is never the greatest.
     """
     misses, finished = 0, 0  # finished: residents that are never used again
     never = len(uses)

@@ -1,4 +1,4 @@
-"""Miss-ratio curves: how many touches miss at each memory size, under LRU and under Belady's MIN."""
+"""Miss-ratio curves: misses at each memory size, under LRU and under Belady's MIN."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ class MissRatioCurve:
     """Misses by capacity: a step function that changes only at ``capacities``.
 
     ``unit_bytes``: the size of one page or region, which takes one frame. ``capacities``: in
-    frames, rising. ``misses``: one for each capacity, first touches among them. ``touches``: how
-    many there were.
+    frames, rising. ``misses``: at each capacity, first touches included. ``touches``: their number.
     """
 
     unit_bytes: int
@@ -40,8 +39,7 @@ class MissRatioCurve:
         return self.misses / self.touches
 
     def misses_at(self, capacity: ArrayLike) -> NDArray[np.int64]:
-        """Misses in ``capacity`` frames: those at the nearest capacity of the curve that is not
-        larger.
+        """Return the misses in ``capacity`` frames: those at the curve's next smaller capacity.
 
         >>> curve = MissRatioCurve(65536, np.array([2, 4]), np.array([7, 3]), 10)
         >>> curve.misses_at([1, 2, 3, 100]).tolist()
@@ -54,7 +52,7 @@ class MissRatioCurve:
 def lru_curve(
     trace: Trace, unit: Unit = "region", progress: Callable[[int], None] = lambda touches: None
 ) -> MissRatioCurve:
-    """The exact LRU curve, in one pass (Mattson et al., 1970)."""
+    """Return the exact LRU curve, in one pass (Mattson et al., 1970)."""
     sequence = Sequence(trace, unit)
     reuse = ReuseDistances(sequence.bound)
     for ids in sequence:
@@ -66,8 +64,7 @@ def lru_curve(
 
 
 def curve_of(reuse: ReuseDistances, unit_bytes: int) -> MissRatioCurve:
-    """The curve of distances already counted: C frames turn every touch at a distance below C into
-    a hit.
+    """Return the curve of counted distances: in C frames, touches at distances below C hit.
 
     It ends at the capacity from which on only first touches miss.
     """
@@ -82,20 +79,21 @@ def belady_curve(
     unit: Unit = "region",
     progress: Callable[[int], None] = lambda touches: None,
 ) -> MissRatioCurve:
-    """Belady's misses at each of ``capacities``.
+    """Return Belady's misses at each of ``capacities``.
 
-    Holds up to 8 bytes per touch that is not a repeat.
+    Takes up to 8 bytes of memory per touch that is not a repeat.
     """
     wanted = np.unique(np.fromiter(capacities, np.int64))
     if not len(wanted) or wanted[0] < 1:
         raise TidegateError(
-            f"{wanted.tolist()} are no capacities; give one or more, each at least 1"
+            f"capacities must be one or more, each at least 1, got {wanted.tolist()}"
         )
     sequence = Sequence(trace, unit)
     ids, touches = sequence.collapsed(progress)
     if len(ids) > MOST_TOUCHES:
         raise TidegateError(
-            f"trace {trace.name} is too long for Belady: {len(ids)} touches, at most {MOST_TOUCHES}"
+            f"trace {trace.name} must have at most {MOST_TOUCHES} touches for Belady, "
+            f"got {len(ids)}"
         )
     uses = next_uses(ids, sequence.bound)
     misses = np.array([misses_of(uses, int(c)) for c in wanted], np.int64)

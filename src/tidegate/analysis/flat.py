@@ -1,7 +1,7 @@
-"""Flat LRU, FIFO and CLOCK: the misses of one id sequence in one capacity, nothing else.
+"""Flat LRU, FIFO and CLOCK: only the misses of one id sequence at one capacity.
 
-Equal, miss for miss, to libCacheSim's LRU, FIFO and Clock. Quick answers, and
-peers for the mechanism's policies.
+Equal, miss for miss, to libCacheSim's LRU, FIFO and Clock. Quick answers, and oracles for the
+mechanism's policies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidegate.compiled.jit import jit
 
 
 def lru_misses(ids: ArrayLike, capacity: int) -> int:
-    """Misses when the id used longest ago leaves.
+    """Return the misses if the id used longest ago leaves.
 
     >>> lru_misses([0, 1, 2, 0], capacity=2)
     4
@@ -26,7 +26,7 @@ def lru_misses(ids: ArrayLike, capacity: int) -> int:
 
 
 def fifo_misses(ids: ArrayLike, capacity: int) -> int:
-    """Misses when the id brought in longest ago leaves.
+    """Return the misses if the id brought in longest ago leaves.
 
     >>> fifo_misses([0, 1, 0, 2, 0], capacity=2)
     4
@@ -37,11 +37,11 @@ def fifo_misses(ids: ArrayLike, capacity: int) -> int:
 
 
 def clock_misses(ids: ArrayLike, capacity: int) -> int:
-    """Misses of CLOCK (Corbató, 1968): FIFO with a second chance for ids used since the hand last
-    passed.
+    """Return the misses of CLOCK (Corbató, 1968): FIFO with a second chance for ids used since the
+    hand last passed.
 
-    An id is brought in with its bit clear, and a hit sets it. The hand clears bits until it meets
-    one that is clear: that id leaves, and the new one takes its place just behind the hand.
+    An id is brought in with its bit clear, and a hit sets it. The hand clears bits until it finds a
+    clear one. That id leaves, and the new one takes its place just behind the hand.
 
     >>> clock_misses([0, 1, 0, 2, 0], capacity=2)
     3
@@ -52,10 +52,10 @@ def clock_misses(ids: ArrayLike, capacity: int) -> int:
 
 @jit
 def _lru(ids: Any, capacity: int, last: Any) -> int:
-    """The sequence is its own LRU list: its first position that is still its id's last touch is the
-    victim.
+    """Count misses. The sequence is its own LRU list: the victim is at the first position that is
+    still its id's last touch.
 
-    ``oldest`` only moves forward; whatever was last touched before it has left.
+    ``oldest`` only moves forward; ids last touched before it have left.
     """
     misses, oldest = 0, 0
     for i in range(len(ids)):
@@ -72,8 +72,8 @@ def _lru(ids: Any, capacity: int, last: Any) -> int:
 
 @jit
 def _fifo(ids: Any, capacity: int, brought_in: Any) -> int:
-    """A miss pushes out what came in ``capacity`` misses before, so an id's miss number says if it
-    is in.
+    """Count misses. A miss evicts the id brought in ``capacity`` misses before, so that an id's
+    miss number shows whether it is resident.
     """
     misses = 0
     for i in range(len(ids)):

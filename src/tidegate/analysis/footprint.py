@@ -1,4 +1,4 @@
-"""Footprint: how many distinct ids, and bytes, have been touched by when."""
+"""Footprint: distinct ids and bytes touched over time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ POINTS = 512
 
 
 class Footprint:
-    """Distinct ids after so many touches, at no more than 512 points.
+    """Distinct ids after a number of touches, at no more than 512 points.
 
-    Points lie equally far apart. When there are too many, every second one is dropped and they lie
-    twice as far apart.
+    Points are equally far apart. If there are too many, every second one is dropped.
     """
 
     def __init__(self, bound: int):
@@ -28,7 +27,7 @@ class Footprint:
         self._points: list[int] = []
 
     def update(self, ids: Ids) -> None:
-        """Take in more touches. Ids must be below the bound."""
+        """Add touches. Ids must be below the bound."""
         done = 0
         while done < len(ids):
             take = min(len(ids) - done, self._apart - self.touches % self._apart)
@@ -41,7 +40,7 @@ class Footprint:
                 self._apart *= 2
 
     def table(self, unit_bytes: int) -> pl.DataFrame:
-        """Columns ``touches``, ``distinct``, ``bytes``; the last row is the whole."""
+        """Return the columns ``touches``, ``distinct``, ``bytes``; the last row is the total."""
         touches = [self._apart * (i + 1) for i in range(len(self._points))]
         distinct = list(self._points)
         if self.touches % self._apart:

@@ -9,7 +9,7 @@ from tidegate.analysis.reuse import ReuseDistances
 
 
 def histogram(reuse: ReuseDistances, unit_bytes: int) -> pl.DataFrame:
-    """One row per bucket, and a last row without bounds for first touches.
+    """Return one row per bucket, and a last row without bounds for first touches.
 
     ``at_least``, ``below``: distances in ids; ``bytes``: ``at_least`` in bytes; ``touches``;
     ``share`` of all touches.

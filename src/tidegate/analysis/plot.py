@@ -19,7 +19,7 @@ MOST_POINTS = 4096  # of a drawn line; a curve may have a step per page
 
 
 def figure(analysis: Analysis) -> Figure:
-    """Three panels side by side."""
+    """Return the figure: three panels side by side."""
     fig = Figure(figsize=(14, 4.2), layout="constrained")
     curve, reuse, footprint = fig.subplots(1, 3)
     fig.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]
@@ -54,7 +54,7 @@ def _draw_curve(axes: Axes, analysis: Analysis) -> None:
     axes.axhline(cold, color=COLD, linestyle=":", linewidth=1.2, label="first touches")
     axes.set(title="Misses by memory size", xlabel=f"memory ({unit})", ylabel="miss ratio")
     axes.set_xlim(0, whole * 1.02)
-    axes.set_yscale("log")  # a miss costs thousands of hits, so ratios far below 1 % still matter
+    axes.set_yscale("log")  # a miss costs thousands of hits: ratios far below 1 % still matter
     axes.set_ylim(cold / 2, 1.5)
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{100 * ratio:g}%"))
@@ -65,7 +65,7 @@ def _draw_histogram(axes: Axes, analysis: Analysis) -> None:
     table = analysis.histogram
     sizes, touches = table["bytes"].to_list(), table["touches"].to_numpy()
     places = np.arange(len(touches), dtype=np.float64)
-    places[-1] += 0.6  # first touches have no distance, so they stand apart
+    places[-1] += 0.6  # first touches have no distance, so they are apart
     axes.bar(places, touches, width=0.86, color=[EXACT] * (len(touches) - 1) + [COLD])
     every = -(-(len(sizes) - 1) // 8)
     shown = [*range(0, max(len(sizes) - 2, 1), every), len(sizes) - 1]
@@ -97,7 +97,7 @@ def _scale(analysis: Analysis) -> tuple[int, str]:
 
 
 def _short(size: int) -> str:
-    """A size without digits that say nothing: bucket edges are powers of two.
+    """Return a size without trailing zeros: bucket edges are powers of two.
 
     >>> _short(65536), _short(0)
     ('64 KiB', '0 B')

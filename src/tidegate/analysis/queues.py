@@ -1,8 +1,7 @@
-"""Queues: several lists of ids, each id in one of them at most. Flat caches with ghosts are made of
-these.
+"""Queues: several lists of ids, each id in at most one of them, for flat caches with ghosts.
 
-A list is a ring through a node of its own, behind those of the ids: the oldest id comes after it,
-the youngest before it.
+A list is a ring through a node of its own, whose number follows those of the ids. The oldest id
+comes after this node, the youngest before it.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ class Queues(NamedTuple):
 
 
 def queues_of(bound: int, lists: int) -> Queues:
-    """So many empty lists for ids below ``bound``."""
+    """Return empty lists for ids below ``bound``."""
     ring = np.arange(bound + lists, dtype=np.int32)
     return Queues(ring, ring.copy(), np.full(bound, NOWHERE, np.int8), np.zeros(lists, np.int64))
 
 
 @jit_inline
 def append(q: Any, at: int, id: Any) -> None:
-    """Put an id that is in no list at the young end."""
+    """Append an id that is in no list, as the youngest."""
     end = len(q.where) + at
     youngest = q.before[end]
     q.after[youngest], q.before[id] = id, youngest
@@ -45,7 +44,7 @@ def append(q: Any, at: int, id: Any) -> None:
 
 @jit_inline
 def take(q: Any, id: Any) -> None:
-    """Take an id out of the list it is in."""
+    """Remove an id from its list."""
     after, before = q.after[id], q.before[id]
     q.after[before], q.before[after] = after, before
     q.size[q.where[id]] -= 1
@@ -54,7 +53,7 @@ def take(q: Any, id: Any) -> None:
 
 @jit_inline
 def take_oldest(q: Any, at: int) -> Any:
-    """Take the oldest id out of a list that is not empty."""
+    """Remove and return the oldest id of a list, which must not be empty."""
     id = q.after[len(q.where) + at]
     take(q, id)
     return id

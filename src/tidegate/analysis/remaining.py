@@ -1,8 +1,7 @@
-"""Remaining reuse distances: how many other ids are touched between an id's eviction and its
-return.
+"""Remaining reuse distances: other ids touched between an id's eviction and its return.
 
-GMT (ASPLOS'24) calls it RRD and draws its distribution at the evictions from Tier-1, which is
-CLOCK's, in its Figure 7. An id that never returns has none.
+GMT (ASPLOS'24) calls it RRD. Its Figure 7 shows the distribution at evictions from Tier-1, which
+uses CLOCK. An id that never returns has none.
 
     >>> remaining_distances([0, 1, 2, 3, 1, 0], capacity=3).tolist()
     [2]
@@ -23,14 +22,14 @@ from tidegate.compiled.jit import jit
 
 
 def remaining_distances(ids: ArrayLike, capacity: int) -> NDArray[np.int32]:
-    """The distance of every id that CLOCK evicts from ``capacity`` frames and that comes back, in
-    order of return.
+    """Return the distance of every id that CLOCK evicts from ``capacity`` frames and that comes
+    back, in order of return.
     """
     return remaining_by_id(ids, capacity)[1]
 
 
 def remaining_by_id(ids: ArrayLike, capacity: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The same, with the ids that come back in front."""
+    """Return the ids that come back, and their distances."""
     array, bound = checked(ids, capacity)
     found, tree = np.empty((2, len(array)), np.int32), np.zeros(len(array) + 1, np.int32)
     frames = np.full(min(capacity, max(1, bound)), -1, np.int32)
@@ -39,8 +38,8 @@ def remaining_by_id(ids: ArrayLike, capacity: int) -> tuple[NDArray[np.int32], N
 
 
 def reuse_pairs(ids: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Of every touch but first ones: touches since the id's last (virtual time), and other ids
-    among them (reuse distance).
+    """Return for every touch but first ones the touches since the id's last (virtual time), and the
+    other ids among them (reuse distance).
 
     >>> [part.tolist() for part in reuse_pairs([0, 1, 1, 0, 1])]
     [[1, 3, 2], [0, 1, 1]]
@@ -52,8 +51,8 @@ def reuse_pairs(ids: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
 
 
 def shares(distances: NDArray[np.int32], near: int, middle: int) -> tuple[float, float, float]:
-    """The shares below ``near``, from there to below ``near + middle``, and beyond: Figure 7's
-    vertical lines.
+    """Return the shares of distances below ``near``, below ``near + middle``, and beyond: Figure
+    7's vertical lines.
 
     >>> shares(np.array([1, 5, 9, 20], np.int32), near=4, middle=8)
     (0.25, 0.5, 0.25)
@@ -65,11 +64,11 @@ def shares(distances: NDArray[np.int32], near: int, middle: int) -> tuple[float,
 
 @jit
 def _remaining(ids: Any, frames: Any, last: Any, tree: Any, found: Any) -> int:
-    """One walk: CLOCK as ``clock_misses`` has it, and a mark at each id's latest touch, counted by
-    partial sums. The touch ``now`` has its mark at the place now + 1.
+    """Find the distances in one pass: CLOCK as in ``clock_misses``, and a mark at each id's latest
+    touch, counted by partial sums. The touch ``now`` has its mark at now + 1.
 
     ``last[0]`` is an id's latest touch, ``last[1]`` the touch at which it was evicted, or -1 while
-    it is in.
+    it is resident.
     """
     state = np.zeros(last.shape[1], np.uint8)  # 0 absent, 1 resident, 2 referenced
     hand = misses = count = 0
@@ -79,7 +78,7 @@ def _remaining(ids: Any, frames: Any, last: Any, tree: Any, found: Any) -> int:
             state[id] = 2
         else:
             if last[1, id] >= 0:
-                # marks lie at latest touches, so those since the eviction are the ids touched since
+                # marks are at latest touches, so those since the eviction are ids touched since
                 found[0, count] = id
                 found[1, count] = sum_to(tree, now) - sum_to(tree, last[1, id])
                 count += 1

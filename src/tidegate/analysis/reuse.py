@@ -1,14 +1,14 @@
-"""ReuseDistances: how many other ids are touched between one touch of an id and the next.
+"""Reuse distances: how many other ids are touched between one touch of an id and the next.
 
 The stack distance of Mattson et al. (IBM Systems Journal 9(2), 1970): a touch hits in an LRU cache
-of C frames exactly if its distance is less than C, so one pass answers every capacity. Distances
-are counted as Bennett & Kruskal do (IBM Journal of Research and Development 19(4), 1975): an id's
-last touch is a mark on a line of time slots, and the distance is the number of marks after it,
-found with a tree of partial sums.
+of C frames exactly if its distance is less than C, so that one pass answers every capacity.
+Distances are counted as by Bennett & Kruskal (IBM Journal of Research and Development 19(4), 1975):
+an id's last touch is a mark in a row of time slots, and the distance is the number of marks after
+it, found with a tree of partial sums.
 
-Here marks are bits, 64 to a word, and 64 words or sums share a node. All slots begin marked, those
-still to come too: they lie after every mark that is asked about, so a touch only ever takes a mark
-away. When the slots are used up the marks are moved together at the front. With four slots per id
+Here marks are bits, 64 to a word, and 64 words or sums share a node. All slots are marked at first,
+future ones included: they lie after every mark that is looked up, so that a touch only removes a
+mark. When the slots are used up, the marks are moved together at the front. With four slots per id
 that happens at most once per three touches of each id, and memory depends on the ids, not on the
 length of the trace.
 """
@@ -25,16 +25,16 @@ from tidegate.compiled.bits import popcount
 from tidegate.compiled.jit import jit, jit_inline
 
 SLOTS_PER_ID = 4
-FEWEST_SLOTS = 1 << 12  # so that few ids do not mean moving all the time
-FANOUT = 64  # wide enough for few levels, narrow enough for a few vector instructions per node
+FEWEST_SLOTS = 1 << 12  # so that marks of few ids are not moved all the time
+FANOUT = 64  # few levels, and few vector instructions per node
 
 _ALL, _ONE, _SIX, _LOW = ~np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)
-# in state: the slot of the next touch, how many marks there are before it, the id touched before
+# in state: the slot of the next touch, the number of marks before it, the id touched before
 _NOW, _MARKED, _BEFORE = range(3)
 
 
 class ReuseDistances:
-    """Exact LRU reuse distances of the ids given so far, in whatever chunks they are given.
+    """Exact LRU reuse distances of the ids so far, which may come in any chunks.
 
     ``counts[d]`` is the number of touches at distance ``d``; ``cold`` the number of first touches.
 
@@ -55,20 +55,17 @@ class ReuseDistances:
         self._state = np.array([0, 0, -1], np.int64)
 
     def update(self, ids: Ids) -> None:
-        """Take in more touches. Ids must be below the bound."""
-        done = 0
+        """Add touches. Ids must be below the bound."""
+        done, tree = 0, (self._marks, self._sums, self._levels)
         while done < len(ids):
-            rest = ids[done:]
-            done += _touch(
-                rest, self.counts, self._state, self._last, self._marks, self._sums, self._levels
-            )
+            done += _touch(ids[done:], self.counts, self._state, self._last, *tree)
             if self._state[_NOW] == 64 * len(self._marks):
                 self._move_together()
         self.touches += len(ids)
 
     @property
     def cold(self) -> int:
-        """First touches, which no capacity turns into hits; as many as there are distinct ids."""
+        """The number of first touches, which miss at every capacity, and of distinct ids."""
         return int(self._state[_MARKED])
 
     @property
@@ -86,10 +83,10 @@ class ReuseDistances:
 
 
 def _sums_of_full(words: int) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-    """The tree when every bit is set, and where each of its levels begins.
+    """Return the tree of full words, and where each of its levels begins.
 
-    A sum is the number of marks before its word (on higher levels: its node) within the node they
-    share.
+    A sum is the number of marks before its word (on higher levels: its node) within their common
+    node.
     """
     parts: list[NDArray[Any]] = []
     starts, marks, nodes = [0], 64, words
@@ -103,7 +100,7 @@ def _sums_of_full(words: int) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
 
 @jit
 def _touch(ids: Any, counts: Any, state: Any, last: Any, marks: Any, sums: Any, levels: Any) -> int:
-    """Count ids until they or the slots are used up; how many were counted."""
+    """Count ids until they or the slots are used up. Return how many were counted."""
     now, marked, before = state[_NOW], state[_MARKED], state[_BEFORE]
     slots = 64 * len(marks)
     repeats, i = 0, 0
@@ -117,9 +114,8 @@ def _touch(ids: Any, counts: Any, state: Any, last: Any, marks: Any, sums: Any, 
         if last[np.uint64(id)] < 0:
             marked += 1
         else:
-            counts[
-                np.uint64(marked - _unmark(np.uint64(last[np.uint64(id)]), marks, sums, levels))
-            ] += 1
+            upto = _unmark(np.uint64(last[np.uint64(id)]), marks, sums, levels)
+            counts[np.uint64(marked - upto)] += 1
         last[np.uint64(id)] = now
         now += 1
     counts[0] += repeats
@@ -129,14 +125,14 @@ def _touch(ids: Any, counts: Any, state: Any, last: Any, marks: Any, sums: Any, 
 
 @jit_inline
 def _unmark(slot: Any, marks: Any, sums: Any, levels: Any) -> Any:
-    """Take a mark away; how many slots were marked up to and including it."""
+    """Remove a mark. Return how many slots were marked up to and including it."""
     at, bit = slot >> _SIX, _ONE << (slot & _LOW)
     total = np.int64(popcount(marks[at] & (bit | (bit - _ONE))))
     marks[at] &= ~bit
     for level in range(len(levels)):
         total += sums[levels[level] + at]
         node, place = levels[level] + (at & ~_LOW), np.int32(at & _LOW)
-        # all of them, so that it becomes vector instructions without a branch
+        # a loop over all becomes vector instructions without a branch
         for i in range(FANOUT):
             sums[node + np.uint64(i)] -= np.int32(i) > place
         at >>= _SIX
@@ -145,7 +141,7 @@ def _unmark(slot: Any, marks: Any, sums: Any, levels: Any) -> Any:
 
 @jit
 def _renumber(last: Any, marks: Any, sums: Any, levels: Any) -> None:
-    """Give every mark's id, instead of its slot, the number of marks before it."""
+    """Replace the slot of every id's mark by the number of marks before it."""
     for id in range(len(last)):
         if last[id] >= 0:
             at, below = np.uint64(last[id]) >> _SIX, (_ONE << (np.uint64(last[id]) & _LOW)) - _ONE

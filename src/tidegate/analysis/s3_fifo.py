@@ -1,11 +1,11 @@
-"""S3-FIFO: three FIFO queues are enough (Yang et al., SOSP 2023).
+"""S3-FIFO: three FIFO queues (Yang et al., SOSP 2023).
 
-    small (a tenth) ──used twice→ main (the rest): the oldest, if used since, goes round again with one use less
+    small (a tenth) ──used twice→ main (the rest): its oldest, if used, returns with one use less
           └─────────→ ghosts (as many as main) ──missed again→ main
 
-Equal, miss for miss, to libCacheSim's S3FIFO from 20 frames on; with fewer, libCacheSim refuses or
-always misses. Its reading of the beginning is taken over: until the first eviction, what finds
-small full goes to main.
+Equal, miss for miss, to libCacheSim's S3FIFO from 20 frames on; with fewer, libCacheSim raises an
+error or always misses. As in libCacheSim, ids go to main if small is full before the first
+eviction.
 """
 
 from __future__ import annotations
@@ -26,23 +26,15 @@ _SMALL, _MAIN, _GHOSTS = range(3)
 
 
 def s3_fifo_misses(ids: ArrayLike, capacity: int) -> int:
-    """Misses of S3-FIFO.
+    """Return the misses of S3-FIFO.
 
     >>> s3_fifo_misses([0, 1, 2, 0], capacity=3)
     3
     """
     array, bound = checked(ids, capacity)
-    small = max(1, int(capacity * SMALL_SHARE))
-    return int(
-        _s3(
-            array,
-            int(capacity),
-            small,
-            int(capacity * GHOST_SHARE),
-            queues_of(bound, 3),
-            np.zeros(bound, np.int8),
-        )
-    )
+    small, ghosts = max(1, int(capacity * SMALL_SHARE)), int(capacity * GHOST_SHARE)
+    uses = np.zeros(bound, np.int8)
+    return int(_s3(array, int(capacity), small, ghosts, queues_of(bound, 3), uses))
 
 
 @jit
@@ -80,7 +72,7 @@ def _evict_from_main(q: Any, uses: Any) -> None:
 
 @jit_inline
 def _evict_from_small(q: Any, uses: Any, most_ghosts: int) -> None:
-    """Or from nowhere: all that small held may go to main."""
+    """Evict from small, unless all of its ids go to main."""
     while q.size[_SMALL] > 0:
         id = take_oldest(q, _SMALL)
         if uses[id] >= USES_FOR_MAIN:

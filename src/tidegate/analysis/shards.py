@@ -1,10 +1,9 @@
-"""Shards: reuse distances of some ids, chosen by hash, stand for all (Waldspurger et al., FAST
-2015).
+"""SHARDS: a sample of ids, chosen by hash, represents all (Waldspurger et al., FAST 2015).
 
-Fixed rate R: an id is sampled if its hash falls below R of the hash's range, and then every one of
-its touches is. Among the sampled ids a distance is R times what it is among all. With the paper's
-adjustment (SHARDS-adj): touches missing from the sample, or too many in it, are those of a few hot
-ids, so the difference is put right at distance 0.
+Fixed rate R: an id is sampled, with all its touches, if its hash falls below R of the hash's range.
+A distance among the sampled ids is R times that among all. With the paper's adjustment
+(SHARDS-adj): touches that the sample lacks, or has in excess, are those of a few hot ids, so the
+difference is corrected at distance 0.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ def shards_curve(
     unit: Unit = "region",
     progress: Callable[[int], None] = lambda touches: None,
 ) -> MissRatioCurve:
-    """The LRU curve, sampled at ``rate``.
+    """Return the LRU curve, sampled at ``rate``.
 
-    Its error shrinks as 1 / √(ids sampled); other seeds, other ids.
+    Its error falls with 1 / √(ids sampled). The seed selects the ids.
     """
     sequence = Sequence(trace, unit)
     sample = Shards(sequence.bound, rate, seed)
@@ -47,50 +46,45 @@ def shards_curve(
 
 
 class Shards:
-    """A sampled miss-ratio curve of the ids given so far, in whatever chunks they are given."""
+    """A sampled miss-ratio curve of the ids so far, which may come in any chunks."""
 
     def __init__(self, bound: int, rate: float, seed: int = 0):
         if not 0 < rate <= 1:
             raise TidegateError(
-                f"{rate} is no sampling rate; give more than 0 and at most 1, such as 0.01"
+                f"sampling rate must be above 0 and at most 1, such as 0.01, got {rate}"
             )
         self.rate = rate
         self.touches = 0
         self._threshold = max(round(rate * MODULUS), 1)
         sampled = _hash(bound, seed) % np.uint64(MODULUS) < self._threshold
-        # sampled ids are numbered from 0, so that counting their distances takes only their share
-        # of memory
+        # sampled ids are numbered from 0, so that their distances take only their share of memory
         self._number = np.where(sampled, np.cumsum(sampled) - 1, -1).astype(np.int32)
         self._reuse = ReuseDistances(int(sampled.sum()))
 
     def update(self, ids: Ids) -> None:
-        """Take in more touches. Ids must be below the bound."""
+        """Add touches. Ids must be below the bound."""
         kept = np.empty(len(ids), np.int32)
         self._reuse.update(kept[: _sample(ids, self._number, kept)])
         self.touches += len(ids)
 
     def curve(self, unit_bytes: int) -> MissRatioCurve:
-        """The curve, at the capacities where the sample has a step."""
+        """Return the curve, at the capacities where the sample has a step."""
         if not self._reuse.touches:
             raise TidegateError(
-                f"SHARDS at rate {self.rate:g} sampled nothing that is touched; raise it"
+                f"SHARDS at rate {self.rate:g} sampled nothing that is touched; raise the rate"
             )
         expected = self.touches * self._threshold / MODULUS
         counts = self._reuse.counts[: self._reuse.farthest + 1].astype(np.float64)
         counts[0] += expected - self._reuse.touches
-        misses = np.clip(
-            (expected - np.cumsum(counts)) * (MODULUS / self._threshold), 0, self.touches
-        )
-        # at distance d a touch hits in the sample's share of C frames if d < C R: from C = ⌊d / R⌋
-        # + 1 on
+        scaled = (expected - np.cumsum(counts)) * (MODULUS / self._threshold)
+        misses = np.rint(np.clip(scaled, 0, self.touches)).astype(np.int64)
+        # a touch at distance d hits in the sample's share of C frames if d < C R: from ⌊d / R⌋ + 1
         capacities = np.arange(len(counts), dtype=np.int64) * MODULUS // self._threshold + 1
-        return MissRatioCurve(
-            unit_bytes, capacities, np.rint(misses).astype(np.int64), self.touches
-        )
+        return MissRatioCurve(unit_bytes, capacities, misses, self.touches)
 
 
 def _hash(bound: int, seed: int) -> NDArray[np.uint64]:
-    """SplitMix64 of the ids below ``bound``."""
+    """Return SplitMix64 of the ids below ``bound``."""
     x = np.arange(bound, dtype=np.uint64) + np.uint64(seed % 2**32 << 32)
     x += np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -103,7 +97,7 @@ def _sample(ids: Any, number: Any, kept: Any) -> int:
     k = np.uint64(0)
     for i in range(len(ids)):
         n = number[np.uint64(ids[i])]
-        # written always, kept only if the next write goes elsewhere: no branch to guess
+        # always written, kept only if the next write goes elsewhere: no branch to predict
         kept[k] = n
         k += np.uint64(n >= 0)
     return int(k)

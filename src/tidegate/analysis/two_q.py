@@ -1,8 +1,8 @@
-"""2Q: a FIFO for newcomers, and an LRU list for ids that come back after leaving it (Johnson &
-Shasha, VLDB 1994).
+"""2Q: a FIFO for new ids, and an LRU list for ids that return after leaving it (Johnson & Shasha,
+VLDB 1994).
 
-    in (FIFO, a quarter) → out (ghosts, half as many as fit)      A hit in the FIFO changes nothing: uses that lie close
-    main (LRU) ← a miss that "out" remembers                      together count as one.
+    in (FIFO, a quarter) → out (ghosts, half as many as fit)   A hit in the FIFO changes nothing:
+    main (LRU) ← a miss of an id in "out"                      uses close together count as one.
 
 Equal, miss for miss, to libCacheSim's TwoQ from 4 frames on; with fewer, libCacheSim has no FIFO
 and always misses.
@@ -23,21 +23,14 @@ _IN, _OUT, _MAIN = range(3)
 
 
 def two_q_misses(ids: ArrayLike, capacity: int) -> int:
-    """Misses of 2Q, the paper's full version.
+    """Return the misses of 2Q, the paper's full version.
 
     >>> two_q_misses([0, 1, 2, 3, 4, 0, 5, 0], capacity=4)
     7
     """
     array, bound = checked(ids, capacity)
-    return int(
-        _two_q(
-            array,
-            int(capacity),
-            int(capacity * IN_SHARE),
-            int(capacity * OUT_SHARE),
-            queues_of(bound, 3),
-        )
-    )
+    most_in, most_out = int(capacity * IN_SHARE), int(capacity * OUT_SHARE)
+    return int(_two_q(array, int(capacity), most_in, most_out, queues_of(bound, 3)))
 
 
 @jit

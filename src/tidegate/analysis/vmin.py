@@ -1,12 +1,13 @@
-"""VMIN's misses: the fewest any policy can have whose memory is C frames on average (Prieve &
-Fabry, CACM 19(5), 1976).
+"""VMIN's misses: the fewest of any policy whose memory is C frames on average (Prieve & Fabry, CACM
+19(5), 1976).
 
-After each touch a block stays until its next one if that is at most τ away, and otherwise leaves at
-once. A reuse at interval r costs r frame-touches, and every hit is worth the same, so taking the
-shortest intervals first until N · C is spent gives the most hits there can be. Of the intervals
-equal to τ, as many are taken as there is room for.
+After each touch a block stays until its next one if that is at most τ away; otherwise it leaves at
+once. A reuse at interval r costs r frame-touches, and every hit has the same value. So taking the
+shortest intervals first until N · C is spent gives the most hits. Of the intervals equal to τ, as
+many are taken as there is room for.
 
-At the size of a fixed memory it is below Belady: what Belady's hits occupy is within N · C, too.
+At the size of a fixed memory it has no more misses than Belady, whose hits occupy at most N · C,
+too.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tidegate.analysis.sequence import checked
 
 
 def vmin_misses(ids: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
-    """Misses at each of these average sizes, first touches among them.
+    """Return the misses at each of these average sizes, first touches included.
 
     >>> vmin_misses([0, 1, 2, 0, 1, 2], [0, 1, 2]).tolist()
     [6, 4, 3]

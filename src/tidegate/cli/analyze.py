@@ -1,15 +1,15 @@
-"""tidegate analyze: what a trace asks of memory, without a machine."""
+"""tidegate analyze: miss-ratio curve and reuse of a trace, without a machine."""
 
 from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate.cli import asked, output, references
+from tidegate.cli import access_sites, output
+from tidegate.cli import run_options as o
 from tidegate.cli.progress import Bar
 from tidegate.errors import TidegateError
 
@@ -18,30 +18,32 @@ if TYPE_CHECKING:
 
 
 class UnitName(StrEnum):
-    """What is counted."""
+    """The unit that is counted."""
 
     REGION = "region"
     PAGE = "page"
 
 
 def analyze(
-    workload: asked.Workload,
-    bytes: asked.Bytes = None,
+    workload: o.Workload,
+    bytes: o.Bytes = None,
     unit: Annotated[
         UnitName, typer.Option("--unit", help="Count pages or regions.")
     ] = UnitName.REGION,
     leu: Annotated[
-        bool, typer.Option("--leu", help="Which references deserve memory (LEU).")
+        bool, typer.Option("--leu", help="Which access sites deserve memory (LEU).")
     ] = False,
     near: Annotated[
         str | None,
-        typer.Option("--near", help="With --leu: memory; two thirds of it all by default."),
+        typer.Option(
+            "--near", help="With --leu: memory; by default two thirds of what is touched."
+        ),
     ] = None,
     shards: Annotated[
         str | None, typer.Option("--shards", help="Also sample at this rate, e.g. 1% (SHARDS).")
     ] = None,
-    machine: asked.MachineName = "rtx3090-pcie4",
-    geometry: asked.GeometryText = None,
+    machine: o.MachineName = "rtx3090-pcie4",
+    geometry: o.GeometryText = None,
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,
     plot: output.PlotTo = None,
@@ -51,41 +53,31 @@ def analyze(
     tidegate analyze matmul --bytes 1GiB --shards 1% --plot curve.png
     tidegate analyze matmul --leu --near 512MiB --plot references.png
     """
-    output.check_asked(as_json, as_csv, plot)
+    output.check(as_json, as_csv, plot)
     if near is not None and not leu:
-        raise TidegateError(f"--near {near} goes with --leu alone; the curve has every size")
+        raise TidegateError(f"--near {near} was given without --leu; the curve has every size")
     if shards is not None and leu:
         raise TidegateError(
-            "--shards samples the LRU curve, which --leu does not draw; give one of them"
+            "--shards and --leu were both given; --shards samples the LRU curve, give one"
         )
     from tidegate import units
-    from tidegate.analysis import analyze as look
-    from tidegate.experiments import Ask
+    from tidegate.analysis import analyze as analyze_trace
+    from tidegate.experiments import RunSpec
 
     rate = units.fraction(shards) if shards is not None else None
-    trace = Ask(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+    trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+    module: Any = access_sites if leu else sys.modules[__name__]
+    found: Any
     with Bar(f"analyze {trace.name}") as bar:
         if leu:
-            return _answer(
-                references.look(trace, unit.value, near, bar.advance),
-                references,
-                as_json,
-                as_csv,
-                plot,
-            )
-        found = look(trace, unit.value, rate, bar.advance)
-    _answer(found, sys.modules[__name__], as_json, as_csv, plot)
-
-
-def _answer(found: Any, words: Any, as_json: bool, as_csv: bool, plot: Path | None) -> None:
-    """Show what was found; ``words`` is the module that knows how: its ``data``, ``rows`` and
-    ``show``.
-    """
-    output.tell(found, words.data(found), words.rows(found), words.show, as_json, as_csv, plot)
+            found = access_sites.analyze(trace, unit.value, near, bar.advance)
+        else:
+            found = analyze_trace(trace, unit.value, rate, bar.advance)
+    output.show(found, module.data(found), module.rows(found), module.show, as_json, as_csv, plot)
 
 
 def rows(found: Analysis) -> list[dict[str, float]]:
-    """The curve at up to 64 sizes, evenly spread."""
+    """Return the curve at up to 64 sizes, evenly spread."""
     import numpy as np
 
     at = np.unique(np.linspace(0, len(found.curve.capacities) - 1, 64).astype(int))
@@ -121,8 +113,8 @@ def show(found: Analysis) -> None:
     from tidegate.units import show_count, show_size
 
     print(
-        f"{found.name}: {show_count(found.touches)} touches of {show_count(found.distinct)} {found.unit}s, "
-        f"{show_size(found.distinct * found.unit_bytes)}"
+        f"{found.name}: {show_count(found.touches)} touches of {show_count(found.distinct)} "
+        f"{found.unit}s, {show_size(found.distinct * found.unit_bytes)}"
     )
     points = rows(found)
     step = max(1, len(points) // 12)
@@ -134,7 +126,7 @@ def show(found: Analysis) -> None:
             (
                 show_size(r["bytes"]),
                 f"{r['ratio']:.2%}",
-                ("█" * round(30 * r["ratio"])).ljust(30),
+                output.bar(r["ratio"], 30),
                 *([f"{r['sampled_ratio']:.2%}"] if "sampled_ratio" in r else []),
             )
             for r in shown

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate.cli import asked, output, tiers
+from tidegate.cli import output
+from tidegate.cli import run_options as o
 from tidegate.cli.progress import Bar
 from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
-    from tidegate.experiments import Comparison
+    from tidegate.experiments import Comparison, Run
 
 Evictions = Annotated[
     list[str] | None,
     typer.Option(
         "--eviction",
         "-e",
-        help="Policies to race; repeat it or use commas. By default lrm,fifo,clock,random,mru,lru-ideal.",
+        help=(
+            "Policies to race; repeat it or use commas. "
+            "By default lrm,fifo,clock,random,mru,lru-ideal."
+        ),
     ),
 ]
 Prefetches = Annotated[
@@ -34,6 +36,13 @@ Systems = Annotated[
         help="Published systems to race, with commas, in place of policies: uvm,tm,tm++.",
     ),
 ]
+Tierings = Annotated[
+    str | None,
+    typer.Option(
+        "--tiering",
+        help="Placements over three tiers to race, with commas: bam,tier-order,tier-reuse.",
+    ),
+]
 Nears = Annotated[
     str | None, typer.Option("--near", help="Sizes of near memory, with commas: 256MiB,512MiB.")
 ]
@@ -44,31 +53,33 @@ Levels = Annotated[
 
 
 def compare(
-    workload: asked.Workload,
+    context: typer.Context,
+    workload: o.Workload,
     eviction: Evictions = None,
     system: Systems = None,
-    bytes: asked.Bytes = None,
-    scale: asked.Scale = None,
+    bytes: o.Bytes = None,
+    scale: o.Scale = None,
     near: Nears = None,
     oversubscribe: Levels = None,
-    machine: asked.MachineOrDefault = None,
+    machine: o.MachineOrDefault = None,
     prefetch: Prefetches = None,
-    placement: asked.Placement = None,
-    tiering: tiers.Tierings = None,
-    middle: tiers.Middle = None,
-    no_flush: tiers.NoFlush = False,
-    geometry: asked.GeometryText = None,
-    slots: asked.Slots = None,
-    dirty_only: asked.DirtyOnly = False,
-    pipelined: asked.Pipelined = None,
-    observed: asked.Observed = None,
-    samples: asked.Samples = 0,
+    placement: o.Placement = None,
+    tiering: Tierings = None,
+    middle: o.Middle = None,
+    no_flush: o.NoFlush = False,
+    geometry: o.GeometryText = None,
+    slots: o.Slots = None,
+    dirty_only: o.DirtyOnly = False,
+    pipelined: o.Pipelined = None,
+    observed: o.Observed = None,
+    samples: o.Samples = 0,
+    checked: o.Checked = False,
     belady: Annotated[bool, typer.Option("--belady/--no-belady", help="Add Belady's line.")] = True,
     workers: Annotated[
         int | None,
         typer.Option("--workers", min=1, help="Processes; one per core for large grids."),
     ] = None,
-    no_cache: asked.NoCache = False,
+    no_cache: o.NoCache = False,
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,
     plot: output.PlotTo = None,
@@ -77,162 +88,79 @@ def compare(
 
     tidegate compare matmul --oversubscribe 20%,50%,100% --plot race.png
     """
-    output.check_asked(as_json, as_csv, plot)
-    asked.check_lists(near=near, oversubscribe=oversubscribe, prefetch=prefetch, system=system)
-    options: dict[str, Any]
-    if tiering is not None:
-        tiers.check(
-            system=system,
-            prefetch=prefetch,
-            placement=placement,
-            geometry=geometry,
-            dirty_only=dirty_only,
-            pipelined=pipelined is not None,
-            observed=observed,
-            samples=samples,
-        )
-        if len(evictions := [name for given in eviction or [] for name in asked.split(given)]) > 1:
-            raise TidegateError(
-                "--tiering races placements under one eviction policy; give one --eviction, or none for CLOCK"
-            )
-        options = {
-            "near": asked.split(near),
-            "oversubscribe": asked.split(oversubscribe),
-            "bound": belady,
-            "middle": middle,
-            "machine": machine or tiers.MACHINE,
-            "eviction": evictions[0] if evictions else None,
-            "bytes": bytes,
-            "scale": scale,
-            "slots": slots,
-            "flush": not no_flush,
-        }
-        _race_tiers(
-            workload, asked.split(tiering), options, workers, no_cache, as_json, as_csv, plot
-        )
-        return
-    tiers.refuse(middle=middle, no_flush=no_flush)
-    from tidegate.experiments import compare as race
-    from tidegate.experiments.comparison import RACERS, asks_of
-
-    systems = asked.split(system)
-    if systems and (eviction or prefetch or placement):
-        raise TidegateError(
-            "--system was given, and policies too; a system is a set of policies, give one or the other"
-        )
-    racers = (
-        list(RACERS)
-        if eviction is None
-        else [name for given in eviction for name in asked.split(given)]
-    )
-    if not racers:
-        raise TidegateError(
-            f"'{', '.join(eviction or [])}' names no policy; expected some, such as lrm,mru"
-        )
-    options = {
-        "near": asked.split(near),
-        "oversubscribe": asked.split(oversubscribe),
-        "bound": belady,
-        "bytes": bytes,
-        "machine": machine or asked.MACHINE,
-        "prefetches": asked.split(prefetch) or [None],
-        "placement": placement,
-        "geometry": geometry,
-        "slots": slots,
-        "dirty_only": dirty_only,
-        "pipelined": pipelined,
-        "scale": scale,
-        "observed": observed,
-        "samples": samples,
-        "systems": systems,
+    output.check(as_json, as_csv, plot)
+    evictions = o.split_option("eviction", None if eviction is None else ",".join(eviction))
+    settings: dict[str, Any] = {
+        **o.settings_of(context, "eviction", "prefetch", "system", "tiering"),
+        "near": o.split_option("near", near) or (),
+        "oversubscribe": o.split_option("oversubscribe", oversubscribe) or (),
+        "systems": o.split_option("system", system) or (),
+        "tierings": o.split_option("tiering", tiering) or (),
     }
-    with Bar(
-        f"compare on {workload}", total=len(asks_of(workload, racers, **options)), unit="runs"
-    ) as bar:
-        found = race(
-            workload,
-            racers,
-            workers=workers,
-            cache=not no_cache,
-            progress=lambda ask: bar.advance(),
-            **options,
-        )
-    _tell(found, _show, as_json, as_csv, plot)
+    if tiering is not None and evictions is not None:
+        if len(evictions) > 1:
+            raise TidegateError(
+                f"--tiering needs one --eviction, or none for CLOCK, got {', '.join(evictions)}"
+            )
+        settings["eviction"], evictions = evictions[0], None
+    from tidegate.experiments.comparison import ComparisonSpec
 
-
-def _race_tiers(
-    workload: str,
-    racers: list[str],
-    options: dict[str, Any],
-    workers: int | None,
-    no_cache: bool,
-    as_json: bool,
-    as_csv: bool,
-    plot: Path | None,
-) -> None:
-    from tidegate.experiments.tier_race import asks_of, race_tiers
-
-    with Bar(
-        f"compare on {workload}", total=len(asks_of(workload, racers, **options)), unit="runs"
-    ) as bar:
-        found = race_tiers(
-            workload,
-            racers,
-            workers=workers,
-            cache=not no_cache,
-            progress=lambda ask: bar.advance(),
-            **options,
-        )
-    _tell(found, tiers.show_race, as_json, as_csv, plot)
-
-
-def _tell(
-    found: Any, show: Callable[[Any], None], as_json: bool, as_csv: bool, plot: Path | None
-) -> None:
+    prefetches = o.split_option("prefetch", prefetch)
+    spec = ComparisonSpec.of(workload, evictions, prefetches, bound=belady, **settings)
+    with Bar(f"compare on {workload}", total=len(spec.runs), unit="runs") as bar:
+        found = spec.answer(workers=workers, cache=not no_cache, progress=lambda run: bar.advance())
     rows = found.table.to_dicts()
-    output.tell(found, rows, rows, show, as_json, as_csv, plot)
+    output.show(found, rows, rows, _show, as_json, as_csv, plot)
 
 
 def _show(found: Comparison) -> None:
-    from tidegate import units
+    from tidegate.units import show_duration, show_size
 
     f = found.runs[0].facts
-    print(
-        f"{f['workload']} ({f['provenance']}), {units.show_size(f['footprint_bytes'])} · {found.prefetch}{f['machine']}"
-    )
-    table = found.table
+    footprint = show_size(f["footprint_bytes"])
+    print(f"{f['workload']} ({f['provenance']}), {footprint} · {found.others}{f['machine']}")
+    tiered = found.compared == "tiering"
+    counted = _tiers_counts if tiered else _counts
     for near in found.sizes:
-        rows = table.filter(table["near_bytes"] == near).to_dicts()
-        slowest = max(r["time_ns"] for r in rows)
+        runs = [found.run(policy, near) for policy in found.policies]
+        slowest = max(r.time for r in runs)
+        rows = {
+            policy: {
+                "time": show_duration(r.time),
+                f"against {found.policies[0]}": f"{runs[0].time / r.time:.2f}×",
+                **counted(r),
+                "": output.bar(r.time / slowest, 16),
+            }
+            for policy, r in zip(found.policies, runs, strict=True)
+        }
+        middle = max(r.facts.get("middle_bytes", 0) for r in runs)
+        over = f"{runs[0].facts['footprint_bytes'] / near - 1:.0%} oversubscribed"
         output.print_table(
-            [
-                "system" if found.systems else "eviction",
-                "time",
-                f"against {found.policies[0]}",
-                "faults",
-                "evictions",
-                "in",
-                "out",
-                "",
-            ],
-            [
-                (
-                    r["policy"],
-                    units.show_duration(r["time_ns"]),
-                    f"{r['speedup']:.2f}×",
-                    f"{r['faults']:,}",
-                    f"{r['evictions']:,}",
-                    units.show_size(r["bytes_in"]),
-                    units.show_size(r["bytes_out"]),
-                    _bar(r["time_ns"] / slowest),
-                )
-                for r in rows
-            ],
-            title=f"near memory {units.show_size(near)}, {rows[0]['oversubscription']:.0%} oversubscribed",
+            [found.compared, *next(iter(rows.values()))],
+            [(policy, *row.values()) for policy, row in rows.items()],
+            f"near memory {show_size(near)}, {f'middle {show_size(middle)}' if tiered else over}",
         )
-    for note in dict.fromkeys(note for r in found.runs for note in r.notes):
-        print(f"note: {note}")
+    output.print_notes(found.runs)
 
 
-def _bar(share: float) -> str:
-    return ("█" * round(16 * share)).ljust(16)
+def _counts(r: Run) -> dict[str, str]:
+    from tidegate.units import show_size
+
+    return {
+        "faults": f"{r.counts['faults']:,}",
+        "evictions": f"{r.counts['evictions']:,}",
+        "in": show_size(r.summary["bytes_in"]),
+        "out": show_size(r.summary["bytes_out"]),
+    }
+
+
+def _tiers_counts(r: Run) -> dict[str, str]:
+    from tidegate.units import show_size
+
+    c, page = r.counts, r.facts["page_bytes"]
+    return {
+        "near": f"{c['hits'] / max(1, c['touches']):.1%}",
+        "middle": f"{c['middle_hits'] / max(1, c['touches']):.1%}",
+        "SSD read": show_size(c["far_reads"] * page),
+        "SSD written": show_size(c["far_writes"] * page),
+    }

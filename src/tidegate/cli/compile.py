@@ -1,8 +1,8 @@
-"""tidegate compile: what a program with OpenMP target regions does with its data."""
+"""tidegate compile: the model of a program with OpenMP target regions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,7 @@ import typer
 from tidegate.cli import output
 
 if TYPE_CHECKING:
-    from tidegate.compiler import ProgramModel
+    from tidegate.compiler import DataObject, LaunchSite, ProgramModel
 
 Files = Annotated[
     list[Path],
@@ -26,7 +26,7 @@ SaveTo = Annotated[
     Path | None, typer.Option("--save", help="Also write the model to this file, as JSON.")
 ]
 
-_LEAST_SHOWN = 0.005  # steps of the graph that are less likely are errors' ways out
+_LEAST_SHOWN = 0.005  # less likely steps of the graph are exits after errors
 
 
 def compile(
@@ -42,10 +42,10 @@ def compile(
     tidegate compile examples/openmp/cfd.c
     """
     from tidegate.compiler.files import model_of_files
-    from tidegate.compiler.saved import save as write
-    from tidegate.compiler.saved import to_data
+    from tidegate.compiler.model_file import save as write
+    from tidegate.compiler.model_file import to_data
 
-    output.check_asked(as_json, False, plot)
+    output.check(as_json, False, plot)
     model = model_of_files(files, clang or [])
     if plot is not None:
         from tidegate.compiler.plan.draw import draw_regions
@@ -64,27 +64,12 @@ def compile(
 
 def _show(model: ProgramModel) -> None:
     by_locality = sorted(model.objects, key=lambda o: -model.global_locality(o.name))
-    output.print_table(
-        ("object", "kind", "allocated", "bytes", "GL"),
-        [
-            (
-                o.name,
-                o.kind,
-                f"line {o.line}" if o.line else "",
-                str(o.bytes or ""),
-                _number(model.global_locality(o.name)),
-            )
-            for o in by_locality
-        ],
-        title=f"{model.source}: objects, by global locality",
-        left=4,
-    )
-    output.print_table(
-        ("region", "iterations", "object", "RF", "RL", "bytes/iteration", "distance"),
-        [row for n in range(len(model.launches)) for row in _launch_rows(model, n)],
-        title="launches",
-        left=3,
-    )
+    head = ("object", "kind", "allocated", "bytes", "GL")
+    title = f"{model.source}: objects, by global locality"
+    output.print_table(head, [_object_row(model, o) for o in by_locality], title, left=4)
+    columns = ("region", "iterations", "object", "RF", "RL", "bytes/iteration", "distance")
+    rows = [row for launch in model.launches for row in _launch_rows(model, launch)]
+    output.print_table(columns, rows, "launches", left=3)
     print("what follows what:")
     for line in _graph(model):
         print(f"  {line}")
@@ -92,34 +77,34 @@ def _show(model: ProgramModel) -> None:
         print(f"note: {note}")
 
 
-def _launch_rows(model: ProgramModel, n: int) -> list[tuple[str, ...]]:
-    launch = model.launches[n]
-    rows: list[tuple[str, ...]] = []
+def _object_row(model: ProgramModel, o: DataObject) -> tuple[str, ...]:
+    line, size = f"line {o.line}" if o.line else "", str(o.bytes or "")
+    return o.name, o.kind, line, size, _number(model.global_locality(o.name))
+
+
+def _launch_rows(model: ProgramModel, launch: LaunchSite) -> Iterator[tuple[str, ...]]:
+    first = (model.where(launch), str(launch.trip_count or "?"))
     for use in launch.uses:
-        region, iterations = (
-            (model.where(launch), str(launch.trip_count or "?")) if not rows else ("", "")
-        )
         figures = (launch.frequency, use.locality, use.bytes_per_iteration, use.distance)
-        rows.append((region, iterations, use.object, *map(_number, figures)))
-    return rows
+        yield (*first, use.object, *map(_number, figures))
+        first = ("", "")
 
 
 def _graph(model: ProgramModel) -> list[str]:
     lines = []
     for launch, steps in zip(model.launches, model.next_launches, strict=True):
-        ways = [(p, model.where(after)) for p, after in zip(steps, model.launches, strict=True)]
-        ways.append((1 - sum(steps), "end"))
-        likely = sorted(((p, name) for p, name in ways if p >= _LEAST_SHOWN), reverse=True)
-        shown = zip(whole_percentages([p for p, _ in likely]), likely, strict=True)
-        lines.append(
-            f"{model.where(launch)} → {', '.join(f'{name} {percent} %' for percent, (_, name) in shown)}"
-        )
+        next_ = [(p, model.where(after)) for p, after in zip(steps, model.launches, strict=True)]
+        next_.append((1 - sum(steps), "end"))
+        likely = sorted(((p, name) for p, name in next_ if p >= _LEAST_SHOWN), reverse=True)
+        percents = whole_percentages([p for p, _ in likely])
+        shown = (f"{name} {n} %" for n, (_, name) in zip(percents, likely, strict=True))
+        lines.append(f"{model.where(launch)} → {', '.join(shown)}")
     return lines
 
 
 def whole_percentages(shares: Sequence[float]) -> list[int]:
-    """Shares of their sum in whole per cent that add up to 100: those cut down most by rounding
-    down get what is left.
+    """Return shares of their sum as whole percentages that add up to 100: those that lost most by
+    rounding down get the rest.
 
     >>> whole_percentages([0.905, 0.095]), whole_percentages([1, 1, 1])
     ([91, 9], [34, 33, 33])

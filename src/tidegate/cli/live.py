@@ -1,6 +1,4 @@
-"""tidegate live: scripts whose large arrays are live memory, what they touched as a trace, and
-running arenas.
-"""
+"""tidegate live: run scripts with large arrays in live memory, record them, show running arenas."""
 
 from __future__ import annotations
 
@@ -13,14 +11,13 @@ from typing import Annotated, Any
 
 import typer
 
-from tidegate.cli import asked, output
-from tidegate.cli.interrupt import send_lost
+from tidegate.cli import output, run_options
 from tidegate.errors import TidegateError
 
 app = typer.Typer(help="Live memory: the same policies on real arrays.")
 
 Script = Annotated[
-    str, typer.Argument(help="A Python script; what follows it is its own.", show_default=False)
+    str, typer.Argument(help="A Python script; what follows is passed to it.", show_default=False)
 ]
 Arguments = Annotated[
     list[str] | None, typer.Argument(help="The script's own arguments.", show_default=False)
@@ -34,7 +31,7 @@ EvictionName = Annotated[
 ]
 PrefetchName = Annotated[str, typer.Option("--prefetch", help="A prefetch policy.")]
 Store = Annotated[
-    str | None, typer.Option("--store", help="A file for what is far; it is gone afterwards.")
+    str | None, typer.Option("--store", help="A file for far memory; it is gone afterwards.")
 ]
 MinArray = Annotated[
     str, typer.Option("--min-array", help="Arrays of at least this size are live memory.")
@@ -51,14 +48,14 @@ Tiering = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No summary on stderr.")]
-_OWN = {"allow_interspersed_args": False}  # what stands behind the script is the script's
+_OWN = {"allow_interspersed_args": False}  # words behind the script are the script's
 _VERBS_WITH_SCRIPT = (["live", "run"], ["live", "record"])
 _WITHOUT_VALUE = {"--quiet", "--debug", "--help", "-h"}
 
 
 def before_script(words: list[str]) -> int:
-    """How many words of a command are ours: under `live run` and `live record` those before the
-    script, else all.
+    """Return how many words of a command are ours: under `live run` and `live record` those before
+    the script, else all.
 
     >>> before_script(["--debug", "live", "run", "--near", "1GiB", "--quiet", "a.py", "--debug"])
     6
@@ -86,8 +83,8 @@ def run(
     near: NearMemory = "256MiB",
     eviction: EvictionName = "tournament",
     prefetch: PrefetchName = "tree",
-    placement: asked.Placement = None,
-    geometry: asked.GeometryText = None,
+    placement: run_options.Placement = None,
+    geometry: run_options.GeometryText = None,
     store: Store = None,
     middle: Middle = None,
     tiering: Tiering = None,
@@ -113,8 +110,8 @@ def record(
     near: NearMemory = "256MiB",
     eviction: EvictionName = "lru",
     prefetch: PrefetchName = "none",
-    placement: asked.Placement = None,
-    geometry: asked.GeometryText = None,
+    placement: run_options.Placement = None,
+    geometry: run_options.GeometryText = None,
     store: Store = None,
     middle: Middle = None,
     tiering: Tiering = None,
@@ -131,10 +128,7 @@ def record(
 
 
 def _target(output_file: str) -> Path:
-    """Where the trace goes.
-
-    What cannot be written is said before the script has run for an hour.
-    """
+    """Return where the trace goes; refuse what cannot be written before the script runs."""
     target = Path(output_file).absolute()
     if output_file and target.is_dir():
         raise TidegateError(
@@ -150,7 +144,8 @@ def _target(output_file: str) -> Path:
         tempfile.TemporaryFile(dir=target.parent).close()
     except OSError as error:
         raise TidegateError(
-            f"{output_file} cannot be written: {error.strerror or error} in {target.parent}; give another folder"
+            f"{output_file} cannot be written: {error.strerror or error} in {target.parent}; "
+            "give another folder"
         ) from error
     return target
 
@@ -167,7 +162,7 @@ def _arena(
 ) -> dict[str, Any]:
     if tiering is not None and middle is None:
         raise TidegateError("--tiering was given without --middle; add e.g. --middle 256MiB")
-    asked_for = {
+    given = {
         "near": near,
         "eviction": eviction,
         "prefetch": prefetch,
@@ -177,7 +172,7 @@ def _arena(
         "middle": middle,
         "tiering": tiering,
     }
-    return {name: value for name, value in asked_for.items() if value is not None}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _become(
@@ -190,8 +185,8 @@ def _become(
 ) -> None:
     """Turn this process into the script's, so that its exit code and its signals are its own."""
     from tidegate import units
-    from tidegate.interrupts import hold_back
-    from tidegate.live.script.run import Orders
+    from tidegate.interrupts import block_interrupts
+    from tidegate.live.script.run import ScriptOptions
 
     if Path(script).is_dir():
         raise TidegateError(
@@ -199,9 +194,9 @@ def _become(
         )
     if not Path(script).is_file():
         raise TidegateError(f"there is no script {script}")
-    command = Orders(arena, units.size(min_array), record, quiet).command(script, arguments or [])
-    hold_back()
-    send_lost()
+    options = ScriptOptions(arena, units.size(min_array), record, quiet)
+    command = options.command(script, arguments or [])
+    block_interrupts()
     os.execv(command[0], command)
 
 
@@ -220,9 +215,7 @@ def top(
     from tidegate.live.arena.running import rates, running_arenas
 
     if not (math.isfinite(seconds) and seconds >= 0):
-        raise TidegateError(
-            f"--seconds {seconds:g} cannot be waited for; give 0 or more, e.g. --seconds 1"
-        )
+        raise TidegateError(f"--seconds must be 0 or more, e.g. --seconds 1, got {seconds:g}")
     before = running_arenas()
     if before:
         time.sleep(seconds)
@@ -232,21 +225,8 @@ def top(
     elif not found:
         print("no arena is running")
     else:
-        output.print_table(
-            [
-                "process",
-                "policies",
-                "near",
-                "of",
-                "faults/s",
-                "hits",
-                "evictions",
-                "read",
-                "written",
-                "most faults",
-            ],
-            [_row(a) for a in found],
-        )
+        columns = "process|policies|near|of|faults/s|hits|evictions|read|written|most faults"
+        output.print_table(columns.split("|"), [_row(a) for a in found])
 
 
 def _row(arena: dict[str, Any]) -> tuple[str, ...]:

@@ -1,6 +1,4 @@
-"""How verbs show what they found: a table for people, JSON or CSV for programs, a file for a
-picture.
-"""
+"""Output of verbs: a table for people, JSON or CSV for programs, a file for a picture."""
 
 from __future__ import annotations
 
@@ -8,11 +6,14 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidegate.errors import TidegateError
+
+if TYPE_CHECKING:
+    from tidegate.experiments import Run
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")]
@@ -21,8 +22,8 @@ PlotTo = Annotated[
 ]
 
 
-def check_asked(as_json: bool, as_csv: bool, plot: Path | None) -> None:
-    """Refuse what cannot be done before anything is."""
+def check(as_json: bool, as_csv: bool, plot: Path | None) -> None:
+    """Refuse options that contradict each other and files that cannot be written."""
     if as_json and as_csv:
         raise TidegateError("--json and --csv were both given; give one")
     if plot is not None:
@@ -31,26 +32,24 @@ def check_asked(as_json: bool, as_csv: bool, plot: Path | None) -> None:
         check_output(plot)
 
 
-def tell(
+def show(
     found: Any,
     data: Any,
     rows: Sequence[dict[str, Any]],
-    show: Callable[[Any], None],
+    print_found: Callable[[Any], None],
     as_json: bool,
     as_csv: bool,
     plot: Path | None,
 ) -> None:
-    """What was found, in the way that was asked for: ``data`` as JSON, ``rows`` as CSV, or ``show``
-    for people.
-    """
+    """Print ``data`` as JSON, ``rows`` as CSV, or a table by ``print_found``; draw a plot first."""
     if plot is not None:
-        found.plot(plot)  # before anything is printed: whoever reads that may go away
+        found.plot(plot)  # before anything is printed: the reader may close the pipe
     if as_json:
         print_json(data)
     elif as_csv:
         print_csv(rows)
     else:
-        show(found)
+        print_found(found)
         if plot is not None:
             print(f"plotted to {plot}")
 
@@ -69,7 +68,7 @@ def print_csv(rows: Sequence[dict[str, Any]]) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", left: int = 1
 ) -> None:
-    """A table; the first ``left`` columns hold words, the others figures."""
+    """Print a table; the first ``left`` columns hold words, the others figures."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -82,3 +81,14 @@ def print_table(
     for row in rows:
         table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False).print(table)
+
+
+def print_notes(runs: Sequence[Run]) -> None:
+    """Print the notes of runs, each once."""
+    for note in dict.fromkeys(note for run in runs for note in run.notes):
+        print(f"note: {note}")
+
+
+def bar(share: float, width: int) -> str:
+    """Return a bar of text."""
+    return ("█" * round(width * share)).ljust(width)

@@ -1,8 +1,8 @@
-"""tidegate plan: where a program's objects should live, launch by launch, and what that is worth."""
+"""tidegate plan: where a program's objects should live, launch by launch, and predicted times."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,12 +14,12 @@ from tidegate.cli.compile import ClangOptions, Files
 from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
-    from tidegate.compiler.plan.schedule import Schedule
+    from tidegate.compiler.plan.schedule import Schedule, SiteSchedule
     from tidegate.experiments.runs import Run
 
 
 class Form(StrEnum):
-    """What is written."""
+    """Forms of output."""
 
     table = "table"
     json = "json"
@@ -40,7 +40,7 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="A variable of the program, e.g. --set n=4096; repeatable."),
 ]
-PlacedBy = Annotated[str, typer.Option("--placement", help="The policy that is planned with.")]
+PlacedBy = Annotated[str, typer.Option("--placement", help="The placement policy of the plan.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Write JSON or code to this file instead.")]
 
 
@@ -54,14 +54,14 @@ def plan(
     clang: ClangOptions = None,
     out: Out = None,
 ) -> None:
-    """Say where a program's objects should live at each launch, how long it would take, and write
-    the code for it.
+    """Show where a program's objects should live at each launch and how long it would take, or
+    write the code for it.
 
     tidegate plan examples/openmp/cfd.c --near 16GiB --set side=12000 --emit cuda
     """
     from tidegate import units
     from tidegate.compiler.files import model_of_files
-    from tidegate.compiler.plan.schedule import emit_cuda, emit_openmp
+    from tidegate.compiler.plan.emit import emit_cuda, emit_openmp
     from tidegate.experiments.planning import RIVALS, make_policy, predict, rehearse, settle
     from tidegate.machine.machine import load_machine
     from tidegate.workloads.openmp.modelled import Modelled
@@ -79,9 +79,8 @@ def plan(
         _put((emit_cuda if emit is Form.cuda else emit_openmp)(schedule), out)
         return
     if program.cut:
-        notes.append(
-            f"times are of the first {len(program.order)} launches; the program makes more"
-        )
+        made = len(program.order)
+        notes.append(f"times are of the first {made} launches; the program makes more")
     notes += schedule.notes
     with Bar("predict") as bar:
         runs = predict(program, on, room, dict.fromkeys((*RIVALS, placement)), bar.advance)
@@ -93,7 +92,7 @@ def plan(
 
 
 def _better(runs: dict[str, Run | str], chosen: str) -> list[str]:
-    """A policy that is predicted to be faster than the one planned with is not kept quiet about."""
+    """Return a note if a policy is predicted to be faster than the chosen one."""
     from tidegate import units
     from tidegate.reproduce.ledger import TIE_WITHIN
 
@@ -103,9 +102,8 @@ def _better(runs: dict[str, Run | str], chosen: str) -> list[str]:
     best = min(times, key=lambda name: times[name])
     if times[best] >= times[chosen] * (1 - TIE_WITHIN):
         return []
-    return [
-        f"{best} is predicted to be faster, {units.show_duration(times[best])}; plan with it by --placement {best}"
-    ]
+    time = units.show_duration(times[best])
+    return [f"{best} is predicted to be faster, {time}; plan with it by --placement {best}"]
 
 
 def _frames(room: int, region: int) -> int:
@@ -114,7 +112,8 @@ def _frames(room: int, region: int) -> int:
 
     if room < region:
         raise TidegateError(
-            f"near memory of {units.show_size(room)} cannot hold one region of {units.show_size(region)}; give it more"
+            f"near memory must hold at least one region of {units.show_size(region)}, "
+            f"got {units.show_size(room)}"
         )
     return room // region
 
@@ -125,9 +124,7 @@ def _values(texts: list[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, value in map(_value, texts):
         if name in found:
-            raise TidegateError(
-                f"--set {name}: given twice, {found[name]} and {value}; give it once"
-            )
+            raise TidegateError(f"--set {name} must be given once, got {found[name]} and {value}")
         found[name] = value
     return found
 
@@ -138,7 +135,8 @@ def _value(text: str) -> tuple[str, int]:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name or not value.replace("_", "").isdigit() or int(value) < 1:
         raise TidegateError(
-            f"--set {text}: expected a variable and a whole number of at least 1, such as n=4096"
+            "--set must be a variable and a whole number of at least 1, such as n=4096, "
+            f"got '{text}'"
         )
     return name, int(value)
 
@@ -150,22 +148,19 @@ def _check_out(out: Path | None, emit: Form) -> None:
 
         if emit is Form.table:
             raise TidegateError(
-                f"--out {out}: a table is for the terminal; say what to write with --emit json, cuda or openmp"
+                f"--out {out}: a table is for the terminal; give --emit json, cuda or openmp, too"
             )
         check_output(out, (out.suffix.lower(),))
 
 
 def _put(text: str, out: Path | None) -> None:
-    """To the terminal, or to a file: whole, or not at all."""
+    """Print a text, or write it to a file: the whole text or nothing."""
     if out is None:
         print(text)
         return
-    partial = out.with_name(f".{out.name}.{os.getpid()}.part")
-    try:
-        partial.write_text(text + "\n")
-        os.replace(partial, out)
-    finally:
-        partial.unlink(missing_ok=True)
+    from tidegate.files import write_atomically
+
+    write_atomically(out, text + "\n")
     print(f"written to {out}")
 
 
@@ -178,51 +173,38 @@ def _put_json(
 ) -> None:
     import json
 
-    times = {
-        name: {"why not": run}
-        if isinstance(run, str)
-        else {
-            "time_ns": run.time,
-            "bytes_in": run.summary["bytes_in"],
-            "bytes_out": run.summary["bytes_out"],
-            "remote_bytes": run.counts["remote_bytes"],
-        }
-        for name, run in runs.items()
-    }
+    times = {name: _run_data(run) for name, run in runs.items()}
     data = {**schedule.to_data(), "plan": planned, "predicted": times, "notes": notes}
     _put(json.dumps(data, indent=2, allow_nan=False), out)
 
 
-def _show(schedule: Schedule, runs: dict[str, Run | str], chosen: str, notes: list[str]) -> None:
-    from tidegate import units
+def _run_data(run: Run | str) -> dict[str, Any]:
+    if isinstance(run, str):
+        return {"why not": run}
+    moved = {name: run.summary[name] for name in ("bytes_in", "bytes_out")}
+    return {"time_ns": run.time, **moved, "remote_bytes": run.counts["remote_bytes"]}
 
-    rows = []
-    for place in schedule.places:
-        for n, name in enumerate(place.objects):
-            first = ", ".join(str(a) for a in place.visits[0] if a.object == name)
-            rows.append(
-                (
-                    place.region if n == 0 else "",
-                    name,
-                    units.show_size(place.near.get(name, 0)),
-                    first or "–",
-                )
-            )
-    output.print_table(
-        ("launch", "object", "near at its last launch", "asked before its first"),
-        rows,
-        f"{schedule.source}: {chosen}",
-        2,
-    )
-    times = {name: run.time for name, run in runs.items() if not isinstance(run, str)}
-    base = times.get("um", 0.0)
-    output.print_table(
-        ("policy", "time", "over um", "moved in", "moved out", "used remotely"),
-        [_run_row(name, run, base, name == chosen) for name, run in runs.items()],
-        "predicted, of what the compiler believes",
-    )
+
+def _show(schedule: Schedule, runs: dict[str, Run | str], chosen: str, notes: list[str]) -> None:
+    head = ("launch", "object", "near at its last launch", "asked before its first")
+    rows = [row for place in schedule.places for row in _site_rows(place)]
+    output.print_table(head, rows, f"{schedule.source}: {chosen}", 2)
+    um = runs.get("um", "")
+    base = 0.0 if isinstance(um, str) else um.time
+    columns = ("policy", "time", "over um", "moved in", "moved out", "used remotely")
+    rows = [_run_row(name, run, base, name == chosen) for name, run in runs.items()]
+    output.print_table(columns, rows, "predicted, of what the compiler believes")
     for note in notes:
         print(f"note: {note}")
+
+
+def _site_rows(site: SiteSchedule) -> Iterator[tuple[str, ...]]:
+    from tidegate import units
+
+    for n, name in enumerate(site.objects):
+        first = ", ".join(str(a) for a in site.visits[0] if a.object == name)
+        near = units.show_size(site.near.get(name, 0))
+        yield site.region if n == 0 else "", name, near, first or "–"
 
 
 def _run_row(name: str, run: Run | str, base: float, chosen: bool) -> tuple[str, ...]:
@@ -232,9 +214,5 @@ def _run_row(name: str, run: Run | str, base: float, chosen: bool) -> tuple[str,
     if isinstance(run, str):
         return (label, "does not fit" if "near memory holds" in run else run, "", "", "", "")
     sizes = (run.summary["bytes_in"], run.summary["bytes_out"], run.counts["remote_bytes"])
-    return (
-        label,
-        units.show_duration(run.time),
-        f"{base / run.time:.2f}×",
-        *map(units.show_size, sizes),
-    )
+    time, over = units.show_duration(run.time), f"{base / run.time:.2f}×"
+    return (label, time, over, *map(units.show_size, sizes))

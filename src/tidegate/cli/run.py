@@ -4,34 +4,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate.cli import asked, output, tiers
+import typer
+
+from tidegate.cli import output
+from tidegate.cli import run_options as o
 from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
     from tidegate.experiments import Run
 
+Row = tuple[str, str, str]
+
 
 def run(
-    workload: asked.Workload,
-    bytes: asked.Bytes = None,
-    scale: asked.Scale = None,
-    near: asked.Near = None,
-    oversubscribe: asked.Oversubscribe = None,
-    machine: asked.MachineOrDefault = None,
-    system: asked.SystemName = None,
-    eviction: asked.Eviction = None,
-    prefetch: asked.Prefetch = None,
-    placement: asked.Placement = None,
-    tiering: tiers.Tiering = None,
-    middle: tiers.Middle = None,
-    no_flush: tiers.NoFlush = False,
-    geometry: asked.GeometryText = None,
-    slots: asked.Slots = None,
-    dirty_only: asked.DirtyOnly = False,
-    pipelined: asked.Pipelined = None,
-    observed: asked.Observed = None,
-    samples: asked.Samples = 0,
-    no_cache: asked.NoCache = False,
+    context: typer.Context,
+    workload: o.Workload,
+    bytes: o.Bytes = None,
+    scale: o.Scale = None,
+    near: o.Near = None,
+    oversubscribe: o.Oversubscribe = None,
+    machine: o.MachineOrDefault = None,
+    system: o.SystemName = None,
+    eviction: o.Eviction = None,
+    prefetch: o.Prefetch = None,
+    placement: o.Placement = None,
+    tiering: o.Tiering = None,
+    middle: o.Middle = None,
+    no_flush: o.NoFlush = False,
+    geometry: o.GeometryText = None,
+    slots: o.Slots = None,
+    dirty_only: o.DirtyOnly = False,
+    pipelined: o.Pipelined = None,
+    observed: o.Observed = None,
+    samples: o.Samples = 0,
+    checked: o.Checked = False,
+    no_cache: o.NoCache = False,
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,
     plot: output.PlotTo = None,
@@ -40,57 +47,12 @@ def run(
 
     tidegate run matmul --bytes 1GiB --oversubscribe 50% --eviction lru-ideal
     """
-    output.check_asked(as_json, as_csv, plot)
-    from tidegate.experiments import Ask
-    from tidegate.experiments.tiered import TieredAsk
+    output.check(as_json, as_csv, plot)
+    from tidegate.experiments import RunSpec
 
-    ask: Ask | TieredAsk
-    if tiering is not None:
-        tiers.check(
-            system=system,
-            prefetch=prefetch,
-            placement=placement,
-            geometry=geometry,
-            dirty_only=dirty_only,
-            pipelined=pipelined is not None,
-            observed=observed,
-            samples=samples,
-        )
-        ask = TieredAsk(
-            workload,
-            tiering,
-            near,
-            middle,
-            oversubscribe,
-            machine or tiers.MACHINE,
-            eviction,
-            bytes,
-            scale,
-            slots,
-            flush=not no_flush,
-        )
-    else:
-        tiers.refuse(middle=middle, no_flush=no_flush)
-        ask = Ask(
-            workload,
-            bytes=bytes,
-            scale=scale,
-            near=near,
-            oversubscribe=oversubscribe,
-            machine=machine or asked.MACHINE,
-            system=system or "uvm",
-            eviction=eviction,
-            prefetch=prefetch,
-            placement=placement,
-            geometry=geometry,
-            slots=slots,
-            dirty_only=dirty_only,
-            pipelined=pipelined,
-            observed=observed,
-            samples=samples,
-        )
+    spec = RunSpec(workload, **o.settings_of(context))
     with Bar(f"run {workload}") as bar:
-        done = ask.answer(cache=not no_cache, progress=bar.advance)
+        done = spec.answer(cache=not no_cache, progress=bar.advance)
     data = {
         "summary": done.summary,
         "launches": done.tables["launches"],
@@ -98,65 +60,94 @@ def run(
         "notes": done.notes,
         "key": done.key,
     }
-    output.tell(
-        done,
-        data,
-        [done.summary],
-        _show if tiering is None else tiers.show_run,
-        as_json,
-        as_csv,
-        plot,
-    )
+    output.show(done, data, [done.summary], _show, as_json, as_csv, plot)
 
 
 def _show(done: Run) -> None:
-    from tidegate import units
+    from tidegate.units import show_duration
 
-    f, c, s = done.facts, done.counts, done.summary
-    over = f["footprint_bytes"] / f["near_bytes"] - 1
-    fits = f"{over:.0%} oversubscribed" if over > 0.0005 else "it fits"
-    print(
-        f"{f['workload']} ({f['provenance']}) · {f['eviction']} + {f['prefetch']} + {f['placement']} · {f['machine']}\n"
-        f"{units.show_size(f['footprint_bytes'])} in {units.show_size(f['near_bytes'])} of near memory: {fits}"
-    )
+    tiered = "tiering" in done.facts
+    print(_tiers_head(done) if tiered else _head(done))
     parts = [
-        (p.replace("_", " "), units.show_duration(ns), f"{ns / done.time:.1%}")
+        (p.replace("_", " "), show_duration(ns), f"{ns / done.time:.1%}")
         for p, ns in done.parts.items()
         if ns
     ]
-    output.print_table(["time", units.show_duration(done.time), ""], parts)
-    counted = [
-        ("touches", units.show_count(c["touches"]), f"{c['hits'] / c['touches']:.2%} found near"),
+    output.print_table(["time", show_duration(done.time), ""], parts)
+    output.print_table(["count", "", ""], _tiers_counts(done) if tiered else _counts(done))
+    report = done.facts["policy_report"]
+    if tiered and report.get("predictions"):
+        right = report["right"] / report["predictions"]
+        print(f"predictions: {right:.1%} right of {report['predictions']:,}")
+    output.print_notes([done])
+
+
+def _head(done: Run) -> str:
+    from tidegate.units import show_size
+
+    f = done.facts
+    over = f["footprint_bytes"] / f["near_bytes"] - 1
+    fits = f"{over:.0%} oversubscribed" if over > 0.0005 else "it fits"
+    policies = f"{f['eviction']} + {f['prefetch']} + {f['placement']}"
+    return (
+        f"{f['workload']} ({f['provenance']}) · {policies} · {f['machine']}\n"
+        f"{show_size(f['footprint_bytes'])} in {show_size(f['near_bytes'])} of near memory: {fits}"
+    )
+
+
+def _tiers_head(done: Run) -> str:
+    from tidegate.units import show_size
+
+    f = done.facts
+    times = f["footprint_bytes"] / (f["near_bytes"] + f["middle_bytes"])
+    policies = f"{f['tiering']}, victims by {f['eviction']}"
+    return (
+        f"{f['workload']} ({f['provenance']}) · {policies} · {f['machine']}\n"
+        f"{show_size(f['footprint_bytes'])} over {show_size(f['near_bytes'])} near and "
+        f"{show_size(f['middle_bytes'])} middle: {times:.2f} times both"
+    )
+
+
+def _counts(done: Run) -> list[Row]:
+    from tidegate.units import show_count, show_size
+
+    c, s = done.counts, done.summary
+    duplicates = c["raw_faults"] - c["faults"]
+    prefetched = c["pages_prefetched"] / max(c["pages_in"], 1)
+    rows = [
+        ("touches", show_count(c["touches"]), f"{c['hits'] / c['touches']:.2%} found near"),
         (
             "page faults",
             f"{c['faults']:,}",
-            f"in {c['batches']:,} batches, {c['raw_faults'] - c['faults']:,} duplicates",
+            f"in {c['batches']:,} batches, {duplicates:,} duplicates",
         ),
         ("evictions", f"{c['evictions']:,}", f"{c['pages_unused']:,} pages left untouched"),
-        (
-            "moved in",
-            units.show_size(s["bytes_in"]),
-            f"{c['pages_prefetched'] / max(c['pages_in'], 1):.0%} by prefetch",
-        ),
-        ("moved out", units.show_size(s["bytes_out"]), ""),
+        ("moved in", show_size(s["bytes_in"]), f"{prefetched:.0%} by prefetch"),
+        ("moved out", show_size(s["bytes_out"]), ""),
     ]
     if c["remote_touches"]:
-        counted.append(
-            (
-                "remote",
-                units.show_size(c["remote_bytes"]),
-                f"{units.show_count(c['remote_touches'])} touches",
-            )
-        )
+        touches = f"{show_count(c['remote_touches'])} touches"
+        rows.append(("remote", show_size(c["remote_bytes"]), touches))
     if c["observations"]:
-        out = units.show_size(c["pages_sampled"] * f["page_bytes"])
-        counted.append(
-            (
-                "observations",
-                f"{c['observations']:,}",
-                f"{c['notifications']:,} noticed, {out} of samples",
-            )
-        )
-    output.print_table(["count", "", ""], counted)
-    for note in done.notes:
-        print(f"note: {note}")
+        samples = show_size(c["pages_sampled"] * s["page_bytes"])
+        noticed = f"{c['notifications']:,} noticed, {samples} of samples"
+        rows.append(("observations", f"{c['observations']:,}", noticed))
+    return rows
+
+
+def _tiers_counts(done: Run) -> list[Row]:
+    from tidegate.units import show_count, show_size
+
+    c, page = done.counts, done.facts["page_bytes"]
+    near = c["hits"] / max(1, c["touches"])
+    middle = c["middle_hits"] / max(1, c["faults"])
+    left = f"{c['to_middle']:,} to the middle, {c['dropped']:,} dropped, {c['stays']:,} stays"
+    flushed = c["near_flushed"] + c["middle_flushed"]
+    written = f"{c['far_writes']:,} pages, {flushed:,} of them at the end"
+    return [
+        ("touches", show_count(c["touches"]), f"{near:.2%} found near"),
+        ("misses", f"{c['faults']:,}", f"{middle:.1%} found in the middle"),
+        ("evictions", f"{c['evictions']:,}", left),
+        ("SSD read", show_size(c["far_reads"] * page), f"{c['far_reads']:,} pages"),
+        ("SSD written", show_size(c["far_writes"] * page), written),
+    ]

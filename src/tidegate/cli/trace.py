@@ -1,4 +1,4 @@
-"""tidegate trace: save a workload's touches to a file, and look into one."""
+"""tidegate trace: save a workload's touches to a file, and describe one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate.cli import asked, output
+from tidegate.cli import output
+from tidegate.cli import run_options as o
 from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
@@ -19,25 +20,25 @@ app = typer.Typer(help="Save what a workload touches, and look into it.")
 
 @app.command("save")
 def save(
-    workload: asked.Workload,
+    workload: o.Workload,
     path: Annotated[
         Path, typer.Argument(help="The file to write, e.g. mm.parquet.", show_default=False)
     ],
-    bytes: asked.Bytes = None,
-    machine: asked.MachineName = "rtx3090-pcie4",
-    geometry: asked.GeometryText = None,
+    bytes: o.Bytes = None,
+    machine: o.MachineName = "rtx3090-pcie4",
+    geometry: o.GeometryText = None,
 ) -> None:
     """Save a workload's touches as a Parquet file.
 
     tidegate trace save matmul mm.parquet --bytes 1GiB
     """
-    from tidegate.experiments import Ask
+    from tidegate.experiments import RunSpec
     from tidegate.figures import check_output
     from tidegate.trace import save_trace
     from tidegate.units import show_size
 
     check_output(path, (".parquet",))
-    trace = Ask(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+    trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
     with Bar(f"save {trace.name}") as bar:
         save_trace(trace, path, bar.advance)
     print(f"saved {trace.name} to {path}, {show_size(path.stat().st_size)}")
@@ -45,10 +46,10 @@ def save(
 
 @app.command("info")
 def info(
-    workload: asked.Workload,
-    bytes: asked.Bytes = None,
-    machine: asked.MachineName = "rtx3090-pcie4",
-    geometry: asked.GeometryText = None,
+    workload: o.Workload,
+    bytes: o.Bytes = None,
+    machine: o.MachineName = "rtx3090-pcie4",
+    geometry: o.GeometryText = None,
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,
 ) -> None:
@@ -56,11 +57,11 @@ def info(
 
     tidegate trace info mm.parquet
     """
-    output.check_asked(as_json, as_csv, None)
-    from tidegate.experiments import Ask
+    output.check(as_json, as_csv, None)
+    from tidegate.experiments import RunSpec
     from tidegate.trace.info import describe
 
-    trace = Ask(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+    trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
     with Bar(f"read {trace.name}") as bar:
         found = describe(trace, bar.advance)
     if as_json:
@@ -96,7 +97,8 @@ def _show(trace: Trace, found: TraceInfo) -> None:
 
     print(f"{trace.name} ({trace.provenance}), pages / regions of {trace.geometry}")
     print(
-        f"footprint {show_size(trace.footprint)}, {show_size(found.touched_pages * trace.geometry.page)} of it touched; "
+        f"footprint {show_size(trace.footprint)}, "
+        f"{show_size(found.touched_pages * trace.geometry.page)} of it touched; "
         f"{show_count(found.touches)} touches, {found.writes / found.touches:.0%} of them writes, "
         f"{show_size(found.bytes)} used"
     )
@@ -124,7 +126,7 @@ def _show(trace: Trace, found: TraceInfo) -> None:
             (
                 show_count(w["first_touch"]),
                 show_size(w["bytes"]),
-                ("█" * round(30 * w["pages"] / widest)).ljust(30),
+                output.bar(w["pages"] / widest, 30),
             )
             for w in found.working_set.to_dicts()[::step]
         ],

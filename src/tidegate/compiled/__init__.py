@@ -1,3 +1,1 @@
-"""Numba parts that every room may use: compiling and caching, array tables, intrinsics, bits,
-Fenwick trees.
-"""
+"""Numba parts that every room may use: caching, array tables, intrinsics, bits, Fenwick trees."""

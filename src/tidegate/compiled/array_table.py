@@ -1,12 +1,12 @@
-"""Many arrays behind one pointer, for compiled code that is called often.
+"""Array tables: many arrays behind one pointer, for compiled code that is called often.
 
-A compiled function that takes thirty arrays spends its time on copying them, and one that takes
-them out of a Numba struct counts references, with an atomic instruction each time: in runs with
-many faults that was more than half of all time. Here the arrays' descriptors (where, how long, what
-strides) lie in a table that never changes, compiled code gets the table's address, and an array
-taken out of it belongs to nobody: whoever made the Reference keeps the arrays alive.
+A compiled function that takes thirty arrays spends its time copying them. One that takes them out
+of a Numba struct counts references, with an atomic instruction each time: in runs with many faults
+that was more than half of all time. Here the arrays' descriptors (address, size, strides) lie in a
+table that never changes. Compiled code gets the table's address, and an array read from it has no
+reference count: the ArrayTable keeps the arrays alive.
 
-    Memory(page_state=…, resident=…)  ──▶  Reference  ──▶  compiled: m.page_state[page], two loads
+    Memory(page_state=…)  ──▶  ArrayTable  ──▶  compiled: memory.page_state[page], two loads
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from numba.extending import (
 )
 
 
-class Reference:
-    """The arrays of a NamedTuple, to be handed to compiled functions as one argument.
+class ArrayTable:
+    """The arrays of a NamedTuple, as one argument of compiled functions.
 
-    Compiled code reads them by their names; it cannot put another array in an array's place.
+    Compiled code reads them by name; it cannot replace one array by another.
     """
 
     def __init__(self, arrays: Any):
         self._arrays = arrays  # keeps them alive
-        self.kind = ReferenceType(
+        self.kind = ArrayTableType(
             tuple((name, typeof(array)) for name, array in arrays._asdict().items())
         )
         self._table = np.array([word for array in arrays for word in _descriptor(array)], np.int64)
@@ -45,17 +45,14 @@ class Reference:
 
 
 def _descriptor(array: Any) -> list[int]:
-    """Numba's own form of an array: owner, parent, size, bytes per item, where, shape, strides.
-
-    It has no owner here.
+    """Return Numba's form of an array: owner (none), parent, size, item size, address, shape,
+    strides.
     """
     return [0, 0, array.size, array.itemsize, array.ctypes.data, *array.shape, *array.strides]
 
 
-class ReferenceType(types.Type):
-    """What Numba knows of a Reference: the names and types of its arrays, and where in the table
-    each begins.
-    """
+class ArrayTableType(types.Type):
+    """The Numba type of an ArrayTable: names, types and offsets of its arrays."""
 
     def __init__(self, fields: tuple[tuple[str, Any], ...]):
         self.fields = dict(fields)
@@ -64,22 +61,24 @@ class ReferenceType(types.Type):
         for name, kind in fields:
             self.offsets[name] = 8 * words
             words += 5 + 2 * kind.ndim
-        super().__init__(name=f"Reference({', '.join(f'{name}: {kind}' for name, kind in fields)})")
+        super().__init__(
+            name=f"ArrayTable({', '.join(f'{name}: {kind}' for name, kind in fields)})"
+        )
 
 
-@typeof_impl.register(Reference)
-def _typeof(value: Reference, c: Any) -> ReferenceType:
+@typeof_impl.register(ArrayTable)
+def _typeof(value: ArrayTable, c: Any) -> ArrayTableType:
     return value.kind
 
 
-@register_model(ReferenceType)
+@register_model(ArrayTableType)
 class _Model(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any):
         super().__init__(manager, kind, ir.IntType(64))
 
 
-@unbox(ReferenceType)
-def _unbox(kind: ReferenceType, value: Any, c: Any) -> NativeValue:
+@unbox(ArrayTableType)
+def _unbox(kind: ArrayTableType, value: Any, c: Any) -> NativeValue:
     address = c.pyapi.object_getattr_string(value, "address")
     native = c.pyapi.long_as_longlong(address)
     c.pyapi.decref(address)
@@ -88,18 +87,15 @@ def _unbox(kind: ReferenceType, value: Any, c: Any) -> NativeValue:
 
 @infer_getattr
 class _Fields(AttributeTemplate):
-    key = ReferenceType
+    key = ArrayTableType
 
-    def generic_resolve(self, typ: ReferenceType, attr: str) -> Any:  # type: ignore[override]
+    def generic_resolve(self, typ: ArrayTableType, attr: str) -> Any:  # type: ignore[override]
         return typ.fields.get(attr)
 
 
-@lower_getattr_generic(ReferenceType)
-def _take(context: Any, builder: Any, kind: ReferenceType, address: Any, name: str) -> Any:
-    """Load an array's descriptor.
-
-    The table never changes, so the compiler may load once and keep it.
-    """
+@lower_getattr_generic(ArrayTableType)
+def _take(context: Any, builder: Any, kind: ArrayTableType, address: Any, name: str) -> Any:
+    """Load an array's descriptor; the table never changes, so one load may serve many uses."""
     shape = context.get_value_type(kind.fields[name])
     at = builder.add(address, ir.Constant(ir.IntType(64), kind.offsets[name]))
     found = builder.load(builder.inttoptr(at, shape.as_pointer()), typ=shape)

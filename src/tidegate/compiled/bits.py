@@ -1,8 +1,6 @@
-"""Counting and finding bits, in 64-bit words and in 64 bytes at a time: what Numba does not offer
-by itself.
+"""Counting and finding bits, in 64-bit words and in 64 bytes at a time, which Numba lacks.
 
-A processor has an instruction for each of the first, and a few for the others, because it compares
-many bytes at once.
+A processor has an instruction for each of the first, and vector instructions for the others.
 """
 
 from __future__ import annotations
@@ -72,7 +70,7 @@ def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 def _all(builder: Any, byte: Any) -> Any:
-    """64 times the same byte."""
+    """Return a vector of 64 times the same byte."""
     one = builder.insert_element(
         ir.Constant(_BYTES, ir.Undefined), byte, ir.Constant(ir.IntType(32), 0)
     )
@@ -82,7 +80,7 @@ def _all(builder: Any, byte: Any) -> Any:
 popcount: Any = intrinsic(_popcount)  # how many bits of a word are set
 highest: Any = intrinsic(_highest)  # the number of the highest set bit of a word that is not 0
 lowest: Any = intrinsic(_lowest)  # the number of the lowest set bit of a word, 64 for 0
-# (bytes, at, flag): of the 64 bytes from ``at`` on, which have this flag? one bit each
+# (bytes, at, flag): which of the 64 bytes from ``at`` on have this flag, one bit each
 flagged: Any = intrinsic(_flagged)  # type: ignore[arg-type]
 # (bytes, at, count, flag): take the flag from the first ``count`` of the 64 bytes from ``at`` on,
 # all of which must exist

@@ -1,5 +1,4 @@
-"""Partial sums: a tree in an array that adds at one place and sums up to another in logarithmic
-time (Fenwick, 1994).
+"""Fenwick trees: partial sums in an array, updated and read in logarithmic time (Fenwick, 1994).
 
 Places count from 1; ``tree[0]`` is not used. Node ``n`` holds the sum of the ``n & -n`` places that
 end with ``n``.
@@ -22,7 +21,7 @@ def add(tree: Any, place: int, change: int) -> None:
 
 @jit_bare
 def sum_to(tree: Any, place: int) -> int:
-    """The sum of all places up to this one."""
+    """Return the sum of all places up to this one."""
     total = 0
     while place > 0:
         total += tree[place]
@@ -32,7 +31,7 @@ def sum_to(tree: Any, place: int) -> int:
 
 @jit_bare
 def build(tree: Any) -> None:
-    """Make it the tree of what stands at its places."""
+    """Turn an array of values into their tree, in place."""
     for node in range(1, len(tree)):
         above = node + (node & -node)
         if above < len(tree):

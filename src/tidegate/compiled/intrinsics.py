@@ -1,9 +1,7 @@
-"""Two things Numba has no word for: to call a C function by its address, and to fetch memory before
-it is needed.
+"""Two operations that Numba lacks: calling a C function by its address, and prefetching memory.
 
-Numba's own first-class functions would do for the first. But a call of one checks whether it is a
-Python object after all, and carries the code that would ask the interpreter for its address,
-compiled anew at every place that calls.
+Numba's first-class functions could do the first. But each of their calls checks for a Python object
+and contains the code that would get its address from the interpreter, compiled at every call.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ def _call_at(context: Any, address: Any, own: Any = None, event: Any = None) -> 
 
 
 def _fetch_ahead(context: Any, array: Any, at: Any = None) -> Any:
-    """Have the line of ``array[at]`` brought into the processor's cache while other work goes on."""
+    """Fetch the line of ``array[at]`` into the processor's cache while other work goes on."""
     signature = types.void(array, types.intp)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

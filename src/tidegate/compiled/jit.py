@@ -1,9 +1,9 @@
 """Compiling with Numba, cached by the source of all compiled rooms.
 
 Numba's own cache notices changes of a function's file, but not of functions it calls in other
-files: after an edit in ``driver.py`` the loop in ``gpu.py`` would still run the old driver. Here
-every state of the source has a folder of its own, so what runs is always what is written. It also
-works where the package cannot be written to.
+files: after an edit in ``driver.py`` the loop in ``slots.py`` would still run the old driver. Here
+every state of the source has a folder of its own. That also works where the package folder is
+read-only.
 """
 
 from __future__ import annotations
@@ -22,43 +22,39 @@ import numba
 from numba import int64
 from numba.core.dispatcher import Dispatcher
 
-_KEPT = 3  # states of the source whose compiled code is kept
-# seconds: what was used since may be in use, by another checkout or a run that takes long
-_IN_USE = 24 * 3600
-# where compiled functions live, and how they are compiled
+from tidegate.files import cache_folder
+
+_KEPT = 3  # states of the source whose compiled code stays
+_IN_USE = 24 * 3600  # seconds: a state used since then may be in use by another process
+# rooms with compiled functions
 _COMPILED = ("compiled", "simulation", "policies", "workloads", "analysis", "live")
 
 
 def jit(function: Callable[..., Any]) -> Any:
-    """Compile with ``numba.njit`` and keep the result."""
-    return _keeping(numba.njit, function)
+    """Compile with ``numba.njit`` and cache the result."""
+    return _cached(numba.njit, function)
 
 
 def jit_inner(function: Callable[..., Any]) -> Any:
-    """Compile into the compiled functions that use it: calls, and arrays they hand out, cost twins
-    a tenth of their time.
+    """Compile into the compiled functions that call it, which saves policies a tenth of their time.
 
-    There is no way in from Python, which would take as long again to compile.
+    It cannot be called from Python: the wrapper would take as long again to compile.
     """
     return _inner(function, forceinline=True)
 
 
 def jit_bare(function: Callable[..., Any]) -> Any:
-    """The same for functions that make no arrays: they count no references, which would cost more
-    than their work.
-    """
+    """Compile a function that makes no arrays, without reference counts, for compiled callers."""
     return _inner(function, _nrt=False)
 
 
 def jit_within(function: Callable[..., Any]) -> Any:
-    """The same for functions that become part of each caller: a call costs more than their work, or
-    there is one caller.
-    """
+    """Compile the same into each caller, where a call costs more than the work."""
     return _inner(function, _nrt=False, forceinline=True)
 
 
 def _inner(function: Callable[..., Any], **options: Any) -> Any:
-    return _keeping(
+    return _cached(
         numba.njit,
         function,
         error_model="numpy",
@@ -70,19 +66,19 @@ def _inner(function: Callable[..., Any], **options: Any) -> Any:
 
 def jit_inline(function: Callable[..., Any]) -> Any:
     """Compile into every caller, for a few lines in the middle of a hot loop."""
-    return _keeping(numba.njit, function, inline="always")
+    return _cached(numba.njit, function, inline="always")
 
 
 class CFunction:
-    """Compiled to a C function when it is first used, and kept."""
+    """A C function, compiled when it is first used, and cached."""
 
     def __init__(self, function: Callable[..., Any], signature: Any, **options: Any):
         self._function, self._signature, self._options = function, signature, options
 
     @functools.cached_property
     def address(self) -> int:
-        """Where the compiled function is."""
-        self._compiled = _keeping(
+        """Address of the compiled function."""
+        self._compiled = _cached(
             functools.partial(numba.cfunc, self._signature), self._function, **self._options
         )
         return int(self._compiled.address or 0)
@@ -93,23 +89,20 @@ def jit_policy(function: Callable[[int, int], int]) -> CFunction:
     return CFunction(function, int64(int64, int64), error_model="numpy")
 
 
-def _keeping(compiler: Any, function: Callable[..., Any], **options: Any) -> Any:
-    """Compile, and keep the result if there is anywhere to keep it."""
+def _cached(compiler: Any, function: Callable[..., Any], **options: Any) -> Any:
+    """Compile, and cache the result if a folder can be written to."""
     with _own_cache():
         try:
             compiled: Any = compiler(cache=True, **options)(function)
-        except (
-            RuntimeError,
-            OSError,
-        ):  # Numba found no place that can be written to, or it is full
+        except (RuntimeError, OSError):  # no folder can be written to, or the disk is full
             return compiler(**options)(function)
         if isinstance(compiled, Dispatcher):  # which compiles later
-            vars(compiled)["_cache"] = _Forgiving(vars(compiled)["_cache"])
+            vars(compiled)["_cache"] = _TolerantCache(vars(compiled)["_cache"])
         return compiled
 
 
-class _Forgiving:
-    """Numba's cache, for which a full disk or a folder that is gone are no reason to fail."""
+class _TolerantCache:
+    """Numba's cache, but a full disk or a missing folder is no error."""
 
     def __init__(self, cache: Any):
         self._cache = cache
@@ -127,18 +120,9 @@ class _Forgiving:
             self._cache.save_overload(signature, data)
 
 
-def cache_folder() -> Path:
-    """Where runs and compiled code are kept: ``$TIDEGATE_CACHE``, or ``tidegate`` in the user's
-    cache folder.
-    """
-    if given := os.environ.get("TIDEGATE_CACHE"):
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidegate"
-
-
 @functools.cache
 def code_digest(*rooms: str) -> str:
-    """A hash of the source of these rooms, or of the whole package but for the command line.
+    """Return a hash of the source of these rooms, or of the whole package except ``cli``.
 
     >>> code_digest("simulation") == code_digest("policies")
     False
@@ -154,20 +138,18 @@ def code_digest(*rooms: str) -> str:
 
 @contextmanager
 def _own_cache() -> Iterator[None]:
-    """Numba looks up its cache folder when a function is decorated; others' functions keep theirs."""
+    """Set Numba's cache folder while a function is decorated; other packages keep theirs."""
     config: Any = numba.config
     before = config.CACHE_DIR
-    config.CACHE_DIR = _compiled_folder()
+    config.CACHE_DIR = compiled_folder()
     try:
         yield
     finally:
         config.CACHE_DIR = before
 
 
-def _forget_old(states: Path) -> None:
-    """Numba fails where a folder it writes to is gone, so none is taken from under a process that
-    runs.
-    """
+def _remove_old(states: Path) -> None:
+    """Remove old states, but none that a running process may use: Numba would fail."""
     others = sorted(states.iterdir(), key=lambda f: f.stat().st_mtime, reverse=True)
     for old in others[_KEPT:]:
         if old.stat().st_mtime < time.time() - _IN_USE:
@@ -175,13 +157,13 @@ def _forget_old(states: Path) -> None:
 
 
 @functools.cache
-def _compiled_folder() -> str:
+def compiled_folder() -> str:
     folder = cache_folder() / "compiled" / code_digest(*_COMPILED)
     with suppress(OSError):
         if not folder.exists():
             folder.mkdir(parents=True)
-            _forget_old(folder.parent)
+            _remove_old(folder.parent)
         os.utime(folder)
         if os.access(folder, os.W_OK):
             return str(folder)
-    return ""  # nowhere to keep anything: Numba falls back on its own places
+    return ""  # no folder can be written to: Numba falls back on its own

@@ -9,9 +9,7 @@ from tidegate.compiled.jit import jit_bare
 
 @jit_bare
 def sort(values: Any, n: int) -> None:
-    """Sort the first ``n`` values: a Shell sort, quick for a batch and a second quicker to compile
-    than NumPy's.
-    """
+    """Sort the first ``n`` values: a Shell sort, which compiles a second faster than NumPy's."""
     gap = 1
     while gap < n // 3:
         gap = 3 * gap + 1

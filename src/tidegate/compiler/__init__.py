@@ -1,17 +1,25 @@
-"""OpenMP offload programs read from their LLVM IR, as Li and Chapman's compiler analysis does
+"""Models of OpenMP offload programs, from their LLVM IR, by Li and Chapman's compiler analysis
 (SC'19, section 4).
 """
 
-from tidegate.compiler.model import Argument, DataObject, Launch, Note, ProgramModel, Region, Use
+from tidegate.compiler.model import (
+    Argument,
+    DataObject,
+    KernelRegion,
+    LaunchSite,
+    Note,
+    ProgramModel,
+    Use,
+)
 from tidegate.compiler.program import model_of_ir, model_of_source
 
 __all__ = [
     "Argument",
     "DataObject",
-    "Launch",
+    "KernelRegion",
+    "LaunchSite",
     "Note",
     "ProgramModel",
-    "Region",
     "Use",
     "model_of_ir",
     "model_of_source",

@@ -1,6 +1,4 @@
-"""A model from the files a person has: sources for clang, IR that is already there, or a model that
-was saved.
-"""
+"""A program's model from files: sources for clang, IR that is already there, or a saved model."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ from tidegate.compiler.ir.clang import check_file, compile_ir
 from tidegate.compiler.ir.inline import KERNEL
 from tidegate.compiler.ir.module import parse
 from tidegate.compiler.model import ProgramModel
+from tidegate.compiler.model_file import load
 from tidegate.compiler.program import model_of_ir
-from tidegate.compiler.saved import load
 from tidegate.errors import TidegateError
 
 SOURCES = (".c", ".cc", ".cpp", ".cxx", ".C")
@@ -21,8 +19,8 @@ MODEL = ".json"
 
 
 def model_of_files(paths: Sequence[Path], options: Sequence[str] = ()) -> ProgramModel:
-    """The model of a program given as sources or IR, in any mixture and order, or as one saved
-    model.
+    """Return the model of a program given as sources or IR, in any mixture and order, or as one
+    saved model.
 
     `options` go to clang.
     """
@@ -41,7 +39,8 @@ def model_of_files(paths: Sequence[Path], options: Sequence[str] = ()) -> Progra
         else:
             known = ", ".join((*SOURCES, *IR))
             raise TidegateError(
-                f"'{path}' is neither source nor IR; give files that end in {known}, or a saved model ({MODEL})"
+                f"'{path}' is neither source nor IR; give files that end in {known}, "
+                f"or a saved model ({MODEL})"
             )
     return model_of_ir(host, device, ", ".join(path.name for path in paths))
 
@@ -49,12 +48,11 @@ def model_of_files(paths: Sequence[Path], options: Sequence[str] = ()) -> Progra
 def _saved(paths: Sequence[Path], options: Sequence[str]) -> ProgramModel:
     if len(paths) > 1:
         given = ", ".join(map(str, paths))
-        raise TidegateError(
-            f"{given}: a saved model ({MODEL}) is of a whole program; give it alone"
-        )
+        raise TidegateError(f"{given}: a saved model ({MODEL}) is a whole program; give it alone")
     if options:
         raise TidegateError(
-            f"'{paths[0]}' is a saved model, and clang has nothing to do; leave --clang out or give sources"
+            f"'{paths[0]}' is a saved model, which clang does not compile; "
+            "leave --clang out or give sources"
         )
     return load(paths[0])
 
@@ -65,8 +63,8 @@ def _read(path: Path) -> str:
 
 
 def _is_device(text: str) -> bool:
-    """A device's module holds kernels that can be called from outside; the host's holds their ids."""
-    starts = (
-        line for line in text.splitlines() if line.startswith("define ") and f"@{KERNEL}" in line
-    )
-    return ".region_id" not in text and any(" internal " not in line for line in starts)
+    """Return whether a module is the device's: it defines kernels that can be called from outside,
+    while the host's holds their ids.
+    """
+    kernels = (x for x in text.splitlines() if x.startswith("define ") and f"@{KERNEL}" in x)
+    return ".region_id" not in text and any(" internal " not in line for line in kernels)

@@ -1,10 +1,10 @@
-"""What the analysis knows of a program: its data objects, its target regions, and who uses what."""
+"""Program model: a program's data objects, its kernel regions, and what each launch uses."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.compiler.analysis.sizes import Formula
@@ -13,25 +13,23 @@ from tidegate.errors import UnknownName
 
 @dataclass(frozen=True)
 class DataObject:
-    """One allocation site, after inlining: memory that a region may use (SC'19, 4.1)."""
+    """One allocation site, after inlining: memory that a kernel region may use (SC'19, 4.1)."""
 
-    name: str  # what the source calls it, made unique
+    name: str  # its name in the source, made unique
     kind: str  # heap, stack or global
     allocator: str  # malloc, cudaMallocManaged, ... ; "" for stack and global
-    line: int | None  # where the outermost caller asks for it; None without debug information
-    # its size, of the program's variables; None for what cannot be placed: scalars, and the stack
-    bytes: Formula | None
+    line: int | None  # of the outermost caller's allocation; None without debug information
+    bytes: Formula | None  # None for objects that cannot be placed: scalars, and the stack
 
 
 @dataclass(frozen=True)
 class Argument:
     """One mapped entry of a launch."""
 
-    objects: tuple[str, ...]  # several when the pointer may be one of them, as swapped buffers are
-    # which parameter of the kernel (not counting clang 19's dyn_ptr); None when it is not passed
-    parameter: int | None
+    objects: tuple[str, ...]  # several if the pointer may be one of them, as with swapped buffers
+    parameter: int | None  # of the kernel, not counting clang 19's dyn_ptr; None: it is not passed
     map_type: int
-    # (parameter, offset): the kernel reads the pointer from a structure
+    # (parameter, offset) of the structure that the kernel reads the pointer from
     through: tuple[int, int] | None = None
 
 
@@ -42,49 +40,43 @@ class Use:
     object: str
     locality: float  # accesses by one iteration: regional locality, RL
     bytes_per_iteration: float
-    # launches from this one to the next that uses the object; infinite when none does
-    distance: float
+    distance: float  # launches until the next one that uses the object; infinite if none does
 
 
 @dataclass(frozen=True)
-class Launch:
-    """One place in the program, after inlining, that launches a region."""
+class LaunchSite:
+    """One place in the program, after inlining, that launches a kernel region."""
 
     region: str
     block: str  # of the host's control flow
-    index: int  # its place among the launches of its block
+    index: int  # its position among the launches of its block
     arguments: tuple[Argument, ...]
-    # iterations of the region's loop; None when the program does not say
-    trip_count: Formula | None
-    # how often it is launched in one run of the program: region frequency, RF
-    frequency: float = 0.0
+    trip_count: Formula | None  # iterations of the region's loop; None if they are not known
+    frequency: float = 0.0  # launches per run of the program: region frequency, RF
     uses: tuple[Use, ...] = ()
-    # function:line of the calls that lead to it from main on; none without debug information
-    calls: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()  # function:line from main to it; empty without debug information
 
     @property
     def objects(self) -> tuple[str, ...]:
         """The objects it may use, each once, in the order of the arguments."""
-        return tuple(
-            dict.fromkeys(name for argument in self.arguments for name in argument.objects)
-        )
+        return tuple(dict.fromkeys(name for a in self.arguments for name in a.objects))
 
 
 @dataclass(frozen=True)
-class Region:
-    """One target region: a kernel, however many places launch it."""
+class KernelRegion:
+    """One kernel, however many places launch it. SC'19 and OpenMP call it a target region."""
 
-    name: str  # function:line, as OpenMP programs have no names for regions
-    kernel: str  # its symbol in the device's IR; holds numbers of the file system, so it is no name
-    parameters: int  # how many the kernel has, values and pointers
+    name: str  # function:line, as OpenMP programs do not name regions
+    kernel: str  # its symbol in the device's IR, which holds numbers of the file system
+    parameters: int  # of the kernel, values and pointers
     objects: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Note:
-    """Something that could not be known, and what was assumed instead."""
+    """Something that could not be found out, and the assumption made instead."""
 
-    about: str  # the object's, region's or function's name
+    about: str  # name of the object, region or function
     text: str
 
     def __str__(self) -> str:
@@ -97,8 +89,8 @@ class ProgramModel:
 
     source: str
     objects: tuple[DataObject, ...]
-    regions: tuple[Region, ...]
-    launches: tuple[Launch, ...]
+    regions: tuple[KernelRegion, ...]
+    launches: tuple[LaunchSite, ...]
     notes: tuple[Note, ...] = field(default=())
     # (from, to) → launches between
     region_distance: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -106,75 +98,59 @@ class ProgramModel:
     next_launches: tuple[tuple[float, ...], ...] = ()
 
     def placeable(self) -> tuple[DataObject, ...]:
-        """The objects that a plan can place: those on the heap, and global arrays."""
+        """Return the objects that a plan can place: those on the heap, and global arrays."""
         return tuple(o for o in self.objects if o.bytes is not None)
 
     def table(self) -> dict[str, tuple[str, ...]]:
-        """Region name → the placeable objects it uses."""
+        """Return the placeable objects of each region, by its name."""
         placeable = {o.name for o in self.placeable()}
-        return {
-            r.name: tuple(name for name in r.objects if name in placeable) for r in self.regions
-        }
+        return {r.name: tuple(n for n in r.objects if n in placeable) for r in self.regions}
 
-    def where(self, launch: Launch) -> str:
-        """Its region, and where several places launch that, the calls that lead to this one:
-        ``step:5 from main:11``.
+    def where(self, launch: LaunchSite) -> str:
+        """Return the region's name and, if several places launch it, the calls that lead to this
+        one: ``step:5 from main:11``.
 
-        Places that calls do not tell apart, as on one line or without debug information, are
-        numbered: ``…, place 1 of 2``.
+        Places that have the same calls, as on one line or without debug information, are numbered:
+        ``…, place 1 of 2``.
         """
         places = [other for other in self.launches if _line(other.region) == _line(launch.region)]
         if len(places) == 1:
             return launch.region
-        alike = [
-            other
-            for other in places
-            if (other.region, other.calls) == (launch.region, launch.calls)
-        ]
+        key = (launch.region, launch.calls)
+        alike = [other for other in places if (other.region, other.calls) == key]
         calls = f" from {' > '.join(launch.calls)}" if launch.calls else ""
         number = f", place {alike.index(launch) + 1} of {len(alike)}" if len(alike) > 1 else ""
         return f"{launch.region}{calls}{number}"
 
     def object(self, name: str) -> DataObject:
-        """The object of that name."""
+        """Return the object of that name."""
         found = next((o for o in self.objects if o.name == name), None)
         if found is None:
             raise UnknownName("object", name, [o.name for o in self.objects])
         return found
 
     def region_frequency(self, region: str) -> float:
-        """RF: how often a region is launched in one run of the program, from all places."""
+        """Return RF: how often a region is launched in one run of the program, from all places."""
         return sum(launch.frequency for launch in self.launches if launch.region == region)
 
     def regional_locality(self, region: str, name: str) -> float:
-        """RL: accesses to an object by one iteration of a region, averaged over the places that
-        launch it.
+        """Return RL: accesses to an object by one iteration of a region, averaged over its launch
+        sites.
         """
-        launches = [launch for launch in self.launches if launch.region == region]
-        total = sum(
-            launch.frequency * use.locality
-            for launch in launches
-            for use in launch.uses
-            if use.object == name
-        )
-        return total / (self.region_frequency(region) or 1.0)
+        sites = [launch for launch in self.launches if launch.region == region]
+        return _accesses(sites, name) / (self.region_frequency(region) or 1.0)
 
     def global_locality(self, name: str) -> float:
-        """GL: the sum over all regions of RF × RL (equation 1)."""
-        return sum(
-            launch.frequency * use.locality
-            for launch in self.launches
-            for use in launch.uses
-            if use.object == name
-        )
+        """Return GL: the sum over all regions of RF × RL (equation 1)."""
+        return _accesses(self.launches, name)
 
     def nearest_region(self, region: str, name: str) -> float:
-        """The paper's reuse distance of an object at a region (4.3): the least distance to a region
-        that uses it.
+        """Return the paper's reuse distance of an object at a region (4.3): the least distance to a
+        region that uses it.
 
-        Each distance is an expectation, so the least of them is at least the expected distance to
-        the next use, which is what a launch's ``Use.distance`` is. The region itself counts, or a
-        loop of one kernel would never come back.
+        Each distance is an expectation. So the least of them is at least the expected distance to
+        the next use, which is a launch's ``Use.distance``. The region itself counts: otherwise a
+        loop of one kernel would have no reuse.
         """
         return min(
             (self.region_distance[region, r.name] for r in self.regions if name in r.objects),
@@ -182,39 +158,35 @@ class ProgramModel:
         )
 
     def access_density(
-        self, launch: Launch, use: Use, variables: Mapping[str, int]
+        self, launch: LaunchSite, use: Use, variables: Mapping[str, int]
     ) -> float | None:
-        """Bytes accessed over bytes there are (4.2), for these values of the program's variables.
+        """Return bytes accessed over bytes allocated (4.2) for these values of the variables.
 
-        None when the trip count (or a variable of it), the size or the kernel is not known: one
-        that accesses nothing was not there to be read. Reuse is not taken into account, so it may
+        None if the trip count (or a variable of it), the size or the kernel is not known: a kernel
+        that accesses nothing was not in the IR. Reuse is not taken into account, so the density may
         be above 1.
         """
-        size = self.object(use.object).bytes
-        if (
-            launch.trip_count is None
-            or size is None
-            or not any(each.locality for each in launch.uses)
-        ):
+        size, trips = self.object(use.object).bytes, launch.trip_count
+        if trips is None or size is None or not any(each.locality for each in launch.uses):
             return None
-        if launch.trip_count.variables() - variables.keys():
+        if trips.variables() - variables.keys():
             return None
-        return (
-            use.bytes_per_iteration * launch.trip_count.at(variables) / max(1, size.at(variables))
-        )
+        return use.bytes_per_iteration * trips.at(variables) / max(1, size.at(variables))
 
     def variables(self) -> tuple[str, ...]:
-        """The variables that sizes and trip counts are formulas of."""
-        formulas = [
-            *(o.bytes for o in self.objects),
-            *(launch.trip_count for launch in self.launches),
-        ]
+        """Return the variables in the formulas of sizes and trip counts."""
+        formulas = [*(o.bytes for o in self.objects), *(site.trip_count for site in self.launches)]
         return tuple(sorted({v for f in formulas if f is not None for v in f.variables()}))
 
 
+def _accesses(sites: Sequence[LaunchSite], name: str) -> float:
+    return sum(x.frequency * use.locality for x in sites for use in x.uses if use.object == name)
+
+
 def _line(region: str) -> str:
-    """function:line of a region, of which there are several where a template, or files of the same
-    lines, have more kernels.
+    """Return function:line of a region's name.
+
+    Several regions share it if a template, or files with the same lines, have more kernels.
 
     >>> _line("step:5.2"), _line("step:5_1")
     ('step:5', 'step:5_1')

@@ -1,21 +1,25 @@
-"""From IR to a ProgramModel: read, inline, trace pointers, decode launches, and put names to what
-was found.
-"""
+"""From IR to a ProgramModel: read, inline, trace pointers, decode launches, name what was found."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tidegate.compiler.analysis.flow import Flow
-from tidegate.compiler.analysis.launches import DecodedLaunch, Entry, launches, region_name
+from tidegate.compiler.analysis.launches import (
+    DecodedLaunch,
+    MapEntry,
+    launched_kernel,
+    launches,
+    region_name,
+)
 from tidegate.compiler.analysis.locality import RegionalLocality
-from tidegate.compiler.analysis.measures import measured
+from tidegate.compiler.analysis.measures import measure
 from tidegate.compiler.analysis.object_names import ObjectNames
 from tidegate.compiler.analysis.points_to import Origin, PointsTo
 from tidegate.compiler.analysis.sizes import Formula, formula
-from tidegate.compiler.analysis.tasks import run_at_once
+from tidegate.compiler.analysis.tasks import run_tasks_at_once
 from tidegate.compiler.ir.allocators import ALLOCATORS
 from tidegate.compiler.ir.clang import TARGET, compile_ir
 from tidegate.compiler.ir.entry_points import ENTRY_POINTS
@@ -24,15 +28,22 @@ from tidegate.compiler.ir.layout import array_bytes
 from tidegate.compiler.ir.module import Body, Module, parse
 from tidegate.compiler.ir.names import DebugNames
 from tidegate.compiler.ir.probabilities import branch_probabilities
-from tidegate.compiler.model import Argument, DataObject, Launch, Note, ProgramModel, Region
+from tidegate.compiler.model import (
+    Argument,
+    DataObject,
+    KernelRegion,
+    LaunchSite,
+    Note,
+    ProgramModel,
+)
 from tidegate.errors import TidegateError
 
 FALLBACK = "omp_offload.failed"
-"""What clang calls the block that runs a region on the host when there is no device."""
+"""clang's name of the block that runs a region on the host when there is no device."""
 
 
 def model_of_source(source: str | Path, options: Sequence[str] = ()) -> ProgramModel:
-    """The model of a C or C++ file, compiled by the clang that is installed; `options` go to clang."""
+    """Return the model of a C or C++ file, compiled by the installed clang with `options`."""
     host, device = compile_ir(source, options)
     return model_of_ir([host], [device], str(source))
 
@@ -40,8 +51,8 @@ def model_of_source(source: str | Path, options: Sequence[str] = ()) -> ProgramM
 def model_of_ir(
     host: Sequence[str | bytes], device: Sequence[str | bytes] = (), name: str = "the program"
 ) -> ProgramModel:
-    """The model of a program's IR, host and device, a module for each translation unit, as text or
-    bitcode.
+    """Return the model of a program's IR: modules of host and device, one for each translation
+    unit, as text or bitcode.
     """
     if not host:
         only = "is the device's IR only" if device else "has no IR"
@@ -50,10 +61,8 @@ def model_of_ir(
         )
     module = _linked(host, name)
     if "main" not in {f.name for f in module.functions if not f.is_declaration}:
-        raise TidegateError(
-            f"'{name}' has no main; give all files of a program, as sources or as IR"
-        )
-    module, notes = run_at_once(module, name)
+        raise TidegateError(f"'{name}' has no main; give all files of a program, as source or IR")
+    module, notes = run_tasks_at_once(module, name)
     recursion = inline_into_main(module)
     notes += recursion
     body = Body(module.get_function("main"))
@@ -63,12 +72,13 @@ def model_of_ir(
     notes += _hidden(module, body, {note.about for note in recursion})
     if not found and not notes:
         raise TidegateError(
-            f"'{name}' launches no target region; give a program with them, compiled with {' '.join(TARGET)}"
+            f"'{name}' launches no target region; give a program with them, "
+            f"compiled with {' '.join(TARGET)}"
         )
     locality = _device(device, name) if device else None
     names = ObjectNames(DebugNames(module), found, locality)
     model = _assemble(name, flow, names, found, _global_sizes(module, body), notes)
-    return measured(model, flow, locality)
+    return measure(model, flow, locality)
 
 
 def _linked(given: Sequence[str | bytes], name: str) -> Module:
@@ -77,9 +87,9 @@ def _linked(given: Sequence[str | bytes], name: str) -> Module:
         try:
             first.link_in(other)
         except RuntimeError as error:
-            said = str(error).strip()
             raise TidegateError(
-                f"'{name}' cannot be linked: {said}; give each file of one program once"
+                f"'{name}' cannot be linked: {str(error).strip()}; "
+                "give each file of one program once"
             ) from None
     return first
 
@@ -91,37 +101,31 @@ def _device(given: Sequence[str | bytes], name: str) -> RegionalLocality:
 
 
 def _hidden(module: Module, main: Body, recursive: set[str]) -> list[Note]:
-    """Launches that inlining did not bring into main: in tasks (nowait), behind pointers, in
-    recursion.
+    """Note the launches that inlining did not bring into main: in tasks (nowait), behind pointers,
+    in recursion.
     """
-    seen = {
-        i.arguments[ENTRY_POINTS[i.callee].region_id].name for i in main if i.callee in ENTRY_POINTS
-    }
+    seen = {launched_kernel(i) for i in main if i.callee in ENTRY_POINTS}
+    others = (f for f in module.functions if not f.is_declaration and f.name != "main")
     notes = {}
-    for function in module.functions:
-        for i in Body(function) if not function.is_declaration and function.name != "main" else ():
-            if (
-                i.callee in ENTRY_POINTS
-                and (region := i.arguments[ENTRY_POINTS[i.callee].region_id].name) not in seen
-            ):
+    for function in others:
+        for i in Body(function):
+            if i.callee in ENTRY_POINTS and (kernel := launched_kernel(i)) not in seen:
                 text = f"is launched in {_why_hidden(function.name, recursive)}; it is left out"
-                notes[region] = Note(
-                    region_name(region.removeprefix(".").removesuffix(".region_id")), text
-                )
+                notes[kernel] = Note(region_name(kernel), text)
     return list(notes.values())
 
 
 def _why_hidden(function: str, recursive: set[str]) -> str:
     if "omp_task" in function:
         return "a task (nowait)"
-    return f"{function}, which {'calls itself' if function in recursive else 'no direct call leads to'}"
+    why = "calls itself" if function in recursive else "no direct call leads to"
+    return f"{function}, which {why}"
 
 
 def _global_sizes(module: Module, main: Body) -> dict[str, int]:
-    """Bytes of every global array, by its name."""
-    sizes = {
-        g.name: array_bytes(str(g.global_value_type), main.structs) for g in module.global_variables
-    }
+    """Return the bytes of every global array, by its name."""
+    types = {g.name: str(g.global_value_type) for g in module.global_variables}
+    sizes = {name: array_bytes(type_, main.structs) for name, type_ in types.items()}
     return {name: size for name, size in sizes.items() if size}
 
 
@@ -133,13 +137,8 @@ def _assemble(
     global_sizes: dict[str, int],
     notes: list[Note],
 ) -> ProgramModel:
-    used = {
-        o
-        for launch in found
-        for entry in launch.entries
-        for o in entry.origins
-        if o.kind not in ("unknown", "task")
-    }
+    origins = {o for launch in found for entry in launch.entries for o in entry.origins}
+    used = {o for o in origins if o.kind not in ("unknown", "task")}
     objects = _objects(flow, names, used, notes) | _globals(names, used, global_sizes, notes)
     called = _region_names(found)
     made = [
@@ -151,25 +150,17 @@ def _assemble(
         for x in found
     ]
     for variable, count in names.of_several_values().items():
-        notes.append(
-            Note(
-                variable,
-                f"{count} values that sizes depend on are called so; they are taken to be equal",
-            )
-        )
-    regions: dict[str, Region] = {}
+        text = f"{count} values that sizes depend on are called so; they are taken to be equal"
+        notes.append(Note(variable, text))
+    regions: dict[str, KernelRegion] = {}
     for launch, decoded in zip(made, found, strict=True):
         if launch.trip_count is None:
-            notes.append(
-                Note(
-                    launch.region,
-                    "how often it loops is not known; its objects are taken as densely used",
-                )
-            )
+            text = "how often it loops is not known; its objects are taken as densely used"
+            notes.append(Note(launch.region, text))
         before = regions[launch.region].objects if launch.region in regions else ()
         together = tuple(dict.fromkeys(before + launch.objects))
         parameters = sum(entry.parameter is not None for entry in decoded.entries)
-        regions[launch.region] = Region(launch.region, decoded.kernel, parameters, together)
+        regions[launch.region] = KernelRegion(launch.region, decoded.kernel, parameters, together)
     return ProgramModel(
         name,
         tuple(objects.values()),
@@ -182,7 +173,7 @@ def _assemble(
 def _objects(
     flow: Flow, names: ObjectNames, used: set[Origin], notes: list[Note]
 ) -> dict[Origin, DataObject]:
-    """The objects that regions use and the program makes, in the order it makes them."""
+    """Return the objects that the program allocates and regions use, in the order of allocation."""
     objects: dict[Origin, DataObject] = {}
     for i in flow.body:
         allocator = ALLOCATORS.get(i.callee)
@@ -191,44 +182,33 @@ def _objects(
             continue
         size = Formula.number(1) if allocator else None
         for argument in allocator.sizes if allocator else ():
-            size = (size or Formula.number(1)) * formula(
-                i.arguments[argument], flow.body, names.variable
-            )
-        made = DataObject(
-            names.of(origin, i.callee), origin.kind, i.callee, names.line(origin), size
-        )
-        objects[origin] = made
+            factor = formula(i.arguments[argument], flow.body, names.variable)
+            size = (size or Formula.number(1)) * factor
+        name = names.of(origin, i.callee)
+        objects[origin] = DataObject(name, origin.kind, i.callee, names.line(origin), size)
         if allocator and any(i.block in loop.blocks for loop in flow.loops):
-            notes.append(
-                Note(
-                    made.name,
-                    "is allocated in a loop; all that are made there are taken as one object",
-                )
-            )
+            text = "is allocated in a loop; all that are made there are taken as one object"
+            notes.append(Note(name, text))
     return objects
 
 
 def _globals(
     names: ObjectNames, used: set[Origin], sizes: dict[str, int], notes: list[Note]
 ) -> dict[Origin, DataObject]:
-    """The globals that regions use, by their names."""
+    """Return the globals that regions use, sorted by name."""
     objects: dict[Origin, DataObject] = {}
     for origin in sorted((o for o in used if o.kind == "global"), key=lambda o: o.name):
         size = Formula.number(sizes[origin.name]) if origin.name in sizes else None
         objects[origin] = made = DataObject(names.of(origin, ""), "global", "", None, size)
         if size is not None:
-            notes.append(
-                Note(
-                    made.name,
-                    "is a global array; it is placed as if it were managed memory (__managed__)",
-                )
-            )
+            text = "is a global array; it is placed as if it were managed memory (__managed__)"
+            notes.append(Note(made.name, text))
     return objects
 
 
 def _region_names(found: list[DecodedLaunch]) -> dict[str, str]:
-    """A name for every kernel; those of one function and line, as a template's or two files',
-    become name, name.2, …
+    """Return a name for every kernel. Those of one function and line, as with a template or two
+    files, become name, name.2, …
     """
     kernels: dict[str, list[str]] = {}
     for kernel in dict.fromkeys(launch.kernel for launch in found):
@@ -242,51 +222,42 @@ def _region_names(found: list[DecodedLaunch]) -> dict[str, str]:
 
 def _launch(
     launch: DecodedLaunch, region: str, objects: dict[Origin, DataObject], notes: list[Note]
-) -> Launch:
+) -> LaunchSite:
     order = {origin: n for n, origin in enumerate(objects)}
     arguments = []
     for n, entry in enumerate(launch.entries):
         known = sorted((o for o in entry.origins if o in order), key=order.__getitem__)
         names = tuple(objects[o].name for o in known)
-        _doubts(region, n, entry, names, notes)
+        notes += _doubts(region, n, entry, names)
         if not entry.is_value:
             arguments.append(Argument(names, entry.parameter, entry.map_type, entry.through))
-    return Launch(region, launch.call.block, launch.index, tuple(arguments), trip_count=None)
+    return LaunchSite(region, launch.call.block, launch.index, tuple(arguments), trip_count=None)
 
 
 def _calls(launch: DecodedLaunch, flow: Flow, names: ObjectNames) -> tuple[str, ...]:
-    """The calls from main to a launch. clang locates not the launch itself, but the host's version
-    that it falls back to.
+    """Return the calls from main to a launch, by the debug location of the host's fallback: clang
+    gives the launch itself none.
     """
-    fallback = next(
-        (block for block in flow.successors[launch.call.block] if FALLBACK in block), ""
-    )
+    following = flow.successors[launch.call.block]
+    fallback = next((block for block in following if FALLBACK in block), "")
     return names.calls(fallback, region_name(launch.kernel).rpartition("::")[2])
 
 
 def _trips(launch: DecodedLaunch, body: Body, names: ObjectNames) -> Formula | None:
-    """The iterations of a launch's loop, if only one formula is stored as their number."""
+    """Return the iterations of a launch's loop, if one formula alone is stored as their number."""
     formulas = {formula(value, body, names.variable) for value in launch.trip_count}
     return formulas.pop() if len(formulas) == 1 else None
 
 
-def _doubts(region: str, n: int, entry: Entry, names: tuple[str, ...], notes: list[Note]) -> None:
+def _doubts(region: str, n: int, entry: MapEntry, names: tuple[str, ...]) -> Iterator[Note]:
+    """Yield what is not certain about the n-th argument of a launch."""
     for origin in sorted((o for o in entry.origins if o.kind == "unknown"), key=lambda o: o.name):
-        notes.append(
-            Note(region, f"argument {n} may be {origin.name}, which is not traced; it is left out")
-        )
+        text = f"argument {n} may be {origin.name}, which is not traced; it is left out"
+        yield Note(region, text)
     if names and entry.parameter is None and entry.through is None:
-        notes.append(
-            Note(
-                names[0],
-                f"is reached by {region} through a structure; its locality there is taken as 0",
-            )
-        )
+        text = f"is reached by {region} through a structure; its locality there is taken as 0"
+        yield Note(names[0], text)
     if not entry.origins and not entry.is_value:
-        notes.append(
-            Note(region, f"argument {n} could not be traced to an allocation; it is left out")
-        )
+        yield Note(region, f"argument {n} could not be traced to an allocation; it is left out")
     if len(names) > 1:
-        notes.append(
-            Note(region, f"argument {n} may be {' or '.join(names)}; each is taken as used")
-        )
+        yield Note(region, f"argument {n} may be {' or '.join(names)}; each is taken as used")

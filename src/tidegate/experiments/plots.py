@@ -1,28 +1,40 @@
-"""Pictures of runs and comparisons."""
+"""Figures of runs and comparisons."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from tidegate import units
-from tidegate.experiments.runs import PARTS, Run
+from tidegate.experiments.comparison import Comparison
+from tidegate.experiments.runs import Run
 from tidegate.figures import COLOURS
 
-if TYPE_CHECKING:
-    from tidegate.experiments.comparison import Comparison
-
-_PART_COLOURS = dict(
-    zip(PARTS, ("#009E73", "#D55E00", "#0072B2", "#56B4E9", "#CC79A7", "#8c8c8c"), strict=True)
-)
+_PART_COLOURS = {
+    "compute": "#009E73",
+    "fault_handling": "#D55E00",
+    "transfer_in": "#0072B2",
+    "transfer_out": "#56B4E9",
+    "remote_access": "#CC79A7",
+    "policy_overhead": "#8c8c8c",
+    "storage_read": "#E69F00",
+    "storage_write": "#8c8c8c",
+}
+_MOVED = {  # by the SSD and host memory of three tiers, in pages
+    "middle_hits": ("found in the middle", "#0072B2"),
+    "far_reads": ("read from the SSD", "#E69F00"),
+    "far_writes": ("written to the SSD", "#8c8c8c"),
+}
 
 
 def plot_run(run: Run) -> Figure:
-    """Rates over time above, the parts of time below."""
+    """Draw rates over time and the parts of time; for three tiers, parts and traffic."""
+    if "tiering" in run.facts:
+        return plot_comparison(Comparison([run], [str(run.facts["tiering"])], "tiering"))
     figure = Figure(figsize=(9, 5.6), layout="constrained")
     rates, memory, parts = figure.subplots(3, 1, height_ratios=(3, 1.3, 1))
     scale, unit = _time_unit(run.time)
@@ -39,26 +51,16 @@ def plot_run(run: Run) -> Figure:
     memory.set(
         ylabel="frames in use", xlim=(0, run.time / scale), ylim=(0, None), xlabel=f"time ({unit})"
     )
-    _stack(parts, [run], [str(run.facts["eviction"])], scale)
-    parts.set(xlabel=f"time ({unit})")
-    figure.legend(
-        *parts.get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=6,
-        frameon=False,
-        fontsize=8,
-    )
+    _time_by_parts(parts, [run], [str(run.facts["eviction"])], scale, unit)
     f = run.facts
-    figure.suptitle(
-        f"{f['workload']} · {f['eviction']} + {f['prefetch']} + {f['placement']} · "
-        f"{units.show_size(f['footprint_bytes'])} in {units.show_size(f['near_bytes'])} · {f['machine']}",
-        fontsize=10,
-    )
+    policies = f"{f['eviction']} + {f['prefetch']} + {f['placement']}"
+    sizes = f"{units.show_size(f['footprint_bytes'])} in {units.show_size(f['near_bytes'])}"
+    figure.suptitle(f"{f['workload']} · {policies} · {sizes} · {f['machine']}", fontsize=10)
     return figure
 
 
 def _rates(axes: Any, run: Run, scale: float, unit: str) -> None:
-    """Faults, evictions and traffic per stretch of time."""
+    """Draw faults and traffic per interval of time."""
     t = run.timeline
     edges = np.linspace(0, run.time, 121)
     time = np.concatenate([[0], t["time"].to_numpy()]) if len(t) else np.zeros(1)
@@ -81,54 +83,85 @@ def _rates(axes: Any, run: Run, scale: float, unit: str) -> None:
 
 
 def plot_comparison(comparison: Comparison) -> Figure:
-    """Left: time by parts at one size.
-
-    Right: time over size, or evictions where there is one size only.
+    """Draw time by parts at the middle size, then what was moved or evicted there, or time over
+    size where there are several.
     """
-    figure = Figure(figsize=(11, 0.42 * len(comparison.policies) + 2.4), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     near = comparison.sizes[len(comparison.sizes) // 2]
     runs = [comparison.run(p, near) for p in comparison.policies]
+    tiered, several = comparison.compared == "tiering", len(comparison.sizes) > 1
+    panels = 2 + (tiered and several)
+    size = (3 + 4 * panels, 0.42 * len(runs) + 2.4)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(1, panels)
     scale, unit = _time_unit(max(r.time for r in comparison.runs))
-    _stack(left, runs, comparison.policies, scale)
-    over = runs[0].facts["footprint_bytes"] / near - 1
-    left.set(
-        xlabel=f"time ({unit})", title=f"near {units.show_size(near)} ({over:.0%} oversubscribed)"
+    _time_by_parts(axes[0], runs, comparison.policies, scale, unit)
+    if tiered:
+        _moved(axes[1], runs)
+    if several:
+        _over_size(axes[-1], comparison, scale, unit)
+    elif not tiered:
+        _evictions(axes[1], runs)
+    f = max(runs, key=lambda r: r.facts.get("middle_bytes", 0)).facts  # two-tier policies have 0
+    over = (
+        f"middle {units.show_size(f['middle_bytes'])}"
+        if tiered
+        else f"{f['footprint_bytes'] / near - 1:.0%} oversubscribed"
     )
-    left.title.set_fontsize(9)
-    figure.legend(
-        *left.get_legend_handles_labels(),
+    axes[0].set_title(f"near {units.show_size(near)} ({over})", fontsize=9)
+    footprint = units.show_size(f["footprint_bytes"])
+    title = f"{f['workload']}, {footprint} · {comparison.others}{f['machine']}"
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def _time_by_parts(
+    axes: Any, runs: Sequence[Run], labels: Iterable[str], scale: float, unit: str
+) -> None:
+    _stack(
+        axes,
+        [
+            (part.replace("_", " "), colour, [r.parts.get(part, 0) / scale for r in runs])
+            for part, colour in _PART_COLOURS.items()
+        ],
+    )
+    axes.set_yticks(range(len(runs)), list(labels))
+    axes.set(xlabel=f"time ({unit})")
+    axes.figure.legend(
+        *axes.get_legend_handles_labels(),
         loc="outside lower center",
         ncols=6,
         frameon=False,
         fontsize=8,
     )
-    (_over_size if len(comparison.sizes) > 1 else _evictions)(right, comparison, scale, unit)
-    f = runs[0].facts
-    figure.suptitle(
-        f"{f['workload']}, {units.show_size(f['footprint_bytes'])} · {comparison.prefetch}{f['machine']}",
-        fontsize=10,
+
+
+def _moved(axes: Any, runs: Sequence[Run]) -> None:
+    page = runs[0].facts["page_bytes"] / units.GiB
+    _stack(
+        axes,
+        [
+            (label, colour, [r.counts[count] * page for r in runs])
+            for count, (label, colour) in _MOVED.items()
+        ],
     )
-    return figure
+    axes.set_yticks(range(len(runs)), [""] * len(runs))
+    axes.set(xlabel="GiB")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=8)
 
 
-def _stack(axes: Any, runs: list[Run], labels: Iterable[str], scale: float) -> None:
-    left = np.zeros(len(runs))
-    rows = np.arange(len(runs))
-    for part in PARTS:
-        width = np.array([r.parts[part] for r in runs]) / scale
-        if width.any():
-            axes.barh(
-                rows, width, left=left, color=_PART_COLOURS[part], label=part.replace("_", " ")
-            )
-            left += width
-    axes.set_yticks(rows, list(labels))
+def _stack(axes: Any, parts: Iterable[tuple[str, str, list[float]]]) -> None:
+    """Draw a horizontal bar per run, of parts with a label and a colour."""
+    left: Any = 0.0
+    for label, colour, widths in parts:
+        if any(widths):
+            axes.barh(range(len(widths)), widths, left=left, color=colour, label=label)
+            left = left + np.array(widths)
     axes.invert_yaxis()
 
 
-def line_style(i: int, bound: bool) -> Any:
-    """Of the i-th policy's line: rings that shrink from one to the next, so that all are seen where
-    they coincide.
+def _line_style(i: int, bound: bool) -> dict[str, Any]:
+    """Return the style of the i-th policy's line: its rings shrink, so that lines that coincide
+    can all be seen.
     """
     if bound:
         return {"linestyle": "--", "color": "black"}
@@ -141,23 +174,17 @@ def line_style(i: int, bound: bool) -> Any:
 
 
 def _over_size(axes: Any, comparison: Comparison, scale: float, unit: str) -> None:
+    sizes = [near / units.MiB for near in comparison.sizes]
     for i, policy in enumerate(comparison.policies):
-        runs = [comparison.run(policy, near) for near in comparison.sizes]
-        style = line_style(i, policy.startswith("belady"))
-        axes.plot(
-            [n / units.MiB for n in comparison.sizes],
-            [r.time / scale for r in runs],
-            label=policy,
-            **style,
-        )
+        times = [comparison.run(policy, near).time / scale for near in comparison.sizes]
+        bound = policy.startswith(("belady", "tier-belady"))
+        axes.plot(sizes, times, label=policy, **_line_style(i, bound))
     axes.set(xlabel="near memory (MiB)", ylabel=f"time ({unit})", ylim=(0, None))
     axes.legend(fontsize=8, frameon=False)
 
 
-def _evictions(axes: Any, comparison: Comparison, scale: float, unit: str) -> None:
-    counts = [
-        comparison.run(p, comparison.sizes[0]).counts["evictions"] for p in comparison.policies
-    ]
+def _evictions(axes: Any, runs: Sequence[Run]) -> None:
+    counts = [r.counts["evictions"] for r in runs]
     axes.barh(range(len(counts)), counts, color=COLOURS[6])
     axes.set_yticks(range(len(counts)), [""] * len(counts))
     axes.invert_yaxis()
@@ -165,17 +192,12 @@ def _evictions(axes: Any, comparison: Comparison, scale: float, unit: str) -> No
 
 
 def _time_unit(ns: float) -> tuple[float, str]:
-    return (
-        (units.S, "s")
-        if ns >= units.S
-        else (units.MS, "ms")
-        if ns >= units.MS
-        else (units.US, "µs")
-    )
+    units_of_time = ((units.S, "s"), (units.MS, "ms"))
+    return next(((scale, unit) for scale, unit in units_of_time if ns >= scale), (units.US, "µs"))
 
 
 def summary_html(run: Run) -> str:
-    """A run as a small table, for notebooks."""
+    """Return a run as a small table, for notebooks."""
     shown = {
         "time": units.show_duration(run.time),
         **{p.replace("_", " "): f"{ns / run.time:.1%}" for p, ns in run.parts.items() if ns},
@@ -186,5 +208,6 @@ def summary_html(run: Run) -> str:
         for k, v in shown.items()
     )
     f = run.facts
-    title = f"<b>{html.escape(f['workload'])}</b> · {html.escape(f['eviction'])} + {html.escape(f['prefetch'])}"
+    policies = html.escape(f"{f['eviction']} + {f['prefetch']}")
+    title = f"<b>{html.escape(f['workload'])}</b> · {policies}"
     return f"{title}<table>{rows}</table>"

@@ -1,7 +1,6 @@
-"""Live memory: the policies of the simulator on real arrays, by Linux's userfaultfd. See
-docs/live.md.
+"""Live memory: the simulator's policies on real arrays, by Linux's userfaultfd (docs/live.md).
 
-Arena (your program) ──control──▶ supervisor ──forks──▶ pager: engine + policies, mover
+Arena (your program) ──requests──▶ supervisor ──forks──▶ pager: engine + policies, mover
    │  arrays                       holds every                │
    └──────────── faults ───────────descriptor─────────────────┘
 """
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """The arena is imported when it is first used: what only starts a script need not wait for it."""
+    """Import Arena on first use, so that starting a script does not wait for it."""
     if name != "Arena":
         raise AttributeError(f"module 'tidegate.live' has no attribute '{name}'")
     from tidegate.live.arena.arena import Arena

@@ -1,6 +1,4 @@
-"""The machines policies are tried on: one frozen dataclass, one TOML file per preset, every
-constant with its source.
-"""
+"""Machines: one frozen dataclass, one TOML file per preset, every constant with its source."""
 
 from tidegate.machine.machine import (
     Driver,

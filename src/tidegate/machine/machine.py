@@ -1,13 +1,12 @@
-"""Machine: the constants of a GPU, its link and its driver, as far as memory policy can tell.
+"""Machine: the constants of a GPU, its link and its driver that matter to memory policies.
 
-A machine is a TOML file. Sizes, times and rates are written as people write them. A constant may
-carry its source:
+A machine is a TOML file. Sizes, times and rates have units. A constant may have its source:
 
     [link]
     inward = { value = "22GB/s", source = "MSched (arXiv 2512.24637), table 2" }
     outward = "22GB/s"
 
-so that a user's own file can be short and a preset can be checked.
+A user's own file can be short; a preset can be checked.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import dataclasses
 import math
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,59 +33,55 @@ def _constant(parse: Callable[[Any], Any], **kwargs: Any) -> Any:
 
 def _count(given: Any) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise TidegateError(f"{given!r} is not a whole number of at least 1")
+        raise TidegateError(f"must be a whole number of at least 1, got {given!r}")
     return given
 
 
 def _flops(given: Any) -> float:
-    """FLOP per nanosecond; written in TFLOPS."""
+    """Return FLOP per nanosecond of a text in TFLOPS."""
     try:
         number, unit = str(given).strip()[:-6], str(given).strip()[-6:]
         if unit != "TFLOPS" or not 0 < float(number) < math.inf:
             raise ValueError
     except ValueError:
         raise TidegateError(
-            f"'{given}' is not a speed of arithmetic; expected e.g. 35.6TFLOPS"
+            f"must be positive and in TFLOPS, such as 35.6TFLOPS, got '{given}'"
         ) from None
     return float(number) * 1e3
 
 
 def _rate(given: Any) -> float:
-    """Bytes per nanosecond, of which there are some."""
+    """Return a positive rate in bytes per nanosecond."""
     rate = units.rate(given)
     if rate <= 0:
-        raise TidegateError(
-            f"'{given}' never gets anywhere; expected a rate above 0, such as 22GB/s"
-        )
+        raise TidegateError(f"must be a rate above 0, such as 22GB/s, got '{given}'")
     return rate
 
 
 def _share(given: Any) -> float:
-    """A share above 0 and up to 1."""
+    """Return a share above 0 and up to 1."""
     share = units.fraction(given)
     if not 0 < share <= 1:
-        raise TidegateError(f"{given} is not between 0 and 1; expected a share such as 0.9")
+        raise TidegateError(f"must be above 0 and at most 1, such as 0.9, got {given}")
     return share
 
 
 def _switch(given: Any) -> bool:
     if not isinstance(given, bool):
-        raise TidegateError(f"{given!r} is not true or false")
+        raise TidegateError(f"must be true or false, got {given!r}")
     return given
 
 
 def _frame(given: Any) -> str:
     if given not in FRAMES:
-        raise TidegateError(f"frame = {given!r} is not known; expected one of {', '.join(FRAMES)}")
+        raise TidegateError(f"must be one of {', '.join(FRAMES)}, got {given!r}")
     return str(given)
 
 
 def _levels(given: Any) -> tuple[str, ...]:
     known = ("faults", "samples", "touch bits", "everything")
     if not isinstance(given, list):
-        raise TidegateError(
-            f"offers = {given!r} is not a list; expected one of {', '.join(known)} or several, in brackets"
-        )
+        raise TidegateError(f"offers must be a list of some of {', '.join(known)}, got {given!r}")
     for level in given:
         if level not in known:
             raise UnknownName("visibility level", str(level), known)
@@ -102,29 +97,25 @@ class Near:
     bytes: int = _constant(units.size)
     bandwidth: float = _constant(_rate)
     flops: float = _constant(_flops)
-    # the least a touch takes, however few its bytes
-    latency: float = _constant(units.duration, default=0.0)
+    latency: float = _constant(units.duration, default=0.0)  # the least time of a touch
     launch_overhead: float = _constant(units.duration, default=0.0)
-    # what near memory is given out by: whole regions, or pages
-    frame: str = _constant(_frame, default="region")
+    frame: str = _constant(_frame, default="region")  # unit of allocation: regions or pages
 
     @property
     def slots(self) -> int:
-        """Room for resident blocks: SMs × resident blocks."""
+        """Resident blocks that fit: SMs × blocks per SM."""
         return self.sms * self.blocks_per_sm
 
 
 @dataclass(frozen=True)
 class Link:
-    """The way between near and far memory: two directions, and what crossing it without migrating
-    costs.
-    """
+    """The link between near and far memory: its two directions, and the cost of remote access."""
 
     inward: float = _constant(_rate)
     outward: float = _constant(_rate)
-    both: float = _constant(_rate)  # both directions at once, added up
+    both: float = _constant(_rate)  # sum of both directions at once
     run_overhead: float = _constant(units.duration)  # per contiguous run migrated
-    remote_share: float = _constant(_share)  # of inward, that remote access reaches
+    remote_share: float = _constant(_share)  # share of ``inward`` that remote access reaches
     remote_latency: float = _constant(units.duration)  # of one remote touch
 
 
@@ -136,20 +127,16 @@ class Driver:
     batch_overhead: float = _constant(units.duration)
     region_overhead: float = _constant(units.duration)
     unmap_per_kib: float = _constant(units.duration)  # for data still mapped on the CPU
-    # asking a policy that runs outside the driver
-    decision: float = _constant(units.duration, default=0.0)
+    decision: float = _constant(units.duration, default=0.0)  # per call of a policy outside it
     counters: int = _constant(_count, default=256)  # access counters of the hardware
-    # taking a sampled page away, beside its transfer
-    sample: float = _constant(units.duration, default=0.0)
-    # handling one, beside the page's way home
-    notification: float = _constant(units.duration, default=0.0)
-    # eviction and migration overlap on the link
-    pipelined: bool = _constant(_switch, default=False)
+    sample: float = _constant(units.duration, default=0.0)  # unmapping a page, without its transfer
+    notification: float = _constant(units.duration, default=0.0)  # without the page's transfer
+    pipelined: bool = _constant(_switch, default=False)  # eviction overlaps with migration
 
 
 @dataclass(frozen=True)
 class Storage:
-    """The tier behind host memory, where the machine has one."""
+    """The tier behind host memory, if the machine has one."""
 
     read: float = _constant(_rate)
     write: float = _constant(_rate)
@@ -160,7 +147,7 @@ class Storage:
 
 @dataclass(frozen=True)
 class Machine:
-    """Everything the mechanism asks about the hardware.
+    """All constants of the hardware that the mechanism uses.
 
     >>> load_machine("rtx3090-pcie4").near.slots
     656
@@ -169,7 +156,7 @@ class Machine:
     name: str
     description: str
     geometry: Geometry
-    offers: tuple[str, ...]  # the visibility levels its hardware really has
+    offers: tuple[str, ...]  # the visibility levels of its hardware
     near: Near
     link: Link
     driver: Driver
@@ -177,45 +164,38 @@ class Machine:
     sources: dict[str, str] = field(default_factory=dict, compare=False, hash=False)
 
     def with_slots(self, slots: int) -> Machine:
-        """The same machine with another number of slots; one slot is a plain sequential cache."""
-        return dataclasses.replace(
-            self, near=dataclasses.replace(self.near, sms=slots, blocks_per_sm=1)
-        )
+        """Return this machine with another number of slots; one slot is a sequential cache."""
+        return replace(self, near=replace(self.near, sms=slots, blocks_per_sm=1))
 
     def with_pipeline(self, pipelined: bool) -> Machine:
-        """The same machine, whose driver does or does not overlap eviction with migration."""
-        return dataclasses.replace(
-            self, driver=dataclasses.replace(self.driver, pipelined=pipelined)
-        )
+        """Return this machine with a driver that overlaps eviction with migration, or does not."""
+        return replace(self, driver=replace(self.driver, pipelined=pipelined))
 
     def with_copies(self) -> Machine:
-        """The same for a program that copies by itself: the driver unmaps nothing and has no work
-        with regions.
+        """Return this machine for a program with explicit copies: the driver unmaps nothing and
+        has no overhead per region.
         """
-        return dataclasses.replace(
-            self, driver=dataclasses.replace(self.driver, unmap_per_kib=0.0, region_overhead=0.0)
-        )
+        return replace(self, driver=replace(self.driver, unmap_per_kib=0.0, region_overhead=0.0))
 
     def constants(self) -> dict[str, Any]:
-        """Every constant, flat: part of what names a run."""
-        return dataclasses.asdict(dataclasses.replace(self, sources={}))
+        """Return every constant, for the identity of a run."""
+        return dataclasses.asdict(replace(self, sources={}))
 
 
 def preset_names() -> list[str]:
-    """The machines that come with Tidegate."""
+    """Return the names of Tidegate's own machines."""
     return sorted(p.stem for p in _PRESETS.glob("*.toml"))
 
 
 def load_machine(name: str | Path | Machine) -> Machine:
-    """A preset by name, or a user's own TOML file by path."""
+    """Return a preset by its name, or a user's own machine by the path of its TOML file."""
     if isinstance(name, Machine):
         return name
     if str(name).endswith(".toml"):
         path = Path(name)
         if not path.is_file():
-            raise TidegateError(
-                f"no machine file {path}; expected a TOML file or one of {', '.join(preset_names())}"
-            )
+            presets = ", ".join(preset_names())
+            raise TidegateError(f"no machine file {path}; give a TOML file or one of {presets}")
     elif str(name) in preset_names():
         path = _PRESETS / f"{name}.toml"
     else:
@@ -244,16 +224,14 @@ def _build(table: dict[str, Any], name: str) -> Machine:
     for key in table:
         if key not in allowed:
             raise UnknownName("key", key, allowed)
+    for key in _TABLES:
+        if key not in table and key != "storage":
+            raise TidegateError(f"table [{key}] is missing")
     sources: dict[str, str] = {}
-    parts = {
-        key: _read(cls, table[key], key, sources)
-        for key, cls in _TABLES.items()
-        if key in table or key not in ("storage",)
-        if key in table or _missing(f"table [{key}]")
-    }
+    parts = {k: _read(cls, table[k], k, sources) for k, cls in _TABLES.items() if k in table}
     for key in ("name", "description"):
         if not isinstance(table.get(key, ""), str):
-            raise TidegateError(f"{key} = {table[key]!r} is not a text")
+            raise TidegateError(f"{key} must be a text, got {table[key]!r}")
     return Machine(
         name=table.get("name", name),
         description=table.get("description", ""),
@@ -261,10 +239,6 @@ def _build(table: dict[str, Any], name: str) -> Machine:
         sources=sources,
         **parts,
     )
-
-
-def _missing(what: str) -> bool:
-    raise TidegateError(f"{what} is missing")
 
 
 def _read(cls: type, table: Any, label: str, sources: dict[str, str]) -> Any:
@@ -278,7 +252,7 @@ def _read(cls: type, table: Any, label: str, sources: dict[str, str]) -> Any:
     for key, constant in fields.items():
         if key not in table:
             if constant.default is dataclasses.MISSING:
-                _missing(f"{label}.{key}")
+                raise TidegateError(f"{label}.{key} is missing")
             continue
         given = _value(table[key], f"{label}.{key}", sources)
         try:
@@ -289,10 +263,13 @@ def _read(cls: type, table: Any, label: str, sources: dict[str, str]) -> Any:
 
 
 def _value(given: Any, label: str, sources: dict[str, str]) -> Any:
-    """The value itself, putting its source aside where it has one."""
+    """Return a constant's value, and add its source to ``sources`` if it has one."""
     if isinstance(given, dict):
         if set(given) - {"value", "source"} or "value" not in given:
-            raise TidegateError(f'{label}: expected a value, or {{ value = …, source = "…" }}')
+            raise TidegateError(
+                f'{label} must be a value or {{ value = …, source = "…" }}, '
+                f"got a table of {', '.join(given) or 'nothing'}"
+            )
         sources[label] = str(given.get("source", ""))
         return given["value"]
     return given

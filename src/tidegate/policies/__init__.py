@@ -5,9 +5,9 @@ same object runs on the simulated GPU and on live memory. The registries (``tide
 so on) are in ``registries``: here those names are the folders.
 """
 
+from tidegate.policies.interface.memory_view import MemoryView
 from tidegate.policies.interface.policy import (
     EvictionPolicy,
-    MemoryView,
     PlacementPolicy,
     Policy,
     PrefetchPolicy,

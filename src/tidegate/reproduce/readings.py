@@ -1,61 +1,103 @@
-"""Readings: what a paper leaves open, and in what share of its readings a claim holds.
+"""Readings: what a paper leaves open, and the share of its readings under which a claim holds.
 
-A paper's module declares its open points as a dictionary, option → values, the default first:
+A paper declares its open points, option → values, the default first:
 
     {"lfu.remember": (False, True), "machine.pipelined": (False, True), …}
 
 A reading chooses one value for each. There are more readings than can be run, so ``choose`` draws
 some, always the same. A system depends on a few options only, so most readings share most of their
-runs: a ``Variant`` is one that differs.
+runs: a ``Variant`` is a run that differs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import prod
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, TypeVar
 
-from tidegate.compiled.jit import cache_folder
 from tidegate.experiments.grid import spread
 from tidegate.experiments.runs import Run
-from tidegate.experiments.store import key_of
+from tidegate.experiments.store import key_of, save_json
+from tidegate.files import cache_folder
 from tidegate.reproduce.ledger import Finding, Verdict
+from tidegate.reproduce.results import Key
+from tidegate.reproduce.setup import Setup
 
-
-class Askable(Protocol):
-    """An ask, whatever mechanism answers it."""
-
-    def answer(self, cache: bool = True) -> Run: ...
-
-
+S = TypeVar("S", bound=Setup)
 Reading = dict[str, Any]
-Open = Mapping[str, Sequence[Any]]
+Points = Mapping[str, Sequence[Any]]
 
-CHUNK = 16  # variants a worker is given at a time
+CHUNK = 16  # variants that a worker runs at a time
 
 
-def choose(points: Open, count: int) -> list[Reading]:
-    """The default reading, and then others drawn from all there are: the same ones every time.
+@dataclass(frozen=True)
+class Variant:
+    """One run of a grid, with the options in force that its system depends on."""
+
+    key: Key
+    options: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Readings(Generic[S]):
+    """What a paper leaves open.
+
+    ``depends``: the owners of options (policies, ``machine``) that matter to a system, and
+    ``always`` those that matter to all. ``specify``: the specification of a run of the grid under
+    a reading's options. ``reduce``: the setup with which readings are tried. ``includes``: whether
+    a run of the grid belongs to the reading of that number. ``remark``: added to the report's note.
+    """
+
+    points: Points
+    always: tuple[str, ...]
+    depends: Mapping[str, tuple[str, ...]]
+    specify: Callable[[S, Key, Reading], Any]
+    reduce: Callable[[S], S] = lambda setup: setup
+    includes: Callable[[S, Key, int], bool] = lambda setup, key, number: True
+    remark: str = ""
+
+    def grids(self, setup: S, keys: Iterable[Key]) -> list[dict[Key, Variant]]:
+        """Return each reading as a grid of variants."""
+        every = list(keys)
+        return [
+            {key: self.variant(key, reading) for key in every if self.includes(setup, key, number)}
+            for number, reading in enumerate(choose(self.points, setup.readings))
+        ]
+
+    def variant(self, key: Key, reading: Reading) -> Variant:
+        """Return the run under a reading, with the options that its system depends on."""
+        owners = {*self.always, *self.depends.get(key[1], ())}
+        own = ((k, v) for k, v in reading.items() if k.partition(".")[0] in owners)
+        return Variant(key, tuple(own))
+
+    def specification(self, variant: Variant, setup: S) -> Any:
+        """Return the run specification of a variant."""
+        return self.specify(setup, variant.key, dict(variant.options))
+
+    def note(self, setup: S) -> str:
+        """Return a sentence for the report."""
+        count = len(choose(self.points, setup.readings))
+        return f"Open readings: {count} combinations of {', '.join(self.points)}{self.remark}."
+
+
+def choose(points: Points, count: int) -> list[Reading]:
+    """Return the default reading and ``count - 1`` others, drawn the same way every time.
 
     >>> choose({"a": (0, 1), "b": (0, 1, 2)}, 3)[0], len(choose({"a": (0, 1), "b": (0, 1, 2)}, 99))
     ({'a': 0, 'b': 0}, 6)
     """
     numbers = range(1, prod(len(values) for values in points.values()))
-    drawn = sorted(numbers, key=lambda n: hashlib.sha256(str(n).encode()).digest())[
-        : max(0, count - 1)
-    ]
-    return [_reading(points, n) for n in (0, *drawn)]
+    drawn = sorted(numbers, key=lambda n: hashlib.sha256(str(n).encode()).digest())
+    return [_reading(points, n) for n in (0, *drawn[: max(0, count - 1)])]
 
 
-def _reading(points: Open, number: int) -> Reading:
+def _reading(points: Points, number: int) -> Reading:
     reading = {}
     for name, values in points.items():
         number, digit = divmod(number, len(values))
@@ -63,38 +105,28 @@ def _reading(points: Open, number: int) -> Reading:
     return reading
 
 
-@dataclass(frozen=True)
-class Variant:
-    """One application under one system, with the options in force that this system depends on."""
-
-    application: str
-    system: str
-    options: tuple[tuple[str, Any], ...]
+def distinct(grids: Iterable[Mapping[Key, Variant]]) -> list[Variant]:
+    """Return all variants that differ, by application, so that each trace is made once."""
+    every = dict.fromkeys(v for grid in grids for v in grid.values())
+    return sorted(every, key=lambda v: (str(v.key[0]), v.key[2]))
 
 
-def variant_of(application: str, system: str, reading: Reading, depends: Iterable[str]) -> Variant:
-    """``depends``: the policies (and ``machine``) whose options matter to the system."""
-    on = set(depends)
-    return Variant(
-        application, system, tuple((k, v) for k, v in reading.items() if k.partition(".")[0] in on)
-    )
+def own_options(owner: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of a reading's options that belong to one policy, by their own names."""
+    split = ((k.partition("."), v) for k, v in options.items())
+    return {name: v for (of, _, name), v in split if of == owner}
 
 
-def distinct(grids: Iterable[Mapping[Any, Variant]]) -> list[Variant]:
-    """All variants that differ, by application, so that each trace is made once."""
-    return sorted(
-        dict.fromkeys(v for grid in grids for v in grid.values()), key=lambda v: v.application
-    )
+def spell_policy(policy: str, options: Mapping[str, Any]) -> str:
+    """Return a policy with more options; those it has already are kept.
 
-
-def spell_policy(name: str, options: Mapping[str, Any]) -> str:
-    """A policy with those of a reading's options that are its own.
-
-    >>> spell_policy("lfu", {"lfu.bins": 8, "cp.floor": 0.1})
-    'lfu(bins=8)'
+    >>> spell_policy("lfu", {"bins": 8}), spell_policy("rdm(partial=no)", {"threshold": 0.1})
+    ('lfu(bins=8)', 'rdm(partial=no, threshold=0.1)')
     """
-    own = [f"{k.partition('.')[2]}={v}" for k, v in options.items() if k.partition(".")[0] == name]
-    return f"{name}({', '.join(own)})" if own else name
+    more = ", ".join(f"{k}={v}" for k, v in options.items())
+    if not more:
+        return policy
+    return f"{policy[:-1]}, {more})" if policy.endswith(")") else f"{policy}({more})"
 
 
 # Running variants
@@ -102,31 +134,24 @@ def spell_policy(name: str, options: Mapping[str, Any]) -> str:
 
 def run_variants(
     variants: Sequence[Variant],
-    make: Callable[[Variant], Askable],
+    make: Callable[[Variant], Any],
     about: str,
     *,
     workers: int | None = None,
     cache: bool = True,
     progress: Callable[[int], None] = lambda runs: None,
 ) -> dict[Variant, Run]:
-    """Run them all, without their timelines.
-
-    ``make`` and ``about`` (what else names a run) are the same for all.
-    """
+    """Run all variants, without timelines. ``about``: what else belongs to the key of a run."""
     chunks = [tuple(variants[i : i + CHUNK]) for i in range(0, len(variants), CHUNK)]
     answer = partial(_answer, make=make, about=about, cache=cache)
-    answers: dict[Variant, Run] = {}
-    for some in spread(
-        answer, chunks, workers=workers, progress=lambda chunk: progress(len(chunk))
-    ):
-        answers |= some
-    return answers
+    parts = spread(answer, chunks, workers=workers, progress=lambda chunk: progress(len(chunk)))
+    return {variant: run for part in parts for variant, run in part.items()}
 
 
 def _answer(
-    chunk: tuple[Variant, ...], make: Callable[[Variant], Askable], about: str, cache: bool
+    chunk: tuple[Variant, ...], make: Callable[[Variant], Any], about: str, cache: bool
 ) -> dict[Variant, Run]:
-    """One chunk, run or fetched: a chunk is kept as one file."""
+    """Run one chunk, or read it from the store, where it is one file."""
     key = key_of({"variants": [asdict(v) for v in chunk], "about": about})
     file = cache_folder() / "variants" / f"{key}.json"
     if cache:
@@ -134,7 +159,7 @@ def _answer(
             return dict(zip(chunk, map(Run.from_json, json.loads(file.read_text())), strict=True))
     runs = [_slim(make(v).answer(cache=False)) for v in chunk]
     if cache:
-        _keep(file, [r.to_json() for r in runs])
+        save_json(file, [r.to_json() for r in runs])
     return dict(zip(chunk, runs, strict=True))
 
 
@@ -142,21 +167,13 @@ def _slim(run: Run) -> Run:
     return replace(run, inputs={}, tables={}, notes=[])
 
 
-def _keep(file: Path, data: list[dict[str, Any]]) -> None:
-    partial = file.with_suffix(f".{os.getpid()}.part")
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps(data))
-        os.replace(partial, file)
-
-
-# What it comes to
+# Shares
 
 
 def with_shares(findings: Iterable[Finding], tried: Iterable[Iterable[Finding]]) -> list[Finding]:
-    """The findings, each with the share of readings under which it holds, and is a tie.
+    """Return the findings, each with the shares of readings under which it holds and is a tie.
 
-    ``tried``: findings by reading, those of the default readings first.
+    ``tried``: findings by reading, those of the default reading first.
     """
     verdicts: dict[str, list[Verdict]] = defaultdict(list)
     for reading in tried:

@@ -9,7 +9,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,8 @@ import polars as pl
 
 from tidegate.errors import TidegateError
 from tidegate.figures import check_output
-from tidegate.reproduce.ledger import Ledger
+from tidegate.files import write_atomically
+from tidegate.reproduce.ledger import Ledger, load_claims
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """One of a paper's figures, made anew: a table, a picture of it, and what the paper says of it."""
+    """One figure or table of a paper, made again: a table, a picture and the paper's words."""
 
     name: str  # "Figure 9"
     title: str
@@ -37,7 +38,7 @@ class Exhibit:
 
     @property
     def slug(self) -> str:
-        """Its name as part of a file's name or an anchor: figure9, figure8-75."""
+        """The name as part of a file name or an anchor: figure9, figure8-75."""
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower().replace("figure ", "figure")).strip("-")
 
     def to_json(self) -> dict[str, Any]:
@@ -50,9 +51,21 @@ class Exhibit:
         }
 
 
+def make_exhibit(
+    paper: str,
+    name: str,
+    title: str,
+    table: pl.DataFrame,
+    draw: Callable[[], Figure],
+    notes: Iterable[str] = (),
+) -> Exhibit:
+    """Return an exhibit with the words that the paper has about it."""
+    return Exhibit(name, title, load_claims(paper).words_on(name), table, draw, tuple(notes))
+
+
 @dataclass(frozen=True)
 class Reproduction:
-    """What became of one paper."""
+    """The outcome of one paper: its ledger and its exhibits."""
 
     paper: str
     title: str
@@ -62,7 +75,7 @@ class Reproduction:
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the pictures, as plain data."""
+        """Return everything but the pictures, as plain data."""
         return {
             "paper": self.paper,
             "title": self.title,
@@ -74,7 +87,7 @@ class Reproduction:
 
 
 def check_destination(path: Path) -> None:
-    """Say at once, before any work, if a report cannot go there: a page of HTML, or a folder."""
+    """Raise if a report cannot be written there: a page of HTML, or a folder."""
     if path.suffix and not path.is_dir():
         return check_output(path, (".html",))
     if path.is_file():
@@ -88,26 +101,24 @@ def check_destination(path: Path) -> None:
 
 
 def write_report(reproductions: Sequence[Reproduction], path: Path) -> list[Path]:
-    """Write one page, or a folder with the page, every figure (SVG), every table (CSV) and the
-    ledgers (JSON).
-    """
+    """Write one page, or a folder with the page, figures (SVG), tables (CSV) and ledgers (JSON)."""
     check_destination(path)
     page = page_of(reproductions)
     if path.suffix and not path.is_dir():
-        return [_write_whole(path, page)]
+        return [_write(path, page)]
     path.mkdir(exist_ok=True)
-    written = [_write_whole(path / "report.html", page)]
+    written = [_write(path / "report.html", page)]
     for r in reproductions:
         ledger = json.dumps(r.to_json(), indent=2, default=str)
-        written.append(_write_whole(path / f"{r.paper}-ledger.json", ledger))
+        written.append(_write(path / f"{r.paper}-ledger.json", ledger))
         for e in r.exhibits:
-            written.append(_write_whole(path / f"{r.paper}-{e.slug}.svg", svg_of(e.draw(), e.slug)))
-            written.append(_write_whole(path / f"{r.paper}-{e.slug}.csv", e.table.write_csv()))
+            written.append(_write(path / f"{r.paper}-{e.slug}.svg", svg_of(e.draw(), e.slug)))
+            written.append(_write(path / f"{r.paper}-{e.slug}.csv", e.table.write_csv()))
     return written
 
 
 def page_of(reproductions: Sequence[Reproduction]) -> str:
-    """The whole page. The same results make the same page, byte for byte."""
+    """Return the whole page. The same results make the same page, byte for byte."""
     title = "Tidegate: " + ", ".join(r.paper for r in reproductions)
     contents = "".join(
         f'<li><a href="#{r.paper}">{html.escape(r.title)}</a>: {html.escape(r.ledger.summary)}</li>'
@@ -121,7 +132,8 @@ def page_of(reproductions: Sequence[Reproduction]) -> str:
 def _section(r: Reproduction) -> str:
     notes = "".join(f"<p>{html.escape(note)}</p>" for note in r.notes)
     return (
-        f'<section id="{r.paper}"><h1>{html.escape(r.title)}</h1><p>{html.escape(r.setup)}</p>{notes}'
+        f'<section id="{r.paper}"><h1>{html.escape(r.title)}</h1>'
+        f"<p>{html.escape(r.setup)}</p>{notes}"
         f"<h2>Ledger</h2><p>{html.escape(r.ledger.summary)}.</p>{r.ledger.html()}"
         f"<h2>Figures</h2>{''.join(_figure(r, e) for e in r.exhibits)}</section>"
     )
@@ -129,17 +141,16 @@ def _section(r: Reproduction) -> str:
 
 def _figure(r: Reproduction, e: Exhibit) -> str:
     notes = "".join(f"<p>{html.escape(note)}</p>" for note in e.notes)
+    svg = svg_of(e.draw(), f"{r.paper}-{e.slug}")
     return (
         f'<figure id="{r.paper}-{e.slug}"><h3>{e.name}: {html.escape(e.title)}</h3>'
-        f"<blockquote>{html.escape(e.words)}</blockquote>{svg_of(e.draw(), f'{r.paper}-{e.slug}')}{notes}"
+        f"<blockquote>{html.escape(e.words)}</blockquote>{svg}{notes}"
         f"<details><summary>table</summary>{_html_table(e.table)}</details></figure>"
     )
 
 
 def svg_of(figure: Figure, salt: str) -> str:
-    """The figure as an <svg> element; ``salt`` keeps its inner names apart from those of others on
-    the page.
-    """
+    """Return the figure as an <svg> element; ``salt`` makes its inner names unique on the page."""
     import matplotlib as mpl
 
     drawing = io.StringIO()
@@ -159,7 +170,7 @@ def _html_table(table: pl.DataFrame) -> str:
 
 
 def show_cell(value: object) -> str:
-    """A table's cell, as people read it."""
+    """Return the text of a table's cell."""
     if value is None:
         return "–"
     if isinstance(value, float):
@@ -167,28 +178,22 @@ def show_cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _write_whole(path: Path, text: str) -> Path:
-    """Write a file whole, or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        partial.write_text(text)
-        os.replace(partial, path)
-    except OSError as error:
-        raise TidegateError(f"cannot write {path}: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+def _write(path: Path, text: str) -> Path:
+    write_atomically(path, text)
     return path
 
 
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{title}</title>
 <style>
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; color: #222 }}
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem;
+  color: #222 }}
 svg {{ max-width: 100%; height: auto; display: block }}
 figure {{ margin: 2.5rem 0 }}
 blockquote {{ margin: .5rem 0; padding-left: 1rem; border-left: 3px solid #ccc; color: #555 }}
 table {{ border-collapse: collapse; font-size: 13px }}
-td, th {{ padding: .2rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid #eee }}
+td, th {{ padding: .2rem .6rem; text-align: left; vertical-align: top;
+  border-bottom: 1px solid #eee }}
 tr.claim td {{ padding-top: 1rem; background: #fafafa }}
 tr td:nth-child(4) {{ white-space: nowrap }}
 tr.holds td:nth-child(4) {{ color: #00724f; font-weight: 600 }}
@@ -196,8 +201,9 @@ tr.tie td:nth-child(4) {{ color: #8a6500; font-weight: 600 }}
 tr.differs td:nth-child(4) {{ color: #b34700; font-weight: 600 }}
 tr.not_measured td:nth-child(4) {{ color: #777 }}
 </style>
-<p>Each claim of the papers beside what Tidegate measured. HOLDS, DIFFERS: by the rule of the claim's kind. TIE: within 2 %.
-Open readings: the share of plausible readings of what a paper leaves open under which the claim holds.</p>
+<p>Each claim of the papers beside what Tidegate measured. HOLDS, DIFFERS: by the rule of the
+claim's kind. TIE: within 2 %. Open readings: the share of plausible readings of what a paper leaves
+open under which the claim holds.</p>
 <ul>{contents}</ul>
 {body}
 </html>

@@ -1,4 +1,4 @@
-"""What a program touches: objects, launches, blocks, touches. Programs stream; files hold."""
+"""Traces: the objects, launches, blocks and touches of a program, streamed or in a file."""
 
 from tidegate.trace.build import SegmentBuilder, blocks_of
 from tidegate.trace.file import TraceFile, save_trace

@@ -1,4 +1,4 @@
-"""Ways to make segments: from blocks of equal length, and block by block."""
+"""Building segments: from blocks of equal length, and block by block."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tidegate.errors import TidegateError
 from tidegate.trace.trace import Segment
 
-# a segment of about this many touches keeps memory small and the compiled loop busy
-SEGMENT_TOUCHES = 1 << 20
+SEGMENT_TOUCHES = 1 << 20  # small enough for memory, large enough for the compiled loop
 
 
 def blocks_of(
@@ -23,27 +22,20 @@ def blocks_of(
     write: ArrayLike = 0,
     reference: ArrayLike = 0,
 ) -> Segment:
-    """A segment whose blocks have ``length`` touches each (the last may be shorter).
+    """Return a segment whose blocks have ``length`` touches each (the last may be shorter).
 
     >>> blocks_of(2, [0, 1, 2, 3, 4], bytes=4096).starts
     array([0, 2, 4, 5])
     """
     if length < 1:
-        raise TidegateError(f"blocks of {length} touches cannot be; expected at least 1")
-    pages = np.asarray(page, dtype=np.int32)
-    n = len(pages)
-    starts = np.append(np.arange(0, n, length, dtype=np.int64), n)
-    return Segment(
-        starts,
-        pages,
-        _column(write, n, np.uint8),
-        _column(bytes, n, np.int32),
-        _column(reference, n, np.int16),
-    )
+        raise TidegateError(f"length must be at least 1, got {length}")
+    columns = _columns(page, write, bytes, reference)
+    n = len(columns[0])
+    return Segment(np.append(np.arange(0, n, length, dtype=np.int64), n), *columns)
 
 
 class SegmentBuilder:
-    """Collects blocks and gives them back as segments of a good size.
+    """Collects blocks and returns them as segments.
 
     >>> build = SegmentBuilder()
     >>> build.block([0, 1], bytes=4096)
@@ -59,27 +51,16 @@ class SegmentBuilder:
         self, page: ArrayLike, *, bytes: ArrayLike, write: ArrayLike = 0, reference: ArrayLike = 0
     ) -> None:
         """Add one block."""
-        pages = np.asarray(page, dtype=np.int32)
-        n = len(pages)
-        self._columns.append(
-            (
-                pages,
-                _column(write, n, np.uint8),
-                _column(bytes, n, np.int32),
-                _column(reference, n, np.int16),
-            )
-        )
-        self._touches += n
+        self._columns.append(_columns(page, write, bytes, reference))
+        self._touches += len(self._columns[-1][0])
 
     @property
     def full(self) -> bool:
+        """Whether the blocks make a segment of a good size."""
         return self._touches >= SEGMENT_TOUCHES
 
     def segments(self) -> Iterator[Segment]:
-        """What was collected, as one segment; nothing if there is nothing.
-
-        The builder is empty afterwards.
-        """
+        """Yield the blocks as one segment, if there are any, and empty the builder."""
         if self._columns:
             starts = np.cumsum([0] + [len(c[0]) for c in self._columns])
             columns = [np.concatenate(parts) for parts in zip(*self._columns, strict=True)]
@@ -87,5 +68,10 @@ class SegmentBuilder:
             yield Segment(starts, *columns)
 
 
-def _column(given: ArrayLike, n: int, kind: type) -> NDArray[Any]:
-    return np.ascontiguousarray(np.broadcast_to(np.asarray(given, dtype=kind), n))
+def _columns(
+    page: ArrayLike, write: ArrayLike, bytes: ArrayLike, reference: ArrayLike
+) -> tuple[NDArray[Any], ...]:
+    pages = np.asarray(page, dtype=np.int32)
+    others = ((write, np.uint8), (bytes, np.int32), (reference, np.int16))
+    wide = (np.broadcast_to(np.asarray(given, dtype=kind), len(pages)) for given, kind in others)
+    return pages, *map(np.ascontiguousarray, wide)

@@ -1,19 +1,16 @@
-"""The trace file: one Parquet table (zstd), a row per touch, streamed in both directions.
+"""The trace file: one Parquet table (zstd) with a row per touch, streamed when written and read.
 
 Columns: launch, block, page, write, bytes, reference, and the launch's name, width and intensity,
-which repeat on every row and cost nothing once encoded. Objects, geometry and provenance are in the
-file's own metadata under the key ``tidegate``, so a trace is one file that any Parquet tool can
-open.
+which repeat on every row and take no room once encoded. Objects, geometry and provenance are in the
+file's own metadata under the key ``tidegate``, so that a trace is one file that any Parquet tool
+can open.
 """
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -24,6 +21,7 @@ from polars.exceptions import PolarsError
 from polars.io.plugins import register_io_source
 
 from tidegate.errors import TidegateError
+from tidegate.files import write_atomically
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, check_trace
 
@@ -39,25 +37,25 @@ SCHEMA = {
     "width": pl.Int32,
     "intensity": pl.Float64,
 }
+_OF_LAUNCH = ("name", "width", "intensity")
 _ROWS = 1 << 20
 
 
 def save_trace(
     trace: Trace, path: str | Path, progress: Callable[[int], None] = lambda touches: None
 ) -> Path:
-    """Write ``trace`` to ``path``, a name that ends in .parquet. The file appears whole or not at
-    all.
+    """Write ``trace`` to ``path``, which must end in .parquet: the whole file or nothing.
 
     >>> import tempfile, tidegate
+    >>> trace = tidegate.RunSpec("cyclic(bytes=16MiB)").trace()
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = save_trace(tidegate.Ask("cyclic(bytes=16MiB)").trace(), f"{folder}/loop.parquet")
-    ...     tidegate.TraceFile(path).footprint
+    ...     tidegate.TraceFile(save_trace(trace, f"{folder}/loop.parquet")).footprint
     16777216
     """
     check_trace(trace)
     path = Path(path)
     if path.suffix != ".parquet":
-        raise TidegateError(f"cannot write {path}: expected a name that ends in .parquet")
+        raise TidegateError(f"cannot write {path}: its name must end in .parquet")
     head = {
         "format": FORMAT,
         "name": trace.name,
@@ -66,80 +64,56 @@ def save_trace(
         "objects": [[o.name, o.bytes, o.first_page, o.pages] for o in trace.objects],
         "fresh": sorted(trace.fresh),
     }
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     failed: list[BaseException] = []
-    # Ctrl-C can come twice, from polars and from Python, and cut the rest short
-    atexit.register(_remove, partial)
 
     def frames(columns: Any, predicate: Any, rows: Any, size: Any) -> Iterator[pl.DataFrame]:
         try:
             for frame in _frames(trace):
                 progress(len(frame))
                 yield frame
-        except (
-            BaseException
-        ) as error:  # polars wraps what a source raises; the original is raised again below
+        except BaseException as error:  # polars wraps it; the original is raised again below
             failed.append(error)
             raise
 
-    try:
-        if not path.parent.is_dir():
-            raise TidegateError(f"cannot write {path}: there is no folder {path.parent}")
+    def write(partial: Path) -> None:
+        metadata = {"tidegate": json.dumps(head)}
         register_io_source(frames, schema=SCHEMA).sink_parquet(
-            partial,
-            compression="zstd",
-            metadata={"tidegate": json.dumps(head)},
-            row_group_size=_ROWS,
+            partial, compression="zstd", metadata=metadata, row_group_size=_ROWS
         )
-        os.replace(partial, path)
-    except (OSError, PolarsError) as error:
+
+    try:
+        write_atomically(path, write)
+    except (TidegateError, PolarsError) as error:
         if failed:
             raise failed[0] from None
+        if isinstance(error, TidegateError):
+            raise
         raise TidegateError(f"cannot write {path}: {error}") from error
-    finally:
-        _remove(partial)
-    atexit.unregister(_remove)
     return path
 
 
-def _remove(partial: Path) -> None:
-    """Take a half-written file away, come what may: a second Ctrl-C must not leave it behind."""
-    for _ in range(5):
-        try:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
-            return
-        except KeyboardInterrupt:
-            continue
-
-
 def _frames(trace: Trace) -> Iterator[pl.DataFrame]:
-    """The trace as tables, a segment each. Blocks are numbered from 0 within their launch."""
+    """Yield the trace as tables, a segment each. Blocks count from 0 within their launch."""
     for number, launch in enumerate(trace.launches()):
         first = touches = 0
         for s in launch.segments:
             touches += s.touches
-            blocks = np.repeat(
-                np.arange(first, first + s.blocks, dtype=np.int64), np.diff(s.starts)
-            )
+            blocks = np.arange(first, first + s.blocks, dtype=np.int64)
             first += s.blocks
-            yield pl.DataFrame(
-                {
-                    "launch": np.full(s.touches, number, np.int32),
-                    "block": blocks,
-                    "page": s.page,
-                    "write": s.write,
-                    "bytes": s.bytes,
-                    "reference": s.reference,
-                }
-            ).with_columns(
+            columns = {
+                "launch": np.full(s.touches, number, np.int32),
+                "block": np.repeat(blocks, np.diff(s.starts)),
+                **{name: getattr(s, name) for name in ("page", "write", "bytes", "reference")},
+            }
+            yield pl.DataFrame(columns).with_columns(
                 pl.lit(launch.name).alias("name"),
                 pl.lit(launch.width, pl.Int32).alias("width"),
                 pl.lit(launch.intensity, pl.Float64).alias("intensity"),
             )
         if not touches:
             raise TidegateError(
-                f"launch {number} ({launch.name}) touches nothing, and a file of touches cannot hold it"
+                f"launch {number} ({launch.name}) touches nothing; "
+                "a trace file holds only launches with touches"
             )
 
 
@@ -154,11 +128,9 @@ class TraceFile(Trace):
             page, region = map(int, head["geometry"])
             self.geometry = Geometry(page, region)
             self.provenance = Provenance(head["provenance"])
-            # files made before there was such a thing have none
-            self.fresh = frozenset(map(str, head.get("fresh", ())))
-            self.objects = tuple(
-                Object(str(name), *map(int, numbers)) for name, *numbers in head["objects"]
-            )
+            self.fresh = frozenset(map(str, head.get("fresh", ())))  # older files have none
+            given = head["objects"]
+            self.objects = tuple(Object(str(name), *map(int, numbers)) for name, *numbers in given)
             _check_objects(self.objects, self.geometry)
         except (KeyError, TypeError, ValueError) as error:
             raise TidegateError(
@@ -178,7 +150,7 @@ class TraceFile(Trace):
             yield Launch(name, (segment for _, segment in pieces), width, intensity)
 
     def _pieces(self) -> Iterator[tuple[tuple[int, str, int, float], Segment]]:
-        """Runs of whole blocks of one launch each; the block a batch ends in is held back until the
+        """Yield runs of whole blocks, of one launch each. The last block of a batch waits for the
         next batch.
         """
         held: pl.DataFrame | None = None
@@ -194,9 +166,8 @@ class TraceFile(Trace):
 
     def _batches(self) -> Iterator[pl.DataFrame]:
         try:
-            for batch in pl.scan_parquet(self.path).collect_batches(
-                chunk_size=_ROWS, maintain_order=True
-            ):
+            scan = pl.scan_parquet(self.path)
+            for batch in scan.collect_batches(chunk_size=_ROWS, maintain_order=True):
                 if sum(batch.null_count().row(0)):
                     raise TidegateError(f"{self.path} is not a trace: values are missing")
                 yield batch
@@ -207,16 +178,14 @@ class TraceFile(Trace):
 
     def _split(self, rows: pl.DataFrame) -> Iterator[tuple[tuple[int, str, int, float], Segment]]:
         for part in rows.partition_by("launch", maintain_order=True):
-            launch, name, width, intensity = part.select(
-                "launch", "name", "width", "intensity"
-            ).row(0)
+            launch, name, width, intensity = part.select("launch", *_OF_LAUNCH).row(0)
             yield (launch, name, width, intensity), _segment(part, self.pages, self.path)
 
 
 def _block_starts(rows: pl.DataFrame) -> np.ndarray:
-    """Where each block begins: wherever the launch or the block changes."""
+    """Return where each block begins: wherever the launch or the block changes."""
     launch, block = rows["launch"].to_numpy(), rows["block"].to_numpy()
-    return np.concatenate([[0], np.flatnonzero((np.diff(launch) != 0) | (np.diff(block) != 0)) + 1])
+    return np.append(0, np.flatnonzero((np.diff(launch) != 0) | (np.diff(block) != 0)) + 1)
 
 
 def _segment(batch: pl.DataFrame, pages: int, path: Path) -> Segment:
@@ -224,32 +193,26 @@ def _segment(batch: pl.DataFrame, pages: int, path: Path) -> Segment:
     page = batch["page"].to_numpy()
     if page.min() < 0 or page.max() >= pages:
         raise TidegateError(
-            f"{path} touches page {page.max()}, but its objects end at page {pages - 1}; record it anew"
+            f"{path} touches page {page.max()}, but its objects end at page {pages - 1}; "
+            "record it anew"
         )
-    return Segment(
-        starts,
-        page,
-        batch["write"].to_numpy(),
-        batch["bytes"].to_numpy(),
-        batch["reference"].to_numpy(),
-    )
+    return Segment(starts, page, *(batch[c].to_numpy() for c in ("write", "bytes", "reference")))
 
 
 def _read_head(path: Path) -> dict[str, Any]:
-    """The metadata of a trace file, after making sure that it is one."""
+    """Return the metadata of a trace file. Raise an error if it is none."""
     if not path.is_file():
         raise TidegateError(f"no trace file {path}")
+    make = "make one with 'tidegate trace save'"
     try:
         text = pl.read_parquet_metadata(path).get("tidegate")
         schema = pl.read_parquet_schema(path)
     except (PolarsError, OSError) as error:
         raise TidegateError(
-            f"{path} is not a whole Parquet file ({_one_line(error)}); write it again with 'tidegate trace save'"
+            f"{path} is not a whole Parquet file ({_one_line(error)}); {make}"
         ) from error
     if text is None:
-        raise TidegateError(
-            f"{path} is Parquet, but not a Tidegate trace; make one with 'tidegate trace save'"
-        )
+        raise TidegateError(f"{path} is Parquet, but not a Tidegate trace; {make}")
     try:
         head = json.loads(text)
         known = head["format"]
@@ -265,18 +228,16 @@ def _read_head(path: Path) -> dict[str, Any]:
 
 
 def _check_objects(objects: tuple[Object, ...], geometry: Geometry) -> None:
-    """Objects must lie one behind the other at region boundaries, as ``lay_out`` puts them."""
+    """Raise an error unless objects are in order and at region boundaries, as by ``lay_out``."""
     if not objects:
         raise ValueError("there are no objects")
     end = 0
     for o in objects:
-        if (
-            o.first_page < end
-            or o.first_page % geometry.pages_per_region
-            or o.pages < 1
-            or o.bytes < 1
-        ):
-            raise ValueError(f"object {o.name} lies where it cannot")
+        at_boundary = o.first_page % geometry.pages_per_region == 0
+        if o.first_page < end or not at_boundary or o.pages < 1 or o.bytes < 1:
+            raise ValueError(
+                f"object {o.name} must have pages after those before it, from a region boundary on"
+            )
         end = o.first_page + o.pages
 
 

@@ -1,4 +1,4 @@
-"""Geometry: how memory is cut into pages and regions.
+"""Geometry: the sizes of pages and regions.
 
 ObservUVM 64 KB / 2 MB, CPPE 4 KB / 64 KB, GMT 64 KB / 64 KB.
 """
@@ -13,8 +13,7 @@ from tidegate.errors import TidegateError
 
 @dataclass(frozen=True)
 class Geometry:
-    """Page: the unit of faults and migration. Region: the unit of eviction; one region takes one
-    frame.
+    """Sizes of a page, the unit of faults and migration, and of a region, the unit of eviction.
 
     >>> Geometry(64 * 1024, 2 * 1024 * 1024).pages_per_region
     32
@@ -27,11 +26,11 @@ class Geometry:
         for label, given in (("page", self.page), ("region", self.region)):
             if given < 1 or given & (given - 1):
                 raise TidegateError(
-                    f"a {label} of {given} bytes is not a power of two; try {label}=64KiB"
+                    f"{label} must be a power of two, got {given} bytes; try {label}=64KiB"
                 )
         if self.region < self.page:
             raise TidegateError(
-                f"a region of {self.region} bytes is smaller than its page of {self.page} bytes"
+                f"region must be at least a page of {self.page} bytes, got {self.region} bytes"
             )
 
     @property
@@ -39,25 +38,23 @@ class Geometry:
         return self.region // self.page
 
     def pages(self, size: int) -> int:
-        """Pages that ``size`` bytes take."""
+        """Return the pages that ``size`` bytes take."""
         return -(-size // self.page)
 
     def regions(self, size: int) -> int:
-        """Regions that ``size`` bytes take."""
+        """Return the regions that ``size`` bytes take."""
         return -(-size // self.region)
 
     @classmethod
     def parse(cls, text: str) -> Geometry:
-        """From ``PAGE/REGION``.
+        """Return the geometry that a text ``PAGE/REGION`` describes.
 
         >>> Geometry.parse("4KiB/64KiB").pages_per_region
         16
         """
         page, slash, region = text.partition("/")
         if not slash:
-            raise TidegateError(
-                f"'{text}' is not a geometry; expected PAGE/REGION such as 64KiB/2MiB"
-            )
+            raise TidegateError(f"geometry must be PAGE/REGION, such as 64KiB/2MiB, got '{text}'")
         return cls(units.size(page), units.size(region))
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a trace holds: footprint, touches, launches, and the working set over time."""
+"""Totals of a trace: footprint, touches, launches, and the working set over time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _WINDOWS = 64
 class TraceInfo:
     """The figures of ``tidegate trace info``.
 
-    ``launches``: name, blocks, touches, bytes of each. ``working_set``: distinct pages touched per
-    window of touches; windows are widened as the trace grows, so there are at most 64.
+    ``launches``: name, blocks, touches, bytes of each. ``working_set``: distinct pages per window
+    of touches. Windows widen as the trace grows, so that there are at most 64.
     """
 
     touches: int
@@ -32,7 +32,7 @@ class TraceInfo:
 
 
 def describe(trace: Trace, progress: Callable[[int], None] = lambda touches: None) -> TraceInfo:
-    """Read ``trace`` once and add it up."""
+    """Return the totals of ``trace``, which is read once."""
     seen = np.zeros(trace.pages, dtype=bool)
     writes = used = 0
     rows: list[tuple[str, int, int, int]] = []
@@ -51,34 +51,23 @@ def describe(trace: Trace, progress: Callable[[int], None] = lambda touches: Non
     if not sum(r[2] for r in rows):
         raise TidegateError(f"trace {trace.name} is empty: it touches nothing")
     launches = pl.DataFrame(rows, schema=["name", "blocks", "touches", "bytes"], orient="row")
+    touched = [int(seen[o.first_page : o.first_page + o.pages].sum()) for o in trace.objects]
     objects = pl.DataFrame(
-        [
-            (
-                o.name,
-                o.bytes,
-                int(seen[o.first_page : o.first_page + o.pages].sum()) / max(o.pages, 1),
-            )
-            for o in trace.objects
-        ],
-        schema=["name", "bytes", "share_touched"],
-        orient="row",
+        {
+            "name": [o.name for o in trace.objects],
+            "bytes": [o.bytes for o in trace.objects],
+            "share_touched": [
+                n / max(o.pages, 1) for n, o in zip(touched, trace.objects, strict=True)
+            ],
+        }
     )
-    return TraceInfo(
-        int(launches["touches"].sum()),
-        writes,
-        used,
-        int(seen.sum()),
-        launches,
-        windows.table(trace.geometry.page),
-        objects,
-    )
+    working_set = windows.table(trace.geometry.page)
+    touches = int(launches["touches"].sum())
+    return TraceInfo(touches, writes, used, int(seen.sum()), launches, working_set, objects)
 
 
 class _Windows:
-    """Distinct pages per window.
-
-    When there are too many windows, neighbours are merged and the width doubles.
-    """
+    """Distinct pages per window. If there are too many windows, neighbours are merged."""
 
     def __init__(self, pages: int):
         self._pages = pages
@@ -91,9 +80,8 @@ class _Windows:
         while at < len(page):
             if self._fill >= self._width:
                 if len(self._sets) == _WINDOWS:
-                    self._sets = [
-                        a | b for a, b in zip(self._sets[::2], self._sets[1::2], strict=True)
-                    ]
+                    pairs = zip(self._sets[::2], self._sets[1::2], strict=True)
+                    self._sets = [a | b for a, b in pairs]
                     self._width *= 2
                 self._sets.append(np.zeros(self._pages, dtype=bool))
                 self._fill = 0
@@ -104,10 +92,6 @@ class _Windows:
 
     def table(self, page_bytes: int) -> pl.DataFrame:
         counts = [int(s.sum()) for s in self._sets]
-        return pl.DataFrame(
-            {
-                "first_touch": [i * self._width for i in range(len(counts))],
-                "pages": counts,
-                "bytes": [c * page_bytes for c in counts],
-            }
-        )
+        first = [i * self._width for i in range(len(counts))]
+        sizes = [count * page_bytes for count in counts]
+        return pl.DataFrame({"first_touch": first, "pages": counts, "bytes": sizes})

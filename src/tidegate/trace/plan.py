@@ -1,6 +1,7 @@
-"""Plan: what each launch uses, as plain data. A compiler or a profile makes it; a trace carries it.
+"""Plan: what each launch uses, as plain data. A compiler or a profile makes it; a trace has it.
 
-    ProgramModel + the values of its variables ──▶ make_plan ──▶ Plan ──▶ memory.plan, which a policy reads at each launch
+    ProgramModel + values of its variables ─▶ make_plan ─▶ Plan ─▶ memory.plan, read by policies
+                                  Trace ─▶ profile ─────────┘      at each launch
 
 A plan does not depend on the size of any memory: the policy decides what is done where.
 """
@@ -21,16 +22,15 @@ class PlannedUse:
 
     object: str
     locality: float  # regional locality, RL
-    distance: float  # launches until it is used again; infinite when it never is
-    # bytes accessed over bytes there are; None: the trip count is not known
-    density: float | None = None
+    distance: float  # launches until it is used again; infinite if it never is
+    density: float | None = None  # bytes accessed over bytes allocated; None: not known
     copied_in: bool = True  # by the launch's own map clauses
     copied_out: bool = True
 
 
 @dataclass(frozen=True)
 class PlannedLaunch:
-    """One place that launches a region; a trace's launches bear its name."""
+    """One launch site; the launches of a trace have its name."""
 
     name: str
     uses: tuple[PlannedUse, ...]
@@ -49,11 +49,11 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """Part of what names a run."""
+        """A hash of the plan, for the identity of a run."""
         return hashlib.sha256(repr(asdict(self)).encode()).hexdigest()[:16]
 
     def to_data(self) -> dict[str, Any]:
-        """What JSON can hold; an infinite distance is null there."""
+        """Return the plan as JSON data. An infinite distance becomes null."""
         uses = {
             launch.name: [
                 {**asdict(u), "distance": None if math.isinf(u.distance) else u.distance}

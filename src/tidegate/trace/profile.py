@@ -1,16 +1,15 @@
-"""Profile: the plan of a program that nobody compiled, from what its trace does.
+"""Profile: the plan of a program without a compiler, from what its trace does.
 
-A compiler estimates what a launch uses; a trace shows it. So that one policy reads both, what is
-seen is put in the compiler's words: launches of one name are one place, and what they do is
-averaged over them, as a static analysis has it.
+A compiler estimates what a launch uses; a trace shows it. So that policies read both alike,
+launches of one name count as one launch site, and their uses are averaged, as a static analysis
+does.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from statistics import mean
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,73 +18,78 @@ from tidegate.trace.plan import Plan, PlannedLaunch, PlannedUse
 from tidegate.trace.trace import Object, Trace, check_segment
 
 
-@dataclass(frozen=True)
-class Seen:
-    """One launch: bytes it used and bytes it wrote, by the object's number."""
+class _Uses(NamedTuple):
+    """A row for each launch and object it uses, by launch and then by object."""
 
-    name: str
-    used: NDArray[np.float64]
-    written: NDArray[np.float64]
+    launch: NDArray[np.int64]
+    object: NDArray[np.int64]
+    bytes: NDArray[np.float64]  # used; at least 1 per touch: a touch of no bytes is a use, too
+    written: NDArray[np.bool_]
 
 
 def profile(trace: Trace) -> Plan:
-    """Read the whole trace once.
+    """Return the plan of a trace, which is read once.
 
-    Locality is the bytes used; distances are exact, and averaged over launches of one name.
+    Locality is the bytes used. Distances are exact, and averaged over launches of one name.
     """
-    launches = list(_launches(trace))
-    distances = _distances(launches)
-    places = dict.fromkeys(launch.name for launch in launches)
-    planned = tuple(
-        PlannedLaunch(
-            name,
-            tuple(
-                _uses(
-                    trace.objects,
-                    [(x, d) for x, d in zip(launches, distances, strict=True) if x.name == name],
-                )
-            ),
-        )
-        for name in places
+    names, uses = _read(trace)
+    numbers = {name: n for n, name in enumerate(dict.fromkeys(names))}
+    planned: list[list[PlannedUse]] = [[] for _ in numbers]
+    site = np.array([numbers[name] for name in names], np.int64)
+    for at, use in _averages(site, uses, trace.objects):
+        planned[at].append(use)
+    total = np.bincount(uses.object, uses.bytes, len(trace.objects)).tolist()
+    launches = (PlannedLaunch(name, tuple(planned[at])) for name, at in numbers.items())
+    return Plan(tuple(launches), {o.name: total[i] for i, o in enumerate(trace.objects)})
+
+
+def _averages(
+    site: NDArray[np.int64], uses: _Uses, objects: Sequence[Object]
+) -> Iterator[tuple[int, PlannedUse]]:
+    """Yield each launch site's number and average use of each object, by site and then by object.
+
+    Sums of whole numbers are exact in doubles, whatever their order.
+    """
+    pair = site[uses.launch] * len(objects) + uses.object
+    found, of, count = np.unique(pair, return_inverse=True, return_counts=True)
+    distance = _distances(uses)
+    again = np.isfinite(distance)
+    columns = (
+        *np.divmod(found, max(1, len(objects))),
+        np.bincount(of, uses.bytes, len(found)) / count,
+        np.bincount(of[again], distance[again], len(found)),
+        np.bincount(of[again], minlength=len(found)),
+        np.bincount(of, uses.written, len(found)) > 0,
     )
-    total = sum((launch.used for launch in launches), np.zeros(len(trace.objects)))
-    return Plan(planned, {o.name: float(total[i]) for i, o in enumerate(trace.objects)})
+    for at, i, used, far, reuses, out in zip(*(c.tolist() for c in columns), strict=True):
+        far = far / reuses if reuses else math.inf
+        o = objects[i]
+        yield at, PlannedUse(o.name, used, far, used / o.bytes, copied_out=out)
 
 
-def _launches(trace: Trace) -> Iterator[Seen]:
+def _read(trace: Trace) -> tuple[list[str], _Uses]:
+    """Return the launches' names, and what each uses."""
     first = np.array([o.first_page for o in trace.objects])
-    for launch in trace.launches():
+    names: list[str] = []
+    uses = [_Uses(np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.zeros(0, bool))]
+    for number, launch in enumerate(trace.launches()):
         used, written = np.zeros(len(first)), np.zeros(len(first))
         for segment in launch.segments:
             check_segment(segment, trace)
             owner = np.searchsorted(first, segment.page, side="right") - 1
-            # a touch of no bytes is still a use
             used += np.bincount(owner, np.maximum(segment.bytes, 1), len(first))
             written += np.bincount(owner, segment.write, len(first))
-        yield Seen(launch.name, used, written)
+        own = np.flatnonzero(used)
+        names.append(launch.name)
+        uses.append(_Uses(np.full(len(own), number), own, used[own], written[own] > 0))
+    return names, _Uses(*map(np.concatenate, zip(*uses, strict=True)))
 
 
-def _distances(launches: Sequence[Seen]) -> list[NDArray[np.float64]]:
-    """For each launch, how many launches on each object is used again; infinite when it never is."""
-    if not launches:
-        return []
-    coming = np.full(len(launches[0].used), math.inf)
-    found = []
-    for at in range(len(launches) - 1, -1, -1):
-        found.append(coming - at)
-        coming[launches[at].used > 0] = at
-    return found[::-1]
-
-
-def _uses(
-    objects: Sequence[Object], seen: Sequence[tuple[Seen, NDArray[np.float64]]]
-) -> Iterator[PlannedUse]:
-    for i, o in enumerate(objects):
-        own = [(launch, float(distance[i])) for launch, distance in seen if launch.used[i] > 0]
-        if own:
-            used = float(mean(launch.used[i] for launch, _ in own))
-            again = [distance for _, distance in own if distance != math.inf]
-            out = any(launch.written[i] > 0 for launch, _ in own)
-            yield PlannedUse(
-                o.name, used, mean(again) if again else math.inf, used / o.bytes, copied_out=out
-            )
+def _distances(uses: _Uses) -> NDArray[np.float64]:
+    """Return for each use how many launches later the object is used again; infinite if never."""
+    order = np.lexsort((uses.launch, uses.object))
+    launch, object_ = uses.launch[order], uses.object[order]
+    same = object_[1:] == object_[:-1]
+    distance = np.full(len(order), math.inf)
+    distance[order[:-1][same]] = np.diff(launch)[same]
+    return distance

@@ -1,12 +1,12 @@
-"""Trace: what is touched, in the order in which a GPU is given it.
+"""Trace: the touches of a program, in the order in which a GPU receives them.
 
     Trace ── objects            one allocation each, at a region boundary
           └─ launches           one kernel each, in order
-               └─ segments      runs of whole blocks, streamed, so that a trace need never be in memory as a whole
-                    └─ blocks   each a short sequence of touches (page, write?, bytes used, reference)
+               └─ segments      runs of whole blocks, streamed: a trace need not fit in memory
+                    └─ blocks   short sequences of touches (page, write?, bytes used, reference)
 
-Page numbers count from 0 over all objects; an object begins at a region boundary, as
-cudaMallocManaged gives it.
+``reference`` is the number of the access site. Page numbers count from 0 over all objects. An
+object begins at a region boundary, as with cudaMallocManaged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 class Provenance(StrEnum):
-    """How a trace came about. An honest report says which."""
+    """Where a trace comes from. Every report repeats it."""
 
-    RECORDED = "recorded"  # seen while a real program ran
+    RECORDED = "recorded"  # while a real program ran
     DERIVED = "derived"  # from the kernel's index functions
-    ASSUMED = "assumed"  # made up to have a shape
+    ASSUMED = "assumed"  # a chosen pattern
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,9 @@ class Object:
     bytes: int
     first_page: int
     pages: int
+
+
+_TYPES = (np.int64, np.int32, np.uint8, np.int32, np.int16)  # of a segment's columns
 
 
 @dataclass(frozen=True)
@@ -60,22 +63,20 @@ class Segment:
     reference: NDArray[np.int16]
 
     def __post_init__(self) -> None:
-        for name, kind in (
-            ("starts", np.int64),
-            ("page", np.int32),
-            ("write", np.uint8),
-            ("bytes", np.int32),
-            ("reference", np.int16),
-        ):
-            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=kind))
+        for column, kind in zip(fields(self), _TYPES, strict=True):
+            given = getattr(self, column.name)
+            object.__setattr__(self, column.name, np.ascontiguousarray(given, dtype=kind))
         starts, n = self.starts, len(self.page)
-        if any(len(column) != n for column in (self.write, self.bytes, self.reference)):
+        lengths = [len(column) for column in (self.page, self.write, self.bytes, self.reference)]
+        if len(set(lengths)) > 1:
             raise TidegateError(
-                "a segment's columns differ in length; expected one entry per touch in each"
+                "page, write, bytes and reference must have one entry per touch each, "
+                f"got {', '.join(map(str, lengths))}"
             )
         if not len(starts) or starts[0] != 0 or starts[-1] != n or (np.diff(starts) < 0).any():
             raise TidegateError(
-                f"a segment's starts do not cover its {n} touches; expected them to rise from 0 to {n}"
+                f"starts must rise from 0 to the number of touches, {n}, "
+                f"got {np.array2string(starts, threshold=8)}"
             )
 
     @property
@@ -91,10 +92,10 @@ class Segment:
 class Launch:
     """One kernel.
 
-    ``width``: how many thread blocks one block of this launch stands for. Thread blocks that walk
-    in step touch the same pages at the same time; merged into one, they take ``width`` slots.
-    ``intensity``: floating-point operations per byte touched, at the rate the kernel reaches; with
-    the bandwidth it makes the usual roofline.
+    ``width``: how many thread blocks one block of this launch represents. Thread blocks in step
+    touch the same pages at the same time; merged into one, they take ``width`` slots.
+    ``intensity``: floating-point operations per byte touched, at the rate the kernel reaches. With
+    the bandwidth it gives the usual roofline.
     """
 
     name: str
@@ -104,44 +105,38 @@ class Launch:
 
     def __post_init__(self) -> None:
         if self.width < 1:
-            raise TidegateError(
-                f"launch {self.name} has a width of {self.width}; expected at least 1"
-            )
+            raise TidegateError(f"width of launch {self.name} must be at least 1, got {self.width}")
         if not 0 <= self.intensity < math.inf:
             raise TidegateError(
-                f"launch {self.name} has an intensity of {self.intensity}; expected a number of at least 0"
+                f"intensity of launch {self.name} must be at least 0, got {self.intensity}"
             )
 
 
 class Trace(ABC):
-    """A stream of launches over some objects. Iterating again gives the same stream again."""
+    """A stream of launches over some objects. Every iteration gives the same stream."""
 
     name: str
     geometry: Geometry
     objects: tuple[Object, ...]
     provenance: Provenance
-    plan: Plan | None = None  # what a compiler says of the program, for placement policies
-    # objects that the CPU has not touched, so that it has no pages of them mapped
-    fresh: frozenset[str] = frozenset()
+    plan: Plan | None = None  # a compiler's, for placement policies
+    fresh: frozenset[str] = frozenset()  # objects that the CPU has not touched or mapped
 
     @abstractmethod
     def launches(self) -> Iterator[Launch]:
-        """The launches, in order.
+        """Yield the launches in order.
 
-        A launch's segments must be used up before the next launch is asked for.
+        A launch's segments must be read before the next launch.
         """
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """What names this trace: equal identities stream equal touches."""
+        """Return the identity of this trace: equal identities stream equal touches."""
 
     @property
     def pages(self) -> int:
-        """Page numbers run from 0 to here (objects begin at region boundaries, so some numbers are
-        unused).
-        """
-        ppr = self.geometry.pages_per_region
-        return self.regions * ppr
+        """The bound of page numbers. Some are unused: objects begin at region boundaries."""
+        return self.regions * self.geometry.pages_per_region
 
     @property
     def regions(self) -> int:
@@ -168,24 +163,24 @@ def lay_out(sizes: dict[str, int], geometry: Geometry) -> tuple[Object, ...]:
 
 
 def check_trace(given: Any) -> None:
-    """Refuse what is no trace, such as a workload's name."""
+    """Raise an error unless this is a trace."""
     if not isinstance(given, Trace):
         raise TidegateError(
-            f"{given!r} is no trace; expected one such as tidegate.Ask('matmul').trace()"
+            f"trace must be a Trace, such as tidegate.RunSpec('matmul').trace(), got {given!r}"
         )
 
 
 def check_segment(segment: Segment, trace: Trace) -> None:
-    """The compiled loop trusts its columns, so they are looked at once here."""
+    """Raise an error if a page or size is out of range: the compiled loop does not check them."""
     if segment.touches == 0:
         return
-    high = int(segment.page.view(np.uint32).max())  # a negative page is a very large one
-    if high >= trace.pages:
+    highest = segment.page.view(np.uint32).argmax()  # a negative page is a very large one
+    if not 0 <= segment.page[highest] < trace.pages:
         raise TidegateError(
-            f"trace {trace.name} touches page {segment.page[segment.page.view(np.uint32).argmax()]}, "
+            f"trace {trace.name} touches page {segment.page[highest]}, "
             f"but its pages run from 0 to {trace.pages - 1}"
         )
     if segment.bytes.min() < 0:
         raise TidegateError(
-            f"trace {trace.name} has a touch of {segment.bytes.min()} bytes; expected at least 0"
+            f"bytes of a touch in trace {trace.name} must be at least 0, got {segment.bytes.min()}"
         )

@@ -1,4 +1,4 @@
-"""Programs to run: each module derives what one kernel touches from its index functions."""
+"""Named programs that make traces, each derived from a kernel's index functions."""
 
 from tidegate.workloads.program import Program, Workload, workload, workloads
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from tidegate import units
 from tidegate.options import Option
-from tidegate.trace.trace import Launch, Provenance
-from tidegate.workloads.program import Space, Workload, workload
-from tidegate.workloads.sweep import merged, sweep
+from tidegate.trace.trace import Launch
+from tidegate.workloads.elementwise import merged_blocks, one_pass
+from tidegate.workloads.program import Derived, Launches, Space, footprint, workload
 
 # bytes of each vector: 128 threads of one float2, that is two options, each
 _THREAD_BLOCK = 128 * 8
@@ -19,30 +16,28 @@ _FLOPS = 2 * 18 + 23
 
 
 @workload("blackscholes")
-class BlackScholes(Workload):
+class BlackScholes(Derived):
     """Prices of European options: BlackScholes of NVIDIA's CUDA samples (5_Domain_Specific).
 
         opt = blockDim.x * blockIdx.x + threadIdx.x            128 threads, each two options
-        d_CallResult[opt], d_PutResult[opt] = f(d_StockPrice[opt], d_OptionStrike[opt], d_OptionYears[opt])
+        d_CallResult[opt], d_PutResult[opt] =
+            f(d_StockPrice[opt], d_OptionStrike[opt], d_OptionYears[opt])
 
     The sample prices the same options over and over, a launch each time (512 times; here
-    ``iterations``). References, in order of use: 0 = stock, 1 = strike, 2 = years, 3 = call, 4 =
+    ``iterations``). Access sites, in order of use: 0 = stock, 1 = strike, 2 = years, 3 = call, 4 =
     put.
     """
 
-    provenance = Provenance.DERIVED
-    bytes = Option(
-        units.size("1GiB"), "size of the five vectors together", parse=units.size, least=1
-    )
+    bytes = footprint("1GiB", "size of the five vectors together")
     iterations = Option(4, "how often all options are priced", least=1)
 
     def sizes(self) -> dict[str, int]:
         options = self.bytes // 40 * 2  # a thread prices two
         return dict.fromkeys(("call", "put", "stock", "strike", "years"), 4 * options)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
-        block, width = merged(space.geometry, _THREAD_BLOCK)
+    def launches(self, space: Space) -> Launches:
+        block, width = merged_blocks(space.geometry, _THREAD_BLOCK)
         order = ["stock", "strike", "years", "call", "put"]
         for _ in range(self.iterations):
-            touches = sweep(space, order, block, writes=["call", "put"])
+            touches = one_pass(space, order, block, writes=["call", "put"])
             yield Launch("BlackScholesGPU", touches, width, intensity=_FLOPS / 20)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from tidegate import units
 from tidegate.options import Option
-from tidegate.trace.trace import Launch, Provenance
-from tidegate.workloads.program import Space, Workload, workload
-from tidegate.workloads.sweep import sweep
+from tidegate.trace.trace import Launch
+from tidegate.workloads.elementwise import one_pass
+from tidegate.workloads.program import Launches, Space, Workload, footprint, workload
 
 
 @workload("cyclic")
@@ -18,14 +15,13 @@ class Cyclic(Workload):
     A pass is a launch, so passes do not overlap.
     """
 
-    provenance = Provenance.ASSUMED
-    bytes = Option(units.size("1GiB"), "size of the array", parse=units.size, least=1)
+    bytes = footprint("1GiB", "size of the array")
     passes = Option(4, "how often the array is read", least=1)
     block = Option(4, "consecutive pages that a block reads", least=1)
 
     def sizes(self) -> dict[str, int]:
         return {"array": self.bytes}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         for _ in range(self.passes):
-            yield Launch("pass", sweep(space, ["array"], self.block))
+            yield Launch("pass", one_pass(space, ["array"], self.block))

@@ -1,48 +1,54 @@
-"""Workload: a program's touches, derived from its index functions, at any size.
+"""Workload: a named program that makes a trace for any geometry and size.
 
     @workload("stream")
-    class Stream(Workload):
+    class Stream(Derived):
         \"\"\"One pass over one array.\"\"\"
 
-        provenance = Provenance.DERIVED
-        bytes = Option(units.size("1GiB"), "size of the array", parse=units.size)
+        bytes = footprint("1GiB", "size of the array")
 
         def sizes(self):
             return {"a": self.bytes}
 
         def launches(self, space):
             a = space["a"]
-            yield Launch("pass", [blocks_of(16, a.first_page + np.arange(a.pages), bytes=space.geometry.page)])
+            pages = a.first_page + np.arange(a.pages)
+            yield Launch("pass", [blocks_of(16, pages, bytes=space.geometry.page)])
 
-A workload says how large its objects are; they are laid out for a geometry (that makes a Program,
-which is a Trace); then it streams its launches over the pages its objects were given.
+A workload gives the sizes of its objects. A Program (which is a Trace) lays them out for a
+geometry; the workload then streams its launches over the pages of its objects.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from math import isqrt
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.options import Configurable
+from tidegate.options import Configurable, Option
 from tidegate.registry import Registry, source_digest
 from tidegate.trace.geometry import Geometry
-from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, lay_out
+from tidegate.trace.trace import Launch, Object, Provenance, Trace, lay_out
 
 if TYPE_CHECKING:
     from tidegate.trace.plan import Plan
+
+Launches = Iterator[Launch]
 
 _MOST_PAGES = 2**31 - 1  # page numbers are 32 bits wide
 
 
 class Workload(Configurable, ABC):
-    """Base of all workloads. Options are class attributes (``Option``); touches come from
-    ``launches``.
+    """Base of all workloads: options are class attributes, touches come from ``launches``.
 
-    By convention every workload has an option ``bytes`` that sets its whole footprint.
+    By convention every workload has an option ``bytes``, its whole footprint.
     """
 
     provenance: Provenance = Provenance.ASSUMED
@@ -50,22 +56,68 @@ class Workload(Configurable, ABC):
 
     @abstractmethod
     def sizes(self) -> dict[str, int]:
-        """The objects and their sizes in bytes, in the order in which they are allocated."""
+        """Return the objects and their sizes in bytes, in the order of allocation."""
 
     @abstractmethod
-    def launches(self, space: Space) -> Iterator[Launch]:
-        """The launches, over the pages the objects were given."""
+    def launches(self, space: Space) -> Launches:
+        """Yield the launches, over the pages of the objects in ``space``."""
 
     def release(self) -> None:
-        """Let go of what was made for the launches and is kept for the next time, such as a graph."""
+        """Free what is cached between two streams of the launches, such as a graph."""
 
     def plan(self) -> Plan | None:
-        """What a compiler says of the program this workload stands for; None if nobody compiled it."""
+        """Return the compiler's plan of the program, or None if there is none."""
         return None
 
     def trace(self, geometry: Geometry | None = None) -> Program:
-        """This workload laid out for a geometry: a Trace."""
+        """Return this workload laid out for a geometry: a Trace."""
         return Program(self, geometry or Geometry())
+
+
+class Derived(Workload):
+    """Base of workloads whose touches follow from a kernel's index functions."""
+
+    provenance = Provenance.DERIVED
+
+
+class SquareMatrices(Derived):
+    """Base of workloads over matrices of n × n floats, all of one size."""
+
+    bytes: Option[int]
+    arrays: tuple[str, ...] = ()
+
+    @property
+    def n(self) -> int:
+        """Rows and columns of a matrix."""
+        return isqrt(self.bytes // (4 * len(self.arrays)))
+
+    def sizes(self) -> dict[str, int]:
+        return dict.fromkeys(self.arrays, 4 * self.n**2)
+
+
+def footprint(default: int | str, help: str) -> Option[int]:
+    """Return the option ``bytes``: the size of all objects together."""
+    return Option(units.size(default), help, parse=units.size, least=1)
+
+
+def efficiency_option(default: float) -> Option[float]:
+    """Return the option ``efficiency``. All its defaults are guesses, of low confidence."""
+    help = "share of peak FP32 that the kernels reach (a guess)"
+    return Option(default, help, parse=units.fraction, least=0.001, most=1)
+
+
+def largest_fit(size: int, sizes: Callable[[int], Mapping[str, int]], least: int = 1) -> int:
+    """Return the largest number, at least ``least``, whose objects take at most ``size`` bytes."""
+    low, high = least, least + 1
+    while sum(sizes(high).values()) <= size:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if sum(sizes(middle).values()) <= size:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 class Space(Mapping[str, Object]):
@@ -85,6 +137,15 @@ class Space(Mapping[str, Object]):
         return len(self._objects)
 
 
+def bytes_within(owner: Object, index: NDArray[Any], geometry: Geometry) -> NDArray[Any]:
+    """Return how many bytes of ``owner`` lie in each of its pages ``index``, which count from 0.
+
+    >>> bytes_within(Object("a", 100_000, first_page=0, pages=2), np.array([0, 1]), Geometry())
+    array([65536, 34464])
+    """
+    return np.minimum(geometry.page, owner.bytes - index.astype(np.int64) * geometry.page)
+
+
 class Program(Trace):
     """A workload laid out for a geometry: a Trace that is made while it is read."""
 
@@ -95,45 +156,38 @@ class Program(Trace):
         self.plan, self.fresh = source.plan(), source.fresh
         sizes = source.sizes()
         if not sizes or min(sizes.values()) < 1:
-            raise TidegateError(f"workload {self.name} is empty; give it more bytes")
+            raise TidegateError(f"workload {self.name} has an empty object; give it more bytes")
         self.objects = lay_out(sizes, geometry)
         if self.pages > _MOST_PAGES:
             raise TidegateError(
-                f"workload {self.name} has {self.pages:,} pages, at most {_MOST_PAGES:,} are possible; take fewer bytes or "
-                f"larger pages (--geometry)"
+                f"workload {self.name} must have at most {_MOST_PAGES:,} pages, got "
+                f"{self.pages:,}; take fewer bytes or larger pages (--geometry)"
             )
 
-    def launches(self) -> Iterator[Launch]:
+    def launches(self) -> Launches:
         with self._named():
             stream = iter(self.workload.launches(Space(self.geometry, self.objects)))
-        while True:
-            with self._named():
-                launch = next(stream, None)
-            if launch is None:
-                return
-            yield dataclasses.replace(launch, segments=self._segments(launch))
+        for launch in self._each(stream):
+            yield dataclasses.replace(launch, segments=self._each(iter(launch.segments)))
 
-    def _segments(self, launch: Launch) -> Iterator[Segment]:
-        segments = iter(launch.segments)
+    def _each(self, items: Iterator[Any]) -> Iterator[Any]:
         while True:
             with self._named():
-                segment = next(segments, None)
-            if segment is None:
+                item = next(items, None)
+            if item is None:
                 return
-            yield segment
+            yield item
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """What a workload raises is said with its name."""
+        """Put the workload's name before what it raises."""
         try:
             yield
         except Exception as error:
-            what = (
-                str(error)
-                if isinstance(error, TidegateError)
-                else f"{type(error).__name__}: {error}"
-            )
-            raise TidegateError(f"workload {self.name} raised while it was read: {what}") from error
+            kind = "" if isinstance(error, TidegateError) else f"{type(error).__name__}: "
+            raise TidegateError(
+                f"workload {self.name} raised while it was read: {kind}{error}"
+            ) from error
 
     def identity(self) -> dict[str, Any]:
         named = {

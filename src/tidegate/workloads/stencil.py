@@ -1,26 +1,22 @@
-"""stencil: two matrices in ping-pong, with halo rows that neighbouring bands share."""
+"""stencil: two matrices that change places, with halo rows that neighbouring bands share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isqrt
 from typing import Any
 
-from numpy.typing import NDArray
-
-from tidegate import units
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch, Object, Provenance, Segment
-from tidegate.workloads.program import Space, Workload, workload
-from tidegate.workloads.wave import Columns, Matrix, deal, panel, waves
+from tidegate.trace.trace import Launch, Object, Segment
+from tidegate.workloads.program import Launches, Space, SquareMatrices, footprint, workload
+from tidegate.workloads.waves import Matrix, add_rows, distribute, wave_segments
 
 TILE_X, TILE_Y = 32, 8  # the thread block of PolyBench/GPU's jacobi2D and 2DConvolution
 _FLOPS = 5  # per point: four additions, one multiplication
 
 
 @workload("stencil")
-class Stencil(Workload):
+class Stencil(SquareMatrices):
     """Jacobi's five-point stencil on an n × n matrix of floats, row-major, edges clamped.
 
         x, y = blockIdx.x * 32 + threadIdx.x, blockIdx.y * 8 + threadIdx.y
@@ -28,25 +24,17 @@ class Stencil(Workload):
 
     Each iteration is a launch; then ``in`` and ``out`` change places. The thread blocks of a band
     of 8 rows, from left to right, are a wave: it reads its rows and a halo row above and below, and
-    writes its rows. Its pages are dealt over ``lanes`` blocks. References: 0 = in, 1 = out.
+    writes its rows. Its pages are distributed over ``lanes`` blocks. Access sites: 0 = in, 1 = out.
     """
 
-    provenance = Provenance.DERIVED
-    bytes = Option(units.size("1GiB"), "size of both matrices together", parse=units.size, least=1)
+    arrays = ("even", "odd")
+    bytes = footprint("1GiB", "size of both matrices together")
     iterations = Option(4, "how often the stencil is applied", least=1)
     lanes = Option(
-        TILE_Y, "blocks that a band is dealt over; by default one per warp of a tile", least=1
+        TILE_Y, "blocks that share a band's pages in turn; default: one per warp of a tile", least=1
     )
 
-    @property
-    def n(self) -> int:
-        """Rows and columns of a matrix."""
-        return isqrt(self.bytes // 8)
-
-    def sizes(self) -> dict[str, int]:
-        return {"even": 4 * self.n**2, "odd": 4 * self.n**2}
-
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         n, bands, tiles = self.n, -(-self.n // TILE_Y), -(-self.n // TILE_X)
         lanes = min(self.lanes, tiles)
         rows_read = n + 2 * (bands - 1)  # every band reads a halo row from each neighbour
@@ -59,30 +47,23 @@ class Stencil(Workload):
 
     def _touches(self, page: int, source: Object, target: Object, lanes: int) -> Iterator[Segment]:
         n = self.n
-        read = Matrix(source.first_page, page, 4 * n, reference=0, write=0)
-        written = Matrix(target.first_page, page, 4 * n, reference=1, write=1)
-
-        def fill(
-            columns: Columns, needs: NDArray[Any], band: int, enough: int
-        ) -> tuple[int, int, int]:
-            return _fill(columns, needs, band, enough, n, lanes, read, written)
-
-        # pages of the rows read, and no more again are written
-        most = 2 * ((TILE_Y + 2) * 4 * n // page + 2)
-        yield from waves(-(-n // TILE_Y), most, fill)
+        read = Matrix(source.first_page, page, 4 * n, site=0, write=0)
+        written = Matrix(target.first_page, page, 4 * n, site=1, write=1)
+        most = 2 * ((TILE_Y + 2) * 4 * n // page + 2)  # pages of the rows read, and as many written
+        return wave_segments(-(-n // TILE_Y), most, _fill, n, lanes, read, written)
 
 
 @jit
 def _fill(
     columns: Any, needs: Any, band: int, enough: int, n: int, lanes: int, read: Any, written: Any
 ) -> Any:
-    """Bands from ``band`` on, until there are ``enough`` touches; see ``wave.Fill``."""
+    """Fill in bands from ``band`` on, until there are ``enough`` touches; see ``waves.Fill``."""
     block = touch = 0
     tiles = (n + TILE_X - 1) // TILE_X
     while band * TILE_Y < n and touch < enough:
         top, bottom = band * TILE_Y, min(n, (band + 1) * TILE_Y)
-        end = panel(needs, 0, read, max(0, top - 1), min(n, bottom + 1), 4 * TILE_X)
-        end = panel(needs, end, written, top, bottom, 4 * TILE_X)
-        block, touch = deal(needs, end, tiles, lanes, columns, block, touch)
+        end = add_rows(needs, 0, read, max(0, top - 1), min(n, bottom + 1), 4 * TILE_X)
+        end = add_rows(needs, end, written, top, bottom, 4 * TILE_X)
+        block, touch = distribute(needs, end, tiles, lanes, columns, block, touch)
         band += 1
     return band, block, touch

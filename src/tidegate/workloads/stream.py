@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidegate import units
 from tidegate.options import Option
-from tidegate.trace.trace import Launch, Provenance
-from tidegate.workloads.program import Space, Workload, workload
-from tidegate.workloads.sweep import merged, sweep
+from tidegate.trace.trace import Launch
+from tidegate.workloads.elementwise import merged_blocks, one_pass
+from tidegate.workloads.program import Derived, Launches, Space, footprint, workload
 
 _THREAD_BLOCK = 256 * 4  # bytes: 256 threads of one float each, as in the CUDA samples' vectorAdd
 
 
 @workload("stream")
-class Stream(Workload):
+class Stream(Derived):
     """A copy of a vector of floats, without reuse.
 
         i = blockDim.x * blockIdx.x + threadIdx.x
         b[i] = a[i]
 
     With another share of output than a half, i runs over the longer vector, of n floats, and the
-    kernel is ``b[i * len(b) / n] = a[i * len(a) / n]``: it gives back less than it takes, or more.
-    References: 0 = a, 1 = b, or 0 = the only one there is.
+    kernel is ``b[i * len(b) / n] = a[i * len(a) / n]``. Access sites: 0 = a, 1 = b; with one vector
+    only, 0.
     """
 
-    provenance = Provenance.DERIVED
-    bytes = Option(
-        units.size("1GiB"), "size of input and output together", parse=units.size, least=1
-    )
+    bytes = footprint("1GiB", "size of input and output together")
     writes = Option(
         0.5, "share that is output; 1/2 is a copy", parse=units.fraction, least=0, most=1
     )
@@ -38,6 +33,6 @@ class Stream(Workload):
         sizes = {"a": 4 * int(floats * (1 - self.writes)), "b": 4 * int(floats * self.writes)}
         return {name: size for name, size in sizes.items() if size}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
-        block, width = merged(space.geometry, _THREAD_BLOCK)
-        yield Launch("copy", sweep(space, list(space), block, writes=["b"]), width)
+    def launches(self, space: Space) -> Launches:
+        block, width = merged_blocks(space.geometry, _THREAD_BLOCK)
+        yield Launch("copy", one_pass(space, list(space), block, writes=["b"]), width)

@@ -1,33 +1,30 @@
-"""uniform: pages at random, all alike; no policy can do better than any other."""
+"""uniform: pages at random, all with the same probability; no policy can beat another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate import units
 from tidegate.options import Option
-from tidegate.trace.trace import Launch, Provenance
-from tidegate.workloads.draw import random_touches
-from tidegate.workloads.program import Space, Workload, workload
+from tidegate.trace.trace import Launch
+from tidegate.workloads.program import Launches, Space, Workload, footprint, workload
+from tidegate.workloads.random_pages import random_touches
 
 
 @workload("uniform")
 class Uniform(Workload):
-    """Reads of whole pages of one array, each drawn with the same chance."""
+    """Reads of whole pages of one array, each drawn with the same probability."""
 
-    provenance = Provenance.ASSUMED
-    bytes = Option(units.size("1GiB"), "size of the array", parse=units.size, least=1)
+    bytes = footprint("1GiB", "size of the array")
     touches = Option(1_000_000, "how many pages are drawn", least=1)
-    seed = Option(1, "of the random numbers", least=0)
+    seed = Option(1, "seed of the random numbers", least=0)
 
     def sizes(self) -> dict[str, int]:
         return {"array": self.bytes}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         array = space["array"]
 
         def draw(random: np.random.Generator, touches: int) -> NDArray[Any]:

@@ -1,30 +1,28 @@
-"""zipf: pages at random, few of them hot; the usual test of policies that go by frequency."""
+"""zipf: pages at random, few of them hot; the usual test of policies that count uses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidegate import units
 from tidegate.options import Option
-from tidegate.trace.trace import Launch, Provenance, Segment
-from tidegate.workloads.draw import Zipf, random_touches
-from tidegate.workloads.program import Space, Workload, workload
+from tidegate.trace.trace import Launch, Segment
+from tidegate.workloads.program import Launches, Space, Workload, footprint, workload
+from tidegate.workloads.random_pages import Zipf, random_touches
 
 
 @workload("zipf")
 class ZipfReads(Workload):
-    """Reads of whole pages of one array, drawn by Zipf's law; hot pages are strewn over the array."""
+    """Reads of whole pages of one array, drawn by Zipf's law; hot pages lie scattered."""
 
-    provenance = Provenance.ASSUMED
-    bytes = Option(units.size("1GiB"), "size of the array", parse=units.size, least=1)
+    bytes = footprint("1GiB", "size of the array")
     touches = Option(1_000_000, "how many pages are drawn", least=1)
     skew = Option(0.9, "exponent of Zipf's law: 0 is uniform, more is hotter", least=0)
-    seed = Option(1, "of the random numbers", least=0)
+    seed = Option(1, "seed of the random numbers", least=0)
 
     def sizes(self) -> dict[str, int]:
         return {"array": self.bytes}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         yield Launch("draws", self._touches(space))
 
     def _touches(self, space: Space) -> Iterator[Segment]:

@@ -8,17 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.analysis import belady_misses
-from tidegate.analysis.exact import leu_curve, leu_misses
-from tidegate.analysis.exact.intervals import Touches
-from tidegate.analysis.exact.rational import distributions, exact_leu
+from tidegate.analysis.exact import TouchSequence, leu_curve, leu_misses
+from tidegate.analysis.exact.leu.rational import distributions, exact_leu
 from tidegate.errors import TidegateError
 from tidegate.policies.eviction.leu.phases import LEASE, LEFT, START, WITHIN, phases_of
+
+pytestmark = pytest.mark.oracle
 
 F = Fraction
 
 
 def drawn(seed, touches, ids):
-    """Long sequences, which hypothesis by itself rarely tries; some ids hot."""
+    """Long sequences, which hypothesis alone rarely tries; some ids are hot."""
     return (np.random.default_rng(seed).zipf(1.3, touches) % ids).tolist()
 
 
@@ -113,7 +114,7 @@ def test_equation_1_is_conditional():
 def test_phases_are_the_exact_priorities(given_touches, endless):
     ids, references = given_touches
     known = distributions(ids, references, endless)
-    phases = phases_of(Touches.of(ids, references).histograms(endless))
+    phases = phases_of(TouchSequence.of(ids, references).histograms(endless))
     for owner, distribution in known.items():
         rows = phases.rows[phases.first[owner] : phases.last[owner] + 1]
         assert rows[0, START] == 0
@@ -126,7 +127,7 @@ def test_phases_are_the_exact_priorities(given_touches, endless):
 
 
 def test_there_are_no_more_phases_than_promised():
-    touches = Touches.of(np.random.default_rng(0).integers(0, 50, 20_000))
+    touches = TouchSequence.of(np.random.default_rng(0).integers(0, 50, 20_000))
     histograms = touches.histograms()
     phases = phases_of(histograms)
     assert (phases.last - phases.first + 1 <= 2 * np.diff(histograms.first) + 1).all()
@@ -188,9 +189,9 @@ def test_large_counts_do_not_overflow():
 
 
 def test_bad_input_is_refused():
-    with pytest.raises(TidegateError, match="3 touches have 2 references; give one for each"):
+    with pytest.raises(TidegateError, match="references must be one per touch, 3, got 2"):
         leu_misses([1, 2, 3], 2, [0, 0])
-    with pytest.raises(TidegateError, match="a capacity of 0 holds nothing"):
+    with pytest.raises(TidegateError, match="capacity must be at least 1, got 0"):
         leu_misses([1, 2, 3], 0)
-    with pytest.raises(TidegateError, match="a sequence without touches has no curve"):
+    with pytest.raises(TidegateError, match="ids must have at least one touch, got none"):
         leu_curve([])

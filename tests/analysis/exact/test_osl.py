@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from tidegate.analysis import belady_misses, lru_misses, vmin_misses
 from tidegate.analysis.exact import leu_misses, osl_leases, osl_misses
 
+pytestmark = pytest.mark.oracle
+
 SEQUENCES = st.lists(st.integers(0, 6), min_size=1, max_size=80)
 
 

@@ -1,10 +1,10 @@
-"""Faults for the tests of live memory, in the pager alone: Python imports this file if its folder
-is on the path.
+"""Patches of the pager for tests; Python imports this file if its folder is on the path.
 
-TIDEGATE_FAULT=die-in-write: the pager is killed in the middle of every fifth write to the store,
-half of it written. TIDEGATE_FAULT=die-in-drop: the pager is killed at every eleventh region that it
-or its predecessors drop. TIDEGATE_FAULT=die-at-once: no pager ever does anything.
-TIDEGATE_FAULT=read-error: from the hundredth on, reads of the store fail.
+TIDEGATE_FAULT=die-in-write   every fifth write to the store is half done when the pager is killed
+               die-in-drop    the pager is killed at every eleventh region that pagers drop
+               die-at-once    every pager is killed before it does anything
+               read-error     from the hundredth on, reads of the store fail
+TIDEGATE_VICTIMS=FILE         evicted regions are written to the file, 8 bytes each
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import signal
 import sys
 
 if any("tidegate.live.pager.supervisor" in argument for argument in sys.orig_argv):
-    from tidegate.live.pager import pager
-    from tidegate.live.transfer import mover, read_ahead, store
+    from tidegate.live.pager import engine, pager
+    from tidegate.live.transfer import mover, store
 
     writes, reads = itertools.count(1), itertools.count(1)
     drops = mmap.mmap(-1, 1)  # shared by all pagers
@@ -41,13 +41,23 @@ if any("tidegate.live.pager.supervisor" in argument for argument in sys.orig_arg
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         read(self, at, into)
 
+    if path := os.environ.get("TIDEGATE_VICTIMS"):
+        victims = os.open(path, os.O_WRONLY | os.O_APPEND)
+        evict = engine.Engine._evict
+
+        def note_and_evict(self: engine.Engine, number: int) -> None:
+            os.write(victims, number.to_bytes(8, "little"))
+            evict(self, number)
+
+        engine.Engine._evict = note_and_evict  # type: ignore[method-assign]
+
     match os.environ.get("TIDEGATE_FAULT"):
         case "die-in-write":
             store.Backing.write = die_in_write  # type: ignore[method-assign]
         case "die-in-drop":
             mover.LiveMover.drop = die_in_drop  # type: ignore[method-assign]
         case "die-at-once":
-            pager.main = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment, func-returns-value]
+            pager.main = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore
         case "read-error":
             store.Backing.read = fail_to_read  # type: ignore[method-assign]
-            read_ahead.ReadAhead.start = lambda *_: None  # type: ignore[method-assign]
+            store.PageReadAhead.start = lambda *_: None  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""Applications on grids, against their kernels read thread by thread."""
+"""Applications on grids, against their kernels in plain Python, thread by thread."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
-from workloads.cppe.plain import Block, check, small
-from workloads.reading import program, read
+from workloads.cppe.python_kernels import Block, check, small
+from workloads.read_traces import program, read
 
 
 def grid(trace: Trace, wide: int, tall: int) -> Iterator[tuple[Block, int, int]]:
-    """Thread blocks, blockIdx.x fastest."""
+    """Yield thread blocks, blockIdx.x fastest."""
     for by in range(tall):
         for bx in range(wide):
             yield Block(trace), bx, by

@@ -1,4 +1,4 @@
-"""Applications with inputs of their own, against their kernels read thread by thread."""
+"""Applications with irregular inputs, against their kernels in plain Python, thread by thread."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 from tidegate.trace.geometry import Geometry
 from tidegate.workloads.cppe import btree, heartwall, hybridsort
 from tidegate.workloads.graph import csr
-from workloads.cppe.plain import Block, check, check_launch, small
-from workloads.reading import program, read
+from tidegate.workloads.observuvm.btree import grown_tree
+from workloads.cppe.python_kernels import Block, check, check_launch, small
+from workloads.read_traces import program, read
 
 
 def test_leukocyte() -> None:
@@ -92,7 +93,7 @@ def test_heartwall() -> None:
 
 
 def heartwall_pages(trace: object, shape: heartwall.Shape, name: str, point: int) -> set[int]:
-    """The pages of one point's array."""
+    """Return the pages of one point's array."""
     (owner,) = (o for o in trace.objects if o.name == name)  # type: ignore[attr-defined]
     at = heartwall.ARRAYS.index(name)
     low = shape.stride[at] * point
@@ -102,7 +103,7 @@ def heartwall_pages(trace: object, shape: heartwall.Shape, name: str, point: int
 
 
 def test_heartwall_sweeps_as_often_as_the_kernel() -> None:
-    """Its loops between two __syncthreads, but for the one that cuts in2 out of the frame."""
+    """Yield its loops between two __syncthreads, but for the one that cuts in2 out of the frame."""
     used = {array: [phase for phase in heartwall.PHASES if array in phase] for array in range(14)}
     assert len(used[heartwall.ARRAYS.index("conv")]) == 3
     assert len(used[heartwall.ARRAYS.index("in2")]) == 3
@@ -215,7 +216,7 @@ def test_spmv() -> None:
 
 def test_btree() -> None:
     workload, trace = small("cppe-B+T", page=1024, bytes=2_000_000)
-    keys, levels = workload.keys, btree._levels(workload.keys)
+    keys, levels = workload.keys, grown_tree(workload.keys).levels
     assert len(levels) == 3
     # the nodes as lists of the least key below each of their entries, level by level
     nodes = [[list(range(128 * i, 128 * i + 128)) for i in range(levels[-1])]]
@@ -228,7 +229,7 @@ def test_btree() -> None:
     first_page = {o.name: o.first_page for o in trace.objects}
 
     def walked(key: int) -> set[int]:
-        """Pages of the tree, from the root to a leaf."""
+        """Return the pages of the tree, from the root to a leaf."""
         pages, before = set(), 0
         for level in nodes:
             number = max(i for i, entries in enumerate(level) if entries[0] <= key)

@@ -1,4 +1,4 @@
-"""Applications on vectors, tables and dense matrices, against their kernels read thread by thread."""
+"""Applications on vectors, tables and dense matrices, against plain Python, thread by thread."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tidegate.trace.geometry import Geometry
-from workloads.cppe.plain import Block, check, small
-from workloads.reading import program, read
+from workloads.cppe.python_kernels import Block, check, small
+from workloads.read_traces import program, read
 
 
 def test_backprop() -> None:

@@ -1,4 +1,4 @@
-"""Graph applications, against their kernels carried out node by node in plain Python."""
+"""Graph applications, against their kernels executed node by node in plain Python."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import pytest
 
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
-from tidegate.workloads.gmt.lists import ENTRY, source_of
+from tidegate.workloads.gmt.edge_lists import ENTRY
 from tidegate.workloads.gmt.sssp import weight
-from tidegate.workloads.graph import csr
-from workloads.gmt.plain import Used, small
-from workloads.reading import read
+from tidegate.workloads.graph import csr, start_node
+from workloads.gmt.python_kernels import Used, small
+from workloads.read_traces import read
 
 
 class Plain:
-    """A graph as lists, and what nodes use when they read theirs."""
+    """A graph as lists, and the pages that nodes use when they read theirs."""
 
     def __init__(self, workload: Any, trace: Trace):
         self.graph, self.trace = workload.graph(), trace
         offsets, targets = csr(self.graph)
         self.offsets, self.targets = offsets.tolist(), targets.tolist()
-        self.nodes, self.source = len(self.offsets) - 1, int(source_of(self.graph))
+        self.nodes, self.source = len(self.offsets) - 1, int(start_node(self.graph))
 
     def entries(self, v: int) -> range:
         return range(self.offsets[v], self.offsets[v + 1])
@@ -94,9 +94,7 @@ class Plain:
 
 
 def check(trace: Trace, plain: Plain, rounds: Iterator[list[int]]) -> int:
-    """Each launch reads the active nodes' lists: every page once, in order; returns how many
-    launches there were.
-    """
+    """Check that each launch reads the active nodes' lists, every page once, in order; count them."""
     launches, expected = read(trace), list(rounds)
     assert len(launches) == len(expected)
     for launch, active in zip(launches, expected, strict=True):

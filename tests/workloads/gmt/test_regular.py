@@ -1,4 +1,4 @@
-"""Applications on vectors and grids, against their kernels read element by element."""
+"""Applications on vectors and grids, against their kernels in plain Python, element by element."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object, lay_out
 from tidegate.workloads.gmt.lavamd import BOX
-from tidegate.workloads.gmt.visits import Stretch, lockstep
+from tidegate.workloads.gmt.page_visits import Stretch, lockstep
 from tidegate.workloads.program import Space
-from workloads.gmt.plain import PAGE, Used, check, small
-from workloads.reading import read
+from workloads.gmt.python_kernels import PAGE, Used, check, small
+from workloads.read_traces import read
 
 
 def space(**sizes: int) -> Space:
@@ -48,7 +48,7 @@ def test_lockstep_is_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None
         Stretch("c", 1000, 9001),
     ]
     (whole,) = lockstep(here, stretches)
-    monkeypatch.setattr("tidegate.workloads.gmt.visits.SEGMENT_TOUCHES", 12)
+    monkeypatch.setattr("tidegate.workloads.gmt.page_visits.SEGMENT_TOUCHES", 12)
     pieces = list(lockstep(here, stretches))
     assert len(pieces) > 5
     for column in ("page", "write", "bytes", "reference"):

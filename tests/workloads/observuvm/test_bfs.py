@@ -12,10 +12,10 @@ from tidegate.errors import TidegateError
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
 from tidegate.workloads import workloads
-from tidegate.workloads.graph import csr
+from tidegate.workloads.graph import csr, start_node
 from tidegate.workloads.observuvm import bfs
 from tidegate.workloads.suites import GB
-from workloads.reading import Read, pages_of, program, read, undealt
+from workloads.read_traces import Read, in_order, pages_of, program, read
 
 Use = dict[tuple[str, int], list[int]]  # array, page within it → bytes, written
 
@@ -33,7 +33,7 @@ STEPS = {
 
 
 class Plain:
-    """bfs.cu in plain Python: thread after thread, and what the threads of each wave use."""
+    """bfs.cu in plain Python, thread after thread, and what the threads of each wave use."""
 
     def __init__(self, trace: Trace, source: int, offsets: np.ndarray, targets: np.ndarray):
         self.page, self.size = trace.geometry.page, {o.name: o.bytes for o in trace.objects}
@@ -81,7 +81,7 @@ class Plain:
             self.use("updating_graph_mask", tid, 0, True)
 
     def launch(self, kernel: Any, wave: int) -> list[Use]:
-        """What each wave uses."""
+        """Return what each wave uses."""
         found = []
         for first in range(0, self.n, wave):
             self.uses = {}
@@ -103,7 +103,7 @@ def check(trace: Trace, launch: Read, waves: list[Use], lanes: int) -> None:
             for (name, page), (used, write) in uses.items()
         }
         mine, blocks = blocks[: min(lanes, len(expected))], blocks[min(lanes, len(expected)) :]
-        touches = undealt(mine)
+        touches = in_order(mine)
         assert len(touches) == len(expected), "each page once"
         assert set(touches) == expected
         steps = [STEPS[launch.name].index(name_of[reference]) for *_, reference in touches]
@@ -120,7 +120,7 @@ def check_search(page: int, **options: Any) -> None:
     work = workloads.find("BFS")(**options)
     trace = work.trace(Geometry(page, 4 * page))
     graph = work.made()
-    source, (offsets, targets) = int(bfs._source(graph)), csr(graph)
+    source, (offsets, targets) = int(start_node(graph)), csr(graph)
     assert offsets[-1] * 4 == work.sizes()["graph_edges"]
     plain = Plain(trace, source, offsets, targets)
     together = max(1, page // 4096)
@@ -143,7 +143,7 @@ def check_search(page: int, **options: Any) -> None:
 
 
 def distances(source: int, offsets: list[int], targets: list[int]) -> list[int]:
-    """The textbook's breadth-first search, with a queue."""
+    """Return the costs of a textbook breadth-first search, with a queue."""
     found = [-1] * (len(offsets) - 1)
     found[source] = 0
     queue = deque([source])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from workloads.reading import program, read
+from workloads.read_traces import program, read
 
 
 def test_blk_is_blackscholes_at_another_size_and_number_of_iterations() -> None:

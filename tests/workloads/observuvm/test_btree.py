@@ -15,7 +15,7 @@ from tidegate.trace.trace import Provenance, Trace
 from tidegate.workloads import workloads
 from tidegate.workloads.observuvm import btree
 from tidegate.workloads.suites import GB
-from workloads.reading import pages_of, program, read
+from workloads.read_traces import pages_of, program, read
 
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 
@@ -32,7 +32,7 @@ def cut(length: int) -> int:
 
 
 def inserted(root: Node, key: int, order: int) -> Node:
-    """b+tree.c's insert: the record of a key is its value, here the key itself."""
+    """Insert as b+tree.c does; the record of a key is its value, here the key itself."""
     way = [root]
     while not way[-1].leaf:
         node = way[-1]
@@ -69,7 +69,7 @@ class Knode:
 
 
 def transformed(root: Node, order: int) -> tuple[list[Knode], list[int], int]:
-    """b+tree.c's transform_to_cuda: nodes by level, records in order, and the tree's height."""
+    """Return nodes by level, records in order, and the height: b+tree.c's transform_to_cuda."""
     knodes, records, queue, after = [], [], deque([root]), 1
     while queue:
         node = queue.popleft()
@@ -92,7 +92,7 @@ def transformed(root: Node, order: int) -> tuple[list[Knode], list[int], int]:
 
 
 class FindK:
-    """findK in plain Python: thread after thread, and the pages that a block uses, in order."""
+    """findK in plain Python, thread after thread, and the pages that a block uses, in order."""
 
     def __init__(
         self, trace: Trace, knodes: list[Knode], records: list[int], height: int, order: int
@@ -110,7 +110,7 @@ class FindK:
             self.uses[key] = min(within, used + max(32, high - low)), written | write
 
     def node(self, number: int, name: str, first: int, count: int) -> None:
-        """Threads use a stretch of a node's indices or keys."""
+        """Use a range of a node's indices or keys."""
         size = 4 + 8 * (self.order + 1) + 8
         self.use(
             "knodes",
@@ -119,7 +119,7 @@ class FindK:
         )
 
     def block(self, bid: int, key: int) -> tuple[list[tuple[int, int, int, int]], int]:
-        """What block ``bid`` uses, as touches, and what it answers."""
+        """Return the touches of block ``bid``, and its answer."""
         self.uses: dict[tuple[int, int], tuple[int, int]] = {}
         curr = 0
         self.use("currKnode", 8 * bid, 8, self.height > 0)
@@ -142,12 +142,12 @@ class FindK:
 
 
 def asked(trace: Trace) -> list[list[int]]:
-    """The keys that each launch looks up."""
+    """Return the keys that each launch looks up."""
     work = trace.workload  # type: ignore[attr-defined]
     tree, count = work.tree(), work._count(work.tree())
     parts = enumerate(range(0, count, work.batch))
     return [
-        btree._asked(
+        btree._queried_keys(
             tree, None, btree.generator(work.seed, 1 + b), min(work.batch, count - f)
         ).tolist()
         for b, f in parts
@@ -250,7 +250,9 @@ def test_zipf_makes_some_leaves_hot() -> None:
 @given(keys=st.integers(1, 2000), order=st.integers(3, 20))
 def test_zipf_asks_for_keys_that_exist(keys: int, order: int) -> None:
     tree = workloads.find("BTR")(order=order)._grown(keys)
-    found = btree._asked(tree, btree.Zipf(tree.levels[-1], 0.5, 1), np.random.default_rng(1), 5000)
+    found = btree._queried_keys(
+        tree, btree.Zipf(tree.levels[-1], 0.5, 1), np.random.default_rng(1), 5000
+    )
     assert found.min() >= 0
     assert found.max() < keys
 

@@ -8,14 +8,12 @@ from hypothesis import strategies as st
 from tidegate.errors import TidegateError
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
-from workloads.dealt import Blocks, check_waves, in_waves, tiles
-from workloads.reading import Uses, pages_of, program, read
+from workloads.read_traces import Uses, pages_of, program, read
+from workloads.wave_checks import Blocks, check_waves, in_waves, tiles
 
 
 def brute_force(trace: Trace, n: int, source: str, target: str, blocks: Blocks) -> list[Uses]:
-    """What these thread blocks read and then write, from the kernel's index functions, thread by
-    thread.
-    """
+    """Return what these thread blocks read and then write, from the index functions."""
     reads, writes = Uses(trace), Uses(trace)
     for bx, by in blocks:
         for i in range(8 * by, 8 * by + 8):

@@ -7,14 +7,12 @@ from hypothesis import strategies as st
 
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
-from workloads.dealt import Blocks, check_waves, in_waves, tiles, within
-from workloads.reading import Uses, pages_of, program, read
+from workloads.read_traces import Uses, pages_of, program, read
+from workloads.wave_checks import Blocks, check_waves, in_waves, tiles, within
 
 
 def grid_order(n: int, tile: int, swizzle: int) -> Blocks:
-    """Tiles (bx, by) as CUTLASS's GemmIdentityThreadblockSwizzle numbers them; those outside the
-    matrix do nothing.
-    """
+    """Return tiles (bx, by) in the order of CUTLASS's GemmIdentityThreadblockSwizzle."""
     count = len(tiles(n, tile))
     blocks = [
         (x // swizzle, y * swizzle + x % swizzle)
@@ -25,7 +23,7 @@ def grid_order(n: int, tile: int, swizzle: int) -> Blocks:
 
 
 def brute_force(trace: Trace, n: int, tile: int, blocks: Blocks) -> Uses:
-    """What these thread blocks use, from the kernel's index functions."""
+    """Return what these thread blocks use, from the kernel's index functions."""
     uses = Uses(trace)
     for bx, by in blocks:
         rows, columns = within(tile * bx, tile, n), within(tile * by, tile, n)

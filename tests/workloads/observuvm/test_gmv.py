@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
-from workloads.dealt import check_waves, in_waves, tiles, within
-from workloads.reading import Uses, program, read
+from workloads.read_traces import Uses, program, read
+from workloads.wave_checks import check_waves, in_waves, tiles, within
 
 
 def brute_force(trace: Trace, n: int, tile: int, blocks: list[tuple[int, int]]) -> Uses:
-    """What these thread blocks use, from the kernel's index functions."""
+    """Return what these thread blocks use, from the kernel's index functions."""
     uses = Uses(trace)
     for block, _ in blocks:
         for i in within(tile * block, tile, n):

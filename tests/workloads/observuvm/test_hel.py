@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
-from workloads.dealt import Blocks, check_waves, in_waves, tiles, within
-from workloads.reading import Uses, program, read
+from workloads.read_traces import Uses, program, read
+from workloads.wave_checks import Blocks, check_waves, in_waves, tiles, within
 
 UNITS = {"1:2:4": (1, 2, 4), "square": (1, 1, 1)}
 
 
 def brute_force(trace: Trace, sides: tuple[int, int, int], tile: int, blocks: Blocks) -> Uses:
-    """What these tiles use, from the kernel's index functions."""
+    """Return what these tiles use, from the kernel's index functions."""
     m, n, p = sides
     uses = Uses(trace)
     for bx, by in blocks:

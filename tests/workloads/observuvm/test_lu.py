@@ -9,20 +9,20 @@ from hypothesis import strategies as st
 
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
-from workloads.dealt import check_waves, tiles, within
-from workloads.reading import Uses, program, read
+from workloads.read_traces import Uses, program, read
+from workloads.wave_checks import check_waves, tiles, within
 
 Wave = list[Uses]
 
 
 class Steps:
-    """The algorithm, step by step, over A column-major: what each wave of each kernel uses."""
+    """The algorithm, step by step, over A column-major, and what each wave of each kernel uses."""
 
     def __init__(self, trace: Trace, n: int, nb: int, tile: int, wave: int):
         self.trace, self.n, self.nb, self.tile, self.wave = trace, n, nb, tile, wave
 
     def kernels(self, pivot: bool) -> Iterator[tuple[str, int, list[Wave]]]:
-        """Name, thread blocks and waves of each launch."""
+        """Yield name, thread blocks and waves of each launch."""
         for p in range(0, self.n, self.nb):
             q = min(self.n, p + self.nb)
             yield "getf2", q - p, self.in_place(range(p, q), p, 0)
@@ -36,7 +36,7 @@ class Steps:
                 yield "gemm", across**2, self.gemm(p, q)
 
     def in_place(self, columns: range, row: int, reference: int) -> list[Wave]:
-        """Columns from a row on, each of them a thread block: read, then written."""
+        """Return columns from a row on, each a thread block: read, then written."""
         waves = []
         for first in range(0, len(columns), self.wave):
             parts = [Uses(self.trace), Uses(self.trace)]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from workloads.reading import program, read
+from workloads.read_traces import program, read
 
 
 def test_mm_is_matmul_at_another_size() -> None:

@@ -15,11 +15,11 @@ from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance, Trace
 from tidegate.workloads import workloads
 from tidegate.workloads.suites import GB
-from workloads.reading import Uses, pages_of, program, read, undealt
+from workloads.read_traces import Uses, in_order, pages_of, program, read
 
 
 def waves_of(m: int, n: int, tile: int, wave: int, fastest: str) -> Iterator[list[tuple[int, int]]]:
-    """The thread blocks (x, y) of each wave: whole lines of the grid, or equal parts of one."""
+    """Return the thread blocks (x, y) of each wave: whole lines of the grid, or parts of one."""
     groups, tiles = -(-m // 8), -(-n // tile)
     fast, slow = (groups, tiles) if fastest == "rows" else (tiles, groups)
     lines, parts = max(1, wave // fast), -(-fast // wave)
@@ -36,7 +36,7 @@ def waves_of(m: int, n: int, tile: int, wave: int, fastest: str) -> Iterator[lis
 def brute_force(
     trace: Trace, blocks: list[tuple[int, int]], a: Any, m: int, n: int, tile: int
 ) -> Uses:
-    """What thread blocks use, from the kernel's index functions: warp by warp, lane by lane."""
+    """Return what thread blocks use, from the index functions: warp by warp, lane by lane."""
     uses = Uses(trace)
     offsets, columns = a.offsets.tolist(), a.columns.tolist()
     last = 2 + 2 * max(-(-(b - a) // 32) for a, b in pairwise(offsets))
@@ -76,7 +76,7 @@ def check_waves(
         expected = uses.touches()
         dealt = min(lanes, wave, len(expected))
         mine, blocks = blocks[:dealt], blocks[dealt:]
-        touches = undealt(mine)
+        touches = in_order(mine)
         assert len(touches) == len(expected), "each page once"
         assert set(touches) == expected
         assert uses.steps(touches) == sorted(uses.steps(touches)), "in order of first use"

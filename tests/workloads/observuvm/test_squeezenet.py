@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.workloads import workloads
-from workloads.reading import pages_of, program, read
+from workloads.read_traces import pages_of, program, read
 
 
 def test_shapes_are_the_published_ones() -> None:

@@ -8,17 +8,15 @@ from hypothesis import strategies as st
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
-from workloads.dealt import Blocks, check_waves, in_waves, within
 from workloads.observuvm.test_srk import at, grid_order, in_triangle
-from workloads.reading import Uses, program, read
+from workloads.read_traces import Uses, program, read
+from workloads.wave_checks import Blocks, check_waves, in_waves, within
 
 
 def brute_force(
     trace: Trace, n: int, k: int, tile: int, blocks: Blocks, uplo: str, trans: str
 ) -> list[Uses]:
-    """What these thread blocks use: with A and B in their places, with A and B changed over, and of
-    C.
-    """
+    """Return what these thread blocks use: A and B, A and B exchanged, and C."""
     parts = [Uses(trace) for _ in range(3)]
     for bx, by in blocks:
         rows, columns = within(tile * bx, tile, n), within(tile * by, tile, n)

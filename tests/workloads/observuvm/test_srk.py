@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
-from workloads.dealt import Blocks, check_waves, in_waves, tiles, within
-from workloads.reading import Uses, program, read
+from workloads.read_traces import Uses, program, read
+from workloads.wave_checks import Blocks, check_waves, in_waves, tiles, within
 
 
 def grid_order(n: int, tile: int, uplo: str) -> Blocks:
-    """Tiles (bx, by), bx fastest; those beside the triangle leave at once."""
+    """Return tiles (bx, by), bx fastest; thread blocks beside the triangle return at once."""
     return [
         (bx, by)
         for by in tiles(n, tile)
@@ -27,14 +27,14 @@ def in_triangle(i: int, j: int, uplo: str) -> bool:
 
 
 def at(row: int, column: int, n: int, k: int, trans: str) -> int:
-    """Where the operand's float for ``row`` of C and ``column`` of the depth lies, column-major."""
+    """Return the place of the operand's float for ``row`` of C, ``column`` of the depth."""
     return column * n + row if trans == "N" else row * k + column
 
 
 def brute_force(
     trace: Trace, n: int, k: int, tile: int, blocks: Blocks, uplo: str, trans: str
 ) -> Uses:
-    """What these thread blocks use, from the kernel's index functions."""
+    """Return what these thread blocks use, from the kernel's index functions."""
     uses = Uses(trace)
     for bx, by in blocks:
         rows, columns = within(tile * bx, tile, n), within(tile * by, tile, n)

@@ -1,6 +1,4 @@
-"""MM, GMM and 2DC against the same kernels as they really run, in Triton's interpreter, block by
-block.
-"""
+"""MM, GMM and 2DC against the same kernels as Triton's interpreter runs them, block by block."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ import numpy as np
 import pytest
 
 from tidegate.trace.geometry import Geometry
-from workloads.dealt import Blocks, check_waves, in_waves, tiles
-from workloads.reading import Uses, program, read
+from workloads.read_traces import Uses, program, read
+from workloads.wave_checks import Blocks, check_waves, in_waves, tiles
 
 triton = pytest.importorskip("triton")
 triton.knobs.runtime.interpret = True  # before a kernel is made
@@ -82,7 +80,7 @@ def record(
     arrays: list[np.ndarray],
     *rest: int,
 ) -> Used:
-    """Run a kernel and note which floats of which array each block loads and stores."""
+    """Run a kernel and return which floats of which array each block loads and stores."""
     builder, used = interpreter.interpreter_builder, {}
 
     def noting(access: Callable[..., Any], mask_at: int, write: int) -> Callable[..., Any]:
@@ -107,7 +105,7 @@ def record(
 
 
 def check(name: str, used: Used, blocks: Blocks, wave: int, page: int, **options: Any) -> None:
-    """Hold each wave of the workload against what its blocks were seen to use."""
+    """Check each wave of the workload against the uses of its blocks."""
     trace = program(name, Geometry(page, 4 * page), wave=wave, lanes=3, **options)
     (launch,) = read(trace)
     waves = []

@@ -1,4 +1,4 @@
-"""Launches that are only modelled come as often as the model says."""
+"""Modelled launches come as often as the model says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.workloads.openmp.offloaded import model_named
 
 
 def program(frequencies: list[float], ways: list[list[float]]) -> Any:
-    """Launches so often each, and how likely one follows another; what is missing to 1 is the end."""
+    """Return a model: how often each launch comes, and the chance that one follows another."""
     return SimpleNamespace(
         source="p.c",
         notes=(),

@@ -9,13 +9,13 @@ import pytest
 
 from offloaded import EXAMPLES, NAMES, clang_19
 from tidegate.compiler import ProgramModel, model_of_source
-from tidegate.experiments.ask import Ask
+from tidegate.experiments.specification import RunSpec
 from tidegate.workloads.openmp.offloaded import model_named
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_launches_and_objects_are_those_of_the_plan(name: str) -> None:
-    trace = Ask(f"openmp-{name}", "v100-nvlink2", bytes="48MB").trace()
+    trace = RunSpec(f"openmp-{name}", "v100-nvlink2", bytes="48MB").trace()
     assert trace.plan is not None
     assert trace.footprint == pytest.approx(48e6, rel=0.1)
     for launch in trace.launches():
@@ -30,7 +30,7 @@ def test_launches_and_objects_are_those_of_the_plan(name: str) -> None:
 
 
 def test_a_stream_touches_every_page_once() -> None:
-    trace = Ask("openmp-nn", "v100-nvlink2", bytes="48MB").trace()
+    trace = RunSpec("openmp-nn", "v100-nvlink2", bytes="48MB").trace()
     pages = np.concatenate([s.page for launch in trace.launches() for s in launch.segments])
     assert len(pages) == len(np.unique(pages)) == sum(o.pages for o in trace.objects)
 

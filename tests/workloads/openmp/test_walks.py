@@ -1,4 +1,4 @@
-"""Streams and gathers, held against loops over every element."""
+"""Streams and gathers, against loops over every element."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import lay_out
 from tidegate.workloads.openmp import offloaded
 from tidegate.workloads.openmp.bfs import BFS
-from tidegate.workloads.openmp.offloaded import HELD, SECTOR, Access, Gather, Stream, region
+from tidegate.workloads.openmp.offloaded import HELD, SECTOR, Access, Gather, Stream, loop_launch
 from tidegate.workloads.program import Space
 
 SMALL = Geometry(4096, 65536)
@@ -22,9 +22,9 @@ SMALL = Geometry(4096, 65536)
 def walked(
     sizes: dict[str, int], elements: int, accesses: list[Access], seed: int = 0
 ) -> tuple[Space, list[tuple[int, int]]]:
-    """(page, bytes) of every touch of one launch."""
+    """Return the space, and (page, bytes) of every touch of one launch."""
     space = Space(SMALL, lay_out(sizes, SMALL))
-    launch = region(space, "r", elements, accesses, seed)
+    launch = loop_launch(space, "r", elements, *accesses, seed=seed)
     return space, [
         (int(p), int(b)) for s in launch.segments for p, b in zip(s.page, s.bytes, strict=True)
     ]
@@ -46,7 +46,7 @@ def test_a_stream_touches_the_pages_its_elements_use(elements: int, each: int, p
 
 
 def test_a_gather_meets_as_many_pages_and_sectors_as_draws_do() -> None:
-    """One wave: so many accesses anywhere in 64 pages, beside as many numbers drawn."""
+    """One wave: so many accesses anywhere in 64 pages, against as many random numbers."""
     pages, elements, accesses = 64, 64, 2.0
     sizes, how = (
         {"a": pages * SMALL.page, "s": 4 * elements},
@@ -75,7 +75,7 @@ def test_a_gather_comes_again_with_every_wave() -> None:
 
 
 def test_waves_taken_together_use_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few accesses to many pages: a wave at a time, or as many waves as leave a page little used."""
+    """Few accesses to many pages: a wave at a time, or several waves together."""
     sizes, how = {"s": 4 * HELD * 6, "a": 2000 * SMALL.page}, [Stream("s", 4), Gather("a", 0.02)]
     together = [b for p, b in walked(sizes, HELD * 6, list(how))[1] if p >= HELD * 24 // SMALL.page]
     monkeypatch.setattr(offloaded, "MOST_WAVES", 1)

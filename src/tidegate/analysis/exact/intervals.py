@@ -1,11 +1,9 @@
-"""Reuse intervals: how many touches lie between one touch of a block and the next (forward, Chen et
-al., MEMSYS'19).
+"""Reuse intervals: touches from one touch of a block to the next (forward, Chen et al., MEMSYS'19).
 
-An owner is whoever a distribution belongs to: the block itself, or the reference that touched it.
-The paper has P(ri | b) as "the percentage of accesses to b with the reuse interval ri", so a touch
-that is never followed by another counts among the accesses and in no interval: what is used once
-has no profit, however long it stays. In an endless sequence every touch has a successor: it is
-found by going round.
+An owner has a distribution: the block itself, or the access site that touched it. The paper defines
+P(ri | b) as "the percentage of accesses to b with the reuse interval ri". So a touch without a
+successor counts as an access and in no interval: a block used once has no profit, however long it
+stays. In an endless sequence every touch has a successor, found cyclically.
 """
 
 from __future__ import annotations
@@ -23,14 +21,12 @@ from tidegate.errors import TidegateError
 from tidegate.policies.eviction.leu.phases import Histograms
 from tidegate.trace import Trace
 
-NEVER = 0  # the interval of a touch that has no successor; real ones are at least 1
+NEVER = 0  # the interval of a touch without a successor; others are at least 1
 
 
 @dataclass(frozen=True, eq=False)
-class Touches:
-    """A sequence of touches, and who owns each: ``ids`` below ``blocks``, ``owners`` below
-    ``bound``.
-    """
+class TouchSequence:
+    """Touches of blocks by owners: ``ids`` below ``blocks``, ``owners`` below ``bound``."""
 
     ids: Ids
     blocks: int
@@ -38,15 +34,17 @@ class Touches:
     bound: int
 
     @classmethod
-    def of(cls, ids: ArrayLike, references: ArrayLike | None = None) -> Touches:
-        """Each touch belongs to its reference where ``references`` are given, else to its block."""
+    def of(cls, ids: ArrayLike, references: ArrayLike | None = None) -> TouchSequence:
+        """Return a sequence whose touches belong to their access sites (``references``), if they
+        are given, else to their blocks.
+        """
         array, blocks = checked(ids, capacity=1)
         if references is None:
             return cls(array, blocks, array, blocks)
         owners, bound = checked(references, capacity=1)
         if len(owners) != len(array):
             raise TidegateError(
-                f"{len(array)} touches have {len(owners)} references; give one for each"
+                f"references must be one per touch, {len(array)}, got {len(owners)}"
             )
         return cls(array, blocks, owners, bound)
 
@@ -56,9 +54,11 @@ class Touches:
         trace: Trace,
         unit: Unit = "region",
         progress: Callable[[int], None] = lambda touches: None,
-    ) -> Touches:
-        """A trace's touches of regions or pages, each owned by its reference. Of a run of touches
-        of one id the last is kept: the others are hits in any memory, and the last toucher decides.
+    ) -> TouchSequence:
+        """Return a trace's touches of regions or pages, each owned by its access site.
+
+        A run of touches of one id becomes its last touch: the others hit in any memory, and the
+        last access site decides.
         """
         ids, references = [], []
         sequence = Sequence(trace, unit)
@@ -71,15 +71,15 @@ class Touches:
         if not ids:
             raise empty(trace)
         joined = np.concatenate(ids)
-        # runs that go on from one segment to the next
+        # runs that continue from one segment to the next
         ends = np.append(joined[1:] != joined[:-1], True)
         owners = np.concatenate(references)[ends].astype(np.int32)
         return cls.of(joined[ends], owners - min(0, int(owners.min())))
 
     def intervals(self, endless: bool = False) -> NDArray[np.int32]:
-        """Every touch's reuse interval; NEVER where there is none.
+        """Return every touch's reuse interval, or NEVER.
 
-        >>> Touches.of([0, 0, 1, 1]).intervals(endless=True).tolist()
+        >>> TouchSequence.of([0, 0, 1, 1]).intervals(endless=True).tolist()
         [1, 3, 1, 3]
         """
         found = np.empty(len(self.ids), np.int32)
@@ -87,21 +87,19 @@ class Touches:
         return found
 
     def histograms(self, endless: bool = False) -> Histograms:
-        """Count the intervals, owner by owner."""
+        """Return the counts of intervals by owner."""
         intervals = self.intervals(endless)
         reused = intervals != NEVER
         keys = self.owners[reused].astype(np.int64) << 32 | intervals[reused]
         distinct, counts = np.unique(keys, return_counts=True)
         first = np.searchsorted(distinct, np.arange(self.bound + 1, dtype=np.int64) << 32)
         upto = np.append(0, np.cumsum(counts))
-        before = np.repeat(upto[first[:-1]], np.diff(first))  # of the owners before this one
-        touches = np.bincount(self.owners, minlength=self.bound)
-        return Histograms(
-            first,
+        before = np.repeat(upto[first[:-1]], np.diff(first))  # counts of earlier owners
+        values, upto = (
             (distinct & 0xFFFFFFFF).astype(np.int32),
             (upto[1:] - before).astype(np.int32),
-            touches,
         )
+        return Histograms(first, values, upto, np.bincount(self.owners, minlength=self.bound))
 
 
 @jit

@@ -1,22 +1,23 @@
-"""OSL: the best lease for every block, when memory may grow and shrink (Li et al., as told in
+"""OSL: the best lease for every block, if memory may grow and shrink (Li et al., described in
 MEMSYS'19, section 2).
 
-A touch renews its block's lease: it stays for so many touches, and leaves unless it is touched
-again in time.
+A touch renews its block's lease: the block stays for that many touches, and leaves unless it is
+touched before.
 
-    hits(b, l) = touches of b with an interval of at most l          cost(b, l) = Σ min(interval, l) over b's touches
+    hits(b, l) = touches of b with an interval of at most l
+    cost(b, l) = Σ min(interval, l) over b's touches
 
-Leases are handed out greedily: again and again to the block and lease with the most further hits
-for the further cost, until N · C is spent. What one block is offered are the corners of the upper
-hull of its (cost, hits), so steps get dearer from one to the next, and all steps of all blocks can
-be sorted once: that gives every average size at a time. The last touch of a block is charged until
-its lease or the sequence ends; then the charge is exactly what the blocks occupy, and the average
-size is not an estimate. A step that does not fit ends it: the size is at most C.
+Leases are assigned greedily: the next step goes to the block and lease with the most additional
+hits per additional cost, until N · C is spent. The steps of a block are the corners of the upper
+hull of its (cost, hits). Their hits per cost fall from one to the next, so that the steps of all
+blocks can be sorted once for all average sizes. The last touch of a block costs until its lease or
+the sequence ends: the cost is exactly what the blocks occupy, and the average size no estimate. The
+first step that does not fit is the end: the size is at most C.
 
-Mind the hindsight: distributions are counted on the very sequence the leases are used on, as Li et
-al. do. A block with one interval has a lease that is its future; a sequence in which most blocks
-are used twice gives OSL what OPT knows. What is shown of OSL is a bound on what leases can do, not
-what a system reaches that has to learn them.
+Beware of hindsight: distributions are counted on the very sequence the leases are used on, as by Li
+et al. The lease of a block with one interval is its future. If most blocks are used twice, OSL has
+the same information as OPT. So OSL is a bound on what leases can do, not what a system reaches that
+has to learn them.
 """
 
 from __future__ import annotations
@@ -26,14 +27,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tidegate.analysis.exact.intervals import Touches
+from tidegate.analysis.exact.intervals import TouchSequence
 from tidegate.compiled.jit import jit
 
 
 class Steps(NamedTuple):
-    """Steps of leases, best first: from now on ``block`` has ``lease``, for so many further
-    ``hits`` and ``cost``.
-    """
+    """Steps, best first: ``block`` gets ``lease``, for additional ``hits`` and ``cost``."""
 
     block: NDArray[np.int64]
     lease: NDArray[np.int64]
@@ -42,20 +41,20 @@ class Steps(NamedTuple):
 
 
 def osl_misses(ids: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
-    """Misses at each of these average sizes, first touches among them.
+    """Return the misses at each of these average sizes, first touches included.
 
     >>> osl_misses([0, 1, 2, 0, 1, 2], [0, 1, 3]).tolist()
     [6, 5, 3]
     """
-    touches = Touches.of(ids)
+    touches = TouchSequence.of(ids)
     steps = osl_steps(touches)
     taken = _fitting(steps, np.asarray(sizes, np.float64) * len(touches.ids))
     return len(touches.ids) - np.append(0, np.cumsum(steps.hits))[taken]
 
 
 def osl_leases(ids: ArrayLike, size: float) -> NDArray[np.int64]:
-    """Every block's lease when the average size is to be ``size``; 0: it does not stay."""
-    touches = Touches.of(ids)
+    """Return every block's lease for this average size; 0: it does not stay."""
+    touches = TouchSequence.of(ids)
     steps = osl_steps(touches)
     leases = np.zeros(touches.blocks, np.int64)
     taken = int(_fitting(steps, np.array(size * len(touches.ids))))
@@ -67,19 +66,16 @@ def _fitting(steps: Steps, budget: NDArray[np.float64]) -> Any:
     return np.searchsorted(np.cumsum(steps.cost), np.floor(budget), side="right")
 
 
-def osl_steps(touches: Touches) -> Steps:
-    """All steps, by falling hits per cost; equal ones by block, so that the order is always the
-    same.
+def osl_steps(touches: TouchSequence) -> Steps:
+    """Return all steps by falling hits per cost; equal ones by block, so that the order is
+    determined.
     """
-    histograms = touches.histograms()
+    h = touches.histograms()
     end = np.zeros(touches.blocks, np.int64)  # from a block's last touch to the end of the sequence
     end[touches.ids] = len(touches.ids) - np.arange(len(touches.ids))
-    room = len(histograms.interval)
-    steps = Steps(*(np.empty(room, np.int64) for _ in Steps._fields))
-    h = histograms
-    n = _corners(
-        h.first, h.interval, h.upto, h.touches, end, np.empty((room + 1, 3), np.int64), steps
-    )
+    room = len(h.interval)
+    steps, hull = Steps(*np.empty((4, room), np.int64)), np.empty((room + 1, 3), np.int64)
+    n = _corners(h.first, h.interval, h.upto, h.touches, end, hull, steps)
     steps = Steps(*(column[:n] for column in steps))
     order = np.argsort(-(steps.hits / steps.cost), kind="stable")
     return Steps(*(column[order] for column in steps))
@@ -89,7 +85,7 @@ def osl_steps(touches: Touches) -> Steps:
 def _corners(
     first: Any, interval: Any, upto: Any, touches: Any, end: Any, hull: Any, steps: Any
 ) -> int:
-    """Write the hull's edges, block by block; how many there are.
+    """Write the hull's edges, block by block. Return their number.
 
     A corner is (hits, cost, lease).
     """
@@ -101,7 +97,7 @@ def _corners(
             lease, hits = int(interval[point]), int(upto[point])
             spent += (hits - before) * lease
             before = hits
-            # those that wait longer pay the whole lease, but the last touch no further than the end
+            # longer intervals cost the whole lease, the last touch at most until the end
             cost = spent + (touches[block] - 1 - hits) * lease + min(lease, end[block])
             while size > 1 and _above(hits, cost, hull[size - 1], hull[size - 2]):
                 size -= 1
@@ -116,7 +112,7 @@ def _corners(
 
 @jit
 def _above(hits: int, cost: int, top: Any, below: Any) -> bool:
-    """Is the way from ``below`` straight to (cost, hits) as good as over ``top``?"""
+    """Return whether (cost, hits) hides the corner ``top`` as seen from the corner ``below``."""
     return bool(
         float(hits - below[0]) * float(top[1] - below[1])
         >= float(top[0] - below[0]) * float(cost - below[1])

@@ -1,8 +1,8 @@
-"""The figure of an analysis by references: how long data wait, and what memory brings."""
+"""The figure of an analysis by access sites: reuse intervals, and shares of memory and hits."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,15 +14,17 @@ from tidegate.figures import COLOURS
 from tidegate.units import show_count, show_size
 
 if TYPE_CHECKING:
-    from tidegate.analysis.exact.references import ReferenceAnalysis, ReferenceWorth
+    from tidegate.analysis.exact.access_sites import AccessSiteAnalysis, AccessSiteWorth
 
-MOST = 8  # references that are drawn, those with the most hits
-_BELOW = 0.45  # inches for an axis's numbers and words
+MOST = 8  # sites that are drawn: those with the most hits
+_BELOW = 0.45  # inches for the labels of an axis
 
 
-def figure(found: ReferenceAnalysis) -> Figure:
-    """Left: the share of reuses within an interval. Right: shares of touches, memory and hits."""
-    shown = found.references[:MOST]
+def figure(found: AccessSiteAnalysis) -> Figure:
+    """Return the figure. Left: the share of reuses within an interval. Right: shares of touches,
+    memory and hits.
+    """
+    shown = found.sites[:MOST]
     fig = Figure(figsize=(12, 0.5 * len(shown) + 3.5), layout="constrained")
     waits, shares = fig.subplots(1, 2)
     for i, one in enumerate(shown):
@@ -32,7 +34,7 @@ def figure(found: ReferenceAnalysis) -> Figure:
     waits.xaxis.set_minor_locator(NullLocator())
     waits.set(
         xlabel=f"reuse interval (touches of other {found.unit}s)",
-        ylabel="share of the reference's touches",
+        ylabel="share of the access site's touches",
         ylim=(0, 1.03),
     )
     waits.set_title("How long data wait for the next use; ○ best lease", fontsize=10)
@@ -41,35 +43,27 @@ def figure(found: ReferenceAnalysis) -> Figure:
     _legend_below(fig, shares, 3)
     for axes in (waits, shares):
         axes.spines[["top", "right"]].set_visible(False)
-    left_out = len(found.references) - len(shown)
+    left_out = len(found.sites) - len(shown)
     more = f"; {left_out} with fewer hits are not drawn" if left_out else ""
     near = show_size(found.capacity * found.unit_bytes)
-    fig.suptitle(
-        f"{found.name}: which references deserve memory, with {near} under LEU{more}", fontsize=11
-    )
+    title = f"{found.name}: which access sites deserve memory, with {near} under LEU{more}"
+    fig.suptitle(title, fontsize=11)
     return fig
 
 
-def _draw_waits(axes: Axes, one: ReferenceWorth, colour: str) -> None:
-    label = f"{one.reference}: {one.object}" + ("" if len(one.intervals) else ", never reused")
+def _draw_waits(axes: Axes, one: AccessSiteWorth, colour: str) -> None:
+    label = f"{one.site}: {one.object}" + ("" if len(one.intervals) else ", never reused")
     interval, counts = np.unique(one.intervals, return_counts=True)
     share = np.cumsum(counts) / one.touches
-    # the step begins at nothing, or a reference with one interval would be a point that nobody sees
-    axes.step(
-        np.append(interval[:1], interval),
-        np.append(np.zeros(len(interval[:1])), share),
-        where="post",
-        color=colour,
-        linewidth=1.6,
-        label=label,
-    )
+    # the step begins at 0: a site with one interval would otherwise be an invisible point
+    x, y = np.append(interval[:1], interval), np.append(np.zeros(len(interval[:1])), share)
+    axes.step(x, y, where="post", color=colour, linewidth=1.6, label=label)
     if one.lease is not None:
-        axes.plot(
-            [one.lease], [one.lease_hits], "o", color=colour, markerfacecolor="none", markersize=8
-        )
+        style: dict[str, Any] = {"color": colour, "markerfacecolor": "none", "markersize": 8}
+        axes.plot([one.lease], [one.lease_hits], "o", **style)
 
 
-def _draw_shares(axes: Axes, shown: tuple[ReferenceWorth, ...]) -> None:
+def _draw_shares(axes: Axes, shown: tuple[AccessSiteWorth, ...]) -> None:
     at = np.arange(len(shown))
     every = sum(r.touches for r in shown)
     bars = {
@@ -77,15 +71,9 @@ def _draw_shares(axes: Axes, shown: tuple[ReferenceWorth, ...]) -> None:
         "memory": [r.memory for r in shown],
         "hits": [r.hits for r in shown],
     }
-    for i, (name, values) in enumerate(bars.items()):
-        axes.barh(
-            at + (i - 1) * 0.26,
-            values,
-            0.24,
-            label=name,
-            color=(COLOURS[6], COLOURS[1], COLOURS[0])[i],
-        )
-    axes.set_yticks(at, [f"{r.reference}: {r.object}" for r in shown], fontsize=8)
+    for i, (name, colour) in enumerate(zip(bars, (6, 1, 0), strict=True)):
+        axes.barh(at + (i - 1) * 0.26, bars[name], 0.24, label=name, color=COLOURS[colour])
+    axes.set_yticks(at, [f"{r.site}: {r.object}" for r in shown], fontsize=8)
     axes.invert_yaxis()
     axes.set(xlabel="share")
     axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
@@ -93,7 +81,7 @@ def _draw_shares(axes: Axes, shown: tuple[ReferenceWorth, ...]) -> None:
 
 
 def _legend_below(fig: Figure, axes: Axes, columns: int) -> None:
-    """Below the axis's own words, where it covers neither curve nor bar."""
+    """Put the legend below the axis's labels, where it covers neither curve nor bar."""
     below = axes.transAxes + ScaledTranslation(0, -_BELOW, fig.dpi_scale_trans)
     axes.legend(
         frameon=False,

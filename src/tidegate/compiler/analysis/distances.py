@@ -1,11 +1,10 @@
-"""Target reuse distance: how many launches from one use of an object to the next (SC'19, 3.4 and
-4.3).
+"""Target reuse distance: launches from one use of an object to the next (SC'19, 3.4 and 4.3).
 
-Listing 2 of the paper iterates averages over the blocks' successors and lets an exit count as
-distance 0, so that an object never used again looks near. Here the blocks are first taken out: what
-remains is the probability that one launch follows another. On that, two systems of equations are
-solved: for the probability h of a next use, and for the expectation g of the launches up to it
-where it comes. The distance is g / h, and infinite where h is 0.
+Listing 2 of the paper iterates averages over the blocks' successors and counts an exit as distance
+0, so that an object never used again seems near. Here blocks are eliminated first, which leaves the
+probability that one launch follows another. Two systems of equations are solved on it: for the
+probability h of a next use, and for the expected number g of launches up to it, over the runs in
+which it comes. The distance is g / h, and infinite where h is 0.
 """
 
 from __future__ import annotations
@@ -17,43 +16,45 @@ from itertools import pairwise
 import numpy as np
 
 from tidegate.compiler.analysis.flow import Flow
-from tidegate.compiler.model import Launch
+from tidegate.compiler.model import LaunchSite
 
-Use = Callable[[Launch], float]
-"""The probability that a launch uses what is looked for."""
+UseProbability = Callable[[LaunchSite], float]
+"""Returns the probability that a launch is a use."""
 
 _NEVER = 1e-12
 
 
-def use_of_object(name: str) -> Use:
-    """A pointer that may be one of several objects uses each with an equal share; two such
-    pointers, twice that.
+def use_of_object(name: str) -> UseProbability:
+    """Return the probability of a use of this object.
+
+    A pointer that may be one of several objects uses each with an equal share; two such pointers,
+    twice that.
     """
 
-    def use(launch: Launch) -> float:
+    def use(launch: LaunchSite) -> float:
         return min(1.0, sum(1 / len(a.objects) for a in launch.arguments if name in a.objects))
 
     return use
 
 
-def use_of_region(name: str) -> Use:
-    """For the distance from region to region."""
+def use_of_region(name: str) -> UseProbability:
+    """Return the probability of a launch of this region: 0 or 1."""
     return lambda launch: float(launch.region == name)
 
 
 class Distances:
     """Distances between the launches of one program."""
 
-    def __init__(self, flow: Flow, launches: Sequence[Launch]):
+    def __init__(self, flow: Flow, launches: Sequence[LaunchSite]):
         self._launches = launches
         self.next: np.ndarray = _next_launches(flow, launches)
-        """[i, j]: the probability that launch j is the very next after launch i; what is missing to
-        1 is the end.
+        """[i, j]: the probability that launch j comes right after launch i. The rest to 1 is the
+        program's end.
         """
 
-    def to(self, use: Use) -> list[float]:
-        """From each launch, the expected number of launches to the next such use; the next launch
-        of all is 1 away.
+    def to(self, use: UseProbability) -> list[float]:
+        """Return the expected number of launches from each launch to the next use. The very next
+        launch is 1 away.
         """
         used = np.array([use(launch) for launch in self._launches])
         onward = np.eye(len(used)) - self.next * (1 - used)
@@ -62,7 +63,7 @@ class Distances:
         return [float(g / h) if h > _NEVER else math.inf for g, h in zip(count, reach, strict=True)]
 
 
-def _next_launches(flow: Flow, launches: Sequence[Launch]) -> np.ndarray:
+def _next_launches(flow: Flow, launches: Sequence[LaunchSite]) -> np.ndarray:
     in_block: dict[str, list[int]] = {}
     for n, launch in sorted(enumerate(launches), key=lambda each: each[1].index):
         in_block.setdefault(launch.block, []).append(n)

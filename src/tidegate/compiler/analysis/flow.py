@@ -12,14 +12,14 @@ from tidegate.compiler.ir.loops import Loop, natural_loops, reverse_postorder
 from tidegate.compiler.ir.module import Body
 from tidegate.compiler.ir.probabilities import Edges
 
-# No step is quite certain, or an endless loop would have no solution; far below what any estimate
-# here can mean.
+# No step is certain, or an endless loop would have no solution. The difference is far below the
+# precision of any estimate here.
 _MOST_CERTAIN = 1 - 1e-12
 
 
 class Flow:
-    """Blocks, the probability of each step between them, and how often each is run for one run of
-    the function.
+    """Blocks, the probability of each step between them, and how often each runs per run of the
+    function.
     """
 
     def __init__(self, body: Body, edges: Edges):
@@ -34,8 +34,8 @@ class Flow:
         self._steps = self._matrix(self._corrected(edges))
 
     def _corrected(self, edges: Edges) -> Edges:
-        """LLVM takes every loop to run about 32 times; where a loop counts to a constant, that is
-        its number.
+        """Return the probabilities with trip counts of loops that count to a constant. LLVM assumes
+        about 32 for every loop.
         """
         corrected = {
             (a, b): edges.get((a, b), 1 / len(following))
@@ -57,37 +57,27 @@ class Flow:
         return steps
 
     def in_order(self) -> list[str]:
-        """The blocks that can be reached, as a run comes to them: a loop's before what follows the
-        loop.
-        """
-        around = {
-            block: [loop.blocks for loop in self.loops if block in loop.blocks]
-            for block in self.blocks
-        }
-        stay_last = {
-            block: tuple(
-                sorted(
-                    following,
-                    key=lambda b, block=block: sum(b in loop for loop in around[block]),  # type: ignore[misc]
-                )
-            )
-            for block, following in self.successors.items()
-        }
+        """Return the reachable blocks in the order of a run: a loop's before those after it."""
+        stay_last = {}
+        for block, following in self.successors.items():
+            around = [loop.blocks for loop in self.loops if block in loop.blocks]
+            depth = {b: sum(b in blocks for blocks in around) for b in following}
+            stay_last[block] = tuple(sorted(following, key=depth.__getitem__))
         return reverse_postorder(stay_last)
 
     @cached_property
     def frequency(self) -> Mapping[str, float]:
-        """How often each block is run for one run of the function."""
+        """How often each block runs per run of the function."""
         entered = np.zeros(len(self.blocks))
         entered[0] = 1
         runs = np.linalg.solve(np.eye(len(self.blocks)) - self._steps.T, entered)
         return dict(zip(self.blocks, runs.tolist(), strict=True))
 
     def reach(self, targets: np.ndarray, through: Sequence[bool]) -> np.ndarray:
-        """From the end of every block, the probability of each column of `targets` (1 at its block)
-        as the first one met.
+        """Return, from the end of every block, the probability that each column of `targets` (1 at
+        its block) is reached first.
 
-        `through` says which blocks are passed by; in the others, a way ends.
+        A path passes the blocks of `through` and ends in the others.
         """
         passed = np.array(through, dtype=float)
         within = np.linalg.solve(np.eye(len(self.blocks)) - passed[:, None] * self._steps, targets)

@@ -1,4 +1,4 @@
-"""The launches in `main`: each region's arguments decoded from the arrays handed to libomptarget."""
+"""The launches in `main`, their arguments decoded from the arrays handed to libomptarget."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tidegate.compiler.analysis.points_to import Origin, Place, PointsTo
+from tidegate.compiler.analysis.points_to import Location, Origin, PointsTo
 from tidegate.compiler.ir.entry_points import (
     BASES_AT,
     ENTRY_POINTS,
@@ -17,29 +17,27 @@ from tidegate.compiler.ir.entry_points import (
     TARGET_PARAMETER,
     TRIP_COUNT_AT,
 )
+from tidegate.compiler.ir.layout import POINTER_BYTES
 from tidegate.compiler.ir.module import Body, Instruction, Module, Value, constant_array
 
-POINTER_BYTES = 8
 _KERNEL = re.compile(
     r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(?P<function>.+)_l(?P<line>\d+)(?P<more>_\d+)?$"
 )
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One mapped entry of a launch, not yet by the names of objects."""
+class MapEntry:
+    """One mapped entry of a launch, by the origins of its memory."""
 
     origins: frozenset[Origin]
     parameter: int | None
     map_type: int
-    # (parameter, offset): read by the kernel from a structure it is passed
+    # (parameter, offset) of the structure that the kernel reads the pointer from
     through: tuple[int, int] | None = None
 
     @property
     def is_value(self) -> bool:
-        """A scalar handed over as itself: no object, unless it turns out to be a pointer
-        (is_device_ptr).
-        """
+        """Whether a scalar is passed by value. A pointer passed so (is_device_ptr) is an object."""
         return bool(self.map_type & LITERAL) and not self.origins
 
 
@@ -50,12 +48,12 @@ class DecodedLaunch:
     call: Instruction
     kernel: str
     index: int
-    entries: tuple[Entry, ...]
-    trip_count: tuple[Value, ...]  # what is stored as the trip count; empty when nothing is
+    entries: tuple[MapEntry, ...]
+    trip_count: tuple[Value, ...]  # values stored as the trip count
 
 
 def region_name(kernel: str) -> str:
-    """function:line of a kernel's symbol, which otherwise holds numbers of the file system.
+    """Return function:line of a kernel's symbol, which also holds numbers of the file system.
 
     >>> region_name("__omp_offloading_fe00_22a077_main_l7")
     'main:7'
@@ -65,11 +63,11 @@ def region_name(kernel: str) -> str:
 
 
 def _plain(symbol: str) -> str:
-    """A C++ function's name without its parameters, which the line makes unnecessary.
+    """Return a C++ function's name without its parameters, which the line makes unnecessary.
 
     >>> _plain("_Z4stepPfi"), _plain("_ZN4Grid5sweepEv"), _plain("main")
     ('step', 'Grid::sweep', 'main')
-    >>> _plain("_ZL4stepPfi"), _plain("_ZN12_GLOBAL__N_14stepEPfi")  # static, and in a namespace without a name
+    >>> _plain("_ZL4stepPfi"), _plain("_ZN12_GLOBAL__N_14stepEPfi")  # static; unnamed namespace
     ('step', 'step')
     """
     mangled = re.match(r"_Z(?:L|NK?)?(?=\d)", symbol)
@@ -84,25 +82,25 @@ def _plain(symbol: str) -> str:
 def launches(
     body: Body, blocks: Sequence[str], module: Module, points: PointsTo
 ) -> Iterator[DecodedLaunch]:
-    """Every launch in these blocks of a function, block by block."""
+    """Yield every launch in these blocks of a function, block by block."""
     for block in blocks:
         calls = [i for i in body.blocks[block] if i.callee in ENTRY_POINTS]
         for index, call in enumerate(calls):
-            kernel = _kernel(call)
             bases, pointers, types, trips = _arrays(call, module, points)
             entries = _through_structures(_entries(pointers, types, points), bases, points)
-            yield DecodedLaunch(call, kernel, index, entries, trips)
+            yield DecodedLaunch(call, launched_kernel(call), index, entries, trips)
 
 
-def _kernel(call: Instruction) -> str:
+def launched_kernel(call: Instruction) -> str:
+    """Return the symbol of the kernel that a launching call names by its region's id."""
     region_id: str = call.arguments[ENTRY_POINTS[call.callee].region_id].name
     return region_id.removeprefix(".").removesuffix(".region_id")
 
 
 def _arrays(
     call: Instruction, module: Module, points: PointsTo
-) -> tuple[set[Place], set[Place], tuple[int, ...], tuple[Value, ...]]:
-    """The arrays of base pointers and of pointers, the map types and the trip count of a launch."""
+) -> tuple[set[Location], set[Location], tuple[int, ...], tuple[Value, ...]]:
+    """Return a launch's arrays of base pointers and pointers, its map types and its trip count."""
     entry = ENTRY_POINTS[call.callee]
     if entry.kernel_args is not None:
         bundle = {origin for origin, _ in points.of(call.arguments[entry.kernel_args])}
@@ -120,35 +118,33 @@ def _arrays(
     return bases, pointers, next((a for a in arrays if a is not None), ()), trips
 
 
-def _entries(arrays: set[Place], types: tuple[int, ...], points: PointsTo) -> tuple[Entry, ...]:
-    """Entries in their order; those with the parameter bit are the kernel's parameters, in the same
-    order.
+def _entries(
+    arrays: set[Location], types: tuple[int, ...], points: PointsTo
+) -> tuple[MapEntry, ...]:
+    """Return the entries in their order. Those with the parameter bit are the kernel's parameters,
+    in the same order.
     """
     entries = []
     parameter = 0
     for n, map_type in enumerate(types):
         held = {origin for origin, _ in _held(arrays, n, points)}
         passed = bool(map_type & TARGET_PARAMETER)
-        entries.append(Entry(frozenset(held), parameter if passed else None, map_type))
+        entries.append(MapEntry(frozenset(held), parameter if passed else None, map_type))
         parameter += passed
     return tuple(entries)
 
 
-def _held(arrays: set[Place], n: int, points: PointsTo) -> set[Place]:
-    """What the n-th element of an array may be."""
-    at = n * POINTER_BYTES
-    return {
-        p
-        for holder, begin in arrays
-        for p in points.at((holder, None if begin is None else begin + at))
-    }
+def _held(arrays: set[Location], n: int, points: PointsTo) -> set[Location]:
+    """Return where the n-th element of an array may point."""
+    places = {(origin, at if at is None else at + n * POINTER_BYTES) for origin, at in arrays}
+    return {p for place in places for p in points.at(place)}
 
 
 def _through_structures(
-    entries: tuple[Entry, ...], bases: set[Place], points: PointsTo
-) -> tuple[Entry, ...]:
-    """The entries, where those kept in a structure know by which parameter and offset the kernel
-    comes to them.
+    entries: tuple[MapEntry, ...], bases: set[Location], points: PointsTo
+) -> tuple[MapEntry, ...]:
+    """Return the entries; those kept in a structure get the parameter and offset by which the
+    kernel reaches them.
     """
     starts: dict[Origin, tuple[int, int]] = {}
     found = []

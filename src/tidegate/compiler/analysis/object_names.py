@@ -1,5 +1,5 @@
-"""One name for each object: what the source calls it, else what a kernel calls it, else where it is
-allocated.
+"""One name for each object: its variable in the source, else a kernel's parameter, else its
+allocator and line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tidegate.compiler.ir.names import DebugNames
 
 
 class ObjectNames:
-    """Names, given out once each."""
+    """Names of a program's objects; each is given once."""
 
     def __init__(
         self, debug: DebugNames, launches: list[DecodedLaunch], device: RegionalLocality | None
@@ -24,37 +24,29 @@ class ObjectNames:
         self._values: dict[str, set[str]] = defaultdict(set)
         self._taken: set[str] = set()
         self._in_kernels: dict[Origin, str] = {}
-        for launch in launches if device is not None else ():
-            count = sum(entry.parameter is not None for entry in launch.entries)
-            parameters = device.parameter_names(launch.kernel, count) if device is not None else []
-            for entry in launch.entries:
-                # a pointer that may be several objects names none of them
-                if (
-                    len(entry.origins) == 1
-                    and entry.parameter is not None
-                    and entry.parameter < len(parameters)
-                ):
-                    self._in_kernels.setdefault(
-                        next(iter(entry.origins)), parameters[entry.parameter]
-                    )
+        for launch in launches:
+            passed = [entry for entry in launch.entries if entry.parameter is not None]
+            names = device.parameter_names(launch.kernel, len(passed)) if device is not None else ()
+            # parameters count up in the order of the entries
+            for entry, name in zip(passed, names, strict=False):
+                if len(entry.origins) == 1:  # a pointer that may be several objects names none
+                    self._in_kernels.setdefault(next(iter(entry.origins)), name)
 
     def variable(self, value: str) -> str | None:
-        """The variable that the value %`value` is known to be the value of."""
+        """Return the variable that holds the value %`value`, if it is known."""
         name = self._debug.variable(value)
         if name is not None:
             self._values[name].add(value)
         return name
 
     def of_several_values(self) -> dict[str, int]:
-        """Variables that were asked for and name several values, as a parameter of a function that
-        is called twice does.
+        """Return the variables given out for several values, such as the parameter of a function
+        that is called twice, and how many.
         """
-        return {
-            name: len(values) for name, values in sorted(self._values.items()) if len(values) > 1
-        }
+        return {name: len(held) for name, held in sorted(self._values.items()) if len(held) > 1}
 
     def of(self, origin: Origin, allocator: str) -> str:
-        """A name for an object; a second object of the same name becomes name.2."""
+        """Return a name for an object. A second object of the same name becomes name.2."""
         name = origin.name
         if origin.kind == "heap":
             site = self._debug.site(origin.name)
@@ -63,14 +55,11 @@ class ObjectNames:
             name = site.name or self._in_kernels.get(origin) or where
         elif origin.kind == "stack":
             name = self._debug.site(origin.name).name or origin.name
-        unique = next(
-            n
-            for k in range(1, len(self._taken) + 2)
-            if (n := name if k == 1 else f"{name}.{k}") not in self._taken
-        )
+        numbered = (f"{name}.{k}" for k in range(2, len(self._taken) + 2))
+        unique = next(n for n in (name, *numbered) if n not in self._taken)
         self._taken.add(unique)
         return unique
 
     def line(self, origin: Origin) -> int | None:
-        """The line of main on which an object is allocated."""
+        """Return the line of main on which an object is allocated."""
         return self._debug.site(origin.name).line

@@ -1,11 +1,12 @@
 """Sizes as formulas: an integer value of the program as a sum of products of its variables.
 
-Variables are named by debug information, which optimisers are known to leave wrong now and then. So
-formulas are for people and for plans made ahead; at a launch, sizes are taken as allocated.
+Variables are named by debug information, which optimisers sometimes leave wrong. So formulas serve
+readers and plans made ahead; at a launch, sizes are those allocated.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -14,8 +15,8 @@ from tidegate.errors import TidegateError
 
 Term = tuple[str, ...]  # the variables of a product, sorted
 
-_LOW_HALVES = (2**32 - 1, 2**31 - 1)  # masks that leave any int as it is
-# widths are not modelled: a size that wraps is a program's own mistake
+_LOW_HALVES = (2**32 - 1, 2**31 - 1)  # masks that do not change an int
+# widths are not modelled: a size that wraps is a mistake in the program
 _SAME = {"sext", "zext", "trunc", "freeze"}
 
 
@@ -31,21 +32,20 @@ class Formula:
 
     @staticmethod
     def number(value: int) -> Formula:
-        """A constant."""
+        """Return a constant."""
         return Formula((((), value),) if value else ())
 
     @staticmethod
     def of(variable: str) -> Formula:
-        """A variable."""
+        """Return a variable."""
         return Formula((((variable,), 1),))
 
     def __add__(self, other: Formula) -> Formula:
         total = dict(self.terms)
         for term, count in other.terms:
             total[term] = total.get(term, 0) + count
-        return Formula(
-            tuple(sorted(((t, c) for t, c in total.items() if c), key=lambda x: (-len(x[0]), x[0])))
-        )
+        terms = ((term, count) for term, count in total.items() if count)
+        return Formula(tuple(sorted(terms, key=lambda x: (-len(x[0]), x[0]))))
 
     def __mul__(self, other: Formula) -> Formula:
         product = Formula(())
@@ -55,7 +55,7 @@ class Formula:
         return product
 
     def as_int(self) -> Formula:
-        """The same in 32 bits, where adding 2³² - 2 is taking 2 away.
+        """Return the formula in 32 bits, where adding 2³² - 2 subtracts 2.
 
         >>> str((Formula.of("n") + Formula.number(2**32 - 2)).as_int())
         'n + -2'
@@ -63,34 +63,23 @@ class Formula:
         return Formula(tuple((t, (c + 2**31) % 2**32 - 2**31) for t, c in self.terms))
 
     def variables(self) -> set[str]:
-        """The variables it has."""
+        """Return its variables."""
         return {v for term, _ in self.terms for v in term}
 
     def at(self, variables: Mapping[str, int]) -> int:
-        """Its value where the variables have these values."""
-        total = 0
-        missing = sorted(self.variables() - variables.keys())
-        if missing:
-            raise TidegateError(
-                f"'{self}' needs a value for {', '.join(missing)}; give each as name=number"
-            )
-        for term, count in self.terms:
-            for variable in term:
-                count *= variables[variable]
-            total += count
-        return total
+        """Return its value for these values of the variables."""
+        if missing := ", ".join(sorted(self.variables() - variables.keys())):
+            raise TidegateError(f"'{self}' needs a value for {missing}; give each as name=number")
+        return sum(count * math.prod(variables[v] for v in term) for term, count in self.terms)
 
     def __str__(self) -> str:
-        shown = (
-            "*".join([*([str(count)] if count != 1 or not term else []), *term])
-            for term, count in self.terms
-        )
-        return " + ".join(shown) or "0"
+        terms = ([str(n), *term] if n != 1 or not term else [*term] for term, n in self.terms)
+        return " + ".join(map("*".join, terms)) or "0"
 
 
 def formula(value: Value, body: Body, name: Callable[[str], str | None]) -> Formula:
-    """The formula an integer value computes; `name` gives the source's name of an SSA value, where
-    it has one.
+    """Return the formula that an integer value computes; `name` returns the source's name of an SSA
+    value, if it has one.
     """
     constant = constant_int(value)
     if constant is not None:
@@ -121,26 +110,23 @@ def formula(value: Value, body: Body, name: Callable[[str], str | None]) -> Form
         return left * right
     widths = (j.ref.name for j in body if j.opcode in _SAME and key(j.operands[0]) == i.key)
     known = next((found for value in (i.ref.name, *widths) if (found := name(value))), None)
-    return Formula.of(known or f"%{i.ref.name}")  # the IR's own name, and seen to be that
+    return Formula.of(known or f"%{i.ref.name}")  # % marks the IR's own names
 
 
 def _down_again(i: Instruction, body: Body) -> tuple[Value, int] | None:
-    """(value, factor) of a value shifted up and then down by no more: an int that came as a long,
-    as atoi's does.
+    """Return (value, factor) of a value shifted up and then down by no more: an int converted from
+    a long, such as atoi's.
     """
     by = constant_int(i.operands[1]) if i.opcode in ("ashr", "lshr") else None
     if by is None:
         return None
     up = body.by_key.get(key(i.operands[0]))
-    more = constant_int(up.operands[1]) if up is not None and up.opcode == "shl" else None
-    return (
-        (up.operands[0], 1 << more - by)
-        if up is not None and more is not None and more >= by
-        else None
-    )
+    if up is None or up.opcode != "shl" or (more := constant_int(up.operands[1])) is None:
+        return None
+    return (up.operands[0], 1 << more - by) if more >= by else None
 
 
 def _unless_overflown(select: Instruction) -> Value | None:
-    """`new T[n]` asks for -1 bytes when n × sizeof(T) is too large; the other choice is the size."""
+    """Return the size in a select between it and -1, which `new T[n]` requests on overflow."""
     _, true, false = select.operands
     return false if constant_int(true) == -1 else true if constant_int(false) == -1 else None

@@ -1,8 +1,8 @@
-"""Loops that count to a constant: how often the branch that leaves them is run.
+"""Loops that count to a constant: how often the branch that leaves them runs.
 
-LLVM's scalar evolution knows this and more, but llvmlite does not show it. After -O1 the loops it
-could count have one shape: a phi that starts at a constant, a constant step, and a comparison with
-a constant. Such a loop is counted by running it.
+LLVM's scalar evolution finds this and more, but llvmlite does not show it. After -O1 the loops that
+it could count have one shape: a phi that starts at a constant, a constant step, and a comparison
+with a constant. Such a loop is counted by running it.
 """
 
 from __future__ import annotations
@@ -22,25 +22,20 @@ from tidegate.compiler.ir.module import (
 )
 
 MOST_TRIPS = 1_000_000
-"""A loop that runs longer is left at LLVM's estimate; beyond this the difference no longer moves
-any decision.
-"""
+"""A loop that runs longer keeps LLVM's estimate: the difference would change no decision."""
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "eq": operator.eq,
     "ne": operator.ne,
-    **{sign + "lt": operator.lt for sign in "su"},
-    **{sign + "le": operator.le for sign in "su"},
-    **{sign + "gt": operator.gt for sign in "su"},
-    **{sign + "ge": operator.ge for sign in "su"},
+    **{sign + name: getattr(operator, name) for sign in "su" for name in ("lt", "le", "gt", "ge")},
 }
 
 
 def counted_exits(body: Body, loop: Loop, successors: Successors) -> Iterator[tuple[str, str, int]]:
-    """(block, block outside, times): branches that leave the loop at their times-th run, if nothing
-    leaves it before.
+    """Yield (block, block outside, times) of branches that leave the loop at their times-th run, if
+    nothing leaves it before.
     """
-    for block in (loop.header, *loop.latches):  # blocks that every turn of the loop passes
+    for block in (loop.header, *loop.latches):  # blocks of every iteration
         branch = body.blocks[block][-1]
         if branch.opcode != "br" or len(branch.operands) != 3:
             continue
@@ -62,22 +57,18 @@ def _times(body: Body, loop: Loop, branch: Instruction, leaves_on: bool) -> int 
     counter = _counter(body, loop, condition.operands[0])
     if not predicate or bound is None or counter is None:
         return None
-    compare, bits, signed = (
-        _COMPARE[predicate],
-        int_bits(condition.operands[1]),
-        not predicate.startswith("u"),
-    )
+    bits, signed = int_bits(condition.operands[1]), not predicate.startswith("u")
     value, step = counter
     bound = in_bits(bound, bits, signed)
     for times in range(1, MOST_TRIPS + 1):
-        if compare(in_bits(value, bits, signed), bound) == leaves_on:
+        if _COMPARE[predicate](in_bits(value, bits, signed), bound) == leaves_on:
             return times
         value += step
     return None
 
 
 def _counter(body: Body, loop: Loop, value: Value) -> tuple[int, int] | None:
-    """(first value compared, step) of a counter, compared either before or after it is stepped."""
+    """Return (first value compared, step) of a counter, compared before or after its step."""
     i = body.by_key.get(key(value))
     if i is None:
         return None
@@ -95,19 +86,19 @@ def _start_and_step(body: Body, loop: Loop, phi: Instruction) -> tuple[int, int]
     start: set[int | None] = set()
     step: set[int | None] = set()
     for value, block in zip(phi.operands, phi.ref.incoming_blocks, strict=True):
-        if block.name not in loop.blocks:
-            start.add(constant_int(value))
+        if block.name in loop.blocks:
+            step.add(_step(body, phi, value))
         else:
-            stepped = body.by_key.get(key(value))
-            from_phi = (
-                stepped is not None
-                and stepped.opcode == "add"
-                and key(stepped.operands[0]) == phi.key
-            )
-            step.add(
-                constant_int(stepped.operands[1]) if stepped is not None and from_phi else None
-            )
+            start.add(constant_int(value))
     if len(start) != 1 or len(step) != 1:
         return None
     first, by = start.pop(), step.pop()
-    return None if first is None or by is None or by == 0 else (first, by)
+    return None if first is None or not by else (first, by)
+
+
+def _step(body: Body, phi: Instruction, value: Value) -> int | None:
+    """Return the constant that a value adds to a phi."""
+    i = body.by_key.get(key(value))
+    if i is None or i.opcode != "add" or key(i.operands[0]) != phi.key:
+        return None
+    return constant_int(i.operands[1])

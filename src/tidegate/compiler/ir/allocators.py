@@ -1,6 +1,4 @@
-"""The functions that make heap objects: where each takes the size, and how it gives the pointer
-back.
-"""
+"""The functions that allocate heap objects: how to read size and pointer of their calls."""
 
 from __future__ import annotations
 
@@ -12,8 +10,7 @@ class Allocator:
     """How to read a call of one allocating function."""
 
     sizes: tuple[int, ...]  # arguments whose product is the size in bytes
-    # the argument through which the pointer is given back; None when it is returned
-    result: int | None = None
+    result: int | None = None  # argument through which the pointer is set; None: it is returned
     spelt: str = ""  # in the source, if not as in the IR
 
 

@@ -1,4 +1,4 @@
-"""libomptarget's calls that launch a region, and where each keeps what a launch is made of."""
+"""libomptarget's calls that launch a kernel region, and the positions of their arguments."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ class EntryPoint:
     """Positions of a launching call's arguments."""
 
     region_id: int
-    kernel_args: int | None = None  # clang 15 and newer: one structure holds all the rest
-    # before: base pointers, pointers, sizes and map types, from this position on
-    arrays: int | None = None
+    kernel_args: int | None = None  # clang 15 and newer: one structure holds all others
+    arrays: int | None = None  # before: base pointers, pointers, sizes and map types, from here on
 
 
 ENTRY_POINTS: dict[str, EntryPoint] = {
@@ -25,13 +24,12 @@ ENTRY_POINTS: dict[str, EntryPoint] = {
 }
 
 ALLOCATES_TASK = ("__kmpc_omp_target_task_alloc", "__kmpc_omp_task_alloc")
-"""What makes the task in which clang hides a region with `nowait`."""
+"""The calls that allocate the task into which clang puts a region with `nowait`."""
 
 # In __tgt_kernel_arguments, by byte; the same from clang 15 to 22.
 BASES_AT, POINTERS_AT, MAP_TYPES_AT, TRIP_COUNT_AT = 8, 16, 32, 56
 
 # Bits of a map type (openmp/libomptarget/include/omptarget.h).
-# the base is where the pointer is kept, in a structure that is mapped too
-POINTER_AND_OBJECT = 0x10
+POINTER_AND_OBJECT = 0x10  # the base is the pointer's address in a structure that is mapped, too
 TARGET_PARAMETER = 0x20
-LITERAL = 0x100  # the entry is the value itself, not where it is
+LITERAL = 0x100  # the entry is the value itself, not its address

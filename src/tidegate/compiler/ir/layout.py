@@ -1,5 +1,5 @@
-"""Byte offsets within types, worked out from the types' text: llvmlite does not tell what type a
-GEP steps through.
+"""Sizes of types and byte offsets within them, computed from their text: llvmlite does not show the
+type that a GEP steps through.
 """
 
 from __future__ import annotations
@@ -9,15 +9,8 @@ from collections.abc import Callable, Mapping
 
 POINTER_BYTES = 8
 
-_FLOATS = {
-    "half": 2,
-    "bfloat": 2,
-    "float": 4,
-    "double": 8,
-    "x86_fp80": 16,
-    "fp128": 16,
-    "ppc_fp128": 16,
-}
+_FLOATS = {"half": 2, "bfloat": 2, "float": 4, "double": 8}
+_FLOATS |= dict.fromkeys(("x86_fp80", "fp128", "ppc_fp128"), 16)
 _SEQUENCE = re.compile(r"[\[<](?:vscale x )?(\d+) x (.+)[\]>]$")
 _DEFINITION = re.compile(r'^%("?[\w.:$ ,<>*&~()-]+"?) = type (<?\{.*\}>?)$', re.M)
 _GEP = re.compile(r"(?:= )?getelementptr (?:inbounds |nuw |nusw )*(.+)$")
@@ -27,12 +20,12 @@ Structs = Mapping[str, str]
 
 
 def struct_bodies(text: str) -> dict[str, str]:
-    """The structures that a module defines."""
+    """Return the structures that a module defines."""
     return {name.strip('"'): body for name, body in _DEFINITION.findall(text)}
 
 
 def gep_offset(text: str, structs: Structs) -> int | None:
-    """How many bytes a printed GEP adds; None when an index is not a constant."""
+    """Return how many bytes a printed GEP adds; None if an index is not a constant."""
     found = _GEP.search(text.split(", !")[0])
     if found is None:
         return None
@@ -49,7 +42,7 @@ def gep_offset(text: str, structs: Structs) -> int | None:
 
 
 def size_and_alignment(type_: str, structs: Structs) -> tuple[int, int]:
-    """A type's size and alignment in bytes, as on every 64-bit machine that offloads."""
+    """Return a type's size and alignment in bytes, as on every 64-bit machine that offloads."""
     if type_.startswith("ptr"):
         return POINTER_BYTES, POINTER_BYTES
     if type_ in _FLOATS:
@@ -65,8 +58,7 @@ def size_and_alignment(type_: str, structs: Structs) -> tuple[int, int]:
 
 
 def array_bytes(type_: str, structs: Structs) -> int:
-    """The size of an array or a structure; 0 for a scalar, and for what is declared without its
-    length.
+    """Return the size of an array or a structure; 0 for a scalar, and without a declared length.
 
     >>> array_bytes("[100 x [2 x double]]", {}), array_bytes("i32", {})
     (1600, 0)
@@ -75,7 +67,7 @@ def array_bytes(type_: str, structs: Structs) -> int:
 
 
 def split(text: str) -> list[str]:
-    """The parts between commas, where brackets are not open."""
+    """Return the parts between commas that are not inside brackets."""
     parts, depth, start = [], 0, 0
     for at, letter in enumerate(text):
         depth += (letter in "[{<(") - (letter in "]}>)")
@@ -86,7 +78,7 @@ def split(text: str) -> list[str]:
 
 
 def _step(type_: str, index: int, structs: Structs) -> tuple[str, int]:
-    """What is at an index within a type, and how far in."""
+    """Return the type at an index within a type, and its offset."""
     sequence = _SEQUENCE.match(type_) if not type_.startswith("<{") else None
     if sequence:
         return sequence[2], index * size_and_alignment(sequence[2], structs)[0]
@@ -94,7 +86,7 @@ def _step(type_: str, index: int, structs: Structs) -> tuple[str, int]:
 
 
 def _fields(type_: str, structs: Structs) -> tuple[list[int], int, int]:
-    """Where each field of a structure begins, where the last ends, and the structure's alignment."""
+    """Return where each field of a structure begins, where the last ends, and the alignment."""
     body, packed = _body(type_, structs)
     place: Callable[[int, int], int] = (lambda at, _: at) if packed else _up
     offsets, at, widest = [], 0, 1

@@ -1,16 +1,27 @@
-"""Dominators and natural loops, which llvmlite does not give."""
+"""Dominators, natural loops and reachability of a control-flow graph, which llvmlite lacks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 Successors = Mapping[str, tuple[str, ...]]
 
 
+def reachable(start: str, successors: Mapping[str, Iterable[str]]) -> set[str]:
+    """Return the nodes reachable from ``start``; itself only if a path leads back to it."""
+    seen: set[str] = set()
+    pending = [start]
+    while pending:
+        new = set(successors.get(pending.pop(), ())) - seen
+        seen |= new
+        pending.extend(new)
+    return seen
+
+
 @dataclass(frozen=True)
 class Loop:
-    """A natural loop: a header, the blocks that jump back to it, and all blocks between."""
+    """A natural loop: a header, the blocks that jump back to it (latches), and those between."""
 
     header: str
     latches: tuple[str, ...]
@@ -18,9 +29,7 @@ class Loop:
 
 
 def natural_loops(successors: Successors) -> list[Loop]:
-    """Every loop of a function whose first block is its entry, outer loops before the loops in
-    them.
-    """
+    """Return the loops of a function whose first block is its entry, outer loops first."""
     dominators = _dominators(successors)
     latches: dict[str, list[str]] = {}
     for block, following in successors.items():
@@ -42,17 +51,17 @@ def _predecessors(successors: Successors) -> dict[str, list[str]]:
 
 def _between(header: str, latches: list[str], before: dict[str, list[str]]) -> frozenset[str]:
     inside = {header}
-    ahead = list(latches)
-    while ahead:
-        block = ahead.pop()
+    pending = list(latches)
+    while pending:
+        block = pending.pop()
         if block not in inside:
             inside.add(block)
-            ahead.extend(before[block])
+            pending.extend(before[block])
     return frozenset(inside)
 
 
 def _dominators(successors: Successors) -> dict[str, set[str]]:
-    """For every reachable block the blocks that all ways to it pass, itself among them."""
+    """Return for every reachable block those that all paths to it pass, itself included."""
     order = reverse_postorder(successors)
     reachable = set(order)
     before = _predecessors(successors)
@@ -62,9 +71,8 @@ def _dominators(successors: Successors) -> dict[str, set[str]]:
     while changed:
         changed = False
         for block in order[1:]:
-            new = set.intersection(*(dominators[p] for p in before[block] if p in reachable)) | {
-                block
-            }
+            all_before = (dominators[p] for p in before[block] if p in reachable)
+            new = set.intersection(*all_before) | {block}
             if new != dominators[block]:
                 dominators[block] = new
                 changed = True
@@ -72,8 +80,8 @@ def _dominators(successors: Successors) -> dict[str, set[str]]:
 
 
 def reverse_postorder(successors: Successors) -> list[str]:
-    """Reachable blocks, each before those that follow it, but for ways back; of two ways on, the
-    one named last is first.
+    """Return the reachable blocks, each before its successors, except along back edges; of two
+    successors, the last comes first.
     """
     entry = next(iter(successors))
     done: list[str] = []

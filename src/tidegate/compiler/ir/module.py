@@ -1,8 +1,8 @@
-"""LLVM IR read through llvmlite, and the little that llvmlite leaves to be done by hand.
+"""LLVM IR read through llvmlite, and a few things that llvmlite lacks.
 
-llvmlite gives instructions and operands but no uses, successors or metadata, and an operand does
-not know that it is an instruction. So values are known by their address (`key`), and control flow
-is read off the terminators.
+llvmlite gives instructions and operands, but no uses, successors or metadata, nor the instruction
+that an operand is. So values are identified by their address (`key`), and control flow is read from
+the terminators.
 """
 
 from __future__ import annotations
@@ -22,28 +22,27 @@ Value = Any  # llvmlite.binding.ValueRef; llvmlite has no types
 Module = Any
 
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
-# -O0 marks every function so, and then nothing may be inlined.
+# -O0 marks every function with these, which forbids inlining.
 _HINDRANCES = re.compile(r"\b(noinline|optnone)\b ?")
 
 
 def key(value: Value) -> int:
-    """What tells one LLVM value from another, however llvmlite came by it."""
+    """Return the address of an LLVM value, which identifies it across llvmlite's objects."""
     return ctypes.cast(value._ptr, ctypes.c_void_p).value or 0
 
 
 @cache
 def _context() -> Any:
-    """One context for every module, apart from Numba's and never freed.
+    """Return the one context of all modules, separate from Numba's and never freed.
 
-    A module must not outlive its context, but Python's collector, come upon both at once, frees
-    them in either order.
+    A module must not outlive its context, but Python's collector may free both in either order.
     """
     return llvm.create_context()
 
 
 def parse(given: str | bytes, name: str) -> Module:
-    """A module from text or bitcode, with a name for every block and value and nothing in it that
-    forbids inlining.
+    """Return a module from text or bitcode, with a name for every block and value, and without
+    attributes that forbid inlining.
     """
     try:
         if isinstance(given, bytes) and given.startswith(_BITCODE):
@@ -55,21 +54,21 @@ def parse(given: str | bytes, name: str) -> Module:
         )
         module = llvm.parse_assembly("\n".join(lines), _context())
     except (RuntimeError, UnicodeDecodeError) as error:
-        told = str(error).strip().split("\n")
-        # the rest is the line itself and a caret
-        said = [line for line in told if "error: " in line] or told
-        what = said[-1].replace("<string>:", "line ") if said else "empty"
+        said = str(error).strip().split("\n")
+        # the others are the line of the IR and a caret
+        said = [line for line in said if "error: " in line] or said
+        what = said[-1].replace("<string>:", "line ")
         raise TidegateError(
             f"'{name}' is not LLVM IR that LLVM {llvm.llvm_version_info[0]} can read ({what}); "
             "give .ll or .bc files from clang 16 to 22"
         ) from None
-    run_passes(module, "instruction_namer")  # blocks without a name could not be told apart
+    run_passes(module, "instruction_namer")  # names identify blocks
     return module
 
 
 def run_passes(module: Module, *names: str) -> None:
-    """Run LLVM's passes of these names, as llvmlite spells them, in place."""
-    # llvmlite runs no pass without a machine, though it does not matter which
+    """Run LLVM's passes of these names, in llvmlite's spelling, in place."""
+    # llvmlite runs no pass without a machine; which one does not matter
     llvm.initialize_native_target()
     machine = llvm.Target.from_default_triple().create_target_machine()
     passes = llvm.create_new_module_pass_manager()
@@ -80,7 +79,7 @@ def run_passes(module: Module, *names: str) -> None:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction, with what is asked of it most kept at hand."""
+    """One instruction, with copies of what is read most often."""
 
     ref: Value
     key: int
@@ -90,12 +89,12 @@ class Instruction:
 
     @cached_property
     def text(self) -> str:
-        """As LLVM prints it: the only way to see a GEP's type or a call's attributes."""
+        """Its text as LLVM prints it, which alone shows a GEP's type or a call's attributes."""
         return str(self.ref).strip()
 
     @property
     def callee(self) -> str:
-        """The function called; "" when it is called through a pointer, or this is no call."""
+        """The function called; "" for a call through a pointer, and if this is no call."""
         if self.opcode not in ("call", "invoke", "callbr"):
             return ""
         last = self.operands[-1]
@@ -107,8 +106,8 @@ class Instruction:
         return tuple(o for o in self.operands[:-1] if o.value_kind != llvm.ValueKind.basic_block)
 
     def successors(self) -> tuple[str, ...]:
-        """Names of the blocks that may be next, in the order of the source: for a conditional
-        branch true, then false.
+        """Return the names of the blocks that may follow, in the order of the source: for a
+        conditional branch true, then false.
         """
         blocks = tuple(o.name for o in self.operands if o.value_kind == llvm.ValueKind.basic_block)
         return blocks[::-1] if self.opcode == "br" else blocks
@@ -136,20 +135,20 @@ class Body:
 
 
 def constant_int(value: Value) -> int | None:
-    """The number a constant is, with its sign; None for anything else."""
+    """Return the number of an integer constant, with its sign; None for anything else."""
     if value.value_kind != llvm.ValueKind.constant_int:
         return None
-    # llvmlite takes the sign from the whole 64-bit word, so that i32 -1 would be 4294967295
+    # llvmlite reads the sign of the whole 64-bit word: i32 -1 would be 4294967295
     return in_bits(int(value.get_constant_value()), int_bits(value))
 
 
 def int_bits(value: Value) -> int:
-    """The width of an integer value."""
+    """Return the width of an integer value in bits."""
     return int(str(value.type).strip().removeprefix("i"))
 
 
 def in_bits(number: int, bits: int, signed: bool = True) -> int:
-    """What a register of so many bits holds of a number; a single bit has no sign.
+    """Return a number as a register of so many bits holds it. A single bit has no sign.
 
     >>> in_bits(2**32 - 1, 32), in_bits(-1, 8, signed=False), in_bits(1, 1)
     (-1, 255, 1)
@@ -159,8 +158,8 @@ def in_bits(number: int, bits: int, signed: bool = True) -> int:
 
 
 def constant_array(module: Module, name: str) -> tuple[int, ...] | None:
-    """The numbers a constant global array of integers holds; None when it is no such array."""
-    # private names are not found by get_global_variable, so all are looked through
+    """Return the numbers in a constant global array of integers; None if it is no such array."""
+    # get_global_variable does not find private names
     found = next((g for g in module.global_variables if g.name == name), None)
     text = str(found).split("=", 1)[1] if found is not None else ""
     shape = re.search(r"constant \[(\d+) x i\d+\] (zeroinitializer|\[(.*?)\])", text)

@@ -1,8 +1,8 @@
-"""What the source calls an allocation, and where it stands: read from the debug information in the
-printed module.
+"""Names and lines of allocations in the source, read from the debug information in the printed
+module.
 
-llvmlite shows no metadata, but it prints it. After inlining, a record's location says through which
-calls it came; the variable of the outermost caller is the one a person would name the object by.
+llvmlite shows no metadata, but prints it. After inlining, a record's location has the calls through
+which it came. The variable of the outermost caller is the name that a person would use.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from tidegate.compiler.ir.module import Module
 
 _NODES = "DILocation|DILocalVariable|DISubprogram|DILexicalBlock|DIDerivedType"
 _NODE = re.compile(rf"^!(\d+) = (?:distinct )?!(?:{_NODES})\((.*)\)$", re.M)
-# A variable is a value itself, or that value in another width.
+# A variable is a value, or that value in another width.
 _WIDTH = r"(?:DW_OP_LLVM_convert, \d+, \w+, )*(?:DW_OP_stack_value)?"
 _RECORD = re.compile(
-    rf"#dbg_(?:value|declare)\((?:ptr|i\d+) %([\w.$-]+), !(\d+), !DIExpression\({_WIDTH}\), !(\d+)\)"
+    r"#dbg_(?:value|declare)"
+    rf"\((?:ptr|i\d+) %([\w.$-]+), !(\d+), !DIExpression\({_WIDTH}\), !(\d+)\)"
 )
 _LOCATED = re.compile(r"^\s*%([\w.$-]+) = .*!dbg !(\d+)", re.M)
 _LOCATION = re.compile(r"!(\d+)\)?$", re.M)  # at the end of an instruction or a record
@@ -26,10 +27,8 @@ _FIELD = re.compile(r'(\w+): (?:"([^"]*)"|!?([\w-]+))')
 
 
 @dataclass(frozen=True)
-class Site:
-    """What debug information says of one value: the best name there is, and the line in the
-    outermost function.
-    """
+class SourceName:
+    """The best name of a value, and its line in the outermost function; None if not known."""
 
     name: str | None
     line: int | None
@@ -40,57 +39,51 @@ class DebugNames:
 
     def __init__(self, module: Module, function: str = "main"):
         text = str(module)
-        nodes = {
-            n: {k: a or b for k, a, b in _FIELD.findall(fields)}
-            for n, fields in _NODE.findall(text)
+        self._nodes = {
+            number: {key: a or b for key, a, b in _FIELD.findall(fields)}
+            for number, fields in _NODE.findall(text)
         }
         body = re.search(rf"^define [^\n]*@{re.escape(function)}\(.*?^}}", text, re.M | re.S)
-        inside = body[0] if body else ""
-        self._nodes, self._inside = nodes, inside
+        self._inside = inside = body[0] if body else ""
         self._records: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for value, variable, location in _RECORD.findall(inside):
             self._records[value].append((variable, location))
         self._located: dict[str, str] = dict(_LOCATED.findall(inside))
         self._declared = self._variables_by_line(inside)
 
-    def site(self, value: str) -> Site:
-        """The name and line of the value %`value`."""
+    def site(self, value: str) -> SourceName:
+        """Return the name and line of the value %`value`."""
         line = self._line(value)
         names = self._names(value)
         here = self._declared.get(line, []) if line is not None else []
-        # A record may be lost in optimisation, so a variable declared on the very line of the call
-        # comes first.
+        # Optimisation may lose a record: a variable declared on the line of the call comes first.
         named_here = [n for n in names if n in here] or (here if len(here) == 1 else [])
-        return Site(next(iter([*named_here, *names]), None), line)
+        return SourceName(next(iter([*named_here, *names]), None), line)
 
     def variable(self, value: str) -> str | None:
-        """The variable that the value %`value` is known to be the value of."""
+        """Return the variable that holds the value %`value`, if it is known."""
         return next(iter(self._names(value)), None)
 
     def _names(self, value: str) -> list[str]:
-        """Variables that hold a value, those of the outermost function first."""
-        records = [
-            (len(self._way(at)), n, variable)
-            for n, (variable, at) in enumerate(self._records.get(value, []))
-        ]
-        names = (self._nodes.get(variable, {}).get("name") for _, _, variable in sorted(records))
+        """Return the variables that hold a value, those of the outermost function first."""
+        records = self._records.get(value, [])
+        outermost_first = sorted(records, key=lambda record: len(self._way(record[1])))
+        names = (self._nodes.get(variable, {}).get("name") for variable, _ in outermost_first)
         return [name for name in names if name]
 
     def calls(self, block: str, to: str) -> tuple[str, ...]:
-        """function:line of the calls by which a block came into the function, the outermost first,
-        until one is ``to``.
+        """Return function:line of the calls through which a block was inlined, the outermost first,
+        up to ``to``.
         """
         text = re.search(rf"^{re.escape(block)}:.*?(?:^$|^}})", self._inside, re.M | re.S)
         location = _LOCATION.search(text[0]) if text else None
         way = self._way(location[1]) if location else []
-        # a template's parameters are no part of a region's name
-        calls = [
-            f"{self._function(node).partition('<')[0]}:{node.get('line')}" for node in reversed(way)
-        ]
+        functions = [self._function(node).partition("<")[0] for node in way]  # no <parameters>
+        calls = [f"{f}:{node.get('line')}" for f, node in zip(functions, way, strict=True)][::-1]
         return tuple(calls[: calls.index(to)]) if to in calls else ()
 
     def _way(self, location: str) -> list[dict[str, str]]:
-        """A location, and those of the calls it was inlined through, the outermost last."""
+        """Return a location and those of the calls it was inlined through, the outermost last."""
         way = [self._nodes.get(location, {})]
         while "inlinedAt" in way[-1]:
             way.append(self._nodes.get(way[-1]["inlinedAt"], {}))
@@ -113,18 +106,12 @@ class DebugNames:
         return bool(node)
 
     def _variables_by_line(self, inside: str) -> dict[int, list[str]]:
-        """Variables declared in the function's own outermost scope, by the line they are declared
-        on.
-        """
+        """Return the pointers declared in the function's own outermost scope, by their lines."""
         own = re.search(r"!dbg !(\d+) \{", inside)
         found: dict[int, list[str]] = defaultdict(list)
+        scope = own[1] if own else ""
         for node in self._nodes.values():
-            if (
-                own
-                and node.get("scope") == own[1]
-                and "line" in node
-                and "arg" not in node
-                and self._is_pointer(node)
-            ):
+            declared = node.get("scope") == scope and "line" in node and "arg" not in node
+            if declared and self._is_pointer(node):
                 found[int(node["line"])].append(node["name"])
         return found

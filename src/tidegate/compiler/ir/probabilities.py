@@ -1,4 +1,4 @@
-"""LLVM's own estimate of which way each branch goes."""
+"""LLVM's estimates of branch probabilities."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _FUNCTION = re.compile(r"^Writing '.*/cfg\.(.+)\.dot'")
 
 
 def branch_probabilities(module: Module) -> dict[str, Edges]:
-    """For every function the probability of each edge between its blocks; blocks must have names."""
+    """Return the probability of each edge between blocks, by function. Blocks must have names."""
     program = Path(__file__).with_name("print_probabilities.py")
-    # -P: our own ir.py must not stand in the way of someone else's module of that name
+    # -P: modules in this folder must not hide others of the same name
     command = [sys.executable, "-P", str(program)]
     done = subprocess.run(command, input=str(module), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = done.stderr.strip().split("\n")[-1]
         raise TidegateError(
-            f"LLVM's branch probabilities could not be had ({said}); is llvmlite 0.44 or newer installed?"
+            f"LLVM printed no branch probabilities ({said}); install llvmlite 0.44 or newer"
         )
     functions: dict[str, Edges] = {}
     edges: Edges = {}

@@ -1,1 +1,1 @@
-"""From a program model to a plan, a schedule and the code that carries it out."""
+"""Plans of a program model, their schedules, and the code that carries them out."""

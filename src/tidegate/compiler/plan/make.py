@@ -1,21 +1,20 @@
-"""Make the plan of a program: its model and the values of its variables, as a Plan (trace/plan.py)."""
+"""The plan of a program (trace/plan.py), from its model and the values of its variables."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 
-from tidegate.compiler.model import Launch, ProgramModel
+from tidegate.compiler.model import LaunchSite, ProgramModel
 from tidegate.trace.plan import Plan, PlannedLaunch, PlannedUse
 
 _TO, _FROM = 1, 2  # of a map type: OpenMP's to and from
 
 
 def make_plan(model: ProgramModel, variables: Mapping[str, int], by_region: bool = False) -> Plan:
-    """The plan of a program whose variables have these values.
+    """Return the plan of a program whose variables have these values.
 
-    ``by_region`` takes the paper's distances, from region to region, instead of those from launch
-    to launch.
+    ``by_region``: use the paper's distances from region to region, not those from launch to launch.
     """
     placeable = {o.name for o in model.placeable()}
     launches = tuple(
@@ -26,8 +25,8 @@ def make_plan(model: ProgramModel, variables: Mapping[str, int], by_region: bool
 
 
 def launch_names(model: ProgramModel) -> list[str]:
-    """A name for every place that launches a region: its function, with the line or a number where
-    that is not enough.
+    """Return a name for every launch site: its function, with the line or a number if that is
+    ambiguous.
     """
     functions = Counter(_function(region.name) for region in model.regions)
     places: Counter[str] = Counter()
@@ -41,13 +40,13 @@ def launch_names(model: ProgramModel) -> list[str]:
 
 
 def _function(region: str) -> str:
-    """A region's function, which in C++ may have colons of its own."""
+    """Return a region's function, which in C++ may contain colons."""
     return region.rpartition(":")[0] or region
 
 
 def _uses(
     model: ProgramModel,
-    launch: Launch,
+    launch: LaunchSite,
     placeable: set[str],
     variables: Mapping[str, int],
     by_region: bool,

@@ -14,6 +14,7 @@ import faulthandler
 import itertools
 import math
 import os
+import sys
 import weakref
 from collections import deque
 from collections.abc import Iterator
@@ -26,27 +27,27 @@ from numpy.typing import DTypeLike, NDArray
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.live.arena.arguments import check_choices, check_memory, check_names, dims_of
-from tidegate.live.arena.connection import Connection
-from tidegate.live.arena.setup import Setup
-from tidegate.live.arena.space import Space
-from tidegate.live.transfer import store as far
+from tidegate.live.arena import files
+from tidegate.live.arena.arguments import check_memory, check_names, check_options, dims_of
+from tidegate.live.arena.connection import Connection, RequestError
+from tidegate.live.arena.exit_code import set_exit_code
+from tidegate.live.arena.free_runs import FreeRuns
+from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.transfer import userfault
 from tidegate.live.transfer.middle import Middle
-from tidegate.live.transfer.page_flags import Kept
-from tidegate.live.transfer.sampled_pages import SLOTS, Aside
+from tidegate.live.transfer.page_state import SLOTS, PageFlags, SampledPages
+from tidegate.live.transfer.store import ALIGN, Backing
 from tidegate.trace.geometry import Geometry
 
-SPAN = 256 * units.GiB  # addresses an arena reserves: what all its arrays together may take
+SPAN = 256 * units.GiB  # addresses that an arena reserves for all its arrays together
+LONGEST_NAME = 256  # characters; the statistics hold twenty names
+Shape = int | tuple[int, ...]
 _numbers = itertools.count()
 _open_arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
 
 
-class _Lease:
-    """One object's bytes.
-
-    An array made from them keeps this alive, and this the arena; when it goes, so does the object.
-    """
+class _Allocation:
+    """One object's bytes. An array holds its allocation, which holds the arena."""
 
     def __init__(self, arena: Arena, address: int, size: int, writable: bool):
         self._arena = arena
@@ -58,23 +59,21 @@ class _Lease:
         }
 
 
-class _Watch(weakref.ref[_Lease]):
-    """Notes that a lease is gone, in C alone: a Ctrl-C that landed in a finalizer written in Python
-    would be lost.
-    """
+class _AllocationRef(weakref.ref[_Allocation]):
+    """Notes in C that an allocation is gone: a finalizer in Python could swallow a Ctrl-C."""
 
-    ident = -1  # until it is said
+    ident = -1  # the object's number
 
 
 class Arena:
-    """Memory of a bounded size, behind arrays of any size; policies move the pages.
+    """Memory of a bounded size behind arrays of any size; policies move the pages.
 
-    ``near``: RAM that all arrays together may take. ``store``: where the rest is kept, a file that
-    is gone afterwards (in the temporary folder if not said). ``eviction``, ``prefetch``,
-    ``placement``: policies by name, the same that are simulated. ``middle``: RAM for a tier of
-    compressed pages between near memory and the store, and ``tiering``, who decides what goes there
-    (tier-order if not said). ``geometry``: PAGE/REGION. ``observed``, ``samples``: as for
-    ``tidegate run``.
+    ``near``: RAM that all arrays together may take. ``store``: the file for the rest, which is
+    gone afterwards (in the temporary folder by default). ``eviction``, ``prefetch``,
+    ``placement``: names of policies, as for the simulator. ``middle``: RAM for a tier of compressed
+    pages between near memory and the store; ``tiering``: the policy that decides what goes there
+    (tier-order by default). ``geometry``: PAGE/REGION. ``observed``, ``samples``: as for
+    ``tidegate run``. ``span``: bytes of addresses to reserve. ``record``: keep a log of faults.
     """
 
     def __init__(
@@ -92,110 +91,93 @@ class Arena:
         samples: int = 0,
         span: str | int = SPAN,
         record: bool = False,
-        _keep_victims: bool = False,
     ):
         self._state, self._pid = "opening", os.getpid()
         self.geometry = Geometry.parse(geometry) if isinstance(geometry, str) else geometry
-        self.near = units.size(near)
-        frames = self.near // self.geometry.region
-        middle_bytes = units.size(middle)
-        check_memory(self.geometry, frames, self.near, middle_bytes)
+        self.near, middle, span = units.size(near), units.size(middle), units.size(span)
+        check_memory(self.geometry, self.near, middle)
         check_names(eviction=eviction, prefetch=prefetch, placement=placement, tiering=tiering)
-        check_choices(observed, samples, units.size(span), self.geometry, middle_bytes, tiering)
-        # whose arrays are gone and that the pager has yet to hear of
-        self._gone: deque[int | _Watch] = deque()
-        self._watches: dict[int, _Watch] = {}
+        check_options(observed, samples, span, self.geometry, middle, tiering)
+        setup = ArenaSetup(
+            name=f"tidegate-live-{os.getuid()}-{self._pid}-{next(_numbers)}",
+            page=self.geometry.page,
+            region=self.geometry.region,
+            pages=span // self.geometry.region * self.geometry.pages_per_region,
+            frames=self.near // self.geometry.region,
+            eviction=eviction,
+            prefetch=prefetch,
+            placement=placement,
+            observed=observed,
+            samples=samples,
+            tiering=(tiering or "tier-order") if middle else "",
+            middle_bytes=middle,
+        )
+        self._free = FreeRuns(setup.pages // self.geometry.pages_per_region)
+        # objects that are not used any more, of which the pager does not know yet
+        self._released: deque[int | _AllocationRef] = deque()
+        self._refs: dict[int, _AllocationRef] = {}
         self._ids = itertools.count()
         self._objects: dict[int, dict[str, Any]] = {}
-        # all objects that ever were, if they are to be recorded
-        self._recorded: list[dict[str, Any]] = []
-        with contextlib.ExitStack() as undo:
-            setup = self._prepare(units.size(span), store, record, undo)
-            setup.frames, setup.keep_victims = frames, _keep_victims
-            setup.eviction, setup.prefetch, setup.placement = eviction, prefetch, placement
-            setup.observed, setup.samples = observed, samples
-            if middle_bytes:
-                setup.middle, setup.middle_bytes = (
-                    Middle.create(setup.pages, setup.page, middle_bytes),
-                    middle_bytes,
-                )
-                setup.tiering = tiering or "tier-order"
-                undo.callback(os.close, setup.middle)
-            self._line = Connection(setup, undo)
-            self._supervisor = self._line.supervisor
-            self._undo = undo.pop_all()
+        self._recorded: list[dict[str, Any]] = []  # all objects that ever were, if record is set
+        self._unwritten: set[int] = set()  # released objects whose changes could not be written
+        try:
+            with contextlib.ExitStack() as undo:
+                self._open_memory(setup, undo)
+                self._open_files(setup, None if store is None else os.fspath(store), record, undo)
+                self._connection = Connection(setup, undo)
+                self._supervisor = self._connection.supervisor
+                self._undo = undo.pop_all()
+        except OSError as error:
+            raise TidegateError(f"the arena cannot be opened: {files.explain(error)}") from error
         self._state = "open"
         self._finalizer = weakref.finalize(self, self._undo.close)
-        self._finalizer.atexit = False  # see _close_all
+        self._finalizer.atexit = False  # see _write_back_all
         _open_arenas.add(self)
 
-    def _prepare(
-        self,
-        span: int,
-        store: str | os.PathLike[str] | None,
-        record: bool,
-        undo: contextlib.ExitStack,
-    ) -> Setup:
-        """Memory, its addresses and all descriptors."""
-        geometry = self.geometry
-        pages = span // geometry.region * geometry.pages_per_region
-        size = pages * geometry.page
-        self._space = Space(pages // geometry.pages_per_region)
-        self._userfault, self.serves_system_calls = userfault.Userfault.open()
-        undo.callback(os.close, self._userfault.fd)
-        memory = os.memfd_create("tidegate-near", os.MFD_CLOEXEC)
-        undo.callback(os.close, memory)
-        os.ftruncate(memory, size)
-        self._base = userfault.reserve(size)
+    def _open_memory(self, setup: ArenaSetup, undo: contextlib.ExitStack) -> None:
+        """Reserve addresses and map the memory file there, with faults going to the pager."""
+        size = setup.pages * setup.page
+        uffd, self.serves_system_calls = userfault.Userfault.open()
+        setup.uffd, setup.can_poison = uffd.fd, uffd.can_poison
+        undo.callback(os.close, setup.uffd)
+        setup.memory = os.memfd_create("tidegate-near", os.MFD_CLOEXEC)
+        undo.callback(os.close, setup.memory)
+        os.ftruncate(setup.memory, size)
+        setup.base = self._base = userfault.reserve(size)
         undo.callback(userfault.seal, self._base, size)
-        userfault.map_shared(self._base, size, memory)
-        self._userfault.register(self._base, size)
-        kept = Kept.create(pages)
-        undo.callback(os.close, kept)
-        aside = Aside.create(geometry.page, SLOTS)
-        undo.callback(os.close, aside)
-        direct, plain, self._folder = far.open_scratch(None if store is None else os.fspath(store))
-        self._store = plain
-        undo.callback(os.close, direct)
-        undo.callback(os.close, plain)
-        os.ftruncate(plain, size)
-        pidfd = os.pidfd_open(os.getpid())
-        undo.callback(os.close, pidfd)
-        self._log = -1
+        userfault.map_shared(self._base, size, setup.memory)
+        uffd.register(self._base, size)
+
+    def _open_files(
+        self, setup: ArenaSetup, store: str | None, record: bool, undo: contextlib.ExitStack
+    ) -> None:
+        """Open the store and all that outlives a pager."""
+        setup.flags = PageFlags.create(setup.pages)
+        undo.callback(os.close, setup.flags)
+        setup.copies = SampledPages.create(setup.page, SLOTS)
+        undo.callback(os.close, setup.copies)
+        setup.store, setup.store_plain, self._folder = files.open_store(store)
+        undo.callback(os.close, setup.store)
+        undo.callback(os.close, setup.store_plain)
+        self._store = setup.store_plain
+        os.ftruncate(self._store, setup.pages * setup.page)
+        setup.pidfd = os.pidfd_open(self._pid)
+        undo.callback(os.close, setup.pidfd)
         if record:
-            self._log = os.memfd_create("tidegate-log", os.MFD_CLOEXEC)
-            undo.callback(os.close, self._log)
-        return Setup(
-            page=geometry.page,
-            region=geometry.region,
-            pages=pages,
-            base=self._base,
-            frames=0,
-            eviction="",
-            prefetch="",
-            placement="",
-            observed=None,
-            samples=0,
-            uffd=self._userfault.fd,
-            can_poison=self._userfault.can_poison,
-            memory=memory,
-            kept=kept,
-            aside=aside,
-            pidfd=pidfd,
-            store=direct,
-            store_plain=plain,
-            lifeline=-1,
-            log=self._log,
-            name=f"tidegate-live-{os.getuid()}-{os.getpid()}-{next(_numbers)}",
-        )
+            setup.log = os.memfd_create("tidegate-log", os.MFD_CLOEXEC)
+            undo.callback(os.close, setup.log)
+        self._log = setup.log
+        if setup.middle_bytes:
+            setup.middle = Middle.create(setup.pages, setup.page, setup.middle_bytes)
+            undo.callback(os.close, setup.middle)
 
     # Arrays
 
     def empty(
-        self, shape: int | tuple[int, ...], dtype: DTypeLike = float, name: str | None = None
+        self, shape: Shape, dtype: DTypeLike = float, name: str | None = None
     ) -> NDArray[Any]:
-        """A new array. It reads as zeros, as fresh memory does."""
-        return self._array(shape, dtype, name, None, None)
+        """Return a new array. It reads as zeros, as fresh memory does."""
+        return self._array(shape, dtype, name, None)
 
     zeros = empty
 
@@ -203,224 +185,184 @@ class Arena:
         self,
         path: str | os.PathLike[str],
         dtype: DTypeLike,
-        shape: int | tuple[int, ...] | None = None,
+        shape: Shape | None = None,
         mode: str = "r",
         offset: int = 0,
     ) -> NDArray[Any]:
-        """A file as an array: ``r`` to read, ``r+`` to write back what is changed (at ``flush`` and
-        ``close``).
+        """Return a file as an array.
+
+        ``mode``: ``r`` to read; ``r+`` to write changes back, at ``flush`` and ``close``.
         """
+        kind = np.dtype(dtype)
         if mode not in ("r", "r+"):
-            raise TidegateError(f"mode '{mode}' is not known; expected r or r+")
-        if offset < 0 or offset % far.ALIGN:
-            raise TidegateError(
-                f"an offset of {offset} bytes is not a multiple of {far.ALIGN}, from 0 on"
-            )
-        if np.dtype(dtype).itemsize == 0:
-            raise TidegateError(
-                f"elements of {np.dtype(dtype)} have no bytes; expected a type such as f8"
-            )
-        descriptors = far.open_file(os.fspath(path), mode == "r+")
+            raise TidegateError(f"mode must be r or r+, got '{mode}'")
+        if offset < 0 or offset % ALIGN:
+            raise TidegateError(f"offset must be a multiple of {ALIGN}, from 0 on, got {offset}")
+        if kind.itemsize == 0:
+            raise TidegateError(f"dtype must be a type with bytes, such as f8, got {kind}")
+        descriptors = files.open_file(os.fspath(path), mode == "r+")
         try:
-            there = os.fstat(descriptors[1]).st_size - offset
-            kind = np.dtype(dtype)
-            dims = dims_of(shape) if shape is not None else (max(0, there) // kind.itemsize,)
+            there = max(0, os.fstat(descriptors[1]).st_size - offset)
+            dims = dims_of(shape) if shape is not None else (there // kind.itemsize,)
             wanted = math.prod(dims) * kind.itemsize
             if wanted > there or wanted == 0:
                 raise TidegateError(
-                    f"{path} has {max(0, there)} bytes from {offset} on; an array of {wanted} was asked for"
+                    f"{path} must have {wanted} bytes from {offset} on, got {there}; "
+                    "give another shape or offset"
                 )
-            backing = far.Backing(*descriptors, offset, wanted, mode == "r+", scratch=False)
-            return self._array(dims, kind, Path(path).name, backing, list(descriptors))
+            backing = Backing(*descriptors, offset, wanted, mode == "r+", scratch=False)
+            return self._array(dims, kind, Path(path).name, backing)
         finally:
             for fd in descriptors:
                 os.close(fd)
 
     def _array(
-        self,
-        shape: int | tuple[int, ...],
-        dtype: DTypeLike,
-        name: str | None,
-        backing: far.Backing | None,
-        fds: list[int] | None,
+        self, shape: Shape, dtype: DTypeLike, name: str | None, backing: Backing | None
     ) -> NDArray[Any]:
         kind, dims = np.dtype(dtype), dims_of(shape)
         if kind.hasobject:
-            raise TidegateError(
-                f"dtype {kind} holds Python objects, which cannot leave memory; expected numbers"
-            )
+            raise TidegateError(f"dtype must be of numbers, not of Python objects, got {kind}")
         size = math.prod(dims) * kind.itemsize
         if size == 0:
             return np.empty(dims, kind)
-        ident, address = self.allocate(size, name, backing, fds)
+        ident, address = self.allocate(size, name, backing)
         writable = backing is None or backing.writable
-        lease = _Lease(self, address, size, writable)
-        watch = _Watch(lease, self._gone.append)
-        watch.ident = ident
-        self._watches[ident] = watch
-        raw: NDArray[Any] = np.asarray(lease)
+        allocation = _Allocation(self, address, size, writable)
+        ref = _AllocationRef(allocation, self._released.append)
+        ref.ident = ident
+        self._refs[ident] = ref
+        raw: NDArray[Any] = np.asarray(allocation)
         return raw.view(kind.base).reshape(dims + kind.shape)
 
     def allocate(
-        self,
-        size: int,
-        name: str | None = None,
-        backing: far.Backing | None = None,
-        fds: list[int] | None = None,
+        self, size: int, name: str | None = None, backing: Backing | None = None
     ) -> tuple[int, int]:
-        """Room for ``size`` bytes: the object's number and its address.
-
-        ``release`` takes it back.
-        """
+        """Return the number and the address of a new object, which ``release`` takes back."""
+        if name is not None and len(name) > LONGEST_NAME:
+            raise TidegateError(
+                f"name must be of at most {LONGEST_NAME} characters, got {len(name)}"
+            )
         self._check_open()
-        self._tell_gone()
+        self._send_removals()
         geometry = self.geometry
         regions = geometry.regions(size)
-        first = self._space.take(regions)
-        try:
-            if backing is None:
-                far.make_space(
-                    self._store, first * geometry.region, regions * geometry.region, self._folder
-                )
-                backing = far.Backing(
-                    -1, -1, first * geometry.region, size, writable=True, scratch=True
-                )
-        except BaseException:
-            self._space.give_back(first, regions)
-            raise
+        first = self._free.take(regions)
+        offset, length = first * geometry.region, regions * geometry.region
+        fds = [] if backing is None else [backing.direct, backing.plain]
+        if backing is None:
+            try:
+                files.reserve_space(self._store, offset, length, self._folder)
+            except BaseException:
+                self._free.give_back(first, regions)
+                raise
+            backing = Backing(-1, -1, offset, size, writable=True, scratch=True)
         ident = next(self._ids)
         one = self._objects[ident] = {
             "id": ident,
             "name": name or f"array{ident}",
             "bytes": size,
             "first_page": first * geometry.pages_per_region,
-            "backing": far.describe(backing),
+            "backing": backing.description(),
         }
-        address = self._base + first * geometry.region
         try:
-            self._ask({"do": "add", "object": one}, fds or [])
-            userfault.set_writable(address, regions * geometry.region, backing.writable)
-        except BaseException:  # refused; or interrupted, and nobody knows whether the pager has it
-            self._gone.append(ident)
+            self._request({"do": "add", "object": one}, fds)
+            userfault.set_writable(self._base + offset, length, backing.writable)
+        except BaseException:  # refused, or interrupted: the pager may have it
+            self._released.append(ident)
             raise
         if self._log >= 0:
             self._recorded.append(one)
-        return ident, address
+        return ident, self._base + offset
 
     def release(self, ident: int) -> None:
-        """The object is not needed any more.
+        """Note that an object is not needed any more; the next call tells the pager."""
+        self._released.append(ident)
 
-        It is only noted: the next call of the arena tells the pager.
-        """
-        self._gone.append(ident)
-
-    def _tell_gone(self) -> None:
-        while self._gone:
-            # it stays noted until the pager has heard of it: a Ctrl-C may come at any moment
-            gone = self._gone[0]
-            ident = gone if isinstance(gone, int) else gone.ident
-            self._line.ask({"do": "remove", "id": ident})
-            with contextlib.suppress(ValueError):  # another thread told it too
-                self._gone.remove(gone)
-            self._watches.pop(ident, None)
+    def _send_removals(self) -> None:
+        while self._released:
+            # it stays noted until the pager has answered: a Ctrl-C may come at any moment
+            released = self._released[0]
+            ident = released if isinstance(released, int) else released.ident
+            try:
+                self._connection.request({"do": "remove", "id": ident})
+            except RequestError as error:
+                print(f"tidegate: {error}; flush and close will try again", file=sys.stderr)
+                self._unwritten.add(ident)
+            with contextlib.suppress(ValueError):  # another thread sent it, too
+                self._released.remove(released)
+            if ident in self._unwritten:
+                continue
+            self._refs.pop(ident, None)
             if one := self._objects.pop(ident, None):
                 first = one["first_page"] // self.geometry.pages_per_region
-                self._space.give_back(first, self.geometry.regions(one["bytes"]))
+                self._free.give_back(first, self.geometry.regions(one["bytes"]))
 
     # Verbs
 
     def prefetch(self, array: NDArray[Any]) -> None:
         """Bring these elements near, before they are used."""
         first, pages = self._pages(array)
-        self._ask({"do": "prefetch", "first": first, "pages": pages})
+        self._request({"do": "prefetch", "first": first, "pages": pages})
 
     def advise(self, array: NDArray[Any], prefer: str | None) -> None:
-        """``"far"``: these elements are seldom used and shall take no frames; None takes it back."""
+        """``"far"``: let these elements take no frames; None takes it back."""
         if prefer not in ("far", None):
-            raise TidegateError(f"prefer='{prefer}' is not known; expected 'far' or None")
+            raise TidegateError(f"prefer must be 'far' or None, got '{prefer}'")
         first, pages = self._pages(array)
-        self._ask({"do": "advise", "first": first, "pages": pages, "far": prefer == "far"})
+        self._request({"do": "advise", "first": first, "pages": pages, "far": prefer == "far"})
 
     @contextlib.contextmanager
     def pin(self, array: NDArray[Any]) -> Iterator[NDArray[Any]]:
-        """Keep these elements near and writable: for O_DIRECT, RDMA, and whatever else writes
-        behind the kernel's back.
-        """
+        """Keep these elements near and writable, for O_DIRECT, RDMA and other direct writes."""
         first, pages = self._pages(array)
         ppr = self.geometry.pages_per_region
-        asked = {"first": first // ppr, "regions": -(-(first + pages) // ppr) - first // ppr}
+        regions = {"first": first // ppr, "regions": -(-(first + pages) // ppr) - first // ppr}
         try:
-            self._ask({"do": "hold", **asked})
+            self._request({"do": "pin", **regions})
             yield array
         finally:
             if self._state == "open":
-                self._ask({"do": "let_go", **asked})
+                self._request({"do": "unpin", **regions})
 
     def flush(self) -> None:
-        """Write what was changed back to the files of ``open``; when this returns it is on storage."""
-        self._ask({"do": "flush"})
-
-    def stats(self) -> dict[str, Any]:
-        """Faults, evictions, bytes moved, and the objects with most faults."""
-        if self._state == "closed":
-            return self._last_stats
-        return dict(self._ask({"do": "stats"})["stats"])
-
-    @property
-    def addresses(self) -> tuple[int, int]:
-        """The first address, and the first behind the last."""
-        return self._base, self._base + self._space.regions * self.geometry.region
-
-    def leave_open(self) -> None:
-        """Close when the process ends, no earlier: arrays may be used until then.
-
-        No verb works any more.
-        """
-        self._finalizer.detach()
-        self._line.leave_open()
-        self._state = "closed"
+        """Write changes back to the files of ``open``; on return they are on storage."""
+        self._request({"do": "flush"})
+        self._released.extend(self._unwritten)  # their changes are written now
+        self._unwritten.clear()
+        self._send_removals()
 
     def settle(self) -> None:
         """Wait until every prefetch is done."""
-        self._ask({"do": "settle"})
+        self._request({"do": "settle"})
 
-    def victims(self) -> list[int]:
-        """Regions evicted so far, in order, if they were to be kept: for tests."""
-        found: list[int] = []
-        while part := self._ask({"do": "victims", "from": len(found)})["victims"]:
-            found += part
-        return found
-
-    def recorded(self) -> tuple[tuple[dict[str, Any], ...], NDArray[np.int32]]:
-        """All objects that ever were, and what the pager logged (``recorded.py`` reads it); if the
-        arena records.
-        """
-        if self._log < 0:
-            raise TidegateError("this arena records nothing; open it with record=True")
-        events = np.frombuffer(os.pread(self._log, os.fstat(self._log).st_size, 0), np.int32)
-        return tuple(self._recorded), events
+    def stats(self) -> dict[str, Any]:
+        """Return faults, evictions, bytes moved, and the objects with most faults."""
+        if self._state == "closed":
+            return self._last_stats
+        return dict(self._request({"do": "stats"})["stats"])
 
     def close(self) -> None:
-        """Write back, end the processes.
-
-        Arrays of this arena must not be used any more: that is a SIGSEGV.
-        """
+        """Write back and end the processes. Using an array afterwards is a SIGSEGV."""
         if self._state != "open" or os.getpid() != self._pid:
             return
         try:
-            answer, late = self._line.insist({"do": "close"})  # writing back comes first
+            answer, interrupt = self._connection.request_uninterrupted({"do": "close"})
             self._last_stats = dict(answer["stats"])
         finally:
             self._state = "closed"
-            # not called: when the interpreter ends, weakref.finalize does nothing more
+            # detach, not call: at the interpreter's end a finalizer does nothing
             self._finalizer.detach()
             self._undo.close()
-        if late is not None:
-            raise late
+        if interrupt is not None:
+            raise interrupt
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):
+        try:
             self.close()
+        except TidegateError as error:
+            _report(error)
+        except Exception:  # at the interpreter's end anything may be missing
+            pass
 
     def __enter__(self) -> Arena:
         return self
@@ -433,22 +375,42 @@ class Arena:
     ) -> None:
         self.close()
 
+    # For scripts that run in an arena
+
+    @property
+    def addresses(self) -> tuple[int, int]:
+        """The first address, and the one behind the last."""
+        return self._base, self._base + self._free.size * self.geometry.region
+
+    def leave_open(self) -> None:
+        """Serve arrays until the process ends; no verb works any more."""
+        self._finalizer.detach()
+        self._connection.leave_open()
+        self._state = "closed"
+
+    def recorded(self) -> tuple[tuple[dict[str, Any], ...], NDArray[np.int32]]:
+        """Return all objects that ever were, and the pager's log (script/recording.py)."""
+        if self._log < 0:
+            raise TidegateError("this arena records nothing; open it with record=True")
+        events = np.frombuffer(os.pread(self._log, os.fstat(self._log).st_size, 0), np.int32)
+        return tuple(self._recorded), events
+
     # Details
 
     def _pages(self, array: NDArray[Any]) -> tuple[int, int]:
         low, high = np.lib.array_utils.byte_bounds(array)
-        low, high = low - self._base, high - self._base
-        if not 0 <= low <= high <= self._space.regions * self.geometry.region:
+        begin, end = self.addresses
+        if not begin <= low <= high <= end:
             raise TidegateError(
-                "this array is not of this arena; make it with arena.empty, or open it"
+                "this array is not of this arena; make it with arena.empty or arena.open"
             )
-        first = low // self.geometry.page
-        return first, max(1, -(-high // self.geometry.page) - first)
+        first = (low - begin) // self.geometry.page
+        return first, max(1, -(-(high - begin) // self.geometry.page) - first)
 
-    def _ask(self, request: dict[str, Any], fds: list[int] | None = None) -> dict[str, Any]:
+    def _request(self, request: dict[str, Any], fds: list[int] | None = None) -> dict[str, Any]:
         self._check_open()
-        self._tell_gone()
-        return self._line.ask(request, fds)
+        self._send_removals()
+        return self._connection.request(request, fds)
 
     def _check_open(self) -> None:
         if os.getpid() != self._pid:
@@ -459,23 +421,40 @@ class Arena:
             raise TidegateError("this arena is closed")
 
 
-def _close_all() -> None:
-    """The program ends: what was changed in files is written back, even if nobody closed the arena."""
+def _write_back_all() -> None:
+    """Write changes back when the program ends without closing its arenas.
+
+    The arenas stay open until the process is gone: daemon threads may still use their arrays.
+    """
+    interrupts = []
     for arena in list(_open_arenas):
-        with contextlib.suppress(TidegateError):
-            arena.close()
+        if arena._state != "open" or os.getpid() != arena._pid:
+            continue
+        try:
+            _, interrupt = arena._connection.request_uninterrupted({"do": "flush"})
+            interrupts.append(interrupt)
+        except TidegateError as error:
+            _report(error)
+        finally:
+            arena.leave_open()
+    for interrupt in filter(None, interrupts):
+        raise interrupt
+
+
+def _report(error: TidegateError) -> None:
+    """Report an error that cannot be raised: one line, and the program's exit code."""
+    print(f"tidegate: {error}", file=sys.stderr, flush=True)
+    set_exit_code(1)
 
 
 def _forked() -> None:
-    """In a forked child: the arrays are not there (their use is a SIGSEGV, which is said then), nor
-    is the arena.
-    """
+    """Detach a forked child: it has no arrays (using one is a SIGSEGV) and no connection."""
     for arena in list(_open_arenas):
         arena._finalizer.detach()
-        arena._line.forget()
+        arena._connection.forget()
         if not faulthandler.is_enabled():
             faulthandler.enable()
 
 
 os.register_at_fork(after_in_child=_forked)
-atexit.register(_close_all)
+atexit.register(_write_back_all)

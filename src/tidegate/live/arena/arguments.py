@@ -1,4 +1,4 @@
-"""What a person asked an arena for: can it be?"""
+"""Validate Arena arguments."""
 
 from __future__ import annotations
 
@@ -11,34 +11,39 @@ from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.live.transfer import userfault
 from tidegate.trace.geometry import Geometry
+from tidegate.units import show_size
 
 LARGEST_SPAN = 65536 * units.GiB  # half of what a process can address
 
 
-def check_memory(geometry: Geometry, frames: int, near: int, middle: int) -> None:
+def check_memory(geometry: Geometry, near: int, middle: int) -> None:
+    """Refuse sizes of memory that this machine cannot provide."""
     if sys.platform != "linux":
         raise TidegateError("live memory needs Linux's userfaultfd")
     if geometry.page % userfault.SMALL_PAGE:
         raise TidegateError(
-            f"a page of {geometry.page} bytes is not a multiple of the system's {userfault.SMALL_PAGE}"
+            f"page must be a multiple of the system's {userfault.SMALL_PAGE} bytes, "
+            f"got {geometry.page}"
         )
-    if frames < 2:
+    if near < 2 * geometry.region:
         raise TidegateError(
-            f"near memory of {units.show_size(near)} is less than two regions of {units.show_size(geometry.region)}; "
-            "give more, or a smaller region with geometry="
+            f"near memory of {show_size(near)} is less than two regions of "
+            f"{show_size(geometry.region)}; give more, or a smaller region with geometry="
         )
     ram = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if near > ram or middle > ram:
+    if (most := max(near, middle)) > ram:
         raise TidegateError(
-            f"{units.show_size(max(near, middle))} of RAM were asked for; this machine has {units.show_size(ram)}; give less"
+            f"near and middle must fit in RAM; this machine has {show_size(ram)}, "
+            f"got {show_size(most)}"
         )
     if 0 < middle < geometry.page:
         raise TidegateError(
-            f"a middle of {units.show_size(middle)} holds no page of {units.show_size(geometry.page)}; give more"
+            f"a middle of {show_size(middle)} holds no page of {show_size(geometry.page)}; "
+            "give more"
         )
 
 
-def check_choices(
+def check_options(
     observed: int | None,
     samples: int,
     span: int,
@@ -46,43 +51,43 @@ def check_choices(
     middle: int,
     tiering: str | None,
 ) -> None:
+    """Refuse values that an arena cannot have."""
     if observed is not None and observed < 0:
-        raise TidegateError(f"observed={observed}: regions observed at a time; expected 0 or more")
+        raise TidegateError(f"observed (regions at a time) must be 0 or more, got {observed}")
     if samples < 0:
         raise TidegateError(
-            f"samples={samples}: pages sampled per region; expected 1 or more, or 0 to adapt it"
+            f"samples (pages per region) must be 1 or more, or 0 to adapt it, got {samples}"
         )
     if not 2 * geometry.region <= span <= LARGEST_SPAN:
         raise TidegateError(
-            f"a span of {units.show_size(span)} cannot be reserved; expected between two regions "
-            f"({units.show_size(2 * geometry.region)}) and {units.show_size(LARGEST_SPAN)}"
+            f"a span of {show_size(span)} cannot be reserved; give between two regions "
+            f"({show_size(2 * geometry.region)}) and {show_size(LARGEST_SPAN)}"
         )
     if tiering is not None and not middle:
         raise TidegateError(
-            f"tiering={tiering} decides what goes to the middle, and there is none; give middle= too"
+            f"tiering={tiering} decides what goes to the middle, and there is none; give middle="
         )
 
 
 def check_names(**policies: object) -> None:
+    """Refuse policies that are not given by name."""
     for kind, given in policies.items():
         if given is not None and not isinstance(given, str):
             raise TidegateError(
-                f"{kind}={given!r} is not a name; the pager is a process of its own, so give one, such as lru, or "
-                "mine.py:MyPolicy for a class in a file"
+                f"{kind} must be a name, because the pager is another process, got {given!r}; "
+                "give one such as lru, or mine.py:MyPolicy for a class in a file"
             )
 
 
 def dims_of(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape as a tuple of lengths."""
     try:
-        dims = (
-            (operator.index(shape),)
-            if not isinstance(shape, Iterable)
-            else tuple(map(operator.index, shape))
-        )
+        lengths = shape if isinstance(shape, Iterable) else (shape,)
+        dims = tuple(map(operator.index, lengths))
     except TypeError:
         raise TidegateError(
-            f"{shape!r} is not a shape; expected a length such as 1000 or lengths such as (10, 100)"
+            f"shape must be a length such as 1000 or lengths such as (10, 100), got {shape!r}"
         ) from None
     if any(n < 0 for n in dims):
-        raise TidegateError(f"shape {dims} has a negative length")
+        raise TidegateError(f"shape must have no negative length, got {dims}")
     return dims

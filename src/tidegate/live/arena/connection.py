@@ -1,8 +1,7 @@
-"""The program's end of the line to its arena's supervisor: start it, ask it, hang up.
+"""The program's connection to its arena's supervisor: start it, send requests, hang up.
 
-ask      one request, one answer; a Ctrl-C while it is waited for goes through, and the late answer is skipped
-insist   the same, but a Ctrl-C waits until the answer is there
-lifeline if the supervisor dies, the kernel itself sends SIGBUS: no Python here may be able to run
+request    one request, one answer; if a Ctrl-C interrupts it, the late answer is skipped
+lifeline   if the supervisor dies, the kernel itself sends SIGBUS: Python may be unable to run
 """
 
 from __future__ import annotations
@@ -21,17 +20,22 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.errors import TidegateError
-from tidegate.live.arena.setup import Setup
+from tidegate.interrupts import repeat_until_done
+from tidegate.live.arena.setup import ArenaSetup
 
 _MESSAGE = 1 << 17
 _F_SETSIG = 10
 _GOODBYE = 10  # seconds for the supervisor to end
 
 
-class Connection:
-    """One arena's. ``undo`` hangs up, which ends the supervisor and its pager."""
+class RequestError(TidegateError):
+    """The pager answered a request with an error."""
 
-    def __init__(self, setup: Setup, undo: contextlib.ExitStack):
+
+class Connection:
+    """One arena's connection. ``undo`` hangs up, which ends the supervisor and its pager."""
+
+    def __init__(self, setup: ArenaSetup, undo: contextlib.ExitStack):
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -43,51 +47,48 @@ class Connection:
             passed_on.callback(os.close, setup.lifeline)
             self.supervisor = _start(setup, theirs.fileno())
             undo.callback(self._hang_up)
-        self._hear_whether_it_began()
-        # before the supervisor is let go
+        self._wait_for_start()
+        # undone before the supervisor ends
         undo.callback(fcntl.fcntl, self._lifeline, fcntl.F_SETFL, os.O_NONBLOCK)
         self._tie_lifeline()
 
-    def ask(self, request: dict[str, Any], fds: list[int] | None = None) -> dict[str, Any]:
-        """The answer to this request."""
+    def request(self, request: dict[str, Any], fds: list[int] | None = None) -> dict[str, Any]:
+        """Send a request and return its answer."""
         with self._lock:
             number = next(self._numbers)
             self._send(request | {"number": number}, fds or [])
             return self._receive(number)
 
-    def insist(self, request: dict[str, Any]) -> tuple[dict[str, Any], KeyboardInterrupt | None]:
-        """The answer, and the Ctrl-C that came meanwhile."""
-        number, sent, answer = next(self._numbers), False, None
-        late: KeyboardInterrupt | None = None
+    def request_uninterrupted(
+        self, request: dict[str, Any]
+    ) -> tuple[dict[str, Any], KeyboardInterrupt | None]:
+        """Send a request and return its answer, and the Ctrl-C that came meanwhile."""
+        number, sent = next(self._numbers), False
+
+        def step() -> dict[str, Any]:
+            nonlocal sent
+            if not sent:
+                self._send(request | {"number": number}, [])
+                sent = True
+            return self._receive(number)
+
         with self._lock:
-            while answer is None:
-                try:
-                    if not sent:
-                        self._send(request | {"number": number}, [])
-                        sent = True
-                    answer = self._receive(number)
-                except KeyboardInterrupt as error:
-                    late = error
-        return answer, late
+            return repeat_until_done(step)
 
     def leave_open(self) -> None:
-        """Nothing more is asked; the line stays as long as the process, since hanging up would end
-        the supervisor.
-        """
+        """Send nothing more, but stay connected while the process lives."""
         self._socket.detach()
 
     def forget(self) -> None:
-        """In a forked child: the line is the parent's."""
+        """Close a forked child's end: the connection is the parent's."""
         self._socket.close()
 
     # Details
 
-    def _hear_whether_it_began(self) -> None:
+    def _wait_for_start(self) -> None:
         answer = self._socket.recv(_MESSAGE)
         if not answer:
-            raise TidegateError(
-                "the supervisor of the arena did not start; see what it wrote to stderr"
-            )
+            raise TidegateError("the arena's supervisor did not start; stderr says why")
         if "error" in (said := json.loads(answer)):
             raise TidegateError(said["error"])
 
@@ -97,14 +98,11 @@ class Connection:
         fcntl.fcntl(self._lifeline, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
 
     def _send(self, request: dict[str, Any], fds: list[int]) -> None:
-        with contextlib.suppress(OSError):  # whoever waits for the answer will notice
+        with contextlib.suppress(OSError):  # _receive reports it
             socket.send_fds(self._socket, [json.dumps(request).encode()], fds)
 
     def _receive(self, number: int) -> dict[str, Any]:
-        """The answer to this request.
-
-        Those to requests that were interrupted (Ctrl-C) come first, and are not wanted.
-        """
+        """Return the answer to this request; skip answers to interrupted ones."""
         while True:
             try:
                 data = self._socket.recv(_MESSAGE)
@@ -118,7 +116,7 @@ class Connection:
             if answer.get("number") == number:
                 break
         if "error" in answer:
-            raise TidegateError(answer["error"])
+            raise RequestError(answer["error"])
         return answer
 
     def _hang_up(self) -> None:
@@ -131,12 +129,12 @@ class Connection:
             self.supervisor.wait()
 
 
-def _start(setup: Setup, line: int) -> subprocess.Popen[bytes]:
+def _start(setup: ArenaSetup, socket: int) -> subprocess.Popen[bytes]:
     package = str(Path(__file__).parents[3])
     paths = [package, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     return subprocess.Popen(
-        [sys.executable, "-m", "tidegate.live.pager.supervisor", setup.text(), str(line)],
-        pass_fds=[*setup.descriptors, line],
+        [sys.executable, "-m", "tidegate.live.pager.supervisor", setup.text(), str(socket)],
+        pass_fds=[*setup.descriptors, socket],
         stdin=subprocess.DEVNULL,
         start_new_session=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},

@@ -1,4 +1,4 @@
-"""Setup: what an arena's processes are started with.
+"""ArenaSetup: everything an arena's processes are started with, as plain data.
 
 Descriptors keep their numbers from process to process.
 """
@@ -10,56 +10,46 @@ from dataclasses import asdict, dataclass, field
 
 
 @dataclass
-class Setup:
-    """Everything the supervisor and the pager need, as plain data."""
+class ArenaSetup:
+    """Geometry, policies and descriptors of one arena."""
 
+    name: str
     page: int
     region: int
     pages: int  # of the whole address range
-    base: int  # its first address
     frames: int
     eviction: str
     prefetch: str
     placement: str
     observed: int | None
     samples: int
-    uffd: int
-    can_poison: bool
-    memory: int  # the memory file that is mapped at base
-    kept: int
-    aside: int  # where sampled pages are
-    pidfd: int  # of the program
-    store: int
-    store_plain: int
-    lifeline: int  # never written to: that it closes tells the program's kernel that we are gone
-    tiering: str = ""  # the placement over tiers, if there is a middle
-    middle: int = -1  # its file
-    middle_bytes: int = 0
-    log: int = -1  # where faults and notifications are recorded
-    name: str = ""
-    keep_victims: bool = False
-    held: list[int] = field(default_factory=list)
+    tiering: str  # "" if there is no middle tier
+    middle_bytes: int
+    base: int = 0  # the first address
+    can_poison: bool = False
+    # descriptors; -1: none
+    uffd: int = -1
+    memory: int = -1  # the memory file that is mapped at base
+    flags: int = -1  # page_state.PageFlags
+    copies: int = -1  # page_state.SampledPages
+    pidfd: int = -1  # of the program
+    store: int = -1
+    store_plain: int = -1
+    lifeline: int = -1  # never written to; when it closes, the kernel signals the program
+    middle: int = -1
+    log: int = -1  # faults and notifications, if they are recorded
+    pinned: list[int] = field(default_factory=list)  # regions
 
     def text(self) -> str:
         return json.dumps(asdict(self))
 
     @classmethod
-    def of(cls, text: str) -> Setup:
+    def of(cls, text: str) -> ArenaSetup:
         return cls(**json.loads(text))
 
     @property
     def descriptors(self) -> list[int]:
-        """All that must be passed on."""
-        every = (
-            self.uffd,
-            self.memory,
-            self.kept,
-            self.aside,
-            self.pidfd,
-            self.store,
-            self.store_plain,
-            self.lifeline,
-            self.log,
-            self.middle,
-        )
+        """All descriptors that must be passed on."""
+        names = ("uffd", "memory", "flags", "copies", "pidfd", "store", "store_plain", "lifeline")
+        every = [getattr(self, name) for name in (*names, "middle", "log")]
         return [fd for fd in every if fd >= 0]

@@ -1,30 +1,36 @@
-"""The engine: serves faults as the simulated driver does, with the same policy objects; a Mover
-moves the bytes.
+"""The engine: serves faults as the simulated driver does, with the same policy objects.
 
-    serve ──▶ notices: sampled pages come home, policies are told
-          ──▶ faults, region by region: a frame (evict if there is none) · on_fault · tree prefetch · migrate
-          ──▶ observe: which region's next use is to be noticed?
-    prefetch_turn ──▶ what policies asked for ahead of its use
+    serve ──▶ notifications: sampled pages are restored, policies are notified
+          ──▶ faults, region by region: find a frame (evict if none is free) · on_fault ·
+              tree prefetch · migrate
+          ──▶ observe: sample the region that the policy names
+    prefetch_turn ──▶ prefetches that policies asked for
 
-It is the plain twin of simulation/gpu/driver.py: same order of calls, same draws, so that on the
-same sequence of pages both have the same faults and the same victims (tests/live/test_equal.py). A
-region's pages are the bits of an integer.
+It makes the same calls and the same draws in the same order as simulation/gpu/driver.py, so that
+both have the same faults and victims on the same sequence of pages (tests/live/test_equal.py). The
+mover moves the bytes. A set of a region's pages is the bits of an integer.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from tidegate.errors import PolicyError, TidegateError
-from tidegate.live.pager.observation import Observation
-from tidegate.live.pager.page_bits import bits, span
-from tidegate.live.pager.region import Region, want_subtrees
-from tidegate.live.pager.relay import Relay, check_policies
-from tidegate.live.pager.remote_pages import Lent
+from tidegate.live.pager.policies import blame, check_policies, handler
+from tidegate.live.pager.regions import (
+    Observation,
+    Regions,
+    RegionState,
+    RemotePages,
+    bits,
+    tree_prefetch,
+)
 from tidegate.live.pager.tier_placement import MOST_STAYS, LiveTiers
 from tidegate.live.pager.view import LiveMemory
+from tidegate.live.transfer.mover import LiveMover
+from tidegate.policies.interface import events
 from tidegate.policies.interface.events import NO_TREE
 from tidegate.policies.interface.policy import (
     EvictionPolicy,
@@ -38,128 +44,98 @@ from tidegate.simulation.gpu.memory import PREFETCH_TURN
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object
 
-HOME = -1  # sampled pages on their way home
-# so many faults in a row of pages that were among the latest to fault: nobody gets on
-PING_PONG, RECENT = 12, 3
+RESTORED = -1  # in place of touched pages: these are sampled pages to restore
+# A livelock is so many faults in a row, each of pages that were among the latest to fault. A
+# processor can need two regions at a time, which a simulated block never does; a policy that always
+# evicts the region that came last (mru) would evict both in turn for ever.
+LIVELOCK_FAULTS, LIVELOCK_LATEST = 12, 3
+EVENTS = ("on_launch", "on_fault", "on_prefetch", "on_eviction", "on_notification")
+COUNTS = (
+    *("faults", "evictions", "notifications", "observations", "batches", "decisions"),
+    *("pages_in", "pages_prefetched", "pages_evicted"),
+)
 
 
-class Mover(Protocol):
-    """Moves bytes. The engine has the last word on what is where; the mover on how."""
-
-    def load(self, region: int, pages: int, touched: int, apart: int = 0) -> None:
-        """Bring these pages near.
-
-        ``touched``: somebody waits for them; ``apart``: further ones whose use must show.
-        """
-
-    def evict(self, region: int, pages: int | None = None) -> None:
-        """Send these pages far (all, if not said), losing no write."""
-
-    def sample(self, region: int, pages: int) -> None:
-        """Take these near pages away, so that their next use is a fault."""
-
-    def bring_home(self, region: int, pages: int) -> None:
-        """Make sampled pages usable again, or load those that were left far."""
-
-    def drop(self, region: int) -> None:
-        """Forget this region's content, near and far: its object is gone."""
-
-    def hold(self, region: int, pages: int) -> None:
-        """These near pages must stay where they are, writes included."""
-
-    def touched(self, region: int) -> int:
-        """Which pages were used since they came near, if ``track_touches`` asked for it."""
-
-
-class Cut(Exception):
-    """The victim was served in this very turn: the turn ends here."""
+class VictimServedError(Exception):
+    """The victim was served in this turn: the turn ends early."""
 
 
 class Engine:
-    """Policies, page sets and counters of one arena."""
+    """The policies, page sets and counters of one arena."""
 
     def __init__(
         self,
         geometry: Geometry,
         frames: int,
-        eviction: EvictionPolicy,
-        prefetch: PrefetchPolicy,
-        placement: PlacementPolicy,
-        mover: Mover,
+        policies: tuple[EvictionPolicy, PrefetchPolicy, PlacementPolicy],
+        mover: LiveMover,
         observed: int | None = None,
         samples: int = 0,
         tiers: LiveTiers | None = None,
     ):
-        self.tiers = tiers
-        self.geometry, self.frames, self.mover = geometry, frames, mover
-        self.eviction, self.prefetch, self.placement = eviction, prefetch, placement
-        self.policies: tuple[Policy, ...] = (eviction, prefetch, placement)
-        check_policies(self.policies)
-        declared = max(
-            (p.sees.regions for p in self.policies if isinstance(p.sees, Samples)), default=0
-        )
+        check_policies(policies)
+        self.geometry, self.frames, self.mover, self.tiers = geometry, frames, mover, tiers
+        self.policies: tuple[Policy, ...] = policies
+        self.eviction, self.prefetch, self.placement = policies
+        declared = max((p.sees.regions for p in policies if isinstance(p.sees, Samples)), default=0)
         most = observed if declared and observed is not None else declared
+        self.ppr = geometry.pages_per_region
         self._observation = Observation(
-            min(most, frames), samples, geometry.pages_per_region, min(declared, frames)
+            min(most, frames), samples, self.ppr, watched=min(declared, frames)
         )
         self.observe_most = self._observation.most
-        self.ppr = geometry.pages_per_region
-        self.region: dict[int, Region] = {}
+        self.region = Regions(self.ppr)
         self.objects: tuple[Object, ...] = ()
         self.regions = 0
         self.shared: dict[str, Any] = {}
-        self.requests: list[tuple[Any, ...]] = []
-        self._evict_asked: list[int] = []
+        self.requests: list[tuple[int, ...]] = []
+        self._evictions_asked: list[int] = []
         self.queue: deque[int] = deque()  # regions with wanted pages
-        # region, pages and those that somebody waits for, or HOME
-        self._arriving: list[tuple[int, int, int]] = []
-        self._lent = Lent(geometry.pages_per_region)
+        self._arriving: list[tuple[int, int, int]] = []  # region, pages, touched ones or RESTORED
+        self._remote = RemotePages(self.ppr)
         self.threshold = NO_TREE
-        # regions that faulted, and their pages
-        self._latest: deque[tuple[int, int]] = deque(maxlen=RECENT)
-        self._returns = 0  # faults in a row of those
+        # the latest regions to fault, with their pages, and how many faults in a row were of them
+        self._latest: deque[tuple[int, int]] = deque(maxlen=LIVELOCK_LATEST)
+        self._repeated = 0
         self.turn = self.used = 0
         self.started = False
-        self._relay = Relay(self.policies, self._carry_out)
-        self.count = dict.fromkeys(
-            (
-                "faults",
-                "evictions",
-                "notifications",
-                "observations",
-                "pages_in",
-                "pages_prefetched",
-                "pages_evicted",
-                "batches",
-                "decisions",
-            ),
-            0,
-        )
-        self.victims: list[int] | None = None  # kept if a test asks for it
+        self._listeners: dict[str, list[tuple[Policy, Callable[[int], Any]]]] = {}
+        self.count = dict.fromkeys(COUNTS, 0)
 
     # Objects come and go
 
     def set_objects(self, objects: tuple[Object, ...]) -> None:
-        """These are the objects now. A policy that planned by the old ones plans anew."""
+        """Replace the objects. Policies that read them start again."""
         gone = {o.first_page for o in self.objects} - {o.first_page for o in objects}
         for o in (o for o in self.objects if o.first_page in gone):
-            self._release(o)
+            first = o.first_page // self.ppr
+            for number in range(first, first + self.geometry.regions(o.bytes)):
+                self._drop(number)
         self.objects = objects
         for o in objects:
-            first = o.first_page // self.ppr
-            for i in range(self.geometry.regions(o.bytes)):
-                if first + i not in self.region:
-                    self.region[first + i] = Region(min(self.ppr, o.pages - i * self.ppr))
+            self.region.add(o)
         self.regions = max((r + 1 for r in self.region), default=0)
         if self.started:
             for policy in self.policies:
                 if isinstance(policy.memory, LiveMemory) and policy.memory.read_objects:
                     self._start(policy)
 
+    def _drop(self, number: int) -> None:
+        region = self.region[number]
+        if region.resident and not region.pinned:
+            self.turn += 1
+            self._tell("on_eviction", number)
+            self._observation.forget(region)
+            self._evictions_asked.clear()
+        self.used -= bool(region.resident)
+        if region.queued:
+            self.queue.remove(number)
+        self._remote.forget(number)
+        self.mover.drop(number)
+        del self.region[number]
+
     def start(self, resident: dict[int, int] | None = None) -> None:
-        """Policies begin, with these pages near already if memory was left to us by a pager that
-        died.
-        """
+        """Start the policies. ``resident``: pages that a pager that died has left near."""
         for number, pages in (resident or {}).items():
             self.region[number].near = pages
             self.used += 1
@@ -167,173 +143,159 @@ class Engine:
             self._start(policy)
         self.started = True
         self.turn += 1
-        self._relay.tell("on_launch", 0)
-        self._evict_as_asked()
+        self._tell("on_launch", 0)
+        self._evict_asked()
         while self.used > self.frames:
             self._evict(self._ask_victim())
 
     def _start(self, policy: Policy) -> None:
-        policy.attach(LiveMemory(self, policy))  # type: ignore[arg-type]  # objects come and go: not to be assigned
-        self._relay.ask(policy, "start")
-        self._relay.started()
+        policy.attach(LiveMemory(self, policy))
+        self._ask(policy, "start")
+        self._listeners = {
+            event: [(p, m) for p in self.policies if (m := handler(p, event))] for event in EVENTS
+        }
         self._carry_out()
-        if policy is self.eviction:  # what it knew of is still there
+        if policy is self.eviction:  # it must know what is resident
             for number, region in self.region.items():
-                if region.here and not region.held:
-                    self._relay.tell("on_fault", number, policy)
-
-    def _release(self, o: Object) -> None:
-        first = o.first_page // self.ppr
-        for number in range(first, first + self.geometry.regions(o.bytes)):
-            region = self.region[number]
-            if region.here and not region.held:
-                self.turn += 1
-                self._relay.tell("on_eviction", number)
-                self._observation.forget(region)
-                self._evict_asked.clear()
-            self.used -= bool(region.here)
-            if region.queued:
-                self.queue.remove(number)
-            self._lent.own_now(number)
-            self.mover.drop(number)
-            del self.region[number]
+                if region.resident and not region.pinned:
+                    self._tell("on_fault", number, policy)
 
     # Turns
 
-    def serve(self, faults: Iterable[int], notices: Iterable[int] = ()) -> list[int]:
-        """One turn: pages whose sampled use was noticed, then pages that faulted.
-
-        Answers the faults left over.
-        """
+    def serve(self, faults: Iterable[int], notifications: Iterable[int] = ()) -> list[int]:
+        """Serve one turn: used sampled pages, then faults. Return the faults left over."""
         self.turn += 1
-        for page in notices:
-            self._serve_notice(page)
-        left: list[int] = []
+        for page in notifications:
+            self._serve_notification(page)
         by_region: dict[int, int] = {}
         for page in faults:
             number, bit = page // self.ppr, 1 << page % self.ppr
             region = self.region[number]
             if region.remote & bit:
-                self._pass_through(page)
-            elif not region.here & bit:
+                self._serve_remote(page)
+            elif not region.resident & bit:
                 by_region[number] = by_region.get(number, 0) | bit
         self.count["batches"] += bool(by_region)
+        left: list[int] = []
         order = sorted(by_region) if len(by_region) > 1 else list(by_region)
         for i, number in enumerate(order):
             try:
                 self._serve_region(number, by_region[number])
-            except Cut:
+            except VictimServedError:
                 left = [r * self.ppr + p for r in order[i:] for p in bits(by_region[r])]
                 for r in order[i:]:
                     self.region[r].faulted = 0
                 break
-        self._finish_turn()
+        self._end_turn()
         return left
 
     def prefetch_turn(self) -> None:
-        """Carry out some of the prefetches that were asked for."""
+        """Serve some of the prefetches in the queue."""
         self.turn += 1
         for _ in range(min(PREFETCH_TURN, max(1, self.frames // 2))):
             if not self.queue:
                 break
             number = self.queue[0]
             region = self.region[number]
-            if region.to_come:
+            if region.to_prefetch:
                 try:
-                    self._make_room(region)
-                except Cut:
+                    self._find_frame(region)
+                except VictimServedError:
                     break
-                region.pinned = self.turn
-                self._relay.tell("on_prefetch", number)
-                self._evict_as_asked()
+                region.served = self.turn
+                self._tell("on_prefetch", number)
+                self._evict_asked()
                 self._migrate(number, region)
             region.queued = False
             self.queue.popleft()
-        self._finish_turn()
+        self._end_turn()
 
-    def _finish_turn(self) -> None:
-        """What comes can be used when the turn ends, and no sooner: who waits for it must find
-        samples taken.
-        """
+    def _end_turn(self) -> None:
+        """Load what arrives in this turn, after all of its samples are taken."""
         for number, pages, touched in self._arriving:
             region = self.region[number]
-            region.near |= region.coming
-            region.coming = 0
-            if touched == HOME:
-                self.mover.bring_home(number, pages)
+            region.near |= region.arriving
+            region.arriving = 0
+            if touched == RESTORED:
+                self.mover.restore(number, pages)
             else:
                 self.mover.load(number, pages, touched, region.left_far)
         self._arriving.clear()
 
     def _serve_region(self, number: int, faulted: int) -> None:
         region = self.region[number]
-        if not region.near | region.coming:
-            self._returns = self._returns + 1 if (number, faulted) in self._latest else 0
+        if not region.near | region.arriving:
+            self._repeated = self._repeated + 1 if (number, faulted) in self._latest else 0
             self._latest.append((number, faulted))
-            self._observation.returns(region)
+            if self.observe_most:
+                self._observation.note_return(region)
         region.faulted = faulted
-        self._make_room(region)
-        region.pinned = self.turn
+        self._find_frame(region)
+        region.served = self.turn
         n = faulted.bit_count()
         self.count["faults"] += n
         region.faults += n
-        self._relay.tell("on_fault", number)
-        if self._evict_asked:
-            self._evict_as_asked()
+        self._tell("on_fault", number)
+        if self._evictions_asked:
+            self._evict_asked()
         if self.threshold < NO_TREE:
-            region.wanted |= want_subtrees(region, faulted, self.threshold, self.ppr)
-        if region.wanted and region.to_come:
-            self._relay.tell("on_prefetch", number, self.prefetch)
-            self._evict_as_asked()
+            region.wanted |= tree_prefetch(region, faulted, self.threshold, self.ppr)
+        if region.wanted and region.to_prefetch:
+            self._tell("on_prefetch", number, self.prefetch)
+            self._evict_asked()
         self._migrate(number, region)
         if self.observe_most:
             self._ask_observe()
 
-    def _serve_notice(self, page: int) -> None:
+    def _serve_notification(self, page: int) -> None:
         number, bit = page // self.ppr, 1 << page % self.ppr
         region = self.region[number]
         if not region.sampled & bit:
-            return  # it came home with another page
+            return  # it was restored with another page
         self.count["notifications"] += 1
-        region.pinned = self.turn
-        home = region.sampled
+        region.served = self.turn
+        sampled = region.sampled
         self._observation.forget(region)
-        region.coming |= home
-        self._arriving.append((number, home, HOME))
-        self._relay.tell("on_notification", number, self.eviction)
-        self._relay.tell("on_notification", number, self.prefetch)
-        self._evict_as_asked()
+        region.arriving |= sampled
+        self._arriving.append((number, sampled, RESTORED))
+        self._tell("on_notification", number, self.eviction)
+        self._tell("on_notification", number, self.prefetch)
+        self._evict_asked()
         self._ask_observe()
 
-    def _pass_through(self, page: int) -> None:
-        """A use of a page that prefers far memory."""
+    def _serve_remote(self, page: int) -> None:
+        """Map a page near for now that prefers far memory."""
         number, bit = page // self.ppr, 1 << page % self.ppr
-        if (gone := self._lent.lend(page)) is not None:
-            self.mover.evict(gone // self.ppr, 1 << gone % self.ppr)
+        if (leaving := self._remote.map_near(page)) is not None:
+            self.mover.evict(leaving // self.ppr, 1 << leaving % self.ppr)
         self.mover.load(number, bit, bit)
-        if self._lent.count(self.region[number]):
+        if self._remote.count(self.region[number]):
             self.count["notifications"] += 1
-            self._relay.tell("on_notification", number, self.placement)
-            self._evict_as_asked()
+            self._tell("on_notification", number, self.placement)
+            self._evict_asked()
+
+    def _migrate(self, number: int, region: RegionState) -> None:
+        moving = (region.faulted | region.wanted) & ~region.resident
+        self.count["pages_in"] += moving.bit_count()
+        self.count["pages_prefetched"] += (moving & ~region.faulted).bit_count()
+        if self._remote.near:
+            self._remote.forget(number)
+        self._arriving.append((number, moving, moving & region.faulted))
+        region.arriving |= moving
+        region.faulted = region.wanted = 0
 
     # Frames
 
-    def _make_room(self, region: Region) -> None:
-        if region.here:
+    def _find_frame(self, region: RegionState) -> None:
+        if region.resident:
             return
+        by_page = self.tiers is not None and self.ppr == 1
         while self.used + 1 > self.frames:
-            self._evict(
-                self._candidate()
-                if self.tiers is not None and self.ppr == 1
-                else self._ask_victim()
-            )
+            self._evict(self._ask_candidate() if by_page else self._ask_victim())
         self.used += 1
 
-    def _candidate(self) -> int:
-        """The victim, once the placement over tiers lets one go.
-
-        One that stays counts as just asked for.
-        """
+    def _ask_candidate(self) -> int:
+        """Return a victim that the tiering policy lets go; one that stays counts as faulted."""
         assert self.tiers is not None
         before = -1
         most = min(MOST_STAYS, self.frames - 1)
@@ -345,187 +307,162 @@ class Engine:
                 self.tiers.must_leave(number)
                 break
             before = number
-            self._relay.tell("on_fault", number, self.eviction)
+            self._tell("on_fault", number, self.eviction)
         return number
 
     def _ask_victim(self) -> int:
         self.count["decisions"] += 1
-        number = self._relay.ask(self.eviction, "victim")
+        number = self._ask(self.eviction, "victim")
         self._carry_out()
+        if self._repeated >= LIVELOCK_FAULTS:
+            other = self.region.served_longest_ago(before=self.turn - LIVELOCK_LATEST)
+            if other is not None:
+                return other
         region = self.region.get(number)
-        if self._returns >= PING_PONG and (other := self._in_nobodys_way()) is not None:
-            return other
-        if region is not None and region.pinned == self.turn:
-            raise Cut
-        if region is None or not region.here or region.held:
+        if region is not None and region.served == self.turn:
+            raise VictimServedError
+        if region is None or not region.resident or region.pinned:
             raise PolicyError(
-                f"policy '{label(self.eviction)}' named region {number} in victim(), which is not resident; "
-                f"it must answer one of the {self.used} regions in self.resident"
+                f"policy '{label(self.eviction)}' named region {number} in victim(), which is not "
+                f"resident; it must answer one of the {self.used} regions in self.resident"
             )
         return int(number)
-
-    def _in_nobodys_way(self) -> int | None:
-        """The resident region that was served longest ago, in place of the policy's choice.
-
-        A processor can need two regions at a time, which a simulated block never does. A policy
-        that always sends away the one that just came (mru) would send them away in turn for ever.
-        """
-        able = [
-            n
-            for n, r in self.region.items()
-            if r.near | r.coming and not r.held and r.pinned < self.turn - RECENT
-        ]
-        return min(able, key=lambda n: self.region[n].pinned, default=None)
 
     def _evict(self, number: int) -> None:
         region = self.region[number]
         self.count["evictions"] += 1
         region.evictions += 1
-        if self.victims is not None:
-            self.victims.append(number)
-        self._relay.tell("on_eviction", number)
+        self._tell("on_eviction", number)
         self._observation.forget(region)
         if self.observe_most:
-            self._observation.leaves(region)
+            self._observation.note_eviction(region)
         self.count["pages_evicted"] += region.near.bit_count()
         region.near = 0
         self.used -= 1
         self.mover.evict(number)
 
-    def _evict_as_asked(self) -> None:
-        while self._evict_asked:
-            number = self._evict_asked.pop()
+    def _evict_asked(self) -> None:
+        """Evict the regions that policies asked to evict, unless they are pinned or served."""
+        while self._evictions_asked:
+            number = self._evictions_asked.pop()
             region = self.region.get(number)
-            if (
-                region is not None
-                and region.here
-                and not region.held
-                and region.pinned != self.turn
-            ):
+            if region is None or not region.resident or region.pinned:
+                continue
+            if region.served != self.turn:
                 self._evict(number)
 
-    def _migrate(self, number: int, region: Region) -> None:
-        moving = (region.faulted | region.wanted) & ~region.here
-        self.count["pages_in"] += moving.bit_count()
-        self.count["pages_prefetched"] += (moving & ~region.faulted).bit_count()
-        touched = moving & region.faulted
-        self._lent.own_now(number)
-        region.coming |= moving
-        region.faulted = region.wanted = 0
-        self._arriving.append((number, moving, touched))
+    # Pinned by the program
 
-    # Pinned by the user
-
-    def hold(self, number: int) -> None:
-        """Bring a region in whole and keep it, out of the policies' sight, until it is let go."""
+    def pin(self, number: int) -> None:
+        """Load a whole region and keep it, out of the policies' sight, until ``unpin``."""
         region = self.region[number]
-        if region.held:
+        if region.pinned:
             return
-        if sum(r.held for r in self.region.values()) + 2 > self.frames:
+        if sum(r.pinned for r in self.region.values()) + 2 > self.frames:
             raise TidegateError(
-                f"pinning region {number} would leave fewer than one frame of {self.frames} free; pin less"
+                f"pinning region {number} would leave no frame of {self.frames} free; pin less"
             )
         self.turn += 1
-        if region.here:
-            self._relay.tell("on_eviction", number)
+        if region.resident:
+            self._tell("on_eviction", number)
             self._observation.forget(region)
-            self._evict_asked.clear()
+            self._evictions_asked.clear()
         else:
-            self._make_room(region)
-        self._lent.own_now(number)
+            self._find_frame(region)
+        self._remote.forget(number)
         whole = (1 << region.pages) - 1
-        missing = whole & ~region.here
-        if missing:
+        if missing := whole & ~region.resident:
             self.mover.load(number, missing, missing)
-        region.near, region.held, region.wanted, region.remote = whole, True, 0, 0
-        self.mover.hold(number, whole)
+        region.near, region.pinned, region.wanted, region.remote = whole, True, 0, 0
+        self.mover.pin(number, whole)
 
-    def let_go(self, number: int) -> None:
-        """The policies' business again."""
+    def unpin(self, number: int) -> None:
+        """Hand a pinned region back to the policies."""
         region = self.region.get(number)
-        if region is not None and region.held:
+        if region is not None and region.pinned:
             self.turn += 1
-            region.held = False
-            self._relay.tell("on_fault", number)
-            self._evict_as_asked()
+            region.pinned = False
+            self._tell("on_fault", number)
+            self._evict_asked()
 
     # Observation
 
     def _ask_observe(self) -> None:
         if self.frames - self.used > self.observe_most or self._observation.is_full:
             return
-        number = self._relay.ask(self.eviction, "observe")
+        number = self._ask(self.eviction, "observe")
         self._carry_out()
         if number is None:
             return
         region = self.region.get(number)
-        if region is None or not region.here:
+        if region is None or not region.resident:
             raise PolicyError(
-                f"policy '{label(self.eviction)}' named region {number} in observe(), which is not resident; "
-                "it must answer a resident region or None"
+                f"policy '{label(self.eviction)}' named region {number} in observe(), which is not "
+                "resident; it must answer a resident region or None"
             )
-        if (
-            not region.sampled
-            and region.pinned != self.turn
-            and (taken := self._observation.sample(region))
-        ):
+        if region.sampled or region.served == self.turn:
+            return
+        if sampled := self._observation.sample(region):
             self.count["observations"] += 1
-            self.mover.sample(number, taken)
+            self.mover.sample(number, sampled)
 
     # Policies
 
+    def _tell(self, event: str, number: int, only: Policy | None = None) -> None:
+        """Relay an event to all policies that handle it, or to one."""
+        for policy, method in self._listeners[event]:
+            if only is None or policy is only:
+                try:
+                    method(number)
+                except Exception as error:
+                    raise blame(policy, event, (number,), error) from error
+                self._carry_out()
+
+    def _ask(self, policy: Policy, method: str, *argument: int) -> Any:
+        """Return what a policy answers."""
+        try:
+            return getattr(policy, method)(*argument)
+        except Exception as error:
+            raise blame(policy, method, argument, error) from error
+
     def _carry_out(self) -> None:
-        """Do what policies asked for; evictions wait until the call that led to them is over."""
+        """Carry out requests of policies; evictions wait until the current event is over."""
         if not self.requests:
             return
-        asked, self.requests = self.requests, []
-        for verb, *what in asked:
-            if verb == "prefetch":
-                self.want(*what)
-            elif verb == "advise":
-                self.advise(*what)
-            elif verb == "threshold":
-                (self.threshold,) = what
-            elif verb == "observe":
-                (number,) = what
-                self.count["observations"] += bool(
-                    self._observation.leave_one_far(self.region[number])
-                )
-            elif verb == "count":
-                (self._lent.threshold,) = what
-            else:
-                self._evict_asked += what
+        requests, self.requests = self.requests, []
+        for verb, *what in requests:
+            match verb:
+                case events.ASK_PREFETCH:
+                    self.request_prefetch(*what)
+                case events.ASK_ADVISE:
+                    self.advise(*what)
+                case events.ASK_THRESHOLD:
+                    (self.threshold,) = what
+                case events.ASK_OBSERVE:
+                    left_far = self._observation.leave_one_far(self.region[what[0]])
+                    self.count["observations"] += bool(left_far)
+                case events.ASK_COUNT:
+                    (self._remote.threshold,) = what
+                case events.ASK_EVICT:
+                    self._evictions_asked += what
 
-    def want(self, first: int, count: int) -> None:
-        """Mark pages as wanted and put their regions in line."""
-        for number in range(first // self.ppr, -(-(first + count) // self.ppr)):
-            region = self.region.get(number)
-            if region is None or region.held:
-                continue
-            low, high = (
-                max(0, first - number * self.ppr),
-                min(region.pages, first + count - number * self.ppr),
-            )
-            pages = span(low, high) & ~(region.here | region.remote)
-            if pages:
+    def request_prefetch(self, first: int, count: int) -> None:
+        """Mark pages as wanted and queue their regions."""
+        for number, region, pages in self.region.in_range(first, count):
+            pages &= ~(region.resident | region.remote)
+            if pages and not region.pinned:
                 region.wanted |= pages
                 if not region.queued:
                     region.queued = True
                     self.queue.append(number)
 
-    def advise(self, first: int, count: int, far: bool) -> None:
-        """These pages prefer far memory, or no longer do."""
-        for number in range(first // self.ppr, -(-(first + count) // self.ppr)):
-            region = self.region.get(number)
-            if region is not None:
-                low, high = (
-                    max(0, first - number * self.ppr),
-                    min(region.pages, first + count - number * self.ppr),
-                )
-                mask = span(low, high) & ~region.sampled
-                region.remote = region.remote | mask if far else region.remote & ~mask
+    def advise(self, first: int, count: int, far: int) -> None:
+        """Let these pages prefer far memory, or no longer."""
+        for _, region, pages in self.region.in_range(first, count):
+            pages &= ~region.sampled
+            region.remote = region.remote | pages if far else region.remote & ~pages
 
     def finished(self) -> None:
-        """Each policy checks its own list, as after a simulated run."""
+        """Let each policy check its own list, as after a simulated run."""
         for policy in self.policies:
-            self._relay.ask(policy, "finished")
+            self._ask(policy, "finished")

@@ -1,8 +1,8 @@
 """The supervisor: holds every descriptor, starts the pager, and starts it again when it dies.
 
-It imports all that a pager needs and then forks pagers, so that a new one is there in milliseconds.
-It never touches the arena's memory. It ends when the program ends; when *it* ends first, the
-lifeline closes and the kernel sends the program SIGBUS, because nobody would serve its faults.
+It imports all that a pager needs and then forks pagers, so that a new one starts within
+milliseconds. It never touches the arena's memory. It ends when the program ends. If it ends first,
+the lifeline closes and the kernel sends SIGBUS to the program, whose faults would never be served.
 """
 
 from __future__ import annotations
@@ -10,50 +10,47 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import mmap
 import os
+import resource
 import select
 import signal
 import socket
 import sys
-import time
 from collections import deque
 from typing import Any
 
 from tidegate.errors import TidegateError
-from tidegate.live.arena.setup import Setup
+from tidegate.interrupts import ignore_interrupts
+from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.pager import pager
-from tidegate.live.pager.relay import check_policies
-from tidegate.live.pager.tier_placement import check_tiering
-from tidegate.policies.registries import tiering
+from tidegate.live.pager.policies import check_policies, make_policies, make_tiering
 
-# pagers in a row that live for less than SHORT seconds, ten seconds in all: something is wrong for
-# good
-TOO_OFTEN = 200
-SHORT = 0.05
+TOO_OFTEN = 200  # pagers in a row that die before they have served anything
 
 
 class Supervisor:
-    """One arena's."""
+    """Supervises the pager of one arena."""
 
-    def __init__(self, setup: Setup, program: socket.socket):
+    def __init__(self, setup: ArenaSetup, program: socket.socket):
         self._setup, self._program = setup, program
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._listener.bind("\0" + setup.name)  # an abstract name: no file, and gone when we are
+        self._listener.bind("\0" + setup.name)  # an abstract name, which leaves no file behind
         self._listener.listen()
         self._peers: dict[int, socket.socket] = {}
-        # sent on, not answered yet
+        # requests without an answer yet
         self._pending: deque[tuple[socket.socket, dict[str, Any], list[int]]] = deque()
         self._objects: dict[int, dict[str, Any]] = {}
         self._files: dict[int, tuple[int, int]] = {}
         self._restarts = -1
-        self._soon = 0
-        self._started = 0.0
+        self._died_unused = 0
+        self._has_served = mmap.mmap(-1, 1)  # set by the pager
         self._poll = select.poll()
         for fd in (setup.pidfd, program.fileno(), self._listener.fileno()):
             self._poll.register(fd, select.POLLIN)
 
     def run(self) -> int:
-        """Until the arena is closed or the program is gone."""
+        """Serve until the arena is closed or the program is gone."""
         self._start_pager()
         while True:
             for fd, _ in self._poll.poll():
@@ -73,20 +70,20 @@ class Supervisor:
                 elif fd in self._peers:
                     self._relay(self._peers[fd])
 
+    # The pager's life
+
     def _start_pager(self) -> None:
         self._restarts += 1
-        self._started = time.monotonic()
+        self._has_served[0] = 0
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._pid = os.fork()
         if self._pid == 0:
-            self._control.close()
-            self._program.close()
-            self._listener.close()
-            os.close(self._setup.lifeline)
             try:
-                os._exit(
-                    pager.main(self._setup, theirs, self._objects, self._files, self._restarts)
-                )
+                for end in (self._control, self._program, self._listener):
+                    end.close()
+                os.close(self._setup.lifeline)
+                state = pager.PagerState(self._objects, self._files, self._restarts)
+                os._exit(pager.main(self._setup, theirs, state, self._has_served))
             finally:
                 os._exit(1)
         theirs.close()
@@ -97,14 +94,15 @@ class Supervisor:
             self._pass_on(request, fds)
 
     def _program_ended(self) -> int:
-        """Nobody needs a pager any more, nor us."""
         os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
         return 0
 
     def _pager_ended(self) -> int | None:
-        """Start another one, unless it closed the arena or says that nothing can be done."""
-        while self._control in select.select([self._control], [], [], 0)[0] and self._relay_back():
+        """Start another pager, unless this one closed the arena or cannot be replaced."""
+        answers = select.poll()
+        answers.register(self._control, select.POLLIN)
+        while answers.poll(0) and self._relay_back():
             pass
         self._poll.unregister(self._pager_fd)
         os.close(self._pager_fd)
@@ -117,32 +115,28 @@ class Supervisor:
             return 0
         if status == pager.FAILED:
             return 1
-        self._soon = self._soon + 1 if time.monotonic() - self._started < SHORT else 0
-        if self._soon == TOO_OFTEN:
+        self._died_unused = 0 if self._has_served[0] else self._died_unused + 1
+        if self._died_unused == TOO_OFTEN:
             pager.end_program(self._setup.pidfd, "the pager died again and again")
             return 1
         self._start_pager()
         return None
 
     def _wait_for_goodbye(self) -> None:
-        """The program has its answer and hangs up.
-
-        If we were gone before that, it would take our end for an accident.
-        """
+        """Wait until the program hangs up; to end earlier would look like an accident to it."""
         goodbye = select.poll()
         goodbye.register(self._program, select.POLLIN)
         goodbye.register(self._setup.pidfd, select.POLLIN)
         goodbye.poll()
 
-    def _relay(self, peer: socket.socket) -> bool:
-        """A request: note what a new pager would have to know, and pass it on.
+    # Messages
 
-        False: the peer has hung up.
-        """
+    def _relay(self, peer: socket.socket) -> bool:
+        """Pass a request on, and note what a new pager must know. False: the peer hung up."""
         try:
-            data, fds, _, _ = socket.recv_fds(peer, pager.MESSAGE, 2)
+            data, fds, flags, _ = socket.recv_fds(peer, pager.MESSAGE, 2)
         except OSError:
-            data, fds = b"", []
+            data = b""
         if not data:
             self._poll.unregister(peer)
             self._peers.pop(peer.fileno(), None)
@@ -151,27 +145,35 @@ class Supervisor:
         request = json.loads(data)
         if peer is not self._program and request["do"] != "stats":
             return True
+        try:
+            pager.check_descriptors(request, flags)
+        except TidegateError as error:
+            for fd in fds:
+                os.close(fd)
+            peer.send(json.dumps({"error": str(error), "number": request["number"]}).encode())
+            return True
         if request["do"] == "add":
             self._objects[request["object"]["id"]] = request["object"]
             if fds:
                 self._files[request["object"]["id"]] = (fds[0], fds[1])
-        self._note_held(request)
+        elif request["do"] in ("pin", "unpin"):
+            self._note_pinned(request)
         self._pending.append((peer, request, fds))
         self._pass_on(request, fds)
         return True
 
     def _pass_on(self, request: dict[str, Any], fds: list[int]) -> None:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its successor gets it
+        # if the pager is gone, the next one gets it
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             socket.send_fds(self._control, [json.dumps(request).encode()], fds)
 
-    def _note_held(self, request: dict[str, Any]) -> None:
-        if request["do"] in ("hold", "let_go"):
-            regions = range(request["first"], request["first"] + request["regions"])
-            rest = [r for r in self._setup.held if r not in regions]
-            self._setup.held = rest + (list(regions) if request["do"] == "hold" else [])
+    def _note_pinned(self, request: dict[str, Any]) -> None:
+        regions = range(request["first"], request["first"] + request["regions"])
+        rest = [r for r in self._setup.pinned if r not in regions]
+        self._setup.pinned = rest + (list(regions) if request["do"] == "pin" else [])
 
     def _relay_back(self) -> bool:
-        """An answer of the pager's, for whoever asked first. False: the pager is gone."""
+        """Pass an answer of the pager on to the peer that asked first. False: the pager is gone."""
         try:
             data = self._control.recv(pager.MESSAGE)
         except OSError:
@@ -185,21 +187,25 @@ class Supervisor:
             pager.end_program(self._setup.pidfd, answer["fatal"])
             return True
         peer, request, _ = self._pending.popleft()
-        # no earlier: a pager that dies in the middle of it
+        # not before the answer: a pager that dies while it removes leaves the rest to the next one
         if request["do"] == "remove" and "error" not in answer:
-            self._objects.pop(request["id"], None)  # leaves the rest to its successor
-            for fd in self._files.pop(request["id"], ()):
-                os.close(fd)
+            self._forget(request["id"])
+        elif request["do"] == "add" and "error" in answer:
+            self._forget(request["object"]["id"])
         with contextlib.suppress(OSError):
             peer.send(data)
         return True
 
+    def _forget(self, ident: int) -> None:
+        self._objects.pop(ident, None)
+        for fd in self._files.pop(ident, ()):
+            os.close(fd)
+
     def _accept(self) -> None:
+        """Accept a peer that asks for statistics, if it is of the same user or root."""
         peer, _ = self._listener.accept()
-        uid = int.from_bytes(
-            peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8], "little"
-        )
-        if uid not in (0, os.getuid()):
+        credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        if int.from_bytes(credentials[4:8], "little") not in (0, os.getuid()):
             peer.close()
             return
         self._peers[peer.fileno()] = peer
@@ -208,28 +214,25 @@ class Supervisor:
 
 def main() -> int:
     """``python -m tidegate.live.pager.supervisor SETUP SOCKET``, started by an arena."""
-    # Ctrl-C is for the program; we are needed until it is gone
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    setup, program = Setup.of(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))
+    ignore_interrupts()  # Ctrl-C is for the program, which needs us until it ends
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # two per opened file
+    setup, program = ArenaSetup.of(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))
     try:
-        policies = pager.make_policies(setup)
-        check_policies(policies)
+        check_policies(make_policies(setup))
         if setup.tiering:
-            check_tiering(tiering.make(setup.tiering))
+            make_tiering(setup)
         supervisor = Supervisor(setup, program)
     except Exception as error:
-        said = (
-            str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {error}"
-        )
-        _tell(program, {"error": said})
+        _send(program, {"error": pager.describe_error(error)})
         return 2
-    gc.freeze()  # what was imported is shared with every pager, and stays shared
-    _tell(program, {})
+    gc.freeze()  # what was imported stays shared with every pager
+    _send(program, {})
     return supervisor.run()
 
 
-def _tell(program: socket.socket, answer: dict[str, str]) -> None:
-    # ended while we began: `run` notices
+def _send(program: socket.socket, answer: dict[str, str]) -> None:
+    # if the program has ended meanwhile, `run` notices
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         program.send(json.dumps(answer).encode())
 

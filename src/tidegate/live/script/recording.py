@@ -1,5 +1,4 @@
-"""What an arena saw, as a Trace: faults and notifications, in order, so that a live program can be
-simulated.
+"""Recorded traces: the faults and notifications of an arena, in order, for simulation.
 
 The pager's log is a list of numbers: 2 × page + write for a fault or a notification, -1 - id where
 an object begins. Addresses are used again when an array is gone; in the trace every object has
@@ -24,11 +23,9 @@ LAST_REFERENCE = np.iinfo(np.int16).max  # objects beyond it share this number
 
 
 class RecordedTrace(Trace):
-    """One launch of one block: what was used and near all along is not in it, because nobody saw
-    it.
+    """One launch of one block. Hits on resident pages are not recorded.
 
-    Nobody saw which line of the program a use belongs to either; every object is a reference of its
-    own.
+    Nor is the line of the program that made a touch: each object is an access site of its own.
     """
 
     name = "live"
@@ -41,9 +38,8 @@ class RecordedTrace(Trace):
         seen = np.unique(owner)
         if not len(seen):
             raise TidegateError("nothing was recorded: no large array was used")
-        self.objects = lay_out(
-            _names([o for o in given if o["id"] in set(seen.tolist())]), self.geometry
-        )
+        used = set(seen.tolist())
+        self.objects = lay_out(_names([o for o in given if o["id"] in used]), self.geometry)
         first = np.array([o.first_page for o in self.objects], np.int64)
         number = np.searchsorted(seen, owner)
         self._pages = first[number] + within
@@ -65,17 +61,14 @@ class RecordedTrace(Trace):
 
     def identity(self) -> dict[str, Any]:
         events = (2 * self._pages + self._writes).tobytes()
-        return {
-            "live": hashlib.sha256(events).hexdigest(),
-            "objects": str(self.objects),
-            "references": "objects",
-        }
+        digest = hashlib.sha256(events).hexdigest()
+        return {"live": digest, "objects": str(self.objects), "references": "objects"}
 
 
 def _owners(
     objects: dict[int, dict[str, Any]], log: NDArray[np.int32], page: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Whose page each event is of, and which of its pages."""
+    """Return, for each event, the object and the page within it."""
     pages = {n: -(-o["bytes"] // page) for n, o in objects.items()}
     end = max((o["first_page"] + pages[n] for n, o in objects.items()), default=0)
     owner_of, first_of = np.full(end, -1), np.zeros(end, np.int64)
@@ -86,8 +79,9 @@ def _owners(
     for begin, until in zip(marks.tolist(), [*marks[1:].tolist(), len(log)], strict=True):
         ident = -1 - int(log[begin])
         if ident in objects:
-            mine = slice(objects[ident]["first_page"], objects[ident]["first_page"] + pages[ident])
-            owner_of[mine], first_of[mine] = ident, objects[ident]["first_page"]
+            first = objects[ident]["first_page"]
+            own = slice(first, first + pages[ident])
+            owner_of[own], first_of[own] = ident, first
         events = log[begin + 1 : until] >> 1
         owners.append(owner_of[events])
         within.append(events - first_of[events])
@@ -95,7 +89,7 @@ def _owners(
 
 
 def _names(objects: list[dict[str, Any]]) -> dict[str, int]:
-    """Bytes by name; those of the same name are numbered."""
+    """Return bytes by name; objects of the same name are numbered."""
     named: dict[str, int] = {}
     times: dict[str, int] = {}
     for o in objects:

@@ -1,18 +1,17 @@
-"""Running a script that knows nothing of arenas: ``python -m tidegate.live.script.run ORDERS
-script.py arguments...``.
+"""Run a script whose large arrays are to come from an arena, unknown to it.
+
+    python -m tidegate.live.script.run OPTIONS script.py arguments...
 
 The script is this process's ``__main__``: its output, its exit code and its signals are its own.
-Its large arrays come from an arena (``allocator.py``). At the very end a summary goes to stderr,
-and what was recorded to a file. Heavy imports wait until Ctrl-C has somewhere to go.
+At the very end a summary goes to stderr, and the recording, if any, to a file. Heavy imports wait
+until Ctrl-C is handled.
 """
 
 from __future__ import annotations
 
 import atexit
-import contextlib
 import io
 import json
-import logging
 import os
 import pkgutil
 import runpy
@@ -28,7 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.interrupts import starting
+from tidegate.interrupts import exiting_on_interrupt
+from tidegate.live.arena.exit_code import set_exit_code
 
 if TYPE_CHECKING:
     from tidegate.live.arena.arena import Arena
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Orders:
-    """What the command line asked for. ``arena``: the arguments of ``Arena``."""
+class ScriptOptions:
+    """Options of the command line. ``arena``: arguments of ``Arena``."""
 
     arena: dict[str, Any]
     min_array: int
@@ -45,38 +45,32 @@ class Orders:
     quiet: bool = False
 
     def command(self, script: str, arguments: list[str]) -> list[str]:
-        """The command that runs the script so."""
-        return [
-            sys.executable,
-            "-m",
-            "tidegate.live.script.run",
-            json.dumps(asdict(self)),
-            script,
-            *arguments,
-        ]
+        """Return the command that runs the script with these options."""
+        options = json.dumps(asdict(self))
+        return [sys.executable, "-m", "tidegate.live.script.run", options, script, *arguments]
 
 
 def main() -> int:
-    """Until the script begins a Ctrl-C ends us there and then: nothing has to be put away, and no
-    KeyboardInterrupt can be raised where nobody catches it. The supervisor sees that we are
-    gone."""
-    orders, script = Orders(**json.loads(sys.argv[1])), _Script(sys.argv[2])
+    """Open the arena and run the script.
+
+    Until the script begins, a Ctrl-C ends the process at once: the supervisor cleans up.
+    """
+    options, script = ScriptOptions(**json.loads(sys.argv[1])), _Script(sys.argv[2])
     try:
-        with starting():
+        with exiting_on_interrupt():
             from tidegate.live.arena.arena import Arena
             from tidegate.live.script.allocator import ArenaAllocator
 
-            arena = Arena(record=orders.record is not None, **orders.arena)
-            allocator = ArenaAllocator(arena, orders.min_array)
-            _follow_threads(allocator)
+            arena = Arena(record=options.record is not None, **options.arena)
+            allocator = ArenaAllocator(arena, options.min_array)
+            _set_in_new_threads(allocator)
             owner = os.getpid()
-            # registered before the script's own, so called after them; a forked child has nothing
-            # to say
+            # registered before the script's own functions, so called after them
             atexit.register(
-                lambda: _end(arena, allocator, orders, script) if os.getpid() == owner else None
+                lambda: _end(arena, allocator, options, script) if os.getpid() == owner else None
             )
             sys.argv = sys.argv[2:]
-            sys.excepthook = _without_us(script.path, sys.excepthook)
+            sys.excepthook = _without_our_frames(script.path, sys.excepthook)
             begin = script.prepare()
     except TidegateError as error:
         print(f"tidegate: {str(error).replace('geometry=', '--geometry')}", file=sys.stderr)
@@ -86,41 +80,35 @@ def main() -> int:
 
 
 class _Script:
-    """The script, as Python itself would run it.
-
-    ``well``: did it end without an error and with exit code 0?
-    """
+    """The script, as Python itself would run it. ``succeeded``: it ended with exit code 0."""
 
     def __init__(self, path: str):
         self.path = os.path.abspath(path)
-        self.well = False
+        self.succeeded = False
 
     def prepare(self) -> Callable[[], Any]:
-        """Compile it. What is answered runs it."""
+        """Compile the script and return a function that runs it."""
         sys.path[0] = str(Path(self.path).resolve().parent)
         if pkgutil.get_importer(self.path) is None:
             return partial(exec, self._code(), self._module().__dict__)
-        # an archive, with a __main__.py inside
+        # an archive with a __main__.py inside
         return partial(runpy.run_path, self.path, run_name="__main__")
 
     def run(self, begin: Callable[[], Any]) -> None:
         try:
             begin()
-            self.well = True
+            self.succeeded = True
         except SystemExit as end:
-            self.well = end.code in (None, 0)
+            self.succeeded = end.code in (None, 0)
             raise
 
     def _module(self) -> ModuleType:
-        """It stays ``__main__``: threads that outlive the script's last line look for its names
-        there.
-        """
+        """Make the module ``__main__``; threads may need it after the script's last line."""
         module = ModuleType("__main__")
-        loader = SourceFileLoader("__main__", self.path)
         vars(module).update(
             __file__=self.path,
             __cached__=None,
-            __loader__=loader,
+            __loader__=SourceFileLoader("__main__", self.path),
             __package__=None,
             __annotations__={},
             __builtins__=sys.modules["builtins"],
@@ -137,43 +125,33 @@ class _Script:
             return compile(file.read(), self.path, "exec", dont_inherit=True)
 
 
-def _follow_threads(allocator: ArenaAllocator) -> None:
-    """Threads begin with NumPy's own allocator; there is no public place to say otherwise."""
+def _set_in_new_threads(allocator: ArenaAllocator) -> None:
+    """Set the allocator in threads, too, which begin with NumPy's; there is no public hook."""
     begin = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
 
-    def begin_with_ours(thread: threading.Thread) -> None:
+    def begin_with_allocator(thread: threading.Thread) -> None:
         allocator.set_in_this_thread()
         begin(thread)
 
-    threading.Thread._bootstrap_inner = begin_with_ours  # type: ignore[attr-defined]
+    threading.Thread._bootstrap_inner = begin_with_allocator  # type: ignore[attr-defined]
 
 
-def _end(arena: Arena, allocator: ArenaAllocator, orders: Orders, script: _Script) -> None:
-    """The arena itself is not closed: what the script still holds may be used until the process is
-    gone.
-    """
+def _end(arena: Arena, allocator: ArenaAllocator, options: ScriptOptions, script: _Script) -> None:
+    """Print the summary and save the recording. The arena stays open: arrays are still in use."""
     allocator.stop()
-    saved = orders.record is None
+    saved = options.record is None
     try:
-        if not orders.quiet:
-            print(_summary(arena.stats()), file=sys.stderr, flush=True)
-        if orders.record is not None:
-            _save(arena, orders.record)
+        if not options.quiet:
+            _print(_summary(arena.stats()))
+        if options.record is not None:
+            _save(arena, options.record)
             saved = True
     except TidegateError as error:
-        print(f"tidegate: {error}", file=sys.stderr, flush=True)
+        _print(str(error))
     finally:
         arena.leave_open()
-        if script.well and not saved:
-            _exit_after_all(2)
-
-
-def _exit_after_all(code: int) -> None:
-    """From atexit there is no other way to another exit code."""
-    logging.shutdown()  # registered before us, so it would have come after us
-    with contextlib.suppress(OSError, ValueError):
-        sys.stdout.flush()
-    os._exit(code)
+        if script.succeeded and not saved:
+            set_exit_code(2)
 
 
 def _save(arena: Arena, path: str) -> None:
@@ -182,25 +160,28 @@ def _save(arena: Arena, path: str) -> None:
 
     trace = RecordedTrace(arena)
     save_trace(trace, path)
-    print(
-        f"tidegate: recorded {len(trace):,} faults and notifications in {path}; replay them with tidegate run {path}",
-        file=sys.stderr,
-        flush=True,
+    _print(
+        f"recorded {len(trace):,} faults and notifications in {path}; "
+        f"replay them with tidegate run {path}"
     )
+
+
+def _print(line: str) -> None:
+    print(f"tidegate: {line}", file=sys.stderr, flush=True)
 
 
 def _summary(s: dict[str, Any]) -> str:
     size = units.show_size
     policies = " + ".join(s[kind] for kind in ("eviction", "prefetch", "tiering") if kind in s)
     return (
-        f"tidegate: {units.counted(s['arrays'], 'array')} in {size(s['near_limit'])} of near memory, {policies}: "
-        f"{s['faults']:,} faults, {s['evictions']:,} evictions, {size(s['bytes_in'])} in, {size(s['bytes_out'])} out, "
-        f"{s['seconds']:.1f} s"
+        f"{units.counted(s['arrays'], 'array')} in {size(s['near_limit'])} of near memory, "
+        f"{policies}: {s['faults']:,} faults, {s['evictions']:,} evictions, "
+        f"{size(s['bytes_in'])} in, {size(s['bytes_out'])} out, {s['seconds']:.1f} s"
     )
 
 
-def _without_us(script: str, hook: Callable[..., Any]) -> Callable[..., Any]:
-    """A traceback that begins where the script does; if it did not begin, there is none."""
+def _without_our_frames(script: str, hook: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an excepthook whose tracebacks begin in the script."""
 
     def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         at = trace

@@ -1,10 +1,11 @@
-"""Linux's userfaultfd and its neighbours, called with ctypes: every number of the kernel's
-interface is in this file.
+"""Linux's userfaultfd and related system calls, by ctypes.
 
-Userfault.copy       ── put a page there that is missing, and wake who waits for it
-         .map_again  ── a page that is there but not mapped: map it (its fault was a "minor" one)
-         .protect    ── no writes until further notice: each raises a fault
-         .wake       ── let waiting threads try again
+Every number of the kernel's interface is in this file.
+
+    Userfault.copy        fill missing memory and wake the threads that wait for it
+             .map_again   map a page that is in memory and not mapped (its fault is a "minor" one)
+             .protect     let writes fault
+             .wake        let waiting threads try again
 """
 
 from __future__ import annotations
@@ -18,18 +19,11 @@ from typing import NamedTuple
 
 from tidegate.errors import TidegateError
 
-SMALL_PAGE = os.sysconf("SC_PAGE_SIZE")  # the kernel's own; all of ours are multiples of it
+SMALL_PAGE = os.sysconf("SC_PAGE_SIZE")  # the kernel's page; ours are multiples of it
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [
-    ctypes.c_void_p,
-    ctypes.c_size_t,
-    ctypes.c_int,
-    ctypes.c_int,
-    ctypes.c_int,
-    ctypes.c_long,
-]
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
@@ -40,15 +34,8 @@ _libc.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
 _SYS_USERFAULTFD = 323 if os.uname().machine == "x86_64" else 282
 _USER_MODE_ONLY = 1
 _NEW = 0xAA00  # the ioctl of /dev/userfaultfd that makes a descriptor
-_API, _REGISTER, _WAKE, _COPY, _PROTECT, _CONTINUE, _POISON = (
-    0xC018AA3F,
-    0xC020AA00,
-    0x8010AA02,
-    0xC028AA03,
-    0xC018AA06,
-    0xC020AA07,
-    0xC020AA08,
-)
+_API, _REGISTER, _WAKE, _COPY = 0xC018AA3F, 0xC020AA00, 0x8010AA02, 0xC028AA03
+_PROTECT, _CONTINUE, _POISON = 0xC018AA06, 0xC020AA07, 0xC020AA08
 _MISSING, _WP, _MINOR = 1, 2, 4  # what a range is registered for
 _MINOR_SHMEM, _WP_SHMEM, _CAN_POISON = 1 << 10, 1 << 12, 1 << 14  # features
 _FAULT_EVENT = 0x12
@@ -57,10 +44,9 @@ _MESSAGES = 64  # read at a time
 
 PROT_NONE, PROT_READ, PROT_WRITE = 0, 1, 2
 _MAP_SHARED, _MAP_PRIVATE, _MAP_FIXED, _MAP_ANONYMOUS, _MAP_NORESERVE = 1, 2, 0x10, 0x20, 0x4000
-_MADV_DONTFORK = 10
+_MADV_DONTFORK, _MADV_DONTDUMP = 10, 16
 _PUNCH_HOLE, _KEEP_SIZE = 2, 1
 _PR_SET_PDEATHSIG = 1
-
 
 _Two, _Three, _Four, _Five = (ctypes.c_int64 * n for n in (2, 3, 4, 5))
 
@@ -70,12 +56,12 @@ class Fault(NamedTuple):
 
     address: int
     write: bool
-    protected: bool  # a write to a page that is there and write-protected
-    minor: bool  # the page is there and not mapped
+    protected: bool  # a write to a write-protected page
+    minor: bool  # the page is in memory and not mapped
 
 
 def check(result: int, what: str) -> int:
-    """The result, or the system's error."""
+    """Return the result of a system call, or raise its error."""
     if result == -1:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
@@ -83,16 +69,14 @@ def check(result: int, what: str) -> int:
 
 
 class Userfault:
-    """A userfaultfd descriptor; it may have come from another process."""
+    """A userfaultfd descriptor, made here or by another process."""
 
     def __init__(self, fd: int, can_poison: bool = True):
         self.fd, self.can_poison = fd, can_poison
 
     @classmethod
     def open(cls) -> tuple[Userfault, bool]:
-        """A new descriptor of this process's memory; and whether faults inside system calls are
-        served too.
-        """
+        """Return a descriptor for this process, and whether faults in system calls are served."""
         fd, in_kernel = _new_descriptor()
         wanted = _MINOR_SHMEM | _WP_SHMEM
         api = bytearray(struct.pack("=QQQ", 0xAA, wanted, 0))
@@ -101,20 +85,18 @@ class Userfault:
         except OSError:
             os.close(fd)
             raise TidegateError(
-                f"Linux {os.uname().release} cannot write-protect shared memory for userfaultfd; live memory needs 5.19"
+                f"Linux {os.uname().release} cannot write-protect shared memory for userfaultfd; "
+                "live memory needs 5.19"
             ) from None
         return cls(fd, bool(struct.unpack("=QQQ", api)[1] & _CAN_POISON)), in_kernel
 
     def register(self, address: int, size: int) -> None:
-        """From now on faults of this range are messages."""
-        fcntl.ioctl(
-            self.fd,
-            _REGISTER,
-            bytearray(struct.pack("=QQQQ", address, size, _MISSING | _WP | _MINOR, 0)),
-        )
+        """Make faults in this range messages."""
+        argument = struct.pack("=QQQQ", address, size, _MISSING | _WP | _MINOR, 0)
+        fcntl.ioctl(self.fd, _REGISTER, bytearray(argument))
 
     def read(self) -> list[Fault]:
-        """The faults that wait to be read; none if there are none."""
+        """Return the faults that wait to be read, if any."""
         try:
             data = os.read(self.fd, _MESSAGES * _MESSAGE.size)
         except BlockingIOError:
@@ -126,18 +108,18 @@ class Userfault:
         ]
 
     def copy(self, to: int, source: int, size: int, protect: bool) -> None:
-        """Fill missing memory. What is there already stays as it is."""
+        """Fill missing memory; memory that exists is left as it is."""
         mode = 2 if protect else 0
         done = 0
         while done < size:
-            asked = _Five(to + done, source + done, size - done, mode, 0)
-            if _libc.ioctl(self.fd, _COPY, ctypes.byref(asked)) == 0:
+            argument = _Five(to + done, source + done, size - done, mode, 0)
+            if _libc.ioctl(self.fd, _COPY, ctypes.byref(argument)) == 0:
                 return
             number = ctypes.get_errno()
-            if number == errno.EEXIST or (number == errno.EAGAIN and asked[4] == -errno.EEXIST):
+            if number == errno.EEXIST or (number == errno.EAGAIN and argument[4] == -errno.EEXIST):
                 done += SMALL_PAGE
             elif number == errno.EAGAIN:
-                done += max(0, asked[4])
+                done += max(0, argument[4])
             elif number in (errno.ESRCH, errno.ENOENT):
                 return  # the program is gone, or has unmapped it
             else:
@@ -145,40 +127,40 @@ class Userfault:
         self.wake(to, size)
 
     def map_again(self, address: int, size: int, protect: bool) -> None:
-        """Answer minor faults: the pages are there, map them."""
+        """Answer minor faults: map pages that are in memory."""
         mode = 2 if protect else 0
         done = 0
         while done < size:
-            asked = _Four(address + done, size - done, mode, 0)
-            if _libc.ioctl(self.fd, _CONTINUE, ctypes.byref(asked)) == 0:
+            argument = _Four(address + done, size - done, mode, 0)
+            if _libc.ioctl(self.fd, _CONTINUE, ctypes.byref(argument)) == 0:
                 return
             number = ctypes.get_errno()
             if number not in (errno.EEXIST, errno.EAGAIN, errno.EFAULT):
                 break
-            # EFAULT: this small page is not there, and its next use is an ordinary fault
-            done += max(SMALL_PAGE, asked[3])
+            # EFAULT: this small page is not in memory; its next use is an ordinary fault
+            done += max(SMALL_PAGE, argument[3])
         self.wake(address, size)
 
     def protect(self, address: int, size: int) -> None:
-        """Writes raise faults from now on."""
+        """Let writes fault."""
         self._set_protection(address, size, 1)
 
     def unprotect(self, address: int, size: int) -> None:
-        """Let writes through, and wake who waits for that."""
+        """Let writes through, and wake the threads that wait for it."""
         self._set_protection(address, size, 0)
 
     def wake(self, address: int, size: int) -> None:
-        """Whoever waits in this range tries again."""
+        """Let the threads that wait in this range try again."""
         _libc.ioctl(self.fd, _WAKE, ctypes.byref(_Two(address, size)))
 
     def poison(self, address: int, size: int) -> None:
-        """Any use of this missing memory is a SIGBUS: better than a byte that was never written."""
-        asked = _Four(address, size, 0, 0)
-        check(_libc.ioctl(self.fd, _POISON, ctypes.byref(asked)), "poison a page")
+        """Make any use of this missing memory a SIGBUS, instead of a wrong byte."""
+        argument = _Four(address, size, 0, 0)
+        check(_libc.ioctl(self.fd, _POISON, ctypes.byref(argument)), "poison a page")
 
     def _set_protection(self, address: int, size: int, mode: int) -> None:
-        asked = _Three(address, size, mode)
-        while _libc.ioctl(self.fd, _PROTECT, ctypes.byref(asked)) == -1:
+        argument = _Three(address, size, mode)
+        while _libc.ioctl(self.fd, _PROTECT, ctypes.byref(argument)) == -1:
             number = ctypes.get_errno()
             if number in (errno.ESRCH, errno.ENOENT):
                 return
@@ -209,52 +191,68 @@ def _new_descriptor() -> tuple[int, bool]:
             "this kernel has no userfaultfd, which live memory is built on; see docs/live.md"
         )
     raise TidegateError(
-        "userfaultfd is not permitted (a container's seccomp profile? vm.unprivileged_userfaultfd=0?); see docs/live.md"
+        "userfaultfd is not permitted (a container's seccomp profile? "
+        "vm.unprivileged_userfaultfd=0?); see docs/live.md"
     )
 
 
 def reserve(size: int) -> int:
-    """Addresses that nobody else gets, and that nothing can be read from."""
+    """Reserve addresses, which cannot be read."""
     return _mapped(0, size, PROT_NONE, _MAP_PRIVATE | _MAP_ANONYMOUS | _MAP_NORESERVE, -1)
 
 
 def map_shared(address: int, size: int, fd: int) -> None:
     """Map a memory file over reserved addresses.
 
-    A forked child does not get it: it would read zeros.
+    A forked child does not get the mapping: it would read zeros. Nor does a core dump, which would
+    read every page from the store.
     """
     _mapped(address, size, PROT_READ | PROT_WRITE, _MAP_SHARED | _MAP_FIXED | _MAP_NORESERVE, fd)
-    check(_libc.madvise(address, size, _MADV_DONTFORK), "madvise(DONTFORK)")
+    for advice in (_MADV_DONTFORK, _MADV_DONTDUMP):
+        check(_libc.madvise(address, size, advice), f"madvise {advice}")
 
 
 def seal(address: int, size: int) -> None:
-    """Take the memory away and keep the addresses: a stale array faults instead of reading somebody
-    else's memory.
-    """
-    _mapped(
-        address, size, PROT_NONE, _MAP_PRIVATE | _MAP_ANONYMOUS | _MAP_FIXED | _MAP_NORESERVE, -1
-    )
+    """Unmap memory and keep its addresses reserved, so that a stale array cannot read others'."""
+    flags = _MAP_PRIVATE | _MAP_ANONYMOUS | _MAP_FIXED | _MAP_NORESERVE
+    _mapped(address, size, PROT_NONE, flags, -1)
 
 
 def set_writable(address: int, size: int, writable: bool) -> None:
-    """Let the program write there, or not."""
+    """Allow the program to write there, or not."""
     check(_libc.mprotect(address, size, PROT_READ | (PROT_WRITE if writable else 0)), "mprotect")
 
 
 def _mapped(address: int, size: int, protection: int, flags: int, fd: int) -> int:
     where = _libc.mmap(address or None, size, protection, flags, fd, 0)
     if where in (None, ctypes.c_void_p(-1).value):
-        raise OSError(
-            ctypes.get_errno(), f"mmap of {size} bytes: {os.strerror(ctypes.get_errno())}"
-        )
+        number = ctypes.get_errno()
+        raise OSError(number, f"mmap of {size} bytes: {os.strerror(number)}")
     return int(where)
 
 
 def punch(fd: int, offset: int, size: int) -> None:
-    """Give memory of a memory file back: its next use is a fault."""
+    """Give memory of a file back: its next use is a fault."""
     check(_libc.fallocate(fd, _PUNCH_HOLE | _KEEP_SIZE, offset, size), "punch a hole")
 
 
 def die_with_parent(signal: int) -> None:
-    """The kernel sends this signal when the parent ends."""
+    """Have the kernel send this signal to us when our parent ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0)
+
+
+def data_pages(fd: int, start: int, size: int) -> int:
+    """Return the small pages of this part of a memory file that hold data, as bits."""
+    found, at, end = 0, start, start + size
+    while at < end:
+        try:
+            data = os.lseek(fd, at, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # no data behind here
+                break
+            raise
+        if data >= end:
+            break
+        at = min(os.lseek(fd, data, os.SEEK_HOLE), end)
+        found |= (1 << (at - start) // SMALL_PAGE) - (1 << (data - start) // SMALL_PAGE)
+    return found

@@ -2,39 +2,9 @@
 
 from __future__ import annotations
 
-from tidegate.compiled.jit import jit_policy
-from tidegate.policies.interface.events import VICTIM
-from tidegate.policies.interface.header import (
-    FUTURE_FIRST,
-    FUTURE_SIZE,
-    FUTURE_WHEN,
-    OWN,
-    REGION_TOUCHES,
-    REGIONS,
-    RESIDENT,
-)
 from tidegate.policies.interface.policy import EvictionPolicy
-from tidegate.policies.interface.twin import Twin, halves_at, is_pinned, words_at
 from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import eviction
-
-
-@jit_policy
-def _belady(own: int, event: int) -> int:
-    if event != VICTIM:
-        return 0
-    h = words_at(own, OWN)
-    n = h[REGIONS]
-    resident, touches = halves_at(h[RESIDENT], n), words_at(h[REGION_TOUCHES], n)
-    first, when = words_at(h[FUTURE_FIRST], n), halves_at(h[FUTURE_WHEN], h[FUTURE_SIZE])
-    victim, furthest, last = -1, -1, -1
-    for region in range(n):
-        if resident[region]:
-            last = region
-            due = when[first[region] + touches[region]]
-            if due > furthest and not is_pinned(own, region):
-                victim, furthest = region, due
-    return victim if victim >= 0 else last
 
 
 @eviction("belady")
@@ -49,8 +19,12 @@ class Belady(EvictionPolicy):
     """
 
     sees = Everything(future=True)
-    compiled = Twin(_belady)
 
     def victim(self) -> int:
-        free = [r for r in sorted(self.resident) if not self.memory.is_pinned(r)]
-        return max(free, key=self.memory.next_touch) if free else max(self.resident)
+        victim = furthest = last = -1
+        for region in sorted(self.resident):
+            last = region
+            when = self.memory.next_touch(region)
+            if when > furthest and not self.memory.is_served(region):
+                victim, furthest = region, when
+        return victim if victim >= 0 else last

@@ -2,45 +2,10 @@
 
 from __future__ import annotations
 
-from tidegate.compiled.jit import jit_policy
-from tidegate.policies.interface.events import EVENT_BITS, EVICTION, VICTIM
-from tidegate.policies.interface.header import OWN, REGIONS, TOUCHES
 from tidegate.policies.interface.policy import EvictionPolicy
-from tidegate.policies.interface.twin import (
-    Twin,
-    append,
-    contains,
-    head,
-    last_touch,
-    links,
-    list_words,
-    remove,
-    words_at,
-)
 from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import eviction
-
-
-@jit_policy
-def _clock(own: int, event: int) -> int:
-    h = words_at(own, OWN)
-    order = links(own)
-    stamp = words_at(own + 8 * (OWN + 2 * (h[REGIONS] + 1)), h[REGIONS])
-    now = words_at(h[TOUCHES], 1)[0]
-    if event == VICTIM:
-        while head(order) >= 0 and last_touch(own, head(order)) > stamp[head(order)]:
-            region = head(order)
-            stamp[region] = now - 1
-            remove(order, region)
-            append(order, region)
-        return head(order)
-    region = event >> EVENT_BITS
-    if event & 255 == EVICTION:
-        remove(order, region)
-    elif not contains(order, region):
-        append(order, region)
-        stamp[region] = now
-    return 0
+from tidegate.policies.structures.column import Column
 
 
 @eviction("clock")
@@ -53,10 +18,9 @@ class Clock(EvictionPolicy):
     """
 
     sees = Everything()
-    compiled = Twin(_clock, lambda regions: list_words(regions) + regions)
 
     def start(self) -> None:
-        self._stamp: dict[int, int] = {}
+        self._stamp = Column(0)
 
     def on_fault(self, region: int) -> None:
         if region not in self.order:

@@ -8,8 +8,8 @@ from tidegate.options import Option
 from tidegate.policies.interface.policy import EvictionPolicy
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import eviction
+from tidegate.policies.structures.marks import Marks
 from tidegate.policies.structures.order import Order, first
-from tidegate.policies.twins.cp import CP_TWIN
 
 
 @eviction("cp")
@@ -32,7 +32,6 @@ class CyclicProtection(EvictionPolicy):
 
     sees = Samples(regions=100)
     in_driver = False
-    compiled = CP_TWIN
     start_share = Option(1.0, "share of the frames that is unprotected at first", least=0, most=1)
     floor = Option(0.01, "least share of the frames that is unprotected", least=0, most=1)
     observe_share = Option(
@@ -42,8 +41,8 @@ class CyclicProtection(EvictionPolicy):
 
     def start(self) -> None:
         self._protected, self._open = Order(), Order()
-        # regions observed at this policy's word: only they move the split
-        self._mine: set[int] = set()
+        # regions observed at this policy's request: only they move the split
+        self._mine = Marks()
         self._least, self._size = self.bounds()
 
     def bounds(self) -> tuple[int, int]:
@@ -70,8 +69,8 @@ class CyclicProtection(EvictionPolicy):
         self._settle()
 
     def victim(self) -> int:
-        free = (r for r in self._open if not self.memory.is_pinned(r))
-        return next(free, self._protected.tail if self._protected else self._open.head)
+        last = self._protected.tail if self._protected else self._open.head
+        return next((r for r in self._open if not self.memory.is_served(r)), last)
 
     def observe(self) -> int | None:
         near_split = islice(self._open, max(1, int(self.observe_share * len(self._open))))

@@ -6,8 +6,9 @@ from tidegate.options import Option
 from tidegate.policies.interface.policy import EvictionPolicy
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import eviction
+from tidegate.policies.structures.column import Column
 from tidegate.policies.structures.order import Order, first
-from tidegate.policies.twins.lfu import LFU_TWIN
+from tidegate.policies.structures.orders import Orders
 
 
 @eviction("lfu")
@@ -27,7 +28,6 @@ class LFU(EvictionPolicy):
 
     sees = Samples(regions=100)
     in_driver = False
-    compiled = LFU_TWIN
     bins = Option(64, "bins of the histogram; the last takes everything above", least=2)
     remember = Option(
         True, "keep a region's count when it is evicted (a reading the paper leaves open)"
@@ -35,16 +35,15 @@ class LFU(EvictionPolicy):
     fault_counts = Option(True, "a further fault counts as a use, not only notifications")
 
     def start(self) -> None:
-        self._bins = [Order() for _ in range(self.bins)]
-        self._count: dict[int, int] = {}  # known uses
-        self._bin: dict[int, int] = {}  # of each resident region
+        self._bins = Orders(self.bins)
+        # known uses of each region, the fault that first gave it a frame included
+        self._uses = Column(0)
         self._lowest = 0
 
     def on_fault(self, region: int) -> None:
-        if region not in self._bin:  # it has just got its frame
-            known = self._count.get(region)
-            self._count[region] = 0 if known is None else known + self.fault_counts
-            self._put(region, self._count[region])
+        if region not in self._bin(region):  # it has just got its frame
+            self._uses[region] += self.fault_counts if self._uses[region] else 1
+            self._put(region)
         elif self.fault_counts:
             self._use(region)
 
@@ -52,9 +51,9 @@ class LFU(EvictionPolicy):
         self._use(region)
 
     def on_eviction(self, region: int) -> None:
-        self._bins[self._bin.pop(region)].remove(region)
+        self._bin(region).remove(region)
         if not self.remember:
-            del self._count[region]
+            self._uses[region] = 0
 
     def victim(self) -> int:
         return self._first_bin().head
@@ -63,19 +62,23 @@ class LFU(EvictionPolicy):
         return first(self._first_bin(), unless=self.observed)
 
     def finished(self) -> None:
-        assert set(self._bin) == self.resident
-        assert sum(map(len, self._bins)) == len(self._bin)
+        assert set().union(*self._bins) == self.resident
+        assert sum(map(len, self._bins)) == len(self.resident)
 
     def _use(self, region: int) -> None:
-        self._bins[self._bin[region]].remove(region)
-        self._count[region] += 1
-        self._put(region, self._count[region])
+        self._bin(region).remove(region)
+        self._uses[region] += 1
+        self._put(region)
 
-    def _put(self, region: int, count: int) -> None:
-        place = min(count, self.bins - 1)
-        self._bin[region] = place
-        self._bins[place].move_to_tail(region)
-        self._lowest = min(self._lowest, place)
+    def _put(self, region: int) -> None:
+        self._bin(region).move_to_tail(region)
+        self._lowest = min(self._lowest, self._place(region))
+
+    def _bin(self, region: int) -> Order:
+        return self._bins[self._place(region)]
+
+    def _place(self, region: int) -> int:
+        return max(0, min(self._uses[region], self.bins) - 1)
 
     def _first_bin(self) -> Order:
         while not self._bins[self._lowest] and self._lowest < self.bins - 1:

@@ -2,35 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.compiled.jit import jit_policy
-from tidegate.policies.interface.events import EVENT_BITS, EVICTION, VICTIM
 from tidegate.policies.interface.policy import EvictionPolicy
-from tidegate.policies.interface.twin import (
-    Twin,
-    append,
-    before,
-    is_pinned,
-    links,
-    list_words,
-    remove,
-    tail,
-)
 from tidegate.policies.registries import eviction
-
-
-@jit_policy
-def _mru(own: int, event: int) -> int:
-    order = links(own)
-    if event == VICTIM:
-        region = tail(order)
-        while region >= 0 and is_pinned(own, region):
-            region = before(order, region)
-        return region if region >= 0 else tail(order)
-    region = event >> EVENT_BITS
-    remove(order, region)
-    if event & 255 != EVICTION:
-        append(order, region)
-    return 0
 
 
 @eviction("mru")
@@ -42,8 +15,6 @@ class MRU(EvictionPolicy):
     served are passed over, because their pages are still on the way.
     """
 
-    compiled = Twin(_mru, list_words)
-
     def on_fault(self, region: int) -> None:
         self.order.move_to_tail(region)
 
@@ -52,7 +23,7 @@ class MRU(EvictionPolicy):
 
     def victim(self) -> int:
         return next(
-            (r for r in reversed(self.order) if not self.memory.is_pinned(r)), self.order.tail
+            (r for r in reversed(self.order) if not self.memory.is_served(r)), self.order.tail
         )
 
     def finished(self) -> None:

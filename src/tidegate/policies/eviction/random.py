@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import random
-
 from tidegate.options import Option
 from tidegate.policies.interface.policy import EvictionPolicy
 from tidegate.policies.registries import eviction
+from tidegate.policies.structures.column import Column
+from tidegate.policies.structures.draws import Draws
+
+_NOWHERE = -1
 
 
 @eviction("random")
@@ -16,24 +18,25 @@ class Random(EvictionPolicy):
     seed = Option(0, "of the random numbers", least=0)
 
     def start(self) -> None:
-        self._draw = random.Random(self.seed).randrange
-        self._regions: list[int] = []
-        # where each region is in the list, so that it can be taken out at once
-        self._place: dict[int, int] = {}
+        self._draws = Draws(self.seed)
+        self._count = 0
+        self._regions = Column(_NOWHERE)  # at each place, from 0 to ``_count`` - 1
+        self._place = Column(_NOWHERE)  # of each resident region
 
     def on_fault(self, region: int) -> None:
-        if region not in self._place:
-            self._place[region] = len(self._regions)
-            self._regions.append(region)
+        if self._place[region] == _NOWHERE:
+            self._place[region] = self._count
+            self._regions[self._count] = region
+            self._count += 1
 
     def on_eviction(self, region: int) -> None:
-        hole, last = self._place.pop(region), self._regions.pop()
-        if last != region:
-            self._regions[hole] = last
-            self._place[last] = hole
+        self._count -= 1
+        last, hole = self._regions[self._count], self._place[region]
+        self._regions[hole], self._place[last] = last, hole
+        self._place[region] = _NOWHERE
 
     def victim(self) -> int:
-        return self._regions[self._draw(len(self._regions))]
+        return self._regions[self._draws.below(self._count)]
 
     def finished(self) -> None:
-        assert set(self._regions) == self.resident
+        assert {self._regions[place] for place in range(self._count)} == self.resident

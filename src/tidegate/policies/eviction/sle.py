@@ -29,6 +29,6 @@ class SLe(LRM):
             self._leading = True  # the others follow; they lead nobody
             first = region - region % self._together
             for other in range(first, min(first + self._together, self.memory.regions)):
-                if other in self.order and not self.memory.is_pinned(other):
+                if other in self.order and not self.memory.is_served(other):
                     self.memory.evict(other)
             self._leading = False

@@ -6,7 +6,7 @@ from tidegate import units
 from tidegate.options import Option
 from tidegate.policies.eviction.lrm import LRM
 from tidegate.policies.registries import eviction
-from tidegate.policies.structures.neighbourhood import Neighbourhood
+from tidegate.policies.structures.neighbourhood import nodes_over, object_bounds
 
 
 @eviction("tbne")
@@ -22,13 +22,17 @@ class TBNe(LRM):
     span = Option(units.size("2MiB"), "what a tree stands over", parse=units.size, least=1)
 
     def start(self) -> None:
-        self._tree = Neighbourhood(self.memory, self.span)
+        self._leaves = max(1, self.span // self.memory.geometry.region)
+        self._first, self._end = object_bounds(self.memory)
 
     def on_eviction(self, region: int) -> None:
         super().on_eviction(region)
-        for node in self._tree.nodes_over(region):
-            here = [r for r in node if r in self.order]
-            if 2 * len(here) < len(node):
-                for other in here:
-                    if not self.memory.is_pinned(other):
-                        self.memory.evict(other)
+        for first, end in nodes_over(region, self._first[region], self._end[region], self._leaves):
+            resident = sum(other in self.order for other in range(first, end))
+            if 2 * resident < end - first:
+                self._evict(first, end)
+
+    def _evict(self, first: int, end: int) -> None:
+        for region in range(first, end):
+            if region in self.order and not self.memory.is_served(region):
+                self.memory.evict(region)

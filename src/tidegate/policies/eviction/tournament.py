@@ -9,7 +9,9 @@ from tidegate.options import Option, split_outside
 from tidegate.policies.interface.policy import EvictionPolicy
 from tidegate.policies.interface.visibility import Everything, Faults, Samples, Sees, TouchBits
 from tidegate.policies.registries import eviction
-from tidegate.policies.twins.tournament import TOURNAMENT_TWIN
+from tidegate.policies.structures.column import Column
+
+_NONE = -1
 
 
 @eviction("tournament")
@@ -29,7 +31,6 @@ class Tournament(EvictionPolicy):
 
     sees: Sees = Samples(regions=100)
     in_driver = False
-    compiled = TOURNAMENT_TWIN
     policies = Option("lru+lfu+cp", "the contestants, joined by +; a user's own is file.py:Class")
     patience = Option(100, "blames before a judgement (T)", least=1)
     margin = Option(1.2, "times the average blame at which a policy retires", least=1)
@@ -55,16 +56,19 @@ class Tournament(EvictionPolicy):
             self.sees = Faults()
 
     def start(self) -> None:
-        self._active = list(self.contestants)
-        self._cause: dict[int, EvictionPolicy] = {}  # who had a region evicted that is not back yet
-        # the latest victim, until it leaves, and who named it
-        self._named: tuple[int, EvictionPolicy] | None = None
-        self._blame = {id(p): 0 for p in self.contestants}
+        # contestants go by their numbers
+        count = len(self.contestants)
+        self._active = list(range(count))  # the first ``_left`` of them
+        self._left = count
+        self._retired = [_NONE] * count
+        self._cause = Column(_NONE)  # which one had a region evicted that is not back yet
+        # the latest victim, until it leaves, and which one named it
+        self._named = self._namer = _NONE
+        self._blame = [0] * count
         self._blames = 0  # of all
-        self._watched: dict[int, int] = {}  # who asked for an observed region
-        self._watches = {id(p): 0 for p in self.contestants}  # how many of them each asked for
+        self._watched = Column(_NONE)  # which one asked for an observed region
+        self._watches = [0] * count  # how many of them each asked for
         self._turn = self._watch = 0
-        self.retired: list[str] = []
         for policy in self.contestants:
             policy.attach(self.memory)
             policy.start()
@@ -86,9 +90,9 @@ class Tournament(EvictionPolicy):
 
     def on_eviction(self, region: int) -> None:
         self._unwatch(region)
-        if self._named and self._named[0] == region:
-            self._cause[region] = self._named[1]
-            self._named = None
+        if self._named == region:
+            self._cause[region] = self._namer
+            self._named = _NONE
         for policy in self.contestants:
             policy.on_eviction(region)
 
@@ -97,24 +101,22 @@ class Tournament(EvictionPolicy):
             policy.on_launch(launch)
 
     def victim(self) -> int:
-        self._turn = (self._turn + 1) % len(self._active)
-        chosen = self._active[self._turn]
-        region = chosen.victim()
-        self._named = region, chosen
-        return region
+        self._turn = (self._turn + 1) % self._left
+        self._namer = self._active[self._turn]
+        self._named = self.contestants[self._namer].victim()
+        return self._named
 
     def observe(self) -> int | None:
-        count = len(self._active)
-        share = -(-self.memory.observable // count)
-        for _ in range(count):
-            self._watch = (self._watch + 1) % count
-            policy = self._active[self._watch]
-            if self._watches[id(policy)] < share:
-                region = policy.observe()
+        share = -(-self.memory.observable // self._left)
+        for _ in range(self._left):
+            self._watch = (self._watch + 1) % self._left
+            contestant = self._active[self._watch]
+            if self._watches[contestant] < share:
+                region = self.contestants[contestant].observe()
                 if region is not None:
                     self._unwatch(region)
-                    self._watched[region] = id(policy)
-                    self._watches[id(policy)] += 1
+                    self._watched[region] = contestant
+                    self._watches[contestant] += 1
                     return region
         return None
 
@@ -123,33 +125,43 @@ class Tournament(EvictionPolicy):
             policy.finished()
 
     def report(self) -> dict[str, object]:
-        return {"left": [p.name for p in self._active], "retired": self.retired}
-
-    def judged(self, left: list[EvictionPolicy], losers: list[EvictionPolicy]) -> None:
-        """These go on, and those retire."""
-        self._active = left
-        self.retired += [p.name for p in losers]
+        names = [policy.name for policy in self.contestants]
+        left, retired = self._active[: self._left], self._retired[: len(names) - self._left]
+        return {"left": [names[i] for i in left], "retired": [names[i] for i in retired]}
 
     def _unwatch(self, region: int) -> None:
-        if region in self._watched:
-            self._watches[self._watched.pop(region)] -= 1
+        if self._watched[region] != _NONE:
+            self._watches[self._watched[region]] -= 1
+            self._watched[region] = _NONE
 
     def _came_back(self, region: int) -> None:
-        culprit = self._cause.pop(region, None)
-        if culprit is not None:
-            self._blame[id(culprit)] += 1
+        culprit = self._cause[region]
+        if culprit != _NONE:
+            self._cause[region] = _NONE
+            self._blame[culprit] += 1
             self._blames += 1
-            if self._blames > self.patience and len(self._active) > 1:
+            if self._blames > self.patience and self._left > 1:
                 self._judge(culprit)
 
-    def _judge(self, culprit: EvictionPolicy) -> None:
+    def _judge(self, culprit: int) -> None:
+        """Retire the worst; those who stay keep their order."""
         # a blame raises its culprit's share and lowers all others', so after the first judgement
         # only it can be too high
-        suspects = self._active if self._blames == self.patience + 1 else [culprit]
-        most = self.margin / len(self._active) * self._blames
-        losers = [p for p in suspects if self._blame[id(p)] > most and p in self._active]
-        if losers:
-            self.judged([p for p in self._active if p not in losers], losers)
+        all_suspect = self._blames == self.patience + 1
+        most = self.margin / self._left * self._blames
+        stay, retired = 0, len(self.contestants) - self._left
+        for i in range(self._left):
+            contestant = self._active[i]
+            if self._blame[contestant] > most and (all_suspect or contestant == culprit):
+                self._retired[retired] = contestant
+                retired += 1
+            else:
+                self._active[stay] = contestant
+                stay += 1
+        if stay < self._left:
+            self._left = stay
             self._turn = self._watch = 0
             if self.afresh:
-                self._blame, self._blames = {id(p): 0 for p in self.contestants}, 0
+                self._blames = 0
+                for contestant in range(len(self._blame)):
+                    self._blame[contestant] = 0

@@ -1,8 +1,6 @@
-"""Latest: the number of a page's last touch and the reference that made it, in one word, so that a
-touch writes once.
+"""A page's last touch: its number and its access site in one word, so that a touch writes once.
 
-Words compare as their touches do. Before its first touch a page has NEVER, of which both parts are
--1.
+Words compare as their touches do. Before its first touch a page has NEVER: both parts are -1.
 """
 
 from __future__ import annotations
@@ -13,20 +11,23 @@ import numpy as np
 
 from tidegate.compiled.jit import jit_bare
 
-BITS = 16  # of the reference
+BITS = 16  # of the access site
 NEVER = -1
 
 
 @jit_bare
 def latest(touch: int, reference: int) -> Any:
+    """Return the word of a touch."""
     return touch << BITS | np.int64(np.uint16(reference))
 
 
 @jit_bare
 def touch_of(word: Any) -> Any:
+    """Return the number of the touch."""
     return word >> BITS
 
 
 @jit_bare
 def reference_of(word: Any) -> Any:
+    """Return the access site of the touch."""
     return np.int64(np.int16(word & 0xFFFF))

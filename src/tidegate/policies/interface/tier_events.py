@@ -1,21 +1,13 @@
-"""What crosses between the tiers and a placement policy.
-
-An event is its kind in the low 8 bits, a page above them.
-"""
+"""Events from the tiers to a placement policy: the kind in the low 8 bits, a page above them."""
 
 from __future__ import annotations
 
-PLACE = 0  # this page is to leave near memory: where does it go? answered with STAY, MIDDLE or FAR
-VICTIM = 1  # which near page is to go? asked of placements that choose it themselves
-SPILL = 2  # the middle is full: which of its pages makes room? answered with a page
-RETURN = (
-    # this page, which had left, is about to come near again; answered with KNOWN if it stays
-    # whenever it is asked about
-    3
-)
-SAMPLES = 4  # a batch of (virtual time, reuse distance) pairs is there
-# this page is touched; relayed only to those who ask for it, as it costs a call per touch
-TOUCH = 5
+PLACE = 0  # where does this page go, a candidate to leave? answer: STAY, MIDDLE or FAR
+VICTIM = 1  # which near page is to leave? for placements that choose victims; answer: a page
+SPILL = 2  # which page leaves the full middle? answer: a page
+RETURN = 3  # this page returns near; answer: KNOWN if it stays whenever it is a candidate
+SAMPLES = 4  # a batch of (virtual time, reuse distance) pairs is full
+TOUCH = 5  # this page is touched; only for placements that define on_touch: a call per touch
 
 EVENT_BITS = 8
 EVENT_NAMES = {
@@ -27,5 +19,5 @@ EVENT_NAMES = {
     TOUCH: "on_touch",
 }
 
-FAILED = -1  # the policy raised; what it raised is kept by its caller
+FAILED = -1  # the policy raised; its caller keeps the exception
 KNOWN = 1

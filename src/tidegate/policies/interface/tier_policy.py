@@ -73,6 +73,10 @@ class TierPolicy(Policy):
     service: ClassVar[str] = "gpu"
     compiled: ClassVar[TierTwin | None] = None
 
+    def attach(self, memory: TierView) -> None:  # type: ignore[override]
+        """Called by the mechanism before each run."""
+        self.memory = memory
+
     @property
     def makes_room(self) -> int:
         """Who leaves a middle that is full: NOBODY, the OLDEST, or whom ``spill`` names (ASKED)."""

@@ -14,7 +14,8 @@ from typing import Any
 
 from tidegate.errors import PolicyError
 from tidegate.options import Option
-from tidegate.policies.interface.policy import MemoryView, PlacementPolicy
+from tidegate.policies.interface.memory_view import MemoryView
+from tidegate.policies.interface.policy import PlacementPolicy
 from tidegate.trace.plan import Plan, PlannedUse
 from tidegate.trace.trace import Object
 

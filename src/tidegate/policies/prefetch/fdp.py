@@ -6,7 +6,7 @@ from tidegate.options import Option
 from tidegate.policies.interface.policy import PrefetchPolicy
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import prefetch
-from tidegate.policies.twins.fdp import FDP_TWIN
+from tidegate.policies.structures.marks import Marks
 
 
 @prefetch("fdp")
@@ -22,7 +22,6 @@ class FDP(PrefetchPolicy):
 
     sees = Samples(regions=100)
     in_driver = False
-    compiled = FDP_TWIN
     every = Option(16, "one prefetched region in so many is watched; the paper says a few", least=1)
     enough = Option(16, "verdicts before the threshold is chosen (T)", least=1)
     share = Option(0.8, "of useful verdicts, above which it is bold", least=0, most=1)
@@ -31,7 +30,7 @@ class FDP(PrefetchPolicy):
 
     def start(self) -> None:
         self.threshold = self.shy
-        self._watching: set[int] = set()
+        self._watching = Marks()
         self.useful = self.verdicts = self._prefetches = 0
         self.memory.set_prefetch_threshold(self.shy)
 

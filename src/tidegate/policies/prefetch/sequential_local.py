@@ -24,6 +24,9 @@ class SequentialLocal(PrefetchPolicy):
         self._together = max(1, min(self.block // geometry.page, self._per_region))
 
     def on_fault(self, region: int) -> None:
-        base = region * self._per_region
-        for block in {int(page) // self._together for page in self.memory.faulted(region)}:
-            self.memory.prefetch(base + block * self._together, self._together)
+        base, last = region * self._per_region, -1
+        for page in self.memory.faulted(region):
+            block = int(page) // self._together
+            if block != last:
+                self.memory.prefetch(base + block * self._together, self._together)
+            last = block

@@ -6,7 +6,7 @@ from tidegate import units
 from tidegate.options import Option
 from tidegate.policies.interface.policy import PrefetchPolicy
 from tidegate.policies.registries import prefetch
-from tidegate.policies.structures.neighbourhood import Neighbourhood
+from tidegate.policies.structures.neighbourhood import nodes_over, object_bounds
 
 
 @prefetch("tbnp")
@@ -22,17 +22,19 @@ class TBNp(PrefetchPolicy):
     span = Option(units.size("2MiB"), "what a tree stands over", parse=units.size, least=1)
 
     def start(self) -> None:
-        self._tree = Neighbourhood(self.memory, self.span)
+        self._leaves = max(1, self.span // self.memory.geometry.region)
+        self._first, self._end = object_bounds(self.memory)
         self._pages = self.memory.geometry.pages_per_region
 
     def on_fault(self, region: int) -> None:
         self.memory.prefetch(region * self._pages, self._pages)
-        best = range(region, region + 1)
-        coming = {region}
-        for node in self._tree.nodes_over(region):
-            here = sum(r in coming or self.memory.is_resident(r) for r in node)
-            if 2 * here > len(node):
-                best, coming = node, set(node)
-        for other in best:
+        best_first, best_end = region, region + 1  # the node that comes
+        for first, end in nodes_over(region, self._first[region], self._end[region], self._leaves):
+            here = 0
+            for other in range(first, end):
+                here += best_first <= other < best_end or self.memory.is_resident(other)
+            if 2 * here > end - first:
+                best_first, best_end = first, end
+        for other in range(best_first, best_end):
             if other != region and not self.memory.is_resident(other):
                 self.memory.prefetch(other * self._pages, self._pages)

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from tidegate.compiled.jit import jit_policy
 from tidegate.options import split_outside
 from tidegate.policies.interface.policy import PrefetchPolicy
-from tidegate.policies.interface.twin import Twin, part_count, relay_to
 from tidegate.policies.registries import prefetch
-
-
-@jit_policy
-def _together(own: int, event: int) -> int:
-    for member in range(part_count(own)):
-        relay_to(own, member, event)
-    return 0
 
 
 class Together(PrefetchPolicy):
     """Relays everything to each of its members, in order; each asks for what it likes."""
-
-    compiled = Twin(_together)
 
     def __init__(self, members: list[PrefetchPolicy]):
         super().__init__()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import dropwhile
 
-from tidegate.policies.interface.policy import MemoryView
+from tidegate.policies.interface.memory_view import MemoryView
 from tidegate.policies.structures.order import Order
 
 
@@ -50,7 +50,7 @@ class Chain(Order):
     @property
     def oldest(self) -> int:
         """The LRU position; what was served in this turn is passed over if anything else is there."""
-        return next((r for r in self if not self._memory.is_pinned(r)), self.head)
+        return next((r for r in self if not self._memory.is_served(r)), self.head)
 
     def from_mru(self, skip_recent: bool = True) -> Iterator[int]:
         """Regions from the MRU position of the old partition on, or of the whole chain."""

@@ -1,4 +1,4 @@
-"""Order: the list most eviction policies keep. Head: first to go. Tail: last to go."""
+"""Order: the list most eviction policies keep. Regions leave at the head and enter at the tail."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Order(OrderedDict[int, None]):
 
 
 def first(regions: Iterable[int], unless: Container[int]) -> int | None:
-    """The first region that is not in ``unless``, or None.
+    """Return the first region that is not in ``unless``, or None.
 
     >>> first([4, 5, 6], unless={4})
     5

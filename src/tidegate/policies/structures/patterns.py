@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate.policies.interface.policy import MemoryView
+from tidegate.policies.interface.memory_view import MemoryView
 
 
 @dataclass

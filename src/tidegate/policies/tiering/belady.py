@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tidegate.compiled.addresses import words_at
 from tidegate.compiled.jit import jit_inner, jit_policy
 from tidegate.policies.interface.tier_events import EVENT_BITS, PLACE, SPILL, TOUCH, VICTIM
 from tidegate.policies.interface.tier_header import (
@@ -19,7 +20,6 @@ from tidegate.policies.interface.tier_header import (
     USES,
 )
 from tidegate.policies.interface.tier_policy import ASKED, FAR, MIDDLE, TierPolicy, TierTwin
-from tidegate.policies.interface.twin import words_at
 from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import tiering
 

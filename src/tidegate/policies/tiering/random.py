@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.compiled.addresses import words_at
 from tidegate.compiled.jit import jit, jit_policy
 from tidegate.options import Option
 from tidegate.policies.interface.tier_events import PLACE
 from tidegate.policies.interface.tier_header import OWN
 from tidegate.policies.interface.tier_policy import FAR, MIDDLE, TierPolicy, TierTwin
-from tidegate.policies.interface.twin import words_at
 from tidegate.policies.registries import tiering
 
 _SEED, _DRAWN, _SHARE = range(3)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.compiled.addresses import floats_at, words_at
 from tidegate.compiled.jit import jit, jit_bare, jit_policy
 from tidegate.options import Option
 from tidegate.policies.interface.tier_events import KNOWN, PLACE, RETURN, SAMPLES
@@ -28,7 +29,6 @@ from tidegate.policies.interface.tier_policy import (
     TierPolicy,
     TierTwin,
 )
-from tidegate.policies.interface.twin import floats_at, words_at
 from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import tiering
 

@@ -1,356 +1,213 @@
-"""The findings on C1 to C7, from the grids at both levels."""
+"""The findings on C1 to C7. Each is measured at a level, which is a group of the grid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from functools import partial
 from statistics import geometric_mean, mean
 
-from tidegate.reproduce.causes import compare_runs
 from tidegate.reproduce.cppe.figures import FIGURE_7
-from tidegate.reproduce.cppe.setup import BASE, KINDS
-from tidegate.reproduce.ledger import TIE_WITHIN, Claim, Finding, load_claims, percent, signed
-from tidegate.reproduce.means import extremes
-from tidegate.reproduce.results import NotRun, Results
+from tidegate.reproduce.cppe.grid import KINDS
+from tidegate.reproduce.cppe.setup import BASE, LEVELS
+from tidegate.reproduce.geometric_means import extremes
+from tidegate.reproduce.ledger import (
+    TIE_WITHIN,
+    Claim,
+    Finding,
+    load_claims,
+    percent,
+    signed,
+    times,
+)
+from tidegate.reproduce.results import Groups, Measure, NotRun, Results, find, part
 
 CLAIMS = load_claims("cppe")
 CRASHED = ("MVT", "BIC")  # in the paper's baseline
 SIMILAR = 0.05  # C3's "within 5 %"
-SLIGHTLY = 0.15  # C6's "slightly", which the paper does not put a number to
+SLIGHTLY = 0.15  # C6's "slightly", to which the paper gives no number
 ALIKE = ("MVT", "SPV", "B+T", "BIC", "SAD")  # Figure 7: both schemes do the same
 THRASHING = ("SRD", "HSD", "MRQ", "STN")  # type IV
+RESERVED = ("sl+lru-10%", "sl+lru-20%")
 
-Levels = Mapping[str, Results]
+
+def findings_of(levels: Groups) -> list[Finding]:
+    """Return every finding that the levels allow."""
+    return find(CLAIMS, _measures(), levels)
 
 
-def findings_of(levels: Levels) -> list[Finding]:
-    """Every finding that the grids allow; what was not run is said not to be measured."""
-    return [
-        finding
-        for claim, measure in _MEASURES.items()
-        for finding in measure(CLAIMS[claim], levels)
-    ]
+def _measures() -> Iterator[Measure]:
+    yield part("C1", "", mean_gain, group="75%")
+    yield part("C2", "", mean_gain, group="50%")
+    yield part("C2", "largest", largest_gain, group="50%")
+    for level in LEVELS:
+        for kind in ("I", "VI"):
+            yield part("C3", f"type {kind}, {level}", similar, kind, group=level)
+        yield part("C3", f"most, {level}", gains_most, group=level)
+        for a in ("SAD", "HIS", "NW"):
+            yield part("C4", f"{a}, {level}", gain_from_patterns, a, group=level)
+        yield part("C6", f"MRQ, {level}", no_gain, "MRQ", group=level)
+    yield part("C5", "mean, 75%", schemes, 0.03, group="75%")
+    yield part("C5", "mean, 50%", schemes, 0.07, group="50%")
+    for a, better in (("NW", 2), ("HIS", 2), ("BFS", 1), ("HWL", 1)):
+        yield part("C5", f"{a}, 50%", better_scheme, a, better, group="50%")
+    for level in LEVELS:
+        yield part("C5", f"alike, {level}", schemes_alike, group=level)
+    for a in ("BFS", "HWL"):
+        yield part("C6", f"{a}, 50%", loses_slightly, a, group="50%")
+    yield part("C7", "thrashing", reserved_gains, group="50%")
+    for a in ("SRD", "STN"):
+        yield part("C7", f"Random, {a}", less_than_random, a, group="50%")
+    yield part("C7", "B+T and HYB", reserved_loses, group="50%")
+    yield part("C7", "type VI", type_vi, group="50%")
 
 
 def gains(r: Results, system: str, among: Iterable[str] = (), base: str = BASE) -> dict[str, float]:
-    """Speed-ups by application, without those that crashed in the paper, unless they are asked for."""
+    """Return speed-ups by application; without ``among``, those that crashed are left out."""
     wanted = list(among) or [a for a in r.applications if a not in CRASHED]
     return r.ratios(base, system, "time", wanted)
 
 
-def at(levels: Levels, level: str) -> Results:
-    if level not in levels:
-        raise NotRun(f"nothing was run with {level} in near memory")
-    return levels[level]
+def inverse(gains: dict[str, float]) -> dict[str, float]:
+    """Return times over the base's, from speed-ups."""
+    return {a: 1 / gain for a, gain in gains.items()}
 
 
-def attempt(claim: Claim, part: str, make: Callable[[], Finding]) -> Finding:
-    """The finding, or a note that something it needs was not run."""
-    try:
-        return make()
-    except NotRun as missing:
-        return claim.unmeasured(str(missing), part=part)
+def of_type(r: Results, kind: str) -> list[str]:
+    return [a for a in r.applications if KINDS.get(a) == kind]
 
 
-def because(r: Results, application: str, system: str, base: str = BASE) -> str:
-    return f"{application}: " + compare_runs(
-        r.run(application, system), system, r.run(application, base), base
-    )
+def signed_list(gains: dict[str, float]) -> str:
+    return ", ".join(f"{a} {signed(g - 1)}" for a, g in gains.items())
 
 
-# Claim by claim
-
-
-def _mean_gain(claim: Claim, r: Results, part: str = "") -> Finding:
-    """The arithmetic mean, as the paper has it, with the geometric one and the mean without the
-    largest beside it.
+def mean_gain(claim: Claim, r: Results) -> Finding:
+    """C1, C2: the arithmetic mean, as in the paper. Beside it the geometric mean, and the mean
+    without the largest gain.
     """
     own = gains(r, "cppe")
-    ranked = sorted(own, key=lambda a: own[a])
-    rest = [own[a] for a in ranked[:-1]]
-    shown = f"{mean(own.values()):.2f}× (geometric {geometric_mean(own.values()):.2f}×" + (
-        f", {mean(rest):.2f}× without {ranked[-1]})" if rest else ")"
-    )
-    return claim.ratio(
-        mean(own.values()),
-        part=part,
-        show=shown,
-        unit=_times,
-        why=lambda: f"time by application: {extremes({a: 1 / g for a, g in own.items()}, 3)}",
-    )
+    *rest, most = sorted(own, key=lambda a: own[a])
+    whole = mean(own.values())
+    without = f", {mean(own[a] for a in rest):.2f}× without {most}" if rest else ""
+    show = f"{times(whole)} (geometric {times(geometric_mean(own.values()))}{without})"
+    why = f"time by application: {extremes(inverse(own), 3)}"
+    return claim.ratio(whole, show=show, unit=times, why=why)
 
 
-def gain_at_75(claim: Claim, levels: Levels) -> Iterator[Finding]:
-    """C1"""
-    yield attempt(claim, "", lambda: _mean_gain(claim, at(levels, "75%")))
-
-
-def gain_at_50(claim: Claim, levels: Levels) -> Iterator[Finding]:
+def largest_gain(claim: Claim, r: Results) -> Finding:
     """C2"""
-    yield attempt(claim, "", lambda: _mean_gain(claim, at(levels, "50%")))
-    yield attempt(claim, "largest", lambda: _largest(claim, at(levels, "50%")))
-
-
-def _largest(claim: Claim, r: Results) -> Finding:
     own = gains(r, "cppe")
     best = max(own, key=lambda a: own[a])
-    return claim.ratio(
-        own[best],
-        "up to",
-        part="largest",
-        value=10.97,
-        show=f"{own[best]:.2f}× ({best})",
-        unit=_times,
-        why=lambda: because(r, best, "cppe"),
-    )
+    show, why = f"{times(own[best])} ({best})", partial(r.because, best, "cppe", BASE)
+    return claim.ratio(own[best], "up to", value=10.97, show=show, unit=times, why=why)
 
 
-def by_type(claim: Claim, levels: Levels) -> Iterator[Finding]:
+def similar(claim: Claim, r: Results, kind: str) -> Finding:
     """C3"""
-    for level in ("75%", "50%"):
-        for kind in ("I", "VI"):
-            part = f"type {kind}, {level}"
-            yield attempt(
-                claim,
-                part,
-                lambda k=kind, p=part, le=level: _similar(claim, p, at(levels, le), k),  # type: ignore[misc]
-            )
-        part = f"most, {level}"
-        yield attempt(claim, part, lambda p=part, le=level: _gains_most(claim, p, at(levels, le)))  # type: ignore[misc]
+    own = gains(r, "cppe", of_type(r, kind))
+    return _within(claim, r, own, f"each within {SIMILAR:.0%} of {BASE}", BASE)
 
 
-def _similar(claim: Claim, part: str, r: Results, kind: str) -> Finding:
-    own = gains(r, "cppe", [a for a in r.applications if KINDS.get(a) == kind])
+def _within(claim: Claim, r: Results, own: dict[str, float], said: str, base: str) -> Finding:
     off = max(own, key=lambda a: abs(own[a] - 1))
-    ours = ", ".join(f"{a} {signed(g - 1)}" for a, g in own.items())
-    return claim.holds(
-        abs(own[off] - 1) <= SIMILAR,
-        f"each within {SIMILAR:.0%} of {BASE}",
-        ours,
-        part=part,
-        why=lambda: because(r, off, "cppe"),
-    )
+    why = partial(r.because, off, "cppe", base)
+    return claim.holds(abs(own[off] - 1) <= SIMILAR, said, signed_list(own), why=why)
 
 
-def _gains_most(claim: Claim, part: str, r: Results) -> Finding:
+def gains_most(claim: Claim, r: Results) -> Finding:
+    """C3"""
     kinds = {}
     for kind in dict.fromkeys(KINDS.values()):
-        members = [a for a in r.applications if KINDS.get(a) == kind and a not in CRASHED]
-        if members:
+        if members := [a for a in of_type(r, kind) if a not in CRASHED]:
             kinds[kind] = 1 / geometric_mean(gains(r, "cppe", members).values())
     if "IV" not in kinds:
         raise NotRun("no application of type IV was run")
-    return claim.winner(
-        "IV", kinds, part=part, why=f"mean time over {BASE}'s, by type: {extremes(kinds)}"
-    )
+    why = f"mean time over {BASE}'s, by type: {extremes(kinds)}"
+    return claim.winner("IV", kinds, why=why)
 
 
-def patterns_help(claim: Claim, levels: Levels) -> Iterator[Finding]:
+def gain_from_patterns(claim: Claim, r: Results, application: str) -> Finding:
     """C4: with and without the pattern-aware prefetcher, under the same eviction policy."""
-    for level in ("75%", "50%"):
-        for a in ("SAD", "HIS", "NW"):
-            part = f"{a}, {level}"
-            yield attempt(
-                claim,
-                part,
-                lambda a=a, p=part, le=level: _pattern(claim, p, at(levels, le), a),  # type: ignore[misc]
-            )
-
-
-def _pattern(claim: Claim, part: str, r: Results, application: str) -> Finding:
     gain = r.ratio(application, "sl+mhpe", "cppe") - 1
-    return claim.sign(
-        gain,
-        "gains from patterns",
-        signed(gain),
-        part=part,
-        why=lambda: because(r, application, "cppe", "sl+mhpe"),
-    )
+    why = partial(r.because, application, "cppe", "sl+mhpe")
+    return claim.sign(gain, "gains from patterns", signed(gain), why=why)
 
 
-def schemes(claim: Claim, levels: Levels) -> Iterator[Finding]:
+def schemes(claim: Claim, r: Results, value: float) -> Finding:
     """C5"""
-    for level, value in (("75%", 0.03), ("50%", 0.07)):
-        part = f"mean, {level}"
-        yield attempt(
-            claim,
-            part,
-            lambda p=part, le=level, v=value: _schemes(claim, p, at(levels, le), v),  # type: ignore[misc]
-        )
-    for a, sign in (("NW", 1), ("HIS", 1), ("BFS", -1), ("HWL", -1)):
-        part = f"{a}, 50%"
-        yield attempt(
-            claim,
-            part,
-            lambda a=a, p=part, s=sign: _scheme_of(claim, p, at(levels, "50%"), a, s),  # type: ignore[misc]
-        )
-    for level in ("75%", "50%"):
-        part = f"alike, {level}"
-        yield attempt(claim, part, lambda p=part, le=level: _alike(claim, p, at(levels, le)))  # type: ignore[misc]
-
-
-def _schemes(claim: Claim, part: str, r: Results, value: float) -> Finding:
     own = gains(r, "cppe", FIGURE_7, base="cppe-scheme1")
     gain = mean(own.values()) - 1
-    return claim.sign(
-        gain,
-        f"scheme 2 better by {percent(value)}",
-        signed(gain),
-        part=part,
-        why=lambda: f"time, scheme 2 over 1: {extremes({a: 1 / g for a, g in own.items()})}",
-    )
+    why = f"time, scheme 2 over 1: {extremes(inverse(own))}"
+    return claim.sign(gain, f"scheme 2 better by {percent(value)}", signed(gain), why=why)
 
 
-def _scheme_of(claim: Claim, part: str, r: Results, application: str, sign: int) -> Finding:
-    gain = r.ratio(application, "cppe-scheme1", "cppe") - 1
-    return claim.sign(
-        sign * gain,
-        f"scheme {2 if sign > 0 else 1} better",
-        f"scheme 2: {signed(gain)}",
-        part=part,
-        why=lambda: because(r, application, "cppe", "cppe-scheme1"),
-    )
+def better_scheme(claim: Claim, r: Results, a: str, better: int) -> Finding:
+    """C5"""
+    gain = r.ratio(a, "cppe-scheme1", "cppe") - 1
+    said, ours = f"scheme {better} better", f"scheme 2: {signed(gain)}"
+    why = partial(r.because, a, "cppe", "cppe-scheme1")
+    return claim.sign(gain if better == 2 else -gain, said, ours, why=why)
 
 
-def _alike(claim: Claim, part: str, r: Results) -> Finding:
+def schemes_alike(claim: Claim, r: Results) -> Finding:
+    """C5"""
     own = gains(r, "cppe", ALIKE, base="cppe-scheme1")
-    off = max(own, key=lambda a: abs(own[a] - 1))
-    ours = ", ".join(f"{a} {signed(g - 1)}" for a, g in own.items())
-    return claim.holds(
-        abs(own[off] - 1) <= SIMILAR,
-        "both schemes do the same",
-        ours,
-        part=part,
-        why=lambda: because(r, off, "cppe", "cppe-scheme1"),
-    )
+    return _within(claim, r, own, "both schemes do the same", "cppe-scheme1")
 
 
-def losers(claim: Claim, levels: Levels) -> Iterator[Finding]:
+def no_gain(claim: Claim, r: Results, application: str) -> Finding:
     """C6"""
-    for level in ("75%", "50%"):
-        part = f"MRQ, {level}"
-        yield attempt(claim, part, lambda p=part, le=level: _no_gain(claim, p, at(levels, le)))  # type: ignore[misc]
-    for a in ("BFS", "HWL"):
-        part = f"{a}, 50%"
-        yield attempt(claim, part, lambda a=a, p=part: _loses(claim, p, at(levels, "50%"), a))  # type: ignore[misc]
-
-
-def _no_gain(claim: Claim, part: str, r: Results) -> Finding:
-    gain = r.ratio("MRQ", BASE, "cppe") - 1
-    return claim.holds(
-        gain <= TIE_WITHIN,
-        "no gain",
-        signed(gain),
-        part=part,
-        why=lambda: because(r, "MRQ", "cppe"),
-    )
-
-
-def _loses(claim: Claim, part: str, r: Results, application: str) -> Finding:
     gain = r.ratio(application, BASE, "cppe") - 1
+    why = partial(r.because, application, "cppe", BASE)
+    return claim.holds(gain <= TIE_WITHIN, "no gain", signed(gain), why=why)
+
+
+def loses_slightly(claim: Claim, r: Results, application: str) -> Finding:
+    """C6"""
+    gain = r.ratio(application, BASE, "cppe") - 1
+    why = partial(r.because, application, "cppe", BASE)
     if gain < -SLIGHTLY:
-        return claim.holds(
-            False,
-            "slightly slower",
-            signed(gain),
-            part=part,
-            why=lambda: because(r, application, "cppe"),
-        )
-    return claim.sign(
-        -gain,
-        "slightly slower",
-        signed(gain),
-        part=part,
-        why=lambda: because(r, application, "cppe"),
-    )
+        return claim.holds(False, "slightly slower", signed(gain), why=why)
+    return claim.sign(-gain, "slightly slower", signed(gain), why=why)
 
 
-def reserved(claim: Claim, levels: Levels) -> Iterator[Finding]:
+def _reserved(r: Results, among: Iterable[str]) -> dict[str, float]:
+    """Return the speed-ups of reserved LRU by application and reserved share."""
+    return {
+        f"{a} {system.rpartition('-')[2]}": gain
+        for system in RESERVED
+        for a, gain in gains(r, system, among).items()
+    }
+
+
+def reserved_gains(claim: Claim, r: Results) -> Finding:
     """C7"""
-
-    def half() -> Results:
-        return at(levels, "50%")
-
-    yield attempt(claim, "thrashing", lambda: _at_most(claim, half()))
-    for a in ("SRD", "STN"):
-        yield attempt(
-            claim,
-            f"Random, {a}",
-            lambda a=a: _less_than_random(claim, f"Random, {a}", half(), a),  # type: ignore[misc]
-        )
-    yield attempt(claim, "B+T and HYB", lambda: _loses_up_to(claim, half()))
-    yield attempt(claim, "type VI", lambda: _type_vi(claim, half()))
-
-
-def _at_most(claim: Claim, r: Results) -> Finding:
-    own = {
-        f"{a} {p}": g - 1
-        for p in ("10%", "20%")
-        for a, g in gains(r, f"sl+lru-{p}", THRASHING).items()
-    }
+    own = _reserved(r, THRASHING)
     best = max(own, key=lambda k: own[k])
-    times = {k: 1 / (1 + g) for k, g in own.items()}
-    return claim.holds(
-        own[best] <= 0.11 + TIE_WITHIN,
-        "gains at most 11 %",
-        f"{signed(own[best])} ({best})",
-        part="thrashing",
-        why=f"time by application and share: {extremes(times)}",
-    )
+    gain, why = own[best] - 1, f"time by application and share: {extremes(inverse(own))}"
+    ours = f"{signed(gain)} ({best})"
+    return claim.holds(gain <= 0.11 + TIE_WITHIN, "gains at most 11 %", ours, why=why)
 
 
-def _less_than_random(claim: Claim, part: str, r: Results, application: str) -> Finding:
-    best = max(r.ratio(application, BASE, f"sl+lru-{p}") for p in ("10%", "20%"))
+def less_than_random(claim: Claim, r: Results, application: str) -> Finding:
+    """C7"""
+    best = max(r.ratio(application, BASE, system) for system in RESERVED)
     random = r.ratio(application, BASE, "sl+random")
-    return claim.sign(
-        random / best - 1,
-        "Random gains more",
-        f"Random {signed(random - 1)}, reserved {signed(best - 1)}",
-        part=part,
-        why=lambda: because(r, application, "sl+lru-20%", "sl+random"),
-    )
+    ours = f"Random {signed(random - 1)}, reserved {signed(best - 1)}"
+    why = partial(r.because, application, "sl+lru-20%", "sl+random")
+    return claim.sign(random / best - 1, "Random gains more", ours, why=why)
 
 
-def _loses_up_to(claim: Claim, r: Results) -> Finding:
-    own = {
-        f"{a} {p}": 1 - g
-        for p in ("10%", "20%")
-        for a, g in gains(r, f"sl+lru-{p}", ("B+T", "HYB")).items()
-    }
-    worst = max(own, key=lambda k: own[k])
-    return claim.ratio(
-        own[worst],
-        "loses up to",
-        part="B+T and HYB",
-        value=0.53,
-        within=0.5,
-        show=f"{percent(own[worst])} ({worst})",
-        why=lambda: because(r, worst.split()[0], "sl+lru-20%"),
-    )
+def reserved_loses(claim: Claim, r: Results) -> Finding:
+    """C7"""
+    own = _reserved(r, ("B+T", "HYB"))
+    worst = min(own, key=lambda k: own[k])
+    loss, why = 1 - own[worst], partial(r.because, worst.split()[0], "sl+lru-20%", BASE)
+    show = f"{percent(loss)} ({worst})"
+    return claim.ratio(loss, "loses up to", value=0.53, within=0.5, show=show, why=why)
 
 
-def _type_vi(claim: Claim, r: Results) -> Finding:
-    own = gains(r, "sl+lru-10%", [a for a in r.applications if KINDS.get(a) == "VI"])
+def type_vi(claim: Claim, r: Results) -> Finding:
+    """C7"""
+    own = gains(r, "sl+lru-10%", of_type(r, "VI"))
     loss = 1 - mean(own.values())
-    return claim.ratio(
-        loss,
-        "LRU-10 % loses",
-        part="type VI",
-        value=0.27,
-        within=0.5,
-        why=lambda: ", ".join(f"{a} {signed(g - 1)}" for a, g in own.items()),
-    )
-
-
-def _times(value: float) -> str:
-    return f"{value:.2f}×"
-
-
-_MEASURES: dict[str, Callable[[Claim, Levels], Iterator[Finding]]] = {
-    "C1": gain_at_75,
-    "C2": gain_at_50,
-    "C3": by_type,
-    "C4": patterns_help,
-    "C5": schemes,
-    "C6": losers,
-    "C7": reserved,
-}
+    return claim.ratio(loss, "LRU-10 % loses", value=0.27, within=0.5, why=signed_list(own))

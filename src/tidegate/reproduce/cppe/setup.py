@@ -1,157 +1,80 @@
-"""What is run: 23 applications under nine systems, with 75 % and 50 % of their footprint in near
-memory.
-"""
+"""What can be varied in the reproduction of CPPE."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from tidegate import units
-from tidegate.errors import TidegateError
-from tidegate.experiments.ask import Ask
 from tidegate.options import parse_spec
-from tidegate.policies.systems import find_system
-from tidegate.trace.geometry import Geometry
-from tidegate.workloads.suites import members, suite
+from tidegate.reproduce import setup
+from tidegate.reproduce.setup import option, require
 
 MACHINE = "gpgpusim-28sm"
 BASE = "sl+lru"
-SYSTEMS = (
-    "sl+lru",
-    "cppe",
-    "cppe-scheme1",
-    "sl+mhpe",
-    "sl+random",
-    "sl+lru-10%",
-    "sl+lru-20%",
-    "sl-stop+lru",
-    "sl+hpe",
-)
 OWN = ("cppe", "cppe-scheme1", "sl+mhpe")  # those with MHPE, whose constants can be varied
+OTHERS = ("sl+random", "sl+lru-10%", "sl+lru-20%", "sl-stop+lru", "sl+hpe")
+SYSTEMS = (BASE, *OWN, *OTHERS)
 LEVELS = ("75%", "50%")  # of the footprint, that fits
-PAGE = "4KiB"
-CHUNK = units.size("64KiB")
-KINDS = {member.name.removeprefix("cppe-"): member.kind for member in members("cppe")}
 
 
 @dataclass(frozen=True)
-class Setup:
-    """What can be varied. ``Setup()`` is the paper's own."""
+class Setup(setup.Setup):
+    """CPPE (IPDPS'20): 23 applications under 9 systems, 75 % and 50 % of each in near memory."""
 
-    levels: tuple[str, ...] = LEVELS
-    t1: int = 32
-    t2: int = 40
-    t3: int = 32
-    interval: int = 64
-    chunk: str = "64KiB"
-    scale: float = 1.0
-    readings: int = 0  # combinations of open readings to try
+    citation: ClassVar[str] = (
+        "CPPE: Coordinated Page Prefetch and Eviction for Memory Oversubscription Management in "
+        "GPUs (IPDPS'20)"
+    )
+    year: ClassVar[int] = 2020
+    example: ClassVar[str] = "--t1 16 --out report.html"
+    base: ClassVar[str] = BASE
+
+    levels: tuple[str, ...] = option(
+        LEVELS, "Shares of the footprint that fit, with commas.", flag="--level"
+    )
+    t1: int = option(32, "Untouched pages of an interval from which LRU takes over.")
+    t2: int = option(40, "Those of the first four intervals.")
+    t3: int = option(32, "The forward distance grows while it is no more than this.")
+    interval: int = option(64, "Pages in an interval.")
+    chunk: str = option("64KiB", "Size of a chunk, e.g. 32KiB.")
     systems: tuple[str, ...] = SYSTEMS
-    crossing: bool = True  # run the systems of both papers on both papers' applications, too
-    # other applications in place of Table II's: name and workload
-    given: tuple[tuple[str, str], ...] = ()
+    crossing: bool = True  # also run the systems of both papers on both papers' applications
+    given: tuple[tuple[str, str], ...] = ()  # name and workload, in place of Table II's
 
     def __post_init__(self) -> None:
-        if self.scale <= 0:
-            raise TidegateError(f"a scale of {self.scale:g} is none; expected something like 1/8")
-        if BASE not in self.systems:
-            raise TidegateError(
-                f"systems {', '.join(self.systems)} lack {BASE}, which everything is measured against"
-            )
-        if not self.levels:
-            raise TidegateError("no level was given; expected shares that fit, such as 75%,50%")
+        super().__post_init__()
+        require(bool(self.levels), "level must name a share that fits, such as 75%,50%", "none")
         for level in self.levels:
-            if not 0 < units.fraction(level) <= 1:
-                raise TidegateError(
-                    f"a level of {level} is none; expected the share that fits, such as 75%"
-                )
+            expected = "level must be the share that fits, above 0% and at most 100%"
+            require(0 < units.fraction(level) <= 1, expected, level)
         # findings and figures know levels by their names, so 0.5 and 1/2 are 50%
         shown = dict.fromkeys(f"{100 * units.fraction(level):g}%" for level in self.levels)
         object.__setattr__(self, "levels", tuple(shown))
 
     @classmethod
-    def quick(cls) -> Setup:
-        """One level, and no crossing."""
+    def quick(cls) -> Self:
         return cls(levels=("50%",), crossing=False)
-
-    @property
-    def as_published(self) -> bool:
-        return (self.levels, self.t1, self.t2, self.t3, self.interval, self.chunk, self.scale) == (
-            LEVELS,
-            32,
-            40,
-            32,
-            64,
-            "64KiB",
-            1.0,
-        )
 
     @property
     def applications(self) -> dict[str, str]:
         """Every application's workload, by the paper's abbreviation."""
-        return dict(self.given) or {
-            parse_spec(spec)[0].removeprefix("cppe-"): spec for spec in suite("cppe", self.scale)
-        }
+        from tidegate.workloads import suites
 
-    @property
-    def geometry(self) -> Geometry:
-        return Geometry.parse(f"{PAGE}/{self.chunk}")
-
-    def ask(self, workload: str, system: str, level: str) -> Ask:
-        """One run of the grid."""
-        return Ask(
-            workload,
-            MACHINE,
-            system,
-            eviction=self.mhpe if system in OWN else None,
-            prefetch=self.prefetch(system),
-            oversubscribe=1 / units.fraction(level) - 1,
-            geometry=self.geometry,
-        )
+        specs = suites.suite("cppe", self.scale)
+        named = {parse_spec(spec)[0].removeprefix("cppe-"): spec for spec in specs}
+        return dict(self.given) or named
 
     @property
     def mhpe(self) -> str:
-        """MHPE with this set-up's constants."""
-        own = {"interval": self.interval, "t1": self.t1, "t2": self.t2, "t3": self.t3}
-        return f"mhpe({', '.join(f'{k}={v}' for k, v in own.items())})"
-
-    def prefetch(self, system: str) -> str | None:
-        """A system's prefetcher where it is not its own: the naive one fetches a chunk, so its
-        blocks follow the chunk.
-        """
-        own = find_system(system).prefetch
-        if units.size(self.chunk) == CHUNK or own not in ("sequential-local", "stop-when-full"):
-            return None
-        block = f"sequential-local(block={units.size(self.chunk)})"
-        return block if own == "sequential-local" else f"stop-when-full(of={block})"
+        """MHPE with the constants of this setup."""
+        return f"mhpe(interval={self.interval}, t1={self.t1}, t2={self.t2}, t3={self.t3})"
 
     def describe(self) -> str:
-        """In words, for the report."""
         scale = "" if self.scale == 1 else f" at {self.scale:g} of their sizes"
         return (
-            f"{len(self.applications)} applications{scale}, {' and '.join(self.levels)} of each in near memory, under "
-            f"{len(self.systems)} systems on {MACHINE}, in chunks of {self.chunk}. MHPE: T1 {self.t1}, T2 {self.t2}, "
-            f"T3 {self.t3}, intervals of {self.interval}."
+            f"{len(self.applications)} applications{scale}, {' and '.join(self.levels)} of each in "
+            f"near memory, under {len(self.systems)} systems on {MACHINE}, in chunks of "
+            f"{self.chunk}. MHPE: T1 {self.t1}, T2 {self.t2}, T3 {self.t3}, intervals of "
+            f"{self.interval}."
         )
-
-
-def grid_of(setup: Setup) -> dict[tuple[str, str, str], Ask]:
-    """Applications × systems × levels, application by application."""
-    return {
-        (a, s, level): setup.ask(spec, s, level)
-        for a, spec in setup.applications.items()
-        for level in setup.levels
-        for s in setup.systems
-    }
-
-
-def check(setup: Setup) -> None:
-    """Look every name and number up before the first run begins."""
-    # where there is room for a chunk, there is at all levels
-    least = min(setup.levels, key=units.fraction)
-    for (_, system, level), ask in grid_of(setup).items():
-        if system == BASE and level == least:
-            ask.prepare()
-    first = next(iter(setup.applications.values()))
-    for system in setup.systems:
-        setup.ask(first, system, setup.levels[0]).prepare()

@@ -2,343 +2,248 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
-from tidegate.reproduce.causes import compare_runs
-from tidegate.reproduce.hybrid.edges import implicit_over_explicit
-from tidegate.reproduce.hybrid.grid import Grid, by_application, mean_gain, ranked, traffic
+from tidegate.experiments.runs import Run
+from tidegate.reproduce.hybrid.gains import (
+    Schemes,
+    by_application,
+    implicit_over_explicit,
+    mean_gain,
+    ranked,
+    traffic,
+)
+from tidegate.reproduce.hybrid.grid import EDGES, Workload
 from tidegate.reproduce.hybrid.inner_loop import kept_by, locality_order
 from tidegate.reproduce.hybrid.setup import BASE, BASELINES, PARTS
-from tidegate.reproduce.ledger import Claim, Finding, Verdict, load_claims
-from tidegate.reproduce.results import NotRun
+from tidegate.reproduce.ledger import Claim, Finding, Verdict, load_claims, times
+from tidegate.reproduce.results import Groups, Measure, NotRun, find, part
+from tidegate.reproduce.run_comparison import compare_runs
 
 CLAIMS = load_claims("hybrid")
 PUBLISHED = {"host": 8.2, "lru": 8.5, "rlm": 3.7, "glm": 15.7, "rdm": 18.7}  # H1
-MIXED = ("louvain", "backprop", "hotspot", "kmeans")  # those for which implicit transfer pays (5.2)
+MIXED = ("louvain", "backprop", "hotspot", "kmeans")  # for these implicit transfer pays (5.2)
 EQUAL = 0.05  # H3's "within 5 %"
 THRASHES = 1.5  # times the traffic of each byte once each way; the paper has no number
 PARTIAL = 0.7  # H5: what partial mapping adds
 PUBLISHED_EDGES = {0.0: 0.29, 1.0: 3.03}  # H7: share of edges accessed → implicit over explicit
-MINIVITE = "louvain"
+MINIVITE = ("louvain",)
 
-
-# What the books of a run cannot tell: what is likely to be different on the paper's machine, or in
-# its programs.
+# What the books of a run cannot show: what is likely to be different on the paper's machine, or in
+# its programs. The longest label that a finding's label starts with applies.
 LIKELY = {
-    "H1": "UM that thrashes is several times slower on the paper's machine than the driver's costs here, measured on "
-    "another, make it; and what is used once or twice gains nothing from being near (--loops and --unmap change less)",
-    "H1 host": "UM that thrashes is slower there; kernels here take nothing but bandwidth, so remote access is dear",
-    "H2 rdm > glm": "partial mapping brings near what is used once, at 0.15 µs per KiB, a guess (--unmap)",
-    "H3": "neither reading of the baseline is the paper's for all applications; and a copy takes the link's time only, "
-    "where RDM's memory is unmapped from the CPU at 0.15 µs per KiB, a guess (--unmap)",
-    "H4": "neither reading of the baseline is the paper's for all applications; one target data moves what RDM moves",
+    "H1": (
+        "UM that thrashes is several times slower on the paper's machine than the driver's costs "
+        "here, measured on another, make it; and what is used once or twice gains nothing from "
+        "being near (--loops and --unmap change less)"
+    ),
+    "H1 host": (
+        "UM that thrashes is slower there; kernels here take nothing but bandwidth, so remote "
+        "access is dear"
+    ),
+    "H2 rdm > glm": (
+        "partial mapping brings near what is used once, at 0.15 µs per KiB, a guess (--unmap)"
+    ),
+    "H3": (
+        "neither reading of the baseline is the paper's for all applications; and a copy takes the "
+        "link's time only, where RDM's memory is unmapped from the CPU at 0.15 µs per KiB, a guess "
+        "(--unmap)"
+    ),
+    "H4": (
+        "neither reading of the baseline is the paper's for all applications; one target data "
+        "moves what RDM moves"
+    ),
     "H5": "as H1; where all fits, UM has only its first faults to lose",
     "H5 partial": "it pays where programs loop (srad, cfd), and costs where they do not",
-    "H7 100%": "0.15 µs per KiB of unmapping, a guess, is paid by faults and prefetches alike and hides their difference",
+    "H7 100%": (
+        "0.15 µs per KiB of unmapping, a guess, is paid by faults and prefetches alike and hides "
+        "their difference"
+    ),
     "H8": "kernels here take nothing but bandwidth; the paper's are busy with something else",
     "H10": "miniVite's kernel does more than its shape here; as H1",
 }
 
 
-def findings_of(grid: Grid) -> list[Finding]:
-    """Every finding that the grid allows; what was not run is said not to be measured."""
-    return [
-        _likely(finding)
-        for claim, measure in _MEASURES.items()
-        for finding in measure(CLAIMS[claim], grid)
+def findings_of(groups: Groups) -> list[Finding]:
+    """Return every finding that the results allow."""
+    edges = [
+        part("H7", f"{share:.0%} accessed", edge_density, share, value)
+        for share, value in PUBLISHED_EDGES.items()
     ]
+    found = find(CLAIMS, _measures(), Schemes.of(groups)) + find(CLAIMS, edges, groups)
+    return [_with_likely_cause(finding) for finding in found]
 
 
-def _likely(finding: Finding) -> Finding:
-    """What differs also has its likely cause, by the longest beginning of its label that is known."""
-    known = [
-        label
-        for label in LIKELY
-        if f"{finding.label} ".startswith(label if label.endswith("%") else f"{label} ")
-    ]
+def _with_likely_cause(finding: Finding) -> Finding:
+    """Return the finding; if it differs, with its likely cause."""
+    known = [label for label in LIKELY if f"{finding.label} ".startswith(f"{label} ")]
     if finding.verdict is not Verdict.DIFFERS or not known:
         return finding
     return replace(finding, why=f"{finding.why}. Likely: {LIKELY[max(known, key=len)]}")
 
 
-def attempt(claim: Claim, part: str, make: Callable[[], Finding]) -> Finding:
-    """The finding, or a note that something it needs was not run."""
-    try:
-        return make()
-    except NotRun as missing:
-        return claim.unmeasured(str(missing), part=part)
-
-
-def _cause(
-    grid: Grid, scheme: str, base: str = BASE, fits: bool | None = False, against: str = ""
-) -> str:
-    """Where a mean comes from: each application's, and the books of the workload with most and
-    least gain.
-    """
-    gains = grid.gains(scheme, base, fits)
-    least = min(gains, key=lambda at: gains[at])
-    told = compare_runs(grid.run(*least, scheme), scheme, grid.run(*least, base), base)
-    return f"{ranked(by_application(gains))}; {least[0]} of {least[1]:g} GB: {told}{against}"
-
-
-def mean_gains(claim: Claim, grid: Grid) -> Iterator[Finding]:
-    """H1"""
+def _measures() -> Iterator[Measure]:
     for scheme, value in PUBLISHED.items():
-        yield attempt(
-            claim,
-            scheme,
-            lambda s=scheme, v=value: claim.ratio(  # type: ignore[misc]
-                mean_gain(grid.gains(s, fits=False)),
-                part=s,
-                value=v,
-                unit=_times,
-                why=lambda: _cause(grid, s),
-            ),
-        )
+        yield part("H1", scheme, mean_gain_of, scheme, value)
+    for pair in ("rdm glm", "glm lru", "glm host", "lru rlm", "host rlm", "rlm um"):
+        better, worse = pair.split()
+        yield part("H2", f"{better} > {worse}", faster, better, worse, f"{better} is faster")
+    yield part("H2", "nn", no_thrashing)
+    for base in BASELINES:
+        yield part("H3", base, over_baseline, base)
+        yield part("H3", f"others, {base}", equal_to_baseline, base)
+        for a in ("backprop", "kmeans"):
+            yield part("H4", f"{a}, {base}", eliminated, a, base)
+    yield part("H5", "", overall)
+    yield part("H5", "mixing", mixing)
+    yield part("H5", "partial", partial_mapping)
+    yield part("H6", "order", lambda claim, _: claim.exact(locality_order(), "V > N > F > O"))
+    yield part("H6", "GLM", lambda claim, _: claim.exact(kept_by("glm"), "VN"))
+    yield part("H6", "RDM", lambda claim, _: claim.exact(kept_by("rdm"), "VF"))
+    for base, value in (*((base, 1.15) for base in BASELINES), (BASE, 1.19)):
+        yield part("H8", f"host over {base}", host_over, base, value)
+    yield part("H9", "fits", minivite_faster, "um-pf", BASE, True)
+    for slow in (BASE, "um-pf"):
+        yield part("H9", f"host > {slow}", minivite_faster, "host", slow, False)
+    yield part("H9", "traffic", more_traffic)
+    yield part("H10", "", minivite_gain)
 
 
-def order(claim: Claim, grid: Grid) -> Iterator[Finding]:
+def _compare(r: Schemes, workload: Workload, scheme: str, base: str) -> str:
+    return compare_runs(r.run(workload, scheme), scheme, r.run(workload, base), base)
+
+
+def _cause(r: Schemes, scheme: str, base: str = BASE, fits: bool | None = False) -> str:
+    """Return each application's gain, and the books of the workload that gains least."""
+    gains = r.gains(scheme, base, fits)
+    least = min(gains, key=lambda w: gains[w])
+    return f"{ranked(by_application(gains))}; {least}: {_compare(r, least, scheme, base)}"
+
+
+def mean_gain_of(claim: Claim, r: Schemes, scheme: str, value: float) -> Finding:
+    """H1"""
+    gain = mean_gain(r.gains(scheme, fits=False))
+    return claim.ratio(gain, value=value, unit=times, why=partial(_cause, r, scheme))
+
+
+def faster(claim: Claim, r: Schemes, better: str, worse: str, said: str) -> Finding:
     """H2"""
-    pairs = (
-        ("rdm", "glm"),
-        ("glm", "lru"),
-        ("glm", "host"),
-        ("lru", "rlm"),
-        ("host", "rlm"),
-        ("rlm", "um"),
-    )
-    for better, worse in pairs:
-        part = f"{better} > {worse}"
-        yield attempt(claim, part, lambda b=better, w=worse, p=part: _above(claim, grid, b, w, p))  # type: ignore[misc]
-    yield attempt(claim, "nn", lambda: _no_thrash(claim, grid))
+    gain = mean_gain(r.gains(better, worse, fits=False))
+    return claim.sign(gain - 1, said, times(gain), why=partial(_cause, r, better, worse))
 
 
-def _above(claim: Claim, grid: Grid, better: str, worse: str, part: str) -> Finding:
-    gain = mean_gain(grid.gains(better, worse, fits=False))
-    return claim.sign(
-        gain - 1,
-        f"{better} is faster",
-        f"{gain:.2f}×",
-        part=part,
-        why=lambda: _cause(grid, better, worse),
-    )
-
-
-def _no_thrash(claim: Claim, grid: Grid) -> Finding:
-    """Data cross the link little more than once each way under UM."""
-    sizes = grid.workloads(False, ["nn"])
-    if not sizes:
+def no_thrashing(claim: Claim, r: Schemes) -> Finding:
+    """H2: data cross the link little more than once each way under UM."""
+    workloads = r.workloads(False, ["nn"])
+    if not workloads:
         raise NotRun("no nn larger than near memory was run")
-    runs = [grid.run(*at, BASE) for at in sizes]
-    times = max(
-        run.counts["pages_in"] * run.facts["page_bytes"] / run.facts["footprint_bytes"]
-        for run in runs
-    )
-    return claim.holds(
-        times <= THRASHES,
-        "does not thrash under UM",
-        f"{times:.2f} times its size moved in",
-        part="nn",
-        why="regions come in more than once",
-    )
+
+    def moved(run: Run) -> float:
+        return run.counts["pages_in"] * run.facts["page_bytes"] / run.facts["footprint_bytes"]
+
+    most = max(moved(r.run(w, BASE)) for w in workloads)
+    said, ours = "does not thrash under UM", f"{most:.2f} times its size moved in"
+    return claim.holds(most <= THRASHES, said, ours, why="regions come in more than once")
 
 
-def over_baseline(claim: Claim, grid: Grid) -> Iterator[Finding]:
-    """H3, against both readings of the baseline."""
-    for base in BASELINES:
-        yield attempt(claim, base, lambda b=base: _over(claim, grid, b))  # type: ignore[misc]
-        part = f"others, {base}"
-        yield attempt(claim, part, lambda b=base, p=part: _equal(claim, grid, b, p))  # type: ignore[misc]
+def over_baseline(claim: Claim, r: Schemes, base: str) -> Finding:
+    """H3"""
+    gains = r.gains("rdm", base, True, MIXED)
+    return claim.ratio(mean_gain(gains), unit=times, why=ranked(by_application(gains)))
 
 
-def _over(claim: Claim, grid: Grid, base: str) -> Finding:
-    gains = grid.gains("rdm", base, True, MIXED)
-    return claim.ratio(
-        mean_gain(gains), part=base, unit=_times, why=lambda: ranked(by_application(gains))
-    )
-
-
-def _equal(claim: Claim, grid: Grid, base: str, part: str) -> Finding:
-    others = {a for a, _ in grid.workloads(True)} - set(MIXED)
-    gains = by_application(grid.gains("rdm", base, True, sorted(others) or ["none"]))
+def equal_to_baseline(claim: Claim, r: Schemes, base: str) -> Finding:
+    """H3"""
+    others = sorted({w.application for w in r.workloads(True)} - set(MIXED))
+    gains = by_application(r.gains("rdm", base, True, others or ["none"]))
     within = all(abs(g - 1) <= EQUAL for g in gains.values())
-    return claim.holds(
-        within,
-        f"each within {EQUAL:.0%}",
-        ranked(gains),
-        part=part,
-        why="the baseline copies at each launch what RDM brings once"
-        if base != "baseline"
-        else "both move the same; RDM's memory is managed, and unmapping it takes longer than moving",
-    )
+    why = "the baseline copies at each launch what RDM brings once"
+    if base == "baseline":
+        why = (
+            "both move the same; RDM's memory is managed, and unmapping it takes longer than moving"
+        )
+    return claim.holds(within, f"each within {EQUAL:.0%}", ranked(gains), why=why)
 
 
-def less_traffic(claim: Claim, grid: Grid) -> Iterator[Finding]:
-    """H4, against both readings of the baseline."""
-    for base in BASELINES:
-        for application in ("backprop", "kmeans"):
-            part = f"{application}, {base}"
-            yield attempt(
-                claim,
-                part,
-                lambda a=application, b=base, p=part: _eliminated(claim, grid, a, b, p),  # type: ignore[misc]
-            )
+def eliminated(claim: Claim, r: Schemes, application: str, base: str) -> Finding:
+    """H4"""
+    share = 1 - 1 / mean_gain(r.gains("rdm", base, True, [application], traffic))
+    largest = r.workloads(True, [application])[-1]
+    moved = (f"{s} {traffic(r.run(largest, s)) / 1e9:.1f} GB over the link" for s in ("rdm", base))
+    return claim.ratio(share, why=f"{largest}: {', '.join(moved)}")
 
 
-def _eliminated(claim: Claim, grid: Grid, application: str, base: str, part: str) -> Finding:
-    share = 1 - 1 / mean_gain(grid.gains("rdm", base, True, [application], traffic))
-    size = grid.workloads(True, [application])[-1]
-    return claim.ratio(share, part=part, why=lambda: _moved(grid, size, base))
-
-
-def _moved(grid: Grid, at: tuple[str, float], base: str) -> str:
-    gb = {s: traffic(grid.run(*at, s)) / 1e9 for s in ("rdm", base)}
-    return f"{at[0]} of {at[1]:g} GB: " + ", ".join(
-        f"{s} {v:.1f} GB over the link" for s, v in gb.items()
-    )
-
-
-def components(claim: Claim, grid: Grid) -> Iterator[Finding]:
+def overall(claim: Claim, r: Schemes) -> Finding:
     """H5"""
-    yield attempt(
-        claim,
-        "",
-        lambda: claim.ratio(
-            mean_gain(grid.gains("rdm")), unit=_times, why=lambda: _cause(grid, "rdm", fits=None)
-        ),
-    )
-    yield attempt(claim, "mixing", lambda: _mixing(claim, grid))
-    yield attempt(claim, "partial", lambda: _partial(claim, grid))
+    gain, why = mean_gain(r.gains("rdm")), partial(_cause, r, "rdm", fits=None)
+    return claim.ratio(gain, unit=times, why=why)
 
 
-def _mixing(claim: Claim, grid: Grid) -> Finding:
-    gains = {part: mean_gain(grid.gains(part)) for part in PARTS}
+def mixing(claim: Claim, r: Schemes) -> Finding:
+    """H5"""
+    gains = {scheme: mean_gain(r.gains(scheme)) for scheme in PARTS}
     gap = gains["rdm whole"] / max(gains["rdm implicit"], gains["rdm explicit"]) - 1
-    ours = ", ".join(f"{part} {gain:.2f}×" for part, gain in gains.items())
-    return claim.sign(
-        gap, "both ways beat either alone", ours, part="mixing", why=lambda: _by_density(grid)
-    )
+    ours = ", ".join(f"{scheme} {times(gain)}" for scheme, gain in gains.items())
+    ratios = by_application(r.gains("rdm whole", "rdm explicit"))
+    few = ", ".join(f"{a} {times(g)}" for a, g in ratios.items() if abs(g - 1) > 0.005) or "none"
+    why = f"by application, both ways against explicit alone: {few}"
+    return claim.sign(gap, "both ways beat either alone", ours, why=why)
 
 
-def _by_density(grid: Grid) -> str:
-    ratios = by_application(grid.gains("rdm whole", "rdm explicit"))
-    few = ", ".join(f"{a} {g:.2f}×" for a, g in ratios.items() if abs(g - 1) > 0.005) or "none"
-    return f"by application, both ways against explicit alone: {few}"
-
-
-def _partial(claim: Claim, grid: Grid) -> Finding:
-    added = mean_gain(grid.gains("rdm")) - mean_gain(grid.gains("rdm whole"))
-    return claim.ratio(
-        added,
-        "adds",
-        part="partial",
-        value=PARTIAL,
-        unit=_times,
-        why=lambda: ranked(by_application(grid.gains("rdm", "rdm whole", False))),
-    )
-
-
-def example(claim: Claim, grid: Grid) -> Iterator[Finding]:
-    """H6: no run is needed."""
-    yield claim.exact(locality_order(), "V > N > F > O", part="order")
-    yield claim.exact(kept_by("glm"), "VN", part="GLM")
-    yield claim.exact(kept_by("rdm"), "VF", part="RDM")
-
-
-def edge_density(claim: Claim, grid: Grid) -> Iterator[Finding]:
-    """H7: the ends of the paper's range."""
-    for share, value in PUBLISHED_EDGES.items():
-        part = f"{share:.0%} accessed"
-        yield attempt(claim, part, lambda s=share, v=value, p=part: _edges(claim, grid, s, v, p))  # type: ignore[misc]
-
-
-def _edges(claim: Claim, grid: Grid, share: float, value: float, part: str) -> Finding:
-    ratio = implicit_over_explicit(grid.edges)[share]
+def partial_mapping(claim: Claim, r: Schemes) -> Finding:
+    """H5"""
+    added = mean_gain(r.gains("rdm")) - mean_gain(r.gains("rdm whole"))
 
     def why() -> str:
-        one, other = (grid.edges[share, way] for way in ("implicit", "explicit"))
+        return ranked(by_application(r.gains("rdm", "rdm whole", False)))
+
+    return claim.ratio(added, "adds", value=PARTIAL, unit=times, why=why)
+
+
+def edge_density(claim: Claim, groups: Groups, share: float, value: float) -> Finding:
+    """H7: the ends of the paper's range."""
+    ratio = implicit_over_explicit(groups)[share]
+
+    def why() -> str:
+        one, other = (groups[EDGES].run(share, way) for way in ("implicit", "explicit"))
         return compare_runs(one, "implicit", other, "explicit")
 
-    return claim.ratio(ratio, part=part, value=value, unit=_times, why=why)
+    return claim.ratio(ratio, value=value, unit=times, why=why)
 
 
-def host_beside(claim: Claim, grid: Grid) -> Iterator[Finding]:
-    """H8, against both readings of the baseline."""
-    for base, value in (*((base, 1.15) for base in BASELINES), (BASE, 1.19)):
-        yield attempt(
-            claim,
-            f"host over {base}",
-            lambda b=base, v=value: claim.ratio(  # type: ignore[misc]
-                1 / mean_gain(grid.gains("host", b, True, [MINIVITE])),
-                part=f"host over {b}",
-                value=v,
-                unit=_times,
-                why=lambda: _minivite(grid, "host", b, True),
-            ),
-        )
+# miniVite
 
 
-def prefetch_all(claim: Claim, grid: Grid) -> Iterator[Finding]:
+def _minivite(r: Schemes, scheme: str, base: str, fits: bool) -> str:
+    largest = r.workloads(fits, MINIVITE)[-1]
+    return f"{largest.gb:g} GB: {_compare(r, largest, scheme, base)}"
+
+
+def host_over(claim: Claim, r: Schemes, base: str, value: float) -> Finding:
+    """H8"""
+    ratio = 1 / mean_gain(r.gains("host", base, True, MINIVITE))
+    why = partial(_minivite, r, "host", base, True)
+    return claim.ratio(ratio, value=value, unit=times, why=why)
+
+
+def minivite_faster(claim: Claim, r: Schemes, better: str, worse: str, fits: bool) -> Finding:
     """H9"""
-    yield attempt(claim, "fits", lambda: _faster(claim, grid, "um-pf", BASE, True, "fits"))
-    for slow in (BASE, "um-pf"):
-        part = f"host > {slow}"
-        yield attempt(claim, part, lambda s=slow, p=part: _faster(claim, grid, "host", s, False, p))  # type: ignore[misc]
-    yield attempt(claim, "traffic", lambda: _more_traffic(claim, grid))
+    gain = mean_gain(r.gains(better, worse, fits, MINIVITE))
+    said, why = f"{better} is faster than {worse}", partial(_minivite, r, better, worse, fits)
+    return claim.sign(gain - 1, said, times(gain), why=why)
 
 
-def _faster(claim: Claim, grid: Grid, better: str, worse: str, fits: bool, part: str) -> Finding:
-    gain = mean_gain(grid.gains(better, worse, fits, [MINIVITE]))
-    return claim.sign(
-        gain - 1,
-        f"{better} is faster than {worse}",
-        f"{gain:.2f}×",
-        part=part,
-        why=lambda: _minivite(grid, better, worse, fits),
-    )
+def more_traffic(claim: Claim, r: Schemes) -> Finding:
+    """H9"""
+    more = mean_gain(r.gains("um-pf", BASE, False, MINIVITE, lambda run: 1 / traffic(run)))
+    why = partial(_minivite, r, "um-pf", BASE, False)
+    return claim.sign(more - 1, "um-pf moves more", f"{more:.2f} times as much", why=why)
 
 
-def _more_traffic(claim: Claim, grid: Grid) -> Finding:
-    more = mean_gain(grid.gains("um-pf", BASE, False, [MINIVITE], lambda run: 1 / traffic(run)))
-    return claim.sign(
-        more - 1,
-        "um-pf moves more",
-        f"{more:.2f} times as much",
-        part="traffic",
-        why=lambda: _minivite(grid, "um-pf", BASE, False),
-    )
-
-
-def _minivite(grid: Grid, scheme: str, base: str, fits: bool) -> str:
-    at = grid.workloads(fits, [MINIVITE])[-1]
-    return f"{at[1]:g} GB: {compare_runs(grid.run(*at, scheme), scheme, grid.run(*at, base), base)}"
-
-
-def minivite_gain(claim: Claim, grid: Grid) -> Iterator[Finding]:
+def minivite_gain(claim: Claim, r: Schemes) -> Finding:
     """H10: over all sizes, as the paper does not say which."""
-    yield attempt(claim, "", lambda: _gain_of_minivite(claim, grid))
-
-
-def _gain_of_minivite(claim: Claim, grid: Grid) -> Finding:
-    gains = grid.gains("rdm", among=[MINIVITE])
-    by_size = ", ".join(f"{size:g} GB {gain:.2f}×" for (_, size), gain in gains.items())
-    return claim.ratio(mean_gain(gains), unit=_times, why=by_size)
-
-
-def _times(value: float) -> str:
-    return f"{value:.2f}×"
-
-
-_MEASURES: dict[str, Callable[[Claim, Grid], Iterator[Finding]]] = {
-    "H1": mean_gains,
-    "H2": order,
-    "H3": over_baseline,
-    "H4": less_traffic,
-    "H5": components,
-    "H6": example,
-    "H7": edge_density,
-    "H8": host_beside,
-    "H9": prefetch_all,
-    "H10": minivite_gain,
-}
+    gains = r.gains("rdm", among=MINIVITE)
+    by_size = ", ".join(f"{w.gb:g} GB {times(gain)}" for w, gain in gains.items())
+    return claim.ratio(mean_gain(gains), unit=times, why=by_size)

@@ -1,86 +1,90 @@
-"""The runs by application, size and scheme, and their ratios."""
+"""What is run: applications at sizes that fit and sizes that do not, under the paper's schemes.
+
+Beside them bfs with only part of its edges accessed: are edges better left to faults, or
+prefetched? (5.2, Access Density Analysis) The compiler takes the edges for densely used, whatever
+the graph. The paper changes the share of edges that are accessed from 0 % to 100 % and finds the
+time with edges left to faults between 29 % and 303 % of the time with edges prefetched.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from statistics import geometric_mean
+from dataclasses import replace
+from typing import NamedTuple
 
-from tidegate.experiments.runs import Run
-from tidegate.reproduce.hybrid.edges import EdgeKey
-from tidegate.reproduce.hybrid.setup import BASE, NEAR, Key
-from tidegate.reproduce.results import NotRun
+from tidegate.experiments.specification import RunSpec
+from tidegate.machine.machine import Machine, load_machine
+from tidegate.reproduce.hybrid.setup import BASELINES, LOOPS, MACHINE, NEAR, SCHEMES, Setup
+from tidegate.reproduce.readings import spell_policy
+from tidegate.reproduce.results import Key
 
-
-@dataclass(frozen=True)
-class Grid:
-    """Runs by (application, size in GB, scheme), and those of bfs with part of its edges accessed."""
-
-    runs: Mapping[Key, Run]
-    edges: Mapping[EdgeKey, Run] = field(default_factory=dict)
-
-    def run(self, application: str, size: float, scheme: str) -> Run:
-        found = self.runs.get((application, size, scheme))
-        if found is None:
-            raise NotRun(f"{application} of {size:g} GB was not run under {scheme}")
-        return found
-
-    def workloads(
-        self, fits: bool | None = None, among: Iterable[str] = ()
-    ) -> list[tuple[str, float]]:
-        """Applications and sizes; those that fit, those that do not, or all."""
-        only = set(among)
-        every = dict.fromkeys((a, size) for a, size, _ in self.runs if not only or a in only)
-        return [(a, size) for a, size in every if fits is None or (size < NEAR) == fits]
-
-    def gains(
-        self,
-        scheme: str,
-        base: str = BASE,
-        fits: bool | None = None,
-        among: Iterable[str] = (),
-        what: Callable[[Run], float] = lambda run: run.time,
-    ) -> dict[tuple[str, float], float]:
-        """How many times faster a scheme is than ``base`` (or how many times less of ``what``), by
-        workload.
-        """
-        found = {
-            (a, size): what(self.runs[a, size, base]) / what(self.runs[a, size, scheme])
-            for a, size in self.workloads(fits, among)
-            if (a, size, scheme) in self.runs and (a, size, base) in self.runs
-        }
-        if not found:
-            kind = {True: "that fits ", False: "larger than near memory ", None: ""}[fits]
-            raise NotRun(f"nothing {kind}was run under both {scheme} and {base}")
-        return found
+GRID, EDGES = "grid", "edges"  # groups
+GB = 10**9  # as the machine has 16GB
+EDGE_APPLICATION, EDGE_SIZE = "bfs", 9.0  # GB: a size that the section names, and one that fits
+ACCESSED = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)  # share of the edges
+WAYS = {"implicit": "rdm(left=edges)", "explicit": "rdm"}
 
 
-def mean_gain(gains: Mapping[tuple[str, float], float]) -> float:
-    """The geometric mean over workloads, as the paper takes it."""
-    return geometric_mean(gains.values())
+class Workload(NamedTuple):
+    """An application of a size, in the paper's GB."""
+
+    application: str
+    gb: float
+
+    def __str__(self) -> str:
+        return f"{self.application} of {self.gb:g} GB"
 
 
-def by_application(gains: Mapping[tuple[str, float], float]) -> dict[str, float]:
-    """Each application's geometric mean over its sizes."""
-    names = dict.fromkeys(a for a, _ in gains)
-    return {a: geometric_mean([g for (b, _), g in gains.items() if b == a]) for a in names}
+def grid_of(setup: Setup) -> dict[Key, RunSpec]:
+    """Return applications × sizes × schemes; baselines only for what fits."""
+    return {
+        (Workload(a, size), scheme, GRID): specify(setup, Workload(a, size), scheme)
+        for a in setup.applications
+        for size in setup.sizes(a)
+        for scheme in (*SCHEMES, *(BASELINES if size < NEAR else ()))
+    }
 
 
-def traffic(run: Run) -> float:
-    """Bytes over the link, both ways, remote accesses too; at least a page, so that ratios exist."""
-    moved = sum(
-        run.counts[c] for c in ("pages_in", "pages_home", "pages_written_back", "pages_sampled")
+def edges_of(setup: Setup) -> dict[Key, RunSpec]:
+    """Return every share of edges both ways; none unless bfs is among the applications."""
+    if EDGE_APPLICATION not in setup.applications:
+        return {}
+    bfs = Workload(EDGE_APPLICATION, EDGE_SIZE)
+    return {
+        (share, way, EDGES): place(setup, bfs, placement, connected=share)
+        for share in ACCESSED
+        for way, placement in WAYS.items()
+    }
+
+
+def specify(setup: Setup, workload: Workload, scheme: str) -> RunSpec:
+    """Return one run of the grid."""
+    placement = (SCHEMES | BASELINES)[scheme]
+    if setup.threshold != 0.5 and placement.partition("(")[0] in ("rlm", "glm", "rdm"):
+        placement = spell_policy(placement, {"threshold": setup.threshold})
+    return place(setup, workload, placement)
+
+
+def place(setup: Setup, workload: Workload, placement: str, **options: object) -> RunSpec:
+    """Return one run under any placement, of a workload with any options."""
+    if setup.distances != "launches":
+        options["distances"] = setup.distances
+    given = [f"{k}={v}" for k, v in options.items()]
+    if workload.application in LOOPS[setup.loops]:
+        given.append(LOOPS[setup.loops][workload.application])
+    name = f"openmp-{workload.application}"
+    return RunSpec(
+        f"{name}({', '.join(given)})" if given else name,
+        machine_of(setup),
+        "uvm",
+        placement=placement,
+        bytes=round(workload.gb * GB * setup.scale),
+        near=round(NEAR * GB * setup.scale),
     )
-    return max(
-        run.facts["page_bytes"] * moved + run.counts["remote_bytes"], run.facts["page_bytes"]
-    )
 
 
-def ranked(gains: Mapping[str, float]) -> str:
-    """Applications and their gains, the largest first."""
-    return ", ".join(
-        f"{a} {g:.2f}×"
-        for a, g in sorted(gains.items(), key=lambda item: -item[1])
-        if math.isfinite(g)
-    )
+def machine_of(setup: Setup) -> str | Machine:
+    """Return the machine, with another cost of unmapping if one is given."""
+    if setup.unmap is None:
+        return MACHINE
+    machine = load_machine(MACHINE)
+    return replace(machine, driver=replace(machine.driver, unmap_per_kib=1000 * setup.unmap))

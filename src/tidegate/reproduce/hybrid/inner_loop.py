@@ -1,4 +1,4 @@
-"""cfd's inner loop with room for two objects: the paper's example of what sets GLM and RDM apart
+"""cfd's inner loop with room for two objects: the paper's example of how GLM and RDM differ
 (Figure 3, 3.3, 3.4).
 """
 
@@ -19,15 +19,16 @@ ROUNDS = 4  # of the outer loop: enough to settle
 
 
 def locality_order(plan: Plan | None = None) -> str:
-    """The four objects by global locality, the highest first; of cfd's saved analysis, or of a plan
-    of its.
+    """Return the four objects by global locality, the highest first.
+
+    Without a plan, cfd's saved analysis is used.
     """
     locality = (plan or CFD().plan()).global_locality
     return " > ".join(LETTERS[name] for name in sorted(LETTERS, key=lambda name: -locality[name]))
 
 
 def kept_by(policy: str, plan: Plan | None = None) -> str:
-    """Which of four equally large objects have room in the inner loop, where there is room for two."""
+    """Return which two of four equally large objects are near in the inner loop."""
     geometry = Geometry()
     plan = four_objects(plan or CFD().plan())
     memory = Rehearsal(
@@ -48,7 +49,7 @@ def kept_by(policy: str, plan: Plan | None = None) -> str:
 
 
 def four_objects(plan: Plan) -> Plan:
-    """The plan as the figure has it: of its objects, these four."""
+    """Return the plan with the four objects of the figure only."""
     launches = tuple(
         replace(x, uses=tuple(u for u in x.uses if u.object in LETTERS)) for x in plan.launches
     )

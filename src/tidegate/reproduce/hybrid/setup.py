@@ -1,26 +1,23 @@
-"""What is run: eight applications at sizes that fit and sizes that do not, under the paper's
-schemes.
-"""
+"""What can be varied in the reproduction of SC'19."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
-from tidegate.errors import TidegateError
-from tidegate.experiments.ask import Ask
-from tidegate.machine.machine import Machine, load_machine
+from tidegate.reproduce import setup
+from tidegate.reproduce.setup import option, require
 
 MACHINE = "v100-nvlink2"
-GB = 10**9  # as the machine has 16GB
 NEAR = 16  # GB (5.1)
 BASE = "um"
 # louvain is miniVite's shape
 APPLICATIONS = ("louvain", "backprop", "bfs", "cfd", "hotspot", "kmeans", "nn", "srad")
-FITTING, LARGER = (4, 9, 14), (19, 25, 31)  # GB; the paper's figure runs from 4 to 31
-BFS = (112,)  # Figure 7's largest
+FITTING, LARGER = (4.0, 9.0, 14.0), (19.0, 25.0, 31.0)  # GB; the paper's figure has 4 to 31
+BFS = (112.0,)  # Figure 7's largest
 
-# The paper's names, and what they are here. Figure 6 takes RDM apart: reuse distance with one way
+# The paper's names, and the placements here. Figure 6 takes RDM apart: reuse distance with one way
 # of transfer, with both, and with partial mapping, which is RDM itself.
 SCHEMES = {
     "um": "um",
@@ -34,14 +31,11 @@ SCHEMES = {
     "rdm explicit": "rdm(transfer=explicit, partial=no)",
     "rdm whole": "rdm(partial=no)",
 }
-# for what fits
-BASELINES = {"baseline": "explicit", "baseline by launch": "explicit(copies=launch)"}
 PARTS = ("rdm implicit", "rdm explicit", "rdm whole", "rdm")
+# for sizes that fit
+BASELINES = {"baseline": "explicit", "baseline by launch": "explicit(copies=launch)"}
 
 DEFAULT_SCALE, QUICK_SCALE = 1 / 32, 1 / 128
-
-Key = tuple[str, float, str]  # application, size in the paper's GB, scheme
-
 
 # How often the programs loop is not in the paper: as Rodinia runs them (cfd's 2000 iterations cut
 # to 100, which are alike), or as often as the examples do by themselves, or longer where Rodinia's
@@ -54,124 +48,75 @@ LOOPS: dict[str, dict[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Setup:
-    """What can be varied. ``Setup(scale=1)`` is the paper's own."""
+class Setup(setup.Setup):
+    """Compiler-assisted hybrid memory (SC'19): 8 applications of 4 to 112 GB on a GPU of 16 GB,
+    under 10 schemes.
+    """
 
-    fitting: tuple[float, ...] = FITTING
-    larger: tuple[float, ...] = LARGER
-    scale: float = DEFAULT_SCALE  # of all sizes, near memory's too
-    threshold: float = 0.5  # access density from which objects are prefetched
-    loops: str = "rodinia"  # how often the programs loop
+    citation: ClassVar[str] = (
+        "Compiler Assisted Hybrid Implicit and Explicit GPU Memory Management under Unified "
+        "Address Space (SC'19)"
+    )
+    year: ClassVar[int] = 2019
+    example: ClassVar[str] = "--scale 1 --applications cfd --out report.html"
+    base: ClassVar[str] = BASE
+    tried: ClassVar[int] = 16  # of 2,304
+
+    # Ratios are kept, so the claims are made for any scale.
+    scale: float = option(
+        DEFAULT_SCALE, "Of all sizes, near memory's too.", share=True, changes_claims=False
+    )
+    applications: tuple[str, ...] = option(
+        APPLICATIONS, "Some of the eight, with commas.", changes_claims=False
+    )
+    fitting: tuple[float, ...] = option(FITTING, "Sizes that fit 16 GB, in GB, with commas.")
+    larger: tuple[float, ...] = option(LARGER, "Sizes that do not.")
+    threshold: float = option(0.5, "Density from which objects are prefetched.")
+    loops: str = option("rodinia", "How often programs loop: rodinia, own or long.")
+    unmap: float | None = option(
+        None, "µs per KiB for taking a page from the CPU; the machine's without it."
+    )
     distances: str = "launches"  # of reuse: see workloads/openmp/offloaded.py
-    # µs per KiB for taking a page from the CPU; by default the machine's
-    unmap: float | None = None
-    readings: int = 0  # combinations of open readings to try
-    applications: tuple[str, ...] = APPLICATIONS
-    largest: tuple[float, ...] = BFS  # bfs's, beside the others
+    largest: tuple[float, ...] = BFS  # sizes of bfs, beside the others
 
     def __post_init__(self) -> None:
-        if self.scale <= 0:
-            raise TidegateError(f"a scale of {self.scale:g} is none; expected something like 1/8")
-        if not 0 <= self.threshold < math.inf:
-            raise TidegateError(
-                f"a density of {self.threshold:g} is none; expected something like 0.5"
-            )
-        if wrong := [a for a in self.applications if a not in APPLICATIONS]:
-            raise TidegateError(
-                f"no application {wrong[0]}; expected some of {', '.join(APPLICATIONS)}"
-            )
-        if self.loops not in LOOPS:
-            raise TidegateError(f"no loops '{self.loops}'; expected one of {', '.join(LOOPS)}")
-        if self.unmap is not None and not 0 <= self.unmap < math.inf:
-            raise TidegateError(
-                f"unmapping cannot take {self.unmap:g} µs per KiB; expected something like 0.15"
-            )
-        if not self.applications or not (self.fitting or self.larger):
-            raise TidegateError("nothing is to be run; give at least one application and one size")
-        for size, fits in [(s, True) for s in self.fitting] + [(s, False) for s in self.larger]:
-            if not 0 < size < math.inf or (size < NEAR) != fits:
-                raise TidegateError(
-                    f"{size:g} GB {'does not fit' if fits else 'is no more than'} {NEAR} GB of near memory"
-                )
+        super().__post_init__()
+        expected = "threshold must be a density, 0 or more, such as 0.5"
+        require(0 <= self.threshold < math.inf, expected, self.threshold)
+        for a in self.applications:
+            require(a in APPLICATIONS, f"applications must be among {', '.join(APPLICATIONS)}", a)
+        require(self.loops in LOOPS, f"loops must be one of {', '.join(LOOPS)}", self.loops)
+        if self.unmap is not None:
+            expected = "unmap must be µs per KiB, 0 or more, such as 0.15"
+            require(0 <= self.unmap < math.inf, expected, self.unmap)
+        require(bool(self.applications), "applications must name at least one", "none")
+        require(bool(self.fitting or self.larger), "at least one size must be given", "none")
+        for size in self.fitting:
+            require(0 < size < NEAR, f"fitting sizes must be below {NEAR} GB", size)
+        for size in self.larger:
+            require(NEAR <= size < math.inf, f"larger sizes must be at least {NEAR} GB", size)
 
     @classmethod
-    def quick(cls) -> Setup:
-        """Everything at a small scale, and fewer sizes."""
-        return cls(scale=QUICK_SCALE, fitting=(9,), larger=(19, 31), largest=())
-
-    @property
-    def as_published(self) -> bool:
-        """But for the scale, which keeps all ratios."""
-        own = (self.fitting, self.larger, self.threshold, self.loops, self.unmap)
-        return own == (FITTING, LARGER, 0.5, "rodinia", None)
+    def quick(cls) -> Self:
+        return cls(scale=QUICK_SCALE, fitting=(9.0,), larger=(19.0, 31.0), largest=())
 
     def sizes(self, application: str) -> tuple[float, ...]:
-        """In the paper's GB."""
+        """Return an application's sizes in the paper's GB."""
         largest = self.largest if application == "bfs" and self.larger else ()
         return (*self.fitting, *self.larger, *largest)
 
-    def ask(self, application: str, size: float, scheme: str) -> Ask:
-        """One run of the grid."""
-        spec = {**SCHEMES, **BASELINES}[scheme]
-        if self.threshold != 0.5 and spec.partition("(")[0] in ("rlm", "glm", "rdm"):
-            spec = (
-                f"{spec[:-1]}, threshold={self.threshold})"
-                if "(" in spec
-                else f"{spec}(threshold={self.threshold})"
-            )
-        return self.ask_spec(application, size, spec)
-
-    def ask_spec(self, application: str, size: float, spec: str, **options: object) -> Ask:
-        """One run under any placement, of a workload with any options."""
-        if self.distances != "launches":
-            options["distances"] = self.distances
-        given = [f"{k}={v}" for k, v in options.items()] + [
-            x for x in [LOOPS[self.loops].get(application)] if x
-        ]
-        workload = f"openmp-{application}({', '.join(given)})" if given else f"openmp-{application}"
-        return Ask(
-            workload,
-            self.machine,
-            "uvm",
-            placement=spec,
-            bytes=round(size * GB * self.scale),
-            near=round(NEAR * GB * self.scale),
-        )
-
-    @property
-    def machine(self) -> str | Machine:
-        if self.unmap is None:
-            return MACHINE
-        given = load_machine(MACHINE)
-        return replace(given, driver=replace(given.driver, unmap_per_kib=1000 * self.unmap))
-
     def describe(self) -> str:
-        """In words, for the report."""
         scale = "" if self.scale == 1 else f", all sizes and near memory at {self.scale:g} of that"
+        sizes = ", ".join(f"{s:g}" for s in (*self.fitting, *self.larger))
         bfs = f" (bfs also {', '.join(f'{s:g}' for s in self.largest)} GB)" if self.largest else ""
         unmap = (
-            "" if self.unmap is None else f" Taking a page from the CPU: {self.unmap:g} µs per KiB."
+            f" Taking a page from the CPU: {self.unmap:g} µs per KiB."
+            if self.unmap is not None
+            else ""
         )
         return (
-            f"{len(self.applications)} applications of {', '.join(f'{s:g}' for s in (*self.fitting, *self.larger))} GB{bfs} "
-            f"on {MACHINE} with {NEAR} GB{scale}, under {len(SCHEMES)} schemes, and what fits under two "
-            f"baselines too. Density from which objects are prefetched: {self.threshold:g}. Loops: {self.loops}.{unmap}"
+            f"{len(self.applications)} applications of {sizes} GB{bfs} on {MACHINE} with {NEAR} GB"
+            f"{scale}, under {len(SCHEMES)} schemes, and what fits under two baselines too. "
+            f"Density from which objects are prefetched: {self.threshold:g}. Loops: {self.loops}."
+            f"{unmap}"
         )
-
-
-def grid_of(setup: Setup) -> dict[Key, Ask]:
-    """Applications × sizes × schemes."""
-    return {
-        (a, size, scheme): setup.ask(a, size, scheme)
-        for a in setup.applications
-        for size in setup.sizes(a)
-        for scheme in (*SCHEMES, *(BASELINES if size < NEAR else ()))
-    }
-
-
-def check(setup: Setup) -> None:
-    """Look every name and number up before the first run begins."""
-    for a in setup.applications:
-        setup.ask(a, setup.sizes(a)[0], BASE).prepare()
-    for scheme in (*SCHEMES, *BASELINES):
-        setup.ask(setup.applications[0], setup.sizes(setup.applications[0])[0], scheme).prepare()

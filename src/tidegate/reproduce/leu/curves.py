@@ -1,13 +1,12 @@
 """Figure 1 and L5: misses over size under LRU and others, LEU, OSL, and the bounds OPT and VMIN.
 
-An application is the sequence of regions it touches, in the order in which its trace is written;
-touches of the region just touched are left out, since nobody misses on them. OSL and VMIN have no
-fixed size: they are given the same average.
+An application is the sequence of regions it touches, in the order of its trace; touches of the
+region just touched are left out, since they never miss. OSL and VMIN have no fixed size: their
+average is the size.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -27,11 +26,13 @@ from tidegate.analysis import (
     two_q_misses,
     vmin_misses,
 )
-from tidegate.analysis.exact import Touches, leu_curve, leu_misses, osl_misses
+from tidegate.analysis.exact import TouchSequence, leu_curve, leu_misses, osl_misses
+from tidegate.experiments.specification import RunSpec
 from tidegate.figures import COLOURS
 from tidegate.reproduce.ledger import Finding, load_claims, percent, signed
-from tidegate.reproduce.leu.setup import SHARES, Application, Setup
-from tidegate.reproduce.report import Exhibit
+from tidegate.reproduce.leu.setup import SHARES, Application
+from tidegate.reproduce.pictures import legend_of, new_panels
+from tidegate.reproduce.report import Exhibit, make_exhibit
 
 FLAT = {
     "LRU": lru_misses,
@@ -46,15 +47,19 @@ ALGORITHMS = ("LRU", "ARC", "2Q", "S3-FIFO", LEU_REFERENCES, LEU, OSL, OPT, VMIN
 # streams. Chosen unseen.
 PANELS = ("MM", "SPM", "BFS", "NW", "SRD", "B+T", "PageRank", "Srad", "Hotspot")
 ONE_PASS = 2000  # regions up to which one pass over LEU's stack is quicker than nine sizes
-_WORDS = (
-    "the cache miss ratio curves collected from usr benchmark shows that OSL could outperform existing policies LRU, 2Q and "
-    "ARC and achieve the optimal performance of OPT, shown by Li et al. (Figure 1)"
-)
+_WHY = {
+    LRU: (
+        "one lease serves all touches of a block, so a block used in two ways is kept too long or "
+        "not at all, where LRU keeps what is used now; and a step that does not fit leaves room "
+        "unused"
+    ),
+    OPT: "distributions say how often, not when: OPT knows the next use of every touch",
+}
 
 
 @dataclass(frozen=True)
 class Curves:
-    """One application: misses of every algorithm at every capacity."""
+    """Misses of one application under every algorithm at every capacity."""
 
     touches: int
     regions: int  # that are touched
@@ -65,14 +70,14 @@ class Curves:
     exact: Mapping[str, int]  # misses of exact LEU with so many
 
     def ratios(self, algorithm: str, base: str) -> NDArray[Any]:
-        """One algorithm's misses over another's, at each capacity."""
+        """Return one algorithm's misses over another's, at each capacity."""
         return np.array(self.misses[algorithm]) / np.array(self.misses[base])
 
 
-def curves_of(setup: Setup, at: Application) -> Curves:
-    """Work one application's misses out."""
-    simulation = setup.ask(at, "belady").prepare()
-    touches = Touches.of_trace(simulation.trace)
+def curves_of(run: RunSpec) -> Curves:
+    """Return the misses of one application, whose sequence and memory size are those of a run."""
+    simulation = run.prepare()
+    touches = TouchSequence.of_trace(simulation.trace)
     ids, owners = touches.ids, touches.owners
     regions = len(np.unique(ids))
     capacities = sorted({max(1, round(share * regions)) for share in SHARES})
@@ -93,7 +98,7 @@ def curves_of(setup: Setup, at: Application) -> Curves:
 
 
 def _leu(ids: NDArray[Any], owners: NDArray[Any] | None, regions: int) -> Callable[[int], int]:
-    """LEU's misses by capacity: in one pass where the stack is short, size by size where it is not."""
+    """Return LEU's misses by capacity: in one pass where the stack is short, else size by size."""
     if regions > ONE_PASS:
         return lambda capacity: leu_misses(ids, capacity, owners)
     curve = leu_curve(ids, owners)
@@ -101,7 +106,7 @@ def _leu(ids: NDArray[Any], owners: NDArray[Any] | None, regions: int) -> Callab
 
 
 def curve_findings(curves: Mapping[Application, Curves]) -> Iterator[Finding]:
-    """L5: at every size of every application."""
+    """Yield the findings on L5: at every size of every application."""
     claim = load_claims("leu")["L5"]
     if not curves:
         return
@@ -116,68 +121,44 @@ def curve_findings(curves: Mapping[Application, Curves]) -> Iterator[Finding]:
         at, capacity, most = max(points, key=lambda p: p[2])
         ours = f"{signed(mean - 1)} on average, above it at {len(above)} of {len(points)} sizes"
         why = (
-            f"most above in {at.name} with {capacity} of {curves[at].regions} regions: {signed(most - 1)}; "
-            + _because(base)
+            f"most above in {at.name} with {capacity} of {curves[at].regions} regions: "
+            f"{signed(most - 1)}; {_WHY[base]}"
         )
         gap = 1 - (most if base == LRU else mean)
-        yield claim.sign(gap, f"OSL {said}", ours, part=base, strict=False, why=why)
-    broken = sum(
-        int((c.ratios(VMIN, name) > 1).sum()) for c in curves.values() for name in ALGORITHMS
-    )
-    yield claim.holds(
-        broken == 0, "VMIN is the bound", f"{broken} sizes with fewer misses than VMIN", part="VMIN"
-    )
-
-
-def _because(base: str) -> str:
-    return {
-        LRU: "one lease serves all touches of a block, so a block used in two ways is kept too long or not at all, where "
-        "LRU keeps what is used now; and a step that does not fit leaves room unused",
-        OPT: "distributions say how often, not when: OPT knows the next use of every touch",
-    }[base]
+        yield claim.of(base).sign(gap, f"OSL {said}", ours, strict=False, why=why)
+    each = (c.ratios(VMIN, name) > 1 for c in curves.values() for name in ALGORITHMS)
+    broken = sum(int(below.sum()) for below in each)
+    ours = f"{broken} sizes with fewer misses than VMIN"
+    yield claim.of(VMIN).holds(broken == 0, "VMIN is the bound", ours)
 
 
 def curves_figure(curves: Mapping[Application, Curves]) -> Exhibit:
-    """A row per application: each algorithm's misses over OPT's, as a mean over sizes."""
+    """Return a row per application: each algorithm's misses over OPT's, as a mean over sizes."""
+    others = [name for name in ALGORITHMS if name != OPT]
     rows: list[dict[str, Any]] = [
-        {
-            "suite": at.suite,
-            "application": at.name,
-            "touches": c.touches,
-            "regions": c.regions,
-            "references": c.references,
-        }
-        | {name: geometric_mean(c.ratios(name, OPT)) for name in ALGORITHMS if name != OPT}
+        {"suite": at.suite, "application": at.name, "touches": c.touches}
+        | {"regions": c.regions, "references": c.references}
+        | {name: geometric_mean(c.ratios(name, OPT)) for name in others}
         for at, c in curves.items()
     ]
-    means = {
-        name: math.log(geometric_mean(r[name] for r in rows)) for name in ALGORITHMS if name != OPT
-    }
-    said = ", ".join(
-        f"{name} {math.exp(mean):.2f}"
-        for name, mean in sorted(means.items(), key=lambda item: item[1])
-    )
-    note = (
-        f"Misses over OPT's, geometric mean over {len(SHARES)} sizes and all applications: {said}. LEU is exact here, with "
-        "the distributions of blocks, or of references, of the whole sequence."
-    )
+    means = {name: geometric_mean(r[name] for r in rows) for name in others}
+    ranked = sorted(means.items(), key=lambda item: item[1])
+    notes = [
+        f"Misses over OPT's, geometric mean over {len(SHARES)} sizes and all applications: "
+        f"{', '.join(f'{name} {mean:.2f}' for name, mean in ranked)}. LEU is exact here, with the "
+        "distributions of blocks, or of references, of the whole sequence."
+    ]
     drawn = chosen(curves)
-    notes = [note] + [f"{len(drawn)} of {len(rows)} applications are drawn; the table has all."] * (
-        len(drawn) < len(rows)
-    )
-    return Exhibit(
-        "Figure 1",
-        "misses over size",
-        _WORDS,
-        pl.DataFrame(rows),
-        partial(draw_curves, drawn),
-        tuple(notes),
-    )
+    if len(drawn) < len(rows):
+        notes.append(f"{len(drawn)} of {len(rows)} applications are drawn; the table has all.")
+    draw = partial(draw_curves, drawn)
+    return make_exhibit("leu", "Figure 1", "misses over size", pl.DataFrame(rows), draw, notes)
 
 
 def chosen(curves: Mapping[Application, Curves]) -> dict[Application, Curves]:
-    """The panels, or the first applications where most of them were not run; of all BFS,
-    ObservUVM's is the one.
+    """Return the panels, or the first applications if most panels were not run.
+
+    Three suites have a BFS; ObservUVM's is drawn.
     """
     named = {
         at: c
@@ -201,40 +182,22 @@ _STYLES = {
 
 
 def draw_curves(curves: Mapping[Application, Curves]) -> Figure:
-    """A panel each."""
-    columns = min(3, len(curves))
-    rows = -(-len(curves) // columns)
-    figure = Figure(figsize=(3.9 * columns, 2.6 * rows + 0.7), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
-    for axes in panels[len(curves) :]:
-        axes.set_visible(False)
-    for axes, (at, c) in zip(panels, curves.items(), strict=False):
+    """Draw a panel for each application."""
+    figure, panels = new_panels(list(curves), 3, 3.9, 2.6, more=0.7)
+    for axes, (at, c) in zip(panels, curves.items(), strict=True):
+        share = np.array(c.capacities) / c.regions
         for name in ALGORITHMS:
-            colour, style, width = _STYLES[name]
-            axes.plot(
-                np.array(c.capacities) / c.regions,
-                np.array(c.misses[name]) / c.touches,
-                color=colour,
-                linestyle=style,
-                linewidth=width,
-                label=name,
-            )
-        axes.set_title(
-            f"{at.name} ({at.suite}): {c.regions} regions, {c.references} references", fontsize=8
-        )
+            colour, dashes, width = _STYLES[name]
+            style: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": width}
+            axes.plot(share, np.array(c.misses[name]) / c.touches, label=name, **style)
+        title = f"{at.name} ({at.suite}): {c.regions} regions, {c.references} references"
+        axes.set_title(title, fontsize=8)
         axes.set(xlim=(0, 1), ylim=(0, None))
         axes.xaxis.set_major_formatter(lambda share, _: percent(share))
         axes.tick_params(labelsize=7)
         axes.spines[["top", "right"]].set_visible(False)
-    figure.supxlabel(
-        "memory, as a share of the regions touched (OSL, VMIN: on average)", fontsize=9
-    )
+    label = "memory, as a share of the regions touched (OSL, VMIN: on average)"
+    figure.supxlabel(label, fontsize=9)
     figure.supylabel("miss ratio", fontsize=9)
-    figure.legend(
-        *panels[0].get_legend_handles_labels(),
-        loc="outside upper center",
-        ncols=3 * columns,
-        frameon=False,
-        fontsize=8,
-    )
+    legend_of(figure, panels[0], 3 * min(3, len(curves)), "upper")
     return figure

@@ -1,4 +1,4 @@
-"""L4: LEU is a stack algorithm, shown on random sequences with the exact equations."""
+"""L4: LEU is a stack algorithm. Random sequences, by the exact equations."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from itertools import pairwise
 import numpy as np
 
 from tidegate.analysis.exact import leu_curve, leu_misses
-from tidegate.analysis.exact.rational import exact_leu
+from tidegate.analysis.exact.leu.rational import exact_leu
 from tidegate.reproduce.ledger import Finding, load_claims
 
 TOUCHES = 120
 
 
 def stack_findings(sequences: int) -> Iterator[Finding]:
-    """Inclusion at every step, misses that never grow, and one pass that equals every size."""
+    """Yield the findings on L4: inclusion at every step, misses that never grow with size, and one
+    pass that equals every size.
+    """
     claim = load_claims("leu")["L4"]
     steps = included = grown = sizes = equal = 0
     for ids, references in random_sequences(sequences):
@@ -32,29 +34,16 @@ def stack_findings(sequences: int) -> Iterator[Finding]:
             for c, found in enumerate(states, start=1)
         )
     over = f"{sequences} random sequences of {TOUCHES} touches, half of them by reference"
-    yield claim.holds(
-        included == steps,
-        "a smaller memory's blocks are in the larger's",
-        f"{included:,} of {steps:,} steps",
-        part="inclusion",
-        why=f"on {over}",
-    )
-    yield claim.holds(
-        grown == 0,
-        "misses never grow with size",
-        f"{grown} of {sizes - sequences:,} sizes grow",
-        part="misses",
-    )
-    yield claim.holds(
-        equal == sizes,
-        "one pass gives all sizes",
-        f"{equal:,} of {sizes:,} sizes equal, {over}",
-        part="one pass",
-    )
+    said, ours = "a smaller memory's blocks are in the larger's", f"{included:,} of {steps:,} steps"
+    yield claim.of("inclusion").holds(included == steps, said, ours, why=f"on {over}")
+    ours = f"{grown} of {sizes - sequences:,} sizes grow"
+    yield claim.of("misses").holds(grown == 0, "misses never grow with size", ours)
+    ours = f"{equal:,} of {sizes:,} sizes equal, {over}"
+    yield claim.of("one pass").holds(equal == sizes, "one pass gives all sizes", ours)
 
 
 def random_sequences(n: int) -> Iterator[tuple[list[int], list[int] | None]]:
-    """Zipf's law, loops and plain chance, in turn; every other one with references."""
+    """Yield Zipf's law, loops and uniform draws in turn; every other one with references."""
     rng = np.random.default_rng(19)
     for i in range(n):
         distinct = int(rng.integers(3, 14))

@@ -14,15 +14,15 @@ from tidegate.trace.build import blocks_of
 from tidegate.trace.trace import Launch, Provenance
 from tidegate.workloads.program import Space, Workload
 
-ACCESSES = 16  # per region, and the threshold (the paper's x; which one does not matter)
+ACCESSES = 16  # per region, and the threshold: the paper's x, whose value does not matter
 
 
 class Probe(Workload):
-    """Accesses every one of ``regions`` regions ``accesses`` times: in each pass (a launch) once.
+    """Access each of ``regions`` regions ``accesses`` times: once in each pass, which is a launch.
 
-    Going round all regions, rather than staying with one, lets no counter be freed before all are
-    wanted. One touch more, of the first region, lets the program live until the last notifications
-    are handled.
+    A pass goes round all regions, so that no counter is free again before all regions need one. One
+    more touch of the first region keeps the program running until the last notifications are
+    handled.
     """
 
     name = "counter-probe"
@@ -42,10 +42,7 @@ class Probe(Workload):
 
 
 class PinnedFar(PlacementPolicy):
-    """Everything stays far and mapped; counters notify after ``threshold`` accesses.
-
-    Nothing is done about it.
-    """
+    """Keep everything far and mapped; counters notify after ``threshold`` accesses."""
 
     name = "pinned-far"
     sees = Samples()

@@ -1,4 +1,4 @@
-"""A recorder for Figure 5: how much of a region was used before it was evicted."""
+"""The recorder of Figure 5: how much of a region was used before it was evicted."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from tidegate.policies.interface.visibility import TouchBits
 
 
 class Recorder(PlacementPolicy):
-    """Counts evicted regions by how many of their pages had been touched, and by how many were
-    near. Decides nothing.
+    """Count evicted regions by their touched pages and by their near pages. Decides nothing.
 
-    A region that is shorter than others (at an object's end) is counted as if it were whole, by its
-    share.
+    A region that is shorter than others (at an object's end) is counted by its share of pages.
     """
 
     sees = TouchBits()

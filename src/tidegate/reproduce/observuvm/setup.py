@@ -1,143 +1,78 @@
-"""What is run: the grid of applications and systems, and the runs of Figures 3 and 5."""
+"""What can be varied in the reproduction of ObservUVM."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from tidegate import units
-from tidegate.errors import TidegateError
-from tidegate.experiments.ask import Ask
 from tidegate.options import parse_spec
-from tidegate.reproduce.observuvm.counters import PinnedFar, Probe
-from tidegate.reproduce.observuvm.recorder import Recorder
-from tidegate.workloads.suites import suite
+from tidegate.reproduce import setup
+from tidegate.reproduce.setup import option, require
 
 MACHINE = "rtx3090-pcie4"
 SYSTEMS = ("uvm", "acbm", "ea", "lru", "lfu", "cp", "tm", "tm+", "tm++")
 OBSERVED = 100  # regions, at the paper's sizes (IV-A)
 WATCHED = 100  # evicted regions, likewise (V-D)
-# regions of Figure 3
-PROBED = (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512, 768, 1024)
-
-QUICK_SCALE = 1 / 8
-ROBUST_SCALE = 1 / 8
+QUICK_SCALE = ROBUST_SCALE = 1 / 8
 
 
 @dataclass(frozen=True)
-class Setup:
-    """What can be varied. ``Setup()`` is the paper's own."""
+class Setup(setup.Setup):
+    """ObservUVM (ISCA'26): 14 applications under 9 systems."""
 
-    oversubscribe: str | float = "50%"
-    scale: float = 1.0  # of the applications' sizes; the number of observed regions follows
-    observed: int = OBSERVED  # regions observed at a time, at the paper's sizes
-    samples: int = 0  # pages sampled per observed region; 0 adapts it (V-D)
-    readings: int = 0  # combinations of open readings to try
-    robust_scale: float = ROBUST_SCALE  # of the applications' sizes, there
+    citation: ClassVar[str] = "ObservUVM: Observability-aided GPU Memory Oversubscription (ISCA'26)"
+    year: ClassVar[int] = 2026
+    example: ClassVar[str] = "--quick --out report.html"
+    base: ClassVar[str] = "uvm"
+
+    oversubscribe: str | float = option("50%", "How much larger than near memory.")
+    observed: int = option(OBSERVED, "Regions observed at a time.")  # at the paper's sizes
+    samples: int = option(0, "Pages sampled per region; 0 adapts the number.")  # V-D
+    robust_scale: float = ROBUST_SCALE  # of the applications' sizes, where readings are tried
     systems: tuple[str, ...] = SYSTEMS
-    # other applications in place of Table II's: name and workload
-    given: tuple[tuple[str, str], ...] = ()
+    given: tuple[tuple[str, str], ...] = ()  # name and workload, in place of Table II's
 
     def __post_init__(self) -> None:
-        if self.scale <= 0 or self.robust_scale <= 0:
-            raise TidegateError(
-                f"a scale of {min(self.scale, self.robust_scale):g} is none; expected something like 1/8"
-            )
-        if "uvm" not in self.systems:
-            raise TidegateError(
-                f"systems {', '.join(self.systems)} lack uvm, which everything is measured against"
-            )
-        if self.observed < 1:
-            raise TidegateError(f"{self.observed} observed regions are none; expected at least 1")
-        if self.samples < 0:
-            raise TidegateError(
-                f"{self.samples} samples are none; expected at least 1, or 0 to adapt the number"
-            )
+        super().__post_init__()
+        require(self.robust_scale > 0, "robust_scale must be positive", self.robust_scale)
+        require(self.observed >= 1, "observed must be at least 1 region", self.observed)
+        expected = "samples must be at least 1, or 0 to adapt the number"
+        require(self.samples >= 0, expected, self.samples)
         units.oversubscription(self.oversubscribe)
 
     @classmethod
-    def quick(cls) -> Setup:
-        """A reduced grid."""
+    def quick(cls) -> Self:
         return cls(scale=QUICK_SCALE)
 
     @property
     def applications(self) -> dict[str, str]:
         """Every application's workload, by name."""
-        return dict(self.given) or {
-            parse_spec(spec)[0]: spec for spec in suite("observuvm", self.scale)
-        }
+        from tidegate.workloads import suites
+
+        named = {parse_spec(spec)[0]: spec for spec in suites.suite("observuvm", self.scale)}
+        return dict(self.given) or named
 
     @property
     def observed_here(self) -> int | None:
-        """Regions observed at a time at this scale; None leaves it to the policies."""
+        """Regions observed at a time at this scale; None leaves the number to the policies."""
         here = max(1, round(self.observed * self.scale))
         return None if here == OBSERVED else here
 
     @property
     def watched_here(self) -> int | None:
-        """Evicted regions by which the number of samples is judged: V-D's 100 at this scale,
-        however many are observed.
-        """
+        """Evicted regions by which the number of samples is judged, at this scale (V-D)."""
         return None if self.observed_here is None else max(1, round(WATCHED * self.scale))
 
-    def ask(self, workload: str, system: str) -> Ask:
-        """One run of the grid."""
-        return Ask(
-            workload,
-            MACHINE,
-            system,
-            oversubscribe=self.oversubscribe,
-            samples=self.samples,
-            observed=self.observed_here,
-            watched=self.watched_here,
-        )
-
-    def at(self, scale: float) -> Setup:
-        """The same at another scale."""
-        return replace(self, scale=scale)
-
     def describe(self) -> str:
-        """In words, for the report."""
         samples = (
             f"{self.samples} pages are" if self.samples else "a number of pages that adapts is"
         )
-        scale = (
-            "at the paper's sizes" if self.scale == 1 else f"at {self.scale:g} of the paper's sizes"
-        )
-        observed = self.observed_here or OBSERVED
+        scale = "the paper's sizes" if self.scale == 1 else f"{self.scale:g} of the paper's sizes"
         level = units.fraction(self.oversubscribe)
         return (
-            f"{len(self.applications)} applications {scale}, each {level:.0%} larger than near memory, under "
-            f"{len(self.systems)} systems on {MACHINE}; up to {observed} regions are observed at a time, and in each "
-            f"of them {samples} sampled."
+            f"{len(self.applications)} applications at {scale}, each {level:.0%} larger than near "
+            f"memory, under {len(self.systems)} systems on {MACHINE}; up to "
+            f"{self.observed_here or OBSERVED} regions are observed at a time, and in each of them "
+            f"{samples} sampled."
         )
-
-
-def grid_of(setup: Setup) -> dict[tuple[str, str], Ask]:
-    """Applications × systems."""
-    return {
-        (a, s): setup.ask(spec, s) for a, spec in setup.applications.items() for s in setup.systems
-    }
-
-
-def used_of(setup: Setup) -> dict[str, Ask]:
-    """Figure 5: every application under UVM, with a recorder."""
-    return {
-        a: replace(setup.ask(spec, "uvm"), placement=Recorder())
-        for a, spec in setup.applications.items()
-    }
-
-
-def counted_of() -> dict[int, Ask]:
-    """Figure 3: regions pinned far, more and more of them."""
-    return {
-        p: Ask(Probe(regions=p), MACHINE, placement=PinnedFar(), prefetch="none") for p in PROBED
-    }
-
-
-def check(setup: Setup) -> None:
-    """Look every name and number up before the first run begins."""
-    applications = list(setup.applications.values())
-    for spec in applications:
-        setup.ask(spec, "uvm").prepare()
-    for system in setup.systems:
-        setup.ask(applications[0], system).prepare()

@@ -1,7 +1,7 @@
-"""Frames: room is made for what comes, what leaves is sent far, what comes is set moving.
+"""Frames: evicting regions to make room, and migrating pages into it.
 
-make_room ──▶ ask the policy for a victim, evict it, until there are frames enough
-evict     ──▶ tell the policies, copy back, free the frames
+make_room ──▶ query the policy for a victim and evict it, until enough frames are free
+evict     ──▶ send the event, write back, free the frames
 migrate   ──▶ faulted and wanted pages are COMING until the turn ends
 """
 
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.compiled.intrinsics import call_at
 from tidegate.compiled.jit import jit_bare
 from tidegate.policies.interface.events import EVICTION, VICTIM
 from tidegate.policies.interface.page_flags import (
@@ -23,111 +22,105 @@ from tidegate.policies.interface.page_flags import (
     TOUCHED,
     WANTED,
 )
-from tidegate.simulation.gpu.codes import CUT, NOT_RESIDENT, OK, RAISED
-from tidegate.simulation.gpu.observation import forget, watch_leaving
-from tidegate.simulation.gpu.requests import carry_out, tell
+from tidegate.simulation.gpu.memory import CUT, NOT_RESIDENT, OK
+from tidegate.simulation.gpu.observation import count_eviction, drop_samples
+from tidegate.simulation.gpu.policy_calls import query, send_event
 
 # Numba compiles a function anew for every constant it is called with; np.int64(…) keeps it to one.
 
 
 @jit_bare
-def make_room(m: Any, k: Any, relay: Any, region: int, pages: int) -> int:
-    """Take the frames for ``pages`` more pages of a region, evicting if too few are free.
+def make_room(memory: Any, constants: Any, relay: Any, region: int, pages: int) -> int:
+    """Take frames for ``pages`` more pages of a region, evicting while too few are free.
 
-    CUT: the victim was served in this turn. A region whose frame is the whole region needs one,
-    once.
+    CUT: the victim was served in this turn. Where frames are regions, a resident region has one.
     """
-    b = m.books[0]
-    need = pages if k.by_page else 1
-    if not k.by_page and m.resident[region] > 0:
+    books = memory.books[0]
+    need = pages if constants.by_page else 1
+    if not constants.by_page and memory.resident[region] > 0:
         return OK
-    while b.frames_used + need > k.frames:
-        b.decisions += 1
-        b.turn_policy += k.decision
-        victim = call_at(relay.eviction, m.own[0], VICTIM)
-        b.culprit, b.culprit_event = victim, VICTIM
-        if b.request_n < 0:
-            return RAISED
-        if b.request_n > 0:
-            carry_out(m, k)
-        if victim < 0 or victim >= m.resident.size:
-            return NOT_RESIDENT
-        if m.pinned[victim] == b.turn:
-            return CUT
-        if m.resident[victim] == 0:
-            return NOT_RESIDENT
-        code = evict(m, k, relay, victim)
+    while books.frames_used + need > constants.frames:
+        books.decisions += 1
+        books.turn_policy += constants.decision
+        code, victim = query(memory, constants, relay, np.int64(VICTIM))
         if code != OK:
             return code
-    b.frames_used += need
-    b.frames_peak = max(b.frames_peak, b.frames_used)
+        if victim < 0 or victim >= memory.resident.size:
+            return NOT_RESIDENT
+        if memory.served[victim] == books.turn:
+            return CUT
+        if memory.resident[victim] == 0:
+            return NOT_RESIDENT
+        code = evict(memory, constants, relay, victim)
+        if code != OK:
+            return code
+    books.frames_used += need
+    books.frames_peak = max(books.frames_peak, books.frames_used)
     return OK
 
 
 @jit_bare
-def evict(m: Any, k: Any, relay: Any, region: int) -> int:
+def evict(memory: Any, constants: Any, relay: Any, region: int) -> int:
     """Send a region far.
 
-    Every near page is copied back; with ``dirty_only`` just those that were written.
+    Every near page is written back; with ``dirty_only``, dirty ones only.
     """
-    b = m.books[0]
-    b.evictions += 1
-    m.region_evictions[region] += 1
-    code = tell(m, k, relay, np.int64(EVICTION), region)
+    books = memory.books[0]
+    books.evictions += 1
+    memory.region_evictions[region] += 1
+    code = send_event(memory, constants, relay, np.int64(EVICTION), region)
     if code != OK:
         return code
-    held = forget(m, k, region) if m.observed[region] > 0 else 0
-    if k.observe_most > 0:
-        watch_leaving(m, k, region)
-    base = region * k.pages_per_region
+    held = drop_samples(memory, constants, region) if memory.observed[region] > 0 else 0
+    if constants.observe_most > 0:
+        count_eviction(memory, constants, region)
+    base = region * constants.pages_per_region
     pages = dirty = untouched = 0
-    for page in range(base, base + m.region_pages[region]):
-        state = m.page_state[page]
+    for page in range(base, base + memory.region_pages[region]):
+        state = memory.page_state[page]
         if state & NEAR:
             pages += 1
             if state & DIRTY:
                 dirty += 1
             if not state & TOUCHED:
                 untouched += 1
-            m.page_state[page] = state & ~(NEAR | TOUCHED | DIRTY) & 0xFF
-    back = dirty if k.dirty_only else pages
-    b.pages_evicted += pages
-    b.pages_written_back += back
-    b.pages_unused += untouched
-    b.turn_out += back * k.out_per_page
-    m.resident[region] = 0
-    b.frames_used -= pages + held if k.by_page else 1
+            memory.page_state[page] = state & ~(NEAR | TOUCHED | DIRTY) & 0xFF
+    back = dirty if constants.dirty_only else pages
+    books.pages_evicted += pages
+    books.pages_written_back += back
+    books.pages_unused += untouched
+    books.turn_out += back * constants.out_per_page
+    memory.resident[region] = 0
+    books.frames_used -= pages + held if constants.by_page else 1
     return OK
 
 
 @jit_bare
-def evict_asked(m: Any, k: Any, relay: Any) -> int:
-    """Evict what policies asked to be evicted, unless it is gone already or was served in this very
-    turn.
-    """
-    b = m.books[0]
-    while b.request_n > 0:
-        b.request_n -= 1
-        region = m.requests[b.request_n, 1]
-        if m.resident[region] > 0 and m.pinned[region] != b.turn:
-            code = evict(m, k, relay, region)
+def evict_requested(memory: Any, constants: Any, relay: Any) -> int:
+    """Evict regions at policies' request, but for those gone already or served in this turn."""
+    books = memory.books[0]
+    while books.request_n > 0:
+        books.request_n -= 1
+        region = memory.requests[books.request_n, 1]
+        if memory.resident[region] > 0 and memory.served[region] != books.turn:
+            code = evict(memory, constants, relay, region)
             if code != OK:
                 return code
     return OK
 
 
 @jit_bare
-def migrate(m: Any, k: Any, region: int, taken: int) -> None:
-    """Set the region's faulted and wanted pages moving. ``taken``: for how many there is room."""
-    b = m.books[0]
-    base = region * k.pages_per_region
+def migrate(memory: Any, constants: Any, region: int, taken: int) -> None:
+    """Migrate the region's faulted and wanted pages, at most ``taken`` of them."""
+    books = memory.books[0]
+    base = region * constants.pages_per_region
     pages = runs = mapped = prefetched = 0
     before = -2
-    for page in range(base, base + m.region_pages[region]):
-        state = m.page_state[page]
+    for page in range(base, base + memory.region_pages[region]):
+        state = memory.page_state[page]
         if state & (FAULTED | WANTED) and not state & (NEAR | COMING):
-            m.coming[b.coming_n] = page
-            b.coming_n += 1
+            memory.coming[books.coming_n] = page
+            books.coming_n += 1
             pages += 1
             if page != before + 1:
                 runs += 1
@@ -137,60 +130,61 @@ def migrate(m: Any, k: Any, region: int, taken: int) -> None:
             if not state & FAULTED:
                 prefetched += 1
             state |= COMING
-        m.page_state[page] = (
+        memory.page_state[page] = (
             state & ~(FAULTED | WANTED) & (~CPU_MAPPED & 0xFF if state & COMING else 0xFF)
         )
-    if k.by_page:
-        b.frames_used -= taken - pages  # a policy may have left some where they are
-    m.resident[region] += pages
-    m.region_pages_in[region] += pages
-    b.pages_in += pages
-    b.runs_in += runs
-    b.pages_prefetched += prefetched
-    b.turn_handling += k.region_overhead + mapped * k.unmap_per_page
-    b.turn_in += runs * k.run_overhead + pages * k.in_per_page
+    if constants.by_page:
+        books.frames_used -= taken - pages  # a policy may have left some far
+    memory.resident[region] += pages
+    memory.region_pages_in[region] += pages
+    books.pages_in += pages
+    books.runs_in += runs
+    books.pages_prefetched += prefetched
+    books.turn_handling += constants.region_overhead + mapped * constants.unmap_per_page
+    books.turn_in += runs * constants.run_overhead + pages * constants.in_per_page
 
 
 @jit_bare
-def wanted_pages(m: Any, k: Any, region: int) -> int:
-    """How many pages of this region are to come that are wanted and did not fault?"""
-    base = region * k.pages_per_region
+def wanted_pages(memory: Any, constants: Any, region: int) -> int:
+    """Return how many pages of this region are wanted and did not fault."""
+    base = region * constants.pages_per_region
     n = 0
-    for page in range(base, base + m.region_pages[region]):
-        if m.page_state[page] & (WANTED | FAULTED | NEAR | COMING) == WANTED:
+    for page in range(base, base + memory.region_pages[region]):
+        if memory.page_state[page] & (WANTED | FAULTED | NEAR | COMING) == WANTED:
             n += 1
     return n
 
 
 @jit_bare
-def room_for_wanted(m: Any, k: Any, relay: Any, region: int, faulted: int, taken: int) -> Any:
-    """Where frames are pages, what is wanted beside the faults needs some too; answers a code and
-    the frames taken.
+def make_room_for_wanted(
+    memory: Any, constants: Any, relay: Any, region: int, faulted: int, taken: int
+) -> Any:
+    """Take frames for wanted pages too, where frames are pages; return a code and frames taken.
 
-    Policies that hear of an eviction may want still more. What there is no room for in this turn is
-    wanted no longer.
+    Evictions call policies, which may request more pages. Wanted pages that find no room in this
+    turn are dropped.
     """
     code = OK
-    while k.by_page and code == OK:
-        more = faulted + wanted_pages(m, k, region) - taken
+    while constants.by_page and code == OK:
+        more = faulted + wanted_pages(memory, constants, region) - taken
         if more <= 0:
             break
-        code = make_room(m, k, relay, region, more)
+        code = make_room(memory, constants, relay, region, more)
         if code == OK:
             taken += more
         elif code == CUT:
-            drop_wanted(m, k, region, taken - faulted)
+            drop_wanted(memory, constants, region, taken - faulted)
             return OK, taken
     return code, taken
 
 
 @jit_bare
-def drop_wanted(m: Any, k: Any, region: int, keep: int) -> None:
-    """Leave all wanted pages of this region where they are but the first few."""
-    base = region * k.pages_per_region
-    for page in range(base, base + m.region_pages[region]):
-        if m.page_state[page] & (WANTED | FAULTED | NEAR | COMING) == WANTED:
+def drop_wanted(memory: Any, constants: Any, region: int, keep: int) -> None:
+    """Leave all wanted pages of this region far but the first ``keep``."""
+    base = region * constants.pages_per_region
+    for page in range(base, base + memory.region_pages[region]):
+        if memory.page_state[page] & (WANTED | FAULTED | NEAR | COMING) == WANTED:
             if keep == 0:
-                m.page_state[page] &= ~WANTED & 0xFF
+                memory.page_state[page] &= ~WANTED & 0xFF
             else:
                 keep -= 1

@@ -1,10 +1,10 @@
 """The future, for Belady: when each region would be touched if nothing were ever absent.
 
-In the slotted model the order of touches depends on who stalls, so "the next touch" has no
+With many slots the order of touches depends on which slot stalls, so "the next touch" has no
 policy-free meaning. We fix one: all slots walk their blocks in step, one touch each, and the n-th
-touch of a region happens at its n-th place in that order. A policy that knows how often a region
-has been touched so far then knows when it is due next, however late some slot is. With one slot
-this is the exact future; with many it is the future of an ideal run.
+touch of a region happens at its n-th place in that order. The number of a region's touches so far
+then says when it is due next, however late some slot is. With one slot this is the exact future;
+with many it is the future of an ideal run.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ NEVER = np.iinfo(np.int32).max
 
 
 class Future(NamedTuple):
-    """``when[first[r] + n]`` is the place of region r's n-th touch (from 0); NEVER follows the
-    last.
-    """
+    """``when[first[r] + n]``: the place of region r's n-th touch (from 0), NEVER after the last."""
 
     first: NDArray[np.int64]
     when: NDArray[np.int32]
@@ -33,9 +31,7 @@ class Future(NamedTuple):
 def foresee(
     trace: Trace, slots: int, progress: Callable[[int], None] = lambda touches: None
 ) -> Future:
-    """Read the trace once and put its future together: 4 bytes per touch, twice while it is being
-    sorted.
-    """
+    """Read the trace once and return its future: 4 bytes per touch, 8 while it is sorted."""
     ppr = trace.geometry.pages_per_region
     parts: list[NDArray[np.int32]] = []
     for launch in trace.launches():
@@ -54,14 +50,14 @@ def foresee(
         parts.append(_in_step(walk, np.zeros(1, np.int64), 0, True) // ppr)
     order = np.concatenate(parts) if parts else np.zeros(0, np.int32)
     if len(order) >= NEVER:
-        raise MemoryError("a trace of more than 2^31 touches is too long for belady")
+        raise MemoryError(
+            "a trace for belady must have fewer than 2^31 touches, got more; take a shorter one"
+        )
     return Future(*_by_region(order.astype(np.int32, copy=False), trace.regions))
 
 
 class _Walk(NamedTuple):
-    """Where the lanes are: each at page[at] of its block's page[…end]; ``turn`` is whose touch
-    comes next.
-    """
+    """Where each lane is in its block, page[at:end]; ``turn`` is the lane that touches next."""
 
     page: NDArray[np.int32]
     at: NDArray[np.int64]
@@ -71,7 +67,7 @@ class _Walk(NamedTuple):
 
 @jit
 def _take_along(walk: Any, new: Any) -> Any:
-    """What lanes have left of their blocks, then the new segment's pages."""
+    """Return the rest of the lanes' blocks, followed by the new segment's pages."""
     kept = (walk.end - walk.at).sum()
     page = np.empty(kept + new.size, np.int32)
     at, end = np.empty_like(walk.at), np.empty_like(walk.end)
@@ -89,10 +85,9 @@ def _take_along(walk: Any, new: Any) -> Any:
 
 @jit
 def _in_step(walk: Any, starts: Any, offset: int, last: bool) -> Any:
-    """Pages in the order of an ideal run: every lane makes one touch in turn, and takes the next
-    block at its end.
+    """Return pages in the order of an ideal run: each lane in turn makes one touch.
 
-    Stops where a lane wants a block and there is none, unless these are the ``last``.
+    A lane takes the next block at its block's end; without one the walk stops, unless ``last``.
     """
     out = np.empty(walk.page.size, np.int32)
     lanes = walk.at.size
@@ -118,9 +113,7 @@ def _in_step(walk: Any, starts: Any, offset: int, last: bool) -> Any:
 
 @jit
 def _by_region(order: Any, regions: int) -> Any:
-    """A counting sort: the places of each region's touches, in order, with NEVER behind each
-    region's last.
-    """
+    """Return the places of each region's touches, in order, by a counting sort."""
     first = np.zeros(regions + 1, np.int64)
     for region in order:
         first[region + 1] += 1

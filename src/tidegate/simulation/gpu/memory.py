@@ -1,10 +1,9 @@
-"""Memory: everything the compiled mechanism reads and writes, as NumPy arrays that policies can
-look at too.
+"""Memory: everything the compiled mechanism reads and writes, as NumPy arrays.
 
-Rules   constants of this run (machine, capacity, options), fixed
-Books   one record of counters and clocks
-Memory  the arrays: page table, regions, slots, the fault queue, requests, the timeline
-Blocks  the touches being played: what is left of unfinished blocks, and the newest segment
+RunConstants  constants of this run (machine, capacity, options)
+books         one record of counters and clocks
+Memory        the arrays: page table, regions, slots, fault queue, requests, timeline
+Blocks        the touches being played: the rest of unfinished blocks, and the newest segment
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.machine.machine import Machine
+from tidegate.policies.interface.compiling.header import REGION_BYTES
 from tidegate.policies.interface.events import EVENT_BITS, NO_TREE, REQUEST_ROWS
-from tidegate.policies.interface.header import REGION_BYTES
 from tidegate.policies.interface.last_touch import NEVER
 from tidegate.policies.interface.page_flags import CPU_MAPPED
 from tidegate.trace.trace import Segment, Trace
@@ -28,122 +27,61 @@ QUANTUM = 15_000.0  # ns
 
 PREFETCH_TURN = 16  # regions prefetched before the driver looks at faults again
 TIMELINE_ROWS = 1024
-SEED = 0x9E3779B97F4A7C15  # of the draws of sampled pages; the same in every run
+SEED = 0x9E3779B97F4A7C15  # of the random choice of sampled pages; the same in every run
 
-IDLE, RUNNING, STALLED = 0, 1, 2  # what a slot is doing
+IDLE, RUNNING, STALLED = 0, 1, 2  # states of a slot
 
+# What a step of the driver returns: OK goes on; CUT ends this turn early and nothing is wrong; the
+# others end the run.
+OK, CUT, RAISED, NOT_RESIDENT = 0, 1, 2, 3
+
+# What ``run_rounds`` and ``play`` return besides: the launch is done, blocks are needed, progress
+# and Ctrl-C should be looked at, a touched page belongs to no object, the driver's turn is over, or
+# there is work for an idle driver.
+DONE, MORE_BLOCKS, PAUSE, STRAY, TURN_OVER, WORK_WAITS = 10, 11, 12, 13, 14, 15
+
+_COUNTERS = """
+    touches stalls remote_touches remote_bytes faults raw_faults batches evictions decisions
+    pages_in pages_prefetched pages_evicted pages_written_back pages_unused runs_in
+    observations notifications pages_sampled pages_home
+"""
+_STATE = """
+    frames_used frames_peak queue_n request_n coming_n prefetch_head prefetch_n threshold
+    turn driver_busy fault_turn next_block slots idle failed_at failed_event
+    timeline_n timeline_stride timeline_skip
+"""
+_OBSERVATION = """
+    observed_n sampled_n notification_n samples random epoch epoch_evictions
+    returned returned_before count_threshold counting_n
+"""
+_TIMES = """
+    front driver_free prefetch_from notification_from
+    running launching near_time remote_time fault_handling transfer_in transfer_out policy_overhead
+    turn_handling turn_in turn_out turn_policy driver_time link_in_time link_out_time
+"""  # clocks and parts of time, in ns
+
+_WORDS = (_COUNTERS + _STATE + _OBSERVATION).split()
 BOOKS = np.dtype(
-    [
-        # counters
-        ("touches", "i8"),
-        ("stalls", "i8"),
-        ("remote_touches", "i8"),
-        ("remote_bytes", "i8"),
-        ("faults", "i8"),
-        ("raw_faults", "i8"),
-        ("batches", "i8"),
-        ("evictions", "i8"),
-        ("decisions", "i8"),
-        ("pages_in", "i8"),
-        ("pages_prefetched", "i8"),
-        ("pages_evicted", "i8"),
-        ("pages_written_back", "i8"),
-        ("pages_unused", "i8"),
-        ("runs_in", "i8"),
-        ("observations", "i8"),
-        ("notifications", "i8"),
-        ("pages_sampled", "i8"),
-        ("pages_home", "i8"),
-        # where things are
-        ("frames_used", "i8"),
-        ("frames_peak", "i8"),
-        ("queue_n", "i8"),
-        ("request_n", "i8"),
-        ("coming_n", "i8"),
-        ("prefetch_head", "i8"),
-        ("prefetch_n", "i8"),
-        ("threshold", "i8"),
-        ("turn", "i8"),
-        ("driver_busy", "i8"),
-        ("fault_turn", "i8"),
-        ("next_block", "i8"),
-        ("slots", "i8"),
-        ("idle", "i8"),
-        ("culprit", "i8"),
-        ("culprit_event", "i8"),
-        ("timeline_n", "i8"),
-        ("timeline_stride", "i8"),
-        ("timeline_skip", "i8"),
-        # observation
-        ("observed_n", "i8"),
-        ("sampled_n", "i8"),
-        ("notices_n", "i8"),
-        ("samples", "i8"),
-        ("random", "u8"),
-        ("epoch", "i8"),
-        ("epoch_evictions", "i8"),
-        ("returned", "i8"),
-        ("returned_before", "i8"),
-        ("count_threshold", "i8"),
-        ("counting_n", "i8"),
-        # clocks and parts of time, in ns
-        ("front", "f8"),
-        ("driver_free", "f8"),
-        ("prefetch_from", "f8"),
-        ("notice_from", "f8"),
-        ("running", "f8"),
-        ("launching", "f8"),
-        ("near_time", "f8"),
-        ("remote_time", "f8"),
-        ("fault_handling", "f8"),
-        ("transfer_in", "f8"),
-        ("transfer_out", "f8"),
-        ("policy_overhead", "f8"),
-        ("turn_handling", "f8"),
-        ("turn_in", "f8"),
-        ("turn_out", "f8"),
-        ("turn_policy", "f8"),
-        ("driver_time", "f8"),
-        ("link_in_time", "f8"),
-        ("link_out_time", "f8"),
-    ]
+    [(name, "u8" if name == "random" else "i8") for name in _WORDS]
+    + [(name, "f8") for name in _TIMES.split()]
 )
 
-# All that is kept of a region lies in one line of the processor's cache, 64 bytes: who serves a
-# region looks at all of it.
-REGION = np.dtype(
-    {
-        "names": [
-            "pinned",
-            "faults",
-            "evictions",
-            "pages_in",
-            "counted",
-            "pages",
-            "left_in",
-            "observed",
-            "queued",
-        ],
-        "formats": ["i8", "i8", "i8", "i8", "i8", "i4", "i4", "i2", "u1"],
-        "itemsize": REGION_BYTES,
-    }
-)
+_REGION = """
+    served:i8 faults:i8 evictions:i8 pages_in:i8 counted:i8
+    pages:i4 left_in:i4 observed:i2 queued:u1
+"""
+_NAMES, _FORMATS = zip(*(field.split(":") for field in _REGION.split()), strict=True)
+# All data of a region lie in one cache line, 64 bytes, because serving a region uses all of them.
+REGION = np.dtype({"names": _NAMES, "formats": _FORMATS, "itemsize": REGION_BYTES})
 
-TIMELINE_COLUMNS = (
-    "time",
-    "touches",
-    "faults",
-    "batches",
-    "evictions",
-    "pages_in",
-    "pages_written_back",
-    "remote_bytes",
-    "frames_used",
-    "running",
-)
+_TIMELINE = """
+    time touches faults batches evictions
+    pages_in pages_written_back remote_bytes frames_used running
+"""
+TIMELINE_COLUMNS = tuple(_TIMELINE.split())
 
 
-class Rules(NamedTuple):
+class RunConstants(NamedTuple):
     """Constants of one run."""
 
     frames: int  # capacity
@@ -164,7 +102,7 @@ class Rules(NamedTuple):
     remote_latency: float
     decision: float
     counters: int
-    observe_most: int  # regions observed at a time; 0 if nobody observes
+    observe_most: int  # regions observed at a time; 0 if no policy observes
     watch: int  # evicted regions by which the number of samples is judged
     samples: int  # pages sampled per region; 0 adapts it
     sample: float
@@ -175,19 +113,16 @@ class Rules(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """The arrays of one run, as Python sees them.
-
-    Arrays of tracking are empty unless a policy sees everything.
-    """
+    """The arrays of one run. Those of tracking are empty unless a policy sees everything."""
 
     books: NDArray[Any]
     page_state: NDArray[np.uint8]
-    latest: NDArray[np.int64]  # per page: its last touch and who made it (latest.py), tracking only
-    region_touches: NDArray[np.int64]  # tracking only
+    latest: NDArray[np.int64]  # per page: its last touch and access site (last_touch.py), tracking
+    region_touches: NDArray[np.int64]  # tracking
     resident: NDArray[np.int32]  # pages near or coming; a region with any holds a frame
     # per region, columns of REGION:
     region_pages: NDArray[np.int32]  # pages that belong to an object
-    pinned: NDArray[np.int64]  # the driver's turn in which the region was served last
+    served: NDArray[np.int64]  # the driver's turn in which the region was served last
     region_faults: NDArray[np.int64]
     region_evictions: NDArray[np.int64]
     region_pages_in: NDArray[np.int64]
@@ -196,10 +131,9 @@ class Memory(NamedTuple):
     counted: NDArray[np.int64]  # remote accesses since it got a counter, -1 without one
     prefetch_queued: NDArray[np.uint8]
     slot_time: NDArray[np.float64]
-    slot_due: NDArray[np.float64]  # the same while it is running, else infinite
+    slot_due: NDArray[np.float64]  # the same while the slot is running, else infinite
     moving: NDArray[np.uint32]  # slots that move on in this round
-    # the first ``books.idle`` are idle; by their numbers, while there are blocks for them
-    idle_slots: NDArray[np.int64]
+    idle_slots: NDArray[np.int64]  # the first ``books.idle``; by number while blocks are left
     slot_at: NDArray[np.int64]
     slot_end: NDArray[np.int64]
     slot_page: NDArray[np.int64]
@@ -211,14 +145,14 @@ class Memory(NamedTuple):
     requests: NDArray[np.int64]
     prefetch_ring: NDArray[np.int64]
     timeline: NDArray[np.float64]
-    sampled: NDArray[np.uint8]  # per page: see observe.py
-    notices: NDArray[np.int64]  # pages, or -1 - region, whose use was noticed
-    wants: NDArray[np.uint8]  # which events the eviction, prefetch and placement policies want
-    own: NDArray[np.int64]  # what each of them is handed as its own data
+    sampled: NDArray[np.uint8]  # per page: see observation.py
+    notifications: NDArray[np.int64]  # pages, or -1 - region, whose use was noticed
+    wants: NDArray[np.uint8]  # events that the eviction, prefetch and placement policies handle
+    own: NDArray[np.int64]  # address of each policy's own data
 
 
-class Touches(NamedTuple):
-    """Touches in columns."""
+class TouchColumns(NamedTuple):
+    """TouchColumns in columns."""
 
     page: NDArray[np.uint32]
     write: NDArray[np.uint8]
@@ -227,17 +161,17 @@ class Touches(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """What is being played.
+    """Touches being played.
 
     A slot's place counts through ``rest``, then through ``new``; no block lies in both.
     """
 
     starts: NDArray[np.int64]  # of the blocks in ``new``
-    rest: Touches  # what was left of blocks that were under way when ``new`` came
-    new: Touches  # the newest segment, where it lies
+    rest: TouchColumns  # of blocks that were under way when ``new`` came
+    new: TouchColumns  # the newest segment, not copied
 
 
-def make_rules(
+def make_constants(
     machine: Machine,
     trace: Trace,
     frames: int,
@@ -247,13 +181,13 @@ def make_rules(
     observe_most: int = 0,
     samples: int = 0,
     watched: int | None = None,
-) -> Rules:
-    """The constants of a run, in the units the compiled loop wants: ns per page."""
+) -> RunConstants:
+    """Return the constants of a run, with costs in ns per page."""
     page, ppr = trace.geometry.page, trace.geometry.pages_per_region
     link, driver = machine.link, machine.driver
     by_page = machine.near.frame == "page"
     room = frames // ppr if by_page else frames
-    return Rules(
+    return RunConstants(
         frames=frames,
         by_page=by_page,
         room=room,
@@ -283,20 +217,19 @@ def make_rules(
     )
 
 
-def as_record(rules: Rules) -> Any:
-    """The same for compiled functions, which then hand one pointer on, not all the numbers."""
-    return np.array(
-        [tuple(rules)], [(name, np.dtype(kind)) for name, kind in get_type_hints(Rules).items()]
-    )[0]
+def as_array(constants: Any) -> NDArray[Any]:
+    """Return a NamedTuple of numbers as one record, so that compiled functions pass one pointer."""
+    kinds = [(name, np.dtype(kind)) for name, kind in get_type_hints(type(constants)).items()]
+    return np.array([tuple(constants)], kinds)
 
 
-def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
-    """Everything far, everything idle."""
-    pages, regions, ppr = trace.pages, trace.regions, rules.pages_per_region
+def make_memory(trace: Trace, slots: int, constants: RunConstants) -> Memory:
+    """Return the memory of a run that begins: all pages far, all slots idle."""
+    pages, regions, ppr = trace.pages, trace.regions, constants.pages_per_region
     books = np.zeros(1, dtype=BOOKS)
     books["threshold"] = NO_TREE
     books["timeline_stride"] = 1
-    books["samples"] = rules.samples or 1
+    books["samples"] = constants.samples or 1
     books["random"] = SEED
     region = _in_lines(regions)
     region["left_in"], region["counted"] = -2, -1
@@ -309,16 +242,16 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
         region["pages"][first : first + whole] = ppr
         if rest:
             region["pages"][first + whole] = rest
-    in_turn = min(pages, max(rules.batch_faults, PREFETCH_TURN) * ppr + rules.counters)
-    tracked = pages if rules.tracking else 0
+    in_turn = min(pages, max(constants.batch_faults, PREFETCH_TURN) * ppr + constants.counters)
+    tracked = pages if constants.tracking else 0
     return Memory(
         books=books,
         page_state=page_state,
         latest=np.full(tracked, NEVER, np.int64),
-        region_touches=np.zeros(regions if rules.tracking else 0, np.int64),
+        region_touches=np.zeros(regions if constants.tracking else 0, np.int64),
         resident=np.zeros(regions, np.int32),
         region_pages=region["pages"],
-        pinned=region["pinned"],
+        served=region["served"],
         region_faults=region["faults"],
         region_evictions=region["evictions"],
         region_pages_in=region["pages_in"],
@@ -335,43 +268,40 @@ def make_memory(trace: Trace, slots: int, rules: Rules) -> Memory:
         slot_page=np.zeros(slots, np.int64),
         slot_status=np.zeros(slots, np.uint8),
         queue=np.zeros(slots, np.int64),
-        batch_page=np.zeros(rules.batch_faults, np.int64),
+        batch_page=np.zeros(constants.batch_faults, np.int64),
         coming=np.zeros(in_turn, np.int64),
         occupied=np.zeros(ppr + 1, np.int32),
         requests=np.zeros((REQUEST_ROWS, 4), np.int64),
         prefetch_ring=np.zeros(regions, np.int64),
         timeline=np.zeros((TIMELINE_ROWS, len(TIMELINE_COLUMNS))),
         sampled=np.zeros(pages, np.uint8),
-        notices=np.zeros(2 * rules.counters, np.int64),
+        notifications=np.zeros(2 * constants.counters, np.int64),
         wants=np.zeros((3, 1 << EVENT_BITS), np.uint8),
         own=np.zeros(3, np.int64),
     )
 
 
 def _in_lines(regions: int) -> NDArray[Any]:
-    """A REGION for each, all 0, none of them across two lines."""
+    """Return a REGION for each, all 0, each within one cache line."""
     raw = np.zeros((regions + 1) * REGION_BYTES, np.uint8)
     first = -raw.ctypes.data % REGION_BYTES
     return raw[first : first + regions * REGION_BYTES].view(REGION)
 
 
-def play_on(rest: Touches, segment: Segment) -> Blocks:
-    """What is left, and a new segment, where it lies."""
-    return Blocks(read_only(segment.starts), Touches(*map(read_only, rest)), touches_of(segment))
+def join_blocks(rest: TouchColumns, segment: Segment) -> Blocks:
+    """Return the rest of unfinished blocks together with a new segment, without copying."""
+    rest = TouchColumns(*map(read_only, rest))
+    return Blocks(read_only(segment.starts), rest, columns_of(segment))
 
 
-def touches_of(segment: Segment) -> Touches:
-    """A segment's columns, read-only as those of a file are."""
-    return Touches(
-        *map(
-            read_only,
-            (segment.page.view(np.uint32), segment.write, segment.bytes, segment.reference),
-        )
-    )
+def columns_of(segment: Segment) -> TouchColumns:
+    """Return a segment's columns, read-only as those of a file are."""
+    columns = segment.page.view(np.uint32), segment.write, segment.bytes, segment.reference
+    return TouchColumns(*map(read_only, columns))
 
 
 def read_only(column: Any) -> NDArray[Any]:
-    """The same column; compiled code would be compiled anew for one that may be written."""
+    """Return the same column, read-only: for a writable one code would be compiled again."""
     seen: NDArray[Any] = column.view()
     seen.flags.writeable = False
     return seen

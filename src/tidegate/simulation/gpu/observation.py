@@ -1,17 +1,17 @@
-"""Observation: noticing the use of near memory with counters that only see the link (ObservUVM, IV
+"""Observation: noticing the use of near pages with counters that only see the link (ObservUVM, IV
 and V).
 
-    observe  ──▶ some near pages of a region are taken to far memory and mapped there        ▣ sampled
-                   region  ■■■■■▣■■■■■■■■■■        the rest stays near
-    a touch of ▣ ──▶ crosses the link, and a counter notices it: a notification
-    notification ──▶ the region's sampled pages come home; it is observed no longer
+    take_samples ──▶ some near pages of a region go far and are mapped there       ▣ sampled
+                       region  ■■■■■▣■■■■■■■■■■        the rest stays near
+    a touch of ▣ ──▶ crosses the link, where a counter sees it: a notification
+    notification ──▶ the region's sampled pages return; it is observed no longer
 
 There are as many counters as the hardware has (256); a page that finds none free is not sampled.
-What observation costs, pages taken away and brought home included, is policy overhead.
+All costs of observation, both transfers included, are policy overhead.
 
-How many pages are sampled per region adapts (V-D): of the regions evicted in one epoch of ``watch``
-evictions, were more than half back before the next epoch ended, the number doubles; did four fifths
-stay away, it halves.
+The number of pages sampled per region adapts (V-D). Evictions are counted in epochs of ``watch``.
+If more than half of the regions evicted in one epoch are back before the next one ends, the number
+doubles; if four fifths stay away, it halves.
 """
 
 from __future__ import annotations
@@ -32,195 +32,199 @@ from tidegate.policies.interface.page_flags import (
 )
 
 BACK_SOON, STAY_AWAY = 0.5, 0.8  # shares of recently evicted regions (V-D)
-ACCESS = 128  # bytes: what one access of the hardware's counters is
+ACCESS = 128  # bytes: one access, as the hardware's counters count
 
-# What a page's entry in ``sampled`` says; NOTICED is added when its use is.
+# Entries of pages in ``sampled``; NOTICED is added when a use is noticed.
 SAMPLED, LEFT_FAR, NOTICED = 1, 3, 1
 
 
 @jit_bare
-def draw(m: Any, n: int) -> Any:
-    """A random number below ``n`` (xorshift64*)."""
-    b = m.books[0]
-    x = b.random
+def random_below(memory: Any, n: int) -> Any:
+    """Return a random number below ``n`` (xorshift64*)."""
+    books = memory.books[0]
+    x = books.random
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)
     x ^= x >> np.uint64(27)
-    b.random = x
+    books.random = x
     return np.int64(((x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(33)) % np.uint64(n))
 
 
 @jit_bare
-def take_samples(m: Any, k: Any, region: int) -> None:
-    """Take some near pages of a resident region away, so that its next use is noticed.
-
-    One page at least stays.
-    """
-    b = m.books[0]
-    base, pages = region * k.pages_per_region, m.region_pages[region]
+def take_samples(memory: Any, constants: Any, region: int) -> None:
+    """Sample some near pages of a resident region; at least one page stays near."""
+    books = memory.books[0]
+    base, pages = region * constants.pages_per_region, memory.region_pages[region]
     left = 0
     for page in range(base, base + pages):
-        if m.page_state[page] & (NEAR | REMOTE) == NEAR:
+        if memory.page_state[page] & (NEAR | REMOTE) == NEAR:
             left += 1
-    need = min(b.samples, left - 1, k.counters - b.sampled_n)
+    need = min(books.samples, left - 1, constants.counters - books.sampled_n)
     if need < 1:
         return
-    b.observations += 1
-    b.observed_n += 1
+    books.observations += 1
+    books.observed_n += 1
     for page in range(base, base + pages):
-        state = m.page_state[page]
+        state = memory.page_state[page]
         if need > 0 and state & (NEAR | REMOTE) == NEAR:
-            if draw(m, left) < need:  # each choice of pages is as likely as any other
+            if random_below(memory, left) < need:  # all choices of pages are equally likely
                 need -= 1
-                m.page_state[page] = (state | REMOTE) & ~(NEAR | DIRTY) & 0xFF
-                m.resident[region] -= 1
-                b.pages_sampled += 1
-                b.turn_policy += k.sample + k.out_per_page
-                b.link_out_time += k.out_per_page
-                note_sample(m, page, region, SAMPLED)
+                memory.page_state[page] = (state | REMOTE) & ~(NEAR | DIRTY) & 0xFF
+                memory.resident[region] -= 1
+                books.pages_sampled += 1
+                books.turn_policy += constants.sample + constants.out_per_page
+                books.link_out_time += constants.out_per_page
+                mark_sampled(memory, page, region, SAMPLED)
             left -= 1
 
 
 @jit_bare
-def leave_one_far(m: Any, k: Any, region: int) -> None:
-    """Leave one of the pages about to be prefetched where it is, so that the prefetch's use is
-    noticed.
-    """
-    b = m.books[0]
-    base, pages = region * k.pages_per_region, m.region_pages[region]
+def leave_one_far(memory: Any, constants: Any, region: int) -> None:
+    """Leave one of the pages about to be prefetched far, so that the prefetch's use is noticed."""
+    books = memory.books[0]
+    base, pages = region * constants.pages_per_region, memory.region_pages[region]
     coming = others = 0
     for page in range(base, base + pages):
-        if m.page_state[page] & (WANTED | FAULTED | NEAR | COMING) == WANTED:
+        if memory.page_state[page] & (WANTED | FAULTED | NEAR | COMING) == WANTED:
             coming += 1
-        elif m.page_state[page] & (FAULTED | NEAR | COMING):
+        elif memory.page_state[page] & (FAULTED | NEAR | COMING):
             others += 1
-    if coming == 0 or coming + others < 2 or b.sampled_n >= k.counters or m.observed[region] > 0:
-        return  # a region must not hold its frame with no page in it
-    chosen = draw(m, coming)
+    if (
+        coming == 0
+        or coming + others < 2
+        or books.sampled_n >= constants.counters
+        or memory.observed[region] > 0
+    ):
+        return  # a region must not hold a frame without a page in it
+    chosen = random_below(memory, coming)
     for page in range(base, base + pages):
-        if m.page_state[page] & (WANTED | FAULTED | NEAR | COMING) == WANTED:
+        if memory.page_state[page] & (WANTED | FAULTED | NEAR | COMING) == WANTED:
             if chosen == 0:
-                m.page_state[page] = (m.page_state[page] | REMOTE) & ~WANTED & 0xFF
-                b.observations += 1
-                b.turn_policy += k.sample
-                note_sample(m, page, region, LEFT_FAR)
+                memory.page_state[page] = (memory.page_state[page] | REMOTE) & ~WANTED & 0xFF
+                books.observations += 1
+                books.turn_policy += constants.sample
+                mark_sampled(memory, page, region, LEFT_FAR)
                 return
             chosen -= 1
 
 
 @jit_bare
-def note_sample(m: Any, page: int, region: int, kind: int) -> None:
-    b = m.books[0]
-    m.sampled[page] = kind
-    m.observed[region] += 1
-    b.sampled_n += 1
+def mark_sampled(memory: Any, page: int, region: int, kind: int) -> None:
+    books = memory.books[0]
+    memory.sampled[page] = kind
+    memory.observed[region] += 1
+    books.sampled_n += 1
 
 
 @jit_bare
-def notice(m: Any, page: int, region: int, size: int, time: float) -> None:
-    """A touch crossed the link: does a counter notice it?"""
-    b = m.books[0]
-    if m.sampled[page] & 1:
-        m.sampled[page] += NOTICED
-        put_notice(m, page, time)
-    elif b.count_threshold > 0 and m.sampled[page] == 0:
-        if m.counted[region] < 0:
-            if b.counting_n >= m.notices.size // 2:
-                return  # every counter is taken: this region goes unseen
-            b.counting_n += 1
-            m.counted[region] = 0
-        before = m.counted[region]
-        m.counted[region] = before + max(1, size // ACCESS)
-        if before < b.count_threshold <= m.counted[region]:
-            put_notice(m, -1 - region, time)
+def count_access(memory: Any, page: int, region: int, size: int, time: float) -> None:
+    """Count an access over the link, if a counter watches the page or its region."""
+    books = memory.books[0]
+    if memory.sampled[page] & 1:
+        memory.sampled[page] += NOTICED
+        add_notification(memory, page, time)
+    elif books.count_threshold > 0 and memory.sampled[page] == 0:
+        if memory.counted[region] < 0:
+            if books.counting_n >= memory.notifications.size // 2:
+                return  # every counter is taken: this region is not counted
+            books.counting_n += 1
+            memory.counted[region] = 0
+        before = memory.counted[region]
+        memory.counted[region] = before + max(1, size // ACCESS)
+        if before < books.count_threshold <= memory.counted[region]:
+            add_notification(memory, -1 - region, time)
 
 
 @jit_bare
-def put_notice(m: Any, what: int, time: float) -> None:
-    b = m.books[0]
-    b.notice_from = time if b.notices_n == 0 else min(b.notice_from, time)
-    m.notices[b.notices_n] = what
-    b.notices_n += 1
+def add_notification(memory: Any, what: int, time: float) -> None:
+    books = memory.books[0]
+    books.notification_from = (
+        time if books.notification_n == 0 else min(books.notification_from, time)
+    )
+    memory.notifications[books.notification_n] = what
+    books.notification_n += 1
 
 
 @jit_bare
-def bring_home(m: Any, k: Any, region: int) -> None:
-    """The region's sampled pages come back; it is observed no longer."""
-    b = m.books[0]
-    sampled = False  # or left far by a prefetch: those do not count among the observed
-    base = region * k.pages_per_region
-    for page in range(base, base + m.region_pages[region]):
-        if m.sampled[page]:
-            left_far = m.sampled[page] >= LEFT_FAR
+def return_samples(memory: Any, constants: Any, region: int) -> None:
+    """Bring the region's sampled pages back; it is observed no longer."""
+    books = memory.books[0]
+    sampled = False  # pages left far by a prefetch do not count as observed
+    base = region * constants.pages_per_region
+    for page in range(base, base + memory.region_pages[region]):
+        if memory.sampled[page]:
+            left_far = memory.sampled[page] >= LEFT_FAR
             sampled |= not left_far
-            m.sampled[page] = 0
-            b.sampled_n -= 1
-            if k.by_page and left_far:  # a sampled page has kept its frame, this one never had any
-                if b.frames_used >= k.frames:
-                    m.page_state[page] &= ~REMOTE & 0xFF
+            memory.sampled[page] = 0
+            books.sampled_n -= 1
+            if (
+                constants.by_page and left_far
+            ):  # a sampled page keeps its frame, this one never had any
+                if books.frames_used >= constants.frames:
+                    memory.page_state[page] &= ~REMOTE & 0xFF
                     continue
-                b.frames_used += 1
-            m.page_state[page] = (m.page_state[page] | COMING) & ~REMOTE & 0xFF
-            m.coming[b.coming_n] = page
-            b.coming_n += 1
-            m.resident[region] += 1
-            b.pages_home += 1
-            b.turn_policy += k.run_overhead + k.in_per_page
-            b.link_in_time += k.run_overhead + k.in_per_page
-    b.observed_n -= sampled
-    m.observed[region] = 0
+                books.frames_used += 1
+            memory.page_state[page] = (memory.page_state[page] | COMING) & ~REMOTE & 0xFF
+            memory.coming[books.coming_n] = page
+            books.coming_n += 1
+            memory.resident[region] += 1
+            books.pages_home += 1
+            books.turn_policy += constants.run_overhead + constants.in_per_page
+            books.link_in_time += constants.run_overhead + constants.in_per_page
+    books.observed_n -= sampled
+    memory.observed[region] = 0
 
 
 @jit_bare
-def forget(m: Any, k: Any, region: int) -> int:
-    """An observed region is evicted: its sampled pages, which are far already, are ordinary pages
-    again.
-
-    Answers how many of them had kept a frame.
-    """
-    b = m.books[0]
+def drop_samples(memory: Any, constants: Any, region: int) -> int:
+    """Make sampled pages of an evicted region ordinary far pages; return how many had a frame."""
+    books = memory.books[0]
     sampled = 0
-    base = region * k.pages_per_region
-    for page in range(base, base + m.region_pages[region]):
-        if m.sampled[page]:
-            sampled += m.sampled[page] < LEFT_FAR
-            m.sampled[page] = 0
-            m.page_state[page] &= ~(REMOTE | TOUCHED) & 0xFF
-            b.sampled_n -= 1
-    b.observed_n -= sampled > 0
-    m.observed[region] = 0
+    base = region * constants.pages_per_region
+    for page in range(base, base + memory.region_pages[region]):
+        if memory.sampled[page]:
+            sampled += memory.sampled[page] < LEFT_FAR
+            memory.sampled[page] = 0
+            memory.page_state[page] &= ~(REMOTE | TOUCHED) & 0xFF
+            books.sampled_n -= 1
+    books.observed_n -= sampled > 0
+    memory.observed[region] = 0
     return sampled
 
 
 @jit_bare
-def watch_leaving(m: Any, k: Any, region: int) -> None:
-    """Count evictions in epochs; at the end of each, judge by the regions of the one before."""
-    b = m.books[0]
-    m.left_in[region] = b.epoch
-    b.epoch_evictions += 1
-    if b.epoch_evictions < k.watch:
+def count_eviction(memory: Any, constants: Any, region: int) -> None:
+    """Count an eviction; at the end of an epoch, adapt the number of samples by the one before."""
+    books = memory.books[0]
+    memory.left_in[region] = books.epoch
+    books.epoch_evictions += 1
+    if books.epoch_evictions < constants.watch:
         return
-    if b.epoch > 0 and k.samples == 0:
-        back = b.returned_before / k.watch
+    if books.epoch > 0 and constants.samples == 0:
+        back = books.returned_before / constants.watch
         if back > BACK_SOON:
-            # more than the counters can hold for all observed regions would leave some of them
-            # unobserved
-            b.samples = max(
-                1, min(2 * b.samples, k.counters // k.observe_most, k.pages_per_region // 2)
+            # with more, counters would not suffice for all observed regions
+            books.samples = max(
+                1,
+                min(
+                    2 * books.samples,
+                    constants.counters // constants.observe_most,
+                    constants.pages_per_region // 2,
+                ),
             )
         elif 1 - back >= STAY_AWAY:
-            b.samples = max(1, b.samples // 2)
-    b.returned_before, b.returned = b.returned, 0
-    b.epoch += 1
-    b.epoch_evictions = 0
+            books.samples = max(1, books.samples // 2)
+    books.returned_before, books.returned = books.returned, 0
+    books.epoch += 1
+    books.epoch_evictions = 0
 
 
 @jit_bare
-def watch_returning(m: Any, region: int) -> None:
-    """A region without a frame faulted: was it evicted a short while ago?"""
-    b = m.books[0]
-    if m.left_in[region] == b.epoch:
-        b.returned += 1
-    elif m.left_in[region] == b.epoch - 1:
-        b.returned_before += 1
-    m.left_in[region] = -2
+def count_return(memory: Any, region: int) -> None:
+    """Count the return of a region, if it was evicted in this epoch or the one before."""
+    books = memory.books[0]
+    if memory.left_in[region] == books.epoch:
+        books.returned += 1
+    elif memory.left_in[region] == books.epoch - 1:
+        books.returned_before += 1
+    memory.left_in[region] = -2

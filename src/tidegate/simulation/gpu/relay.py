@@ -1,9 +1,9 @@
 """The relay: how the compiled mechanism calls a policy.
 
-A policy is called through one C function, ``int64 (own, event)``. For a Python policy that function
-is an adapter around the object's methods; for a compiled twin it is the twin itself and ``own`` the
-address of its arrays. The mechanism knows both by their addresses (``native.call_at``), so one
-compiled engine serves them all and a new Python policy needs no compilation.
+A policy is called through one C function, ``int64 (block, event)``. For a policy that runs in
+Python that function is an adapter around the object's methods; for a compiled one it is its
+compiled class, and ``block`` is the address of its state. The mechanism knows both by their
+addresses (``intrinsics.call_at``), so one compiled engine serves them all.
 """
 
 from __future__ import annotations
@@ -16,24 +16,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.errors import PolicyError
+from tidegate.policies.interface.compiling.compiled import Compiled, Twin, compile_policy
+from tidegate.policies.interface.compiling.header import FAILURE, OWN, make_header
+from tidegate.policies.interface.compiling.source import CannotCompile
 from tidegate.policies.interface.events import (
     EVENT_BITS,
     EVENT_NAMES,
     EVICTION,
     FAILED,
-    FAULT,
-    LAUNCH,
     OBSERVE,
-    PREFETCH,
     VICTIM,
 )
-from tidegate.policies.interface.header import OVERFULL, OWN, make_header
-from tidegate.policies.interface.policy import EvictionPolicy, Policy
+from tidegate.policies.interface.handled_events import handled_events
+from tidegate.policies.interface.policy import Policy
 from tidegate.policies.interface.visibility import TouchBits
 from tidegate.simulation.gpu.future import Future
 from tidegate.simulation.gpu.memory import Memory
-from tidegate.simulation.gpu.view import too_many_requests
 
 _C_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _KINDS = 1 << EVENT_BITS
@@ -99,45 +97,106 @@ class Caller:
         self._c = _C_SIGNATURE(call)
         self.address = ctypes.cast(self._c, ctypes.c_void_p).value or 0
 
+    @property
+    def row(self) -> tuple[int, int, int]:
+        """How a compiled policy calls this one, which is a part of it: see header.py."""
+        return self.address, self.own, _event_bits(self.wants)
+
+    def failures(self) -> list[BaseException]:
+        """Return what the policy raised."""
+        return [self.failure] if self.failure else []
+
+    def unpack(self) -> bool:
+        """Return that the policy has its state: it is its own."""
+        return True
+
 
 class CompiledCaller:
-    """Calls a policy's compiled twin: nothing stands in between.
+    """Calls a compiled policy: nothing stands in between.
 
     Policies it is made of have callers of their own.
     """
 
-    def __init__(self, policy: Policy, memory: Memory, frames: int, future: Future | None):
-        regions, pages = len(memory.resident), len(memory.page_state)
-        self._policy = policy
-        self._parts = [CompiledCaller(part, memory, frames, future) for part in policy.parts]
-        self._table = np.array([part.row for part in self._parts], np.int64)
-        words = policy.compiled.prepare(policy, regions, pages // regions)
-        self._data = make_header(
-            memory, regions, pages // regions, frames, future, self._table, words
-        )
+    def __init__(self, policy: Policy, compiled: Compiled | Twin, parts: list[Any], world: World):
+        self._policy, self._compiled, self._parts = policy, compiled, parts
+        self._regions = len(world.memory.resident)
+        self._table = np.array([part.row for part in parts], np.int64)
+        words = compiled.pack(policy, self._regions)
+        self._block = make_header(*world, self._table, words)
         self.wants = _wants(policy)
-        self.own = self._data.ctypes.data
-        self.address = policy.compiled.function.address
+        self.own = self._block.ctypes.data
+        self.address = compiled.address
 
     @property
     def row(self) -> tuple[int, int, int]:
-        """How the twin of a policy that this one is part of calls it: see header.py."""
-        return self.address, self.own, sum(1 << int(e) for e in np.flatnonzero(self.wants))
+        """How a compiled policy calls this one, which is a part of it: see header.py."""
+        return self.address, self.own, _event_bits(self.wants)
 
     @property
-    def failure(self) -> PolicyError | None:
-        """What would have been raised, had it been the Python class."""
-        return too_many_requests(self._policy) if self._overfull else None
+    def failed(self) -> bool:
+        """Whether the policy raised; it does if one of its parts did."""
+        return bool(self._block[FAILURE])
 
-    @property
-    def _overfull(self) -> bool:
-        return bool(self._data[OVERFULL]) or any(part._overfull for part in self._parts)
+    def failures(self) -> list[BaseException]:
+        """Return what parts that run in Python raised; what compiled code raised is not known."""
+        return [failure for part in self._parts for failure in part.failures()]
 
-    def finished(self) -> None:
-        """Hand the policy, and those it is made of, what their twins have to report."""
-        for part in self._parts:
-            part.finished()
-        self._policy.compiled.results(self._policy, self._data[OWN:])
+    def unpack(self) -> bool:
+        """Give the policy its state back; return whether all of it is there."""
+        parts = [part.unpack() for part in self._parts]
+        self._compiled.unpack(self._policy, self._block[OWN:], self._regions)
+        return all(parts) and isinstance(self._compiled, Compiled)
+
+
+class World(NamedTuple):
+    """What a block's header is made from."""
+
+    memory: Memory
+    frames: int
+    observable: int
+    future: Future | None
+
+
+class Choice(NamedTuple):
+    """How a policy is called; ``later``: it may be compiled yet; ``reason``: why it cannot be."""
+
+    caller: Caller | CompiledCaller
+    later: bool = False
+    reason: str = ""
+
+
+def choose_caller(policy: Policy, world: World, long: bool) -> Choice:
+    """Compile a policy if it pays.
+
+    What comes with Tidegate is compiled at once: it is compiled once and then cached. Other classes
+    are compiled when a run turns out to be ``long``, or if they are in the cache.
+    """
+    try:
+        made = _compiled_caller(policy, str(policy.sees), world, not (long or _is_shipped(policy)))
+    except CannotCompile as why:
+        return Choice(Caller(policy, world.memory.books), reason=str(why))
+    return Choice(made) if made else Choice(Caller(policy, world.memory.books), later=True)
+
+
+def _compiled_caller(
+    policy: Policy, sees: str, world: World, only_known: bool
+) -> CompiledCaller | None:
+    """Return a caller; None if a class would have to be compiled first. Parts may run in Python."""
+    compiled = compile_policy(policy, sees, only_known)
+    parts: list[Any] = []
+    for part in policy.parts:
+        try:
+            parts.append(_compiled_caller(part, sees, world, only_known))
+        except CannotCompile:
+            parts.append(Caller(part, world.memory.books))
+    if compiled is None or None in parts:
+        return None
+    return CompiledCaller(policy, compiled, parts, world)
+
+
+def _is_shipped(policy: Policy) -> bool:
+    own = type(policy).__module__.startswith("tidegate.")
+    return own and all(_is_shipped(part) for part in policy.parts)
 
 
 def _showing_touch_bits(policy: Policy) -> Callable[[int], None]:
@@ -146,29 +205,19 @@ def _showing_touch_bits(policy: Policy) -> Callable[[int], None]:
     """
 
     def on_eviction(region: int) -> None:
-        policy.memory.leaving = region  # type: ignore[attr-defined]
+        policy.memory.leaving = region
         policy.on_eviction(region)
-        policy.memory.leaving = -1  # type: ignore[attr-defined]
+        policy.memory.leaving = -1
 
     return on_eviction
 
 
 def _wants(policy: Policy) -> NDArray[np.uint8]:
-    """The events whose methods this policy's class really defines."""
-
-    def defines(event: int) -> bool:
-        name = EVENT_NAMES[event]
-        inherited = (getattr(Policy, name, None), getattr(EvictionPolicy, name, None))
-        return getattr(type(policy), name, None) not in inherited
-
+    """Return a flag for each event, set for those that the policy handles."""
     wants = np.zeros(_KINDS, np.uint8)
-    for event in EVENT_NAMES:
-        wants[event] = defines(event)
-    # its on_prefetch is its on_fault, unless it says otherwise
-    if isinstance(policy, EvictionPolicy):
-        wants[PREFETCH] = wants[PREFETCH] or wants[FAULT]
-    # a launch that nobody wants to hear of does not wait for the driver, so relaying it is not
-    # wanting it
-    if policy.parts:
-        wants[LAUNCH] = wants[LAUNCH] and any(_wants(part)[LAUNCH] for part in policy.parts)
+    wants[handled_events(policy)] = 1
     return wants
+
+
+def _event_bits(wants: NDArray[np.uint8]) -> int:
+    return sum(1 << int(event) for event in np.flatnonzero(wants))

@@ -1,21 +1,22 @@
-"""A simulation: one trace, one machine, one set of policies, played to the end and its books
-checked.
+"""A simulation: one trace, one machine, one set of policies, played to the end.
 
-Simulation.run ──▶ for each launch: relay it, then feed its segments to the compiled loop (gpu.play)
+Simulation.run ──▶ for each launch: send the event, then play its segments (slots.play)
                ──▶ check_books
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from tidegate.compiled.array_table import Reference
+from tidegate.compiled.array_table import ArrayTable
 from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.machine.machine import Machine
+from tidegate.policies.interface.compiling.checked import check_policy, uncheck_policy
 from tidegate.policies.interface.events import EVENT_NAMES, OBSERVE, VICTIM
 from tidegate.policies.interface.page_flags import COMING, NEAR
 from tidegate.policies.interface.policy import (
@@ -26,39 +27,58 @@ from tidegate.policies.interface.policy import (
     check_declared,
     label,
 )
-from tidegate.policies.interface.twin import has_twin
 from tidegate.policies.interface.visibility import Everything, Samples
-from tidegate.registry import told
-from tidegate.simulation.gpu.codes import BREATHE, DONE, MORE, NOT_RESIDENT, OK, RAISED, STRAY
+from tidegate.registry import error_line
 from tidegate.simulation.gpu.driver import begin_launch
-from tidegate.simulation.gpu.future import Future, foresee
+from tidegate.simulation.gpu.future import foresee
 from tidegate.simulation.gpu.memory import (
+    DONE,
     IDLE,
+    MORE_BLOCKS,
+    NOT_RESIDENT,
+    OK,
+    PAUSE,
+    RAISED,
+    STRAY,
     Memory,
-    Touches,
-    as_record,
+    TouchColumns,
+    as_array,
+    join_blocks,
+    make_constants,
     make_memory,
-    make_rules,
-    play_on,
 )
 from tidegate.simulation.gpu.observation import LEFT_FAR
-from tidegate.simulation.gpu.relay import Caller, CompiledCaller, Relay, WrongAnswer
-from tidegate.simulation.gpu.requests import carry_out
+from tidegate.simulation.gpu.policy_calls import execute_requests
+from tidegate.simulation.gpu.relay import (
+    Caller,
+    Choice,
+    CompiledCaller,
+    Relay,
+    World,
+    WrongAnswer,
+    choose_caller,
+)
 from tidegate.simulation.gpu.slots import play, take_rest
 from tidegate.simulation.gpu.view import SimulatedMemory
 from tidegate.trace.build import blocks_of
 from tidegate.trace.trace import Launch, Segment, Trace, check_segment
 
-_NO_TOUCHES = Touches(
+_NO_TOUCHES = TouchColumns(
     np.zeros(0, np.uint32), np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int16)
 )
-_NOTHING = play_on(_NO_TOUCHES, blocks_of(1, [], bytes=0))
-_BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about a tenth of a second
+_NOTHING = join_blocks(_NO_TOUCHES, blocks_of(1, [], bytes=0))
+_BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about 0.1 s
+# calls of policies from which a class of a user's is compiled: as long as compiling would take
+_LONG = 500_000
+
+
+class _CompiledFailure(Exception):
+    """A compiled policy raised, or named a region that is not resident."""
 
 
 @dataclass
 class LaunchRecord:
-    """What one launch came to."""
+    """Times and counts of one launch."""
 
     name: str
     start: float
@@ -70,7 +90,7 @@ class LaunchRecord:
 
 @dataclass
 class Simulation:
-    """Everything set up; ``run`` plays it once."""
+    """One run, set up; ``run`` plays it once."""
 
     trace: Trace
     machine: Machine
@@ -80,11 +100,13 @@ class Simulation:
     placement: PlacementPolicy
     dirty_only: bool = False
     samples: int = 0  # pages sampled per observed region; 0 adapts it
-    observed: int | None = None  # regions observed at a time; by default what the policies declare
-    # evicted regions by which the number of samples is judged; by default as many as observed
-    watched: int | None = None
-    compiled: bool = True  # use a policy's compiled twin where it has one
+    observed: int | None = None  # regions observed at a time; by default what policies declare
+    watched: int | None = None  # evictions per epoch of observation.py; by default ``observed``
+    compiled: bool = True  # compile policies where that is possible and pays
+    # run policies in Python and check what compiled code would not: see checked.py
+    checked: bool = field(default_factory=lambda: os.environ.get("TIDEGATE_CHECKED") == "1")
     launches: list[LaunchRecord] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what a person should know of this run
 
     def __post_init__(self) -> None:
         self._policies: tuple[Policy, ...] = (self.eviction, self.prefetch, self.placement)
@@ -100,7 +122,7 @@ class Simulation:
         # a program does not copy out what it only read
         self.dirty_only |= not self.placement.managed
         on = self.machine if self.placement.managed else self.machine.with_copies()
-        self._k = make_rules(
+        self._constants = make_constants(
             on,
             self.trace,
             self.frames,
@@ -111,43 +133,87 @@ class Simulation:
             self.samples,
             self.watched,
         )
-        self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._k)
-        self._m, self._rules = Reference(self.memory), as_record(self._k)
+        self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._constants)
+        self._table, self._record = ArrayTable(self.memory), as_array(self._constants)[0]
         self.books: Any = self.memory.books
 
     def run(self, progress: Callable[[int], None] = lambda touches: None) -> None:
         """Play the whole trace.
 
-        Raises PolicyError or BooksError if something is wrong with a policy or with us.
+        Raise PolicyError or BooksError if a policy or the simulator is wrong.
         """
-        future = None
-        if any(getattr(p.sees, "future", False) for p in self._policies):
-            future = foresee(self.trace, self.machine.near.slots)
-        self._callers: list[Any] = []
-        shared: dict[str, Any] = {}
-        for policy in self._policies:
-            policy.attach(SimulatedMemory(policy, self.trace, self.memory, self._k, future, shared))
-            self._guard(policy, "start", policy.start)
-            # a twin begins with what ``start`` has set
-            self._callers.append(self._caller(policy, future))
-        for which, caller in enumerate(self._callers):
-            self.memory.wants[which], self.memory.own[which] = caller.wants, caller.own
-        self._relay = Relay(*(c.address for c in self._callers))
+        try:
+            self._run(progress)
+        except _CompiledFailure:
+            self._run_again()
+        finally:
+            for policy in self._policies:
+                uncheck_policy(policy)
+
+    def _run(self, progress: Callable[[int], None]) -> None:
+        self._start()
         for number, launch in enumerate(self.trace.launches()):
             self._play(number, launch, progress)
         if not self.books["touches"][0]:
             raise TidegateError(f"trace {self.trace.name} is empty: it touches nothing")
         check_books(self)
-        for policy, caller in zip(self._policies, self._callers, strict=True):
-            if isinstance(caller, Caller):
+        for policy, choice in zip(self._policies, self._choices, strict=True):
+            if choice.caller.unpack():
                 self._guard(policy, "finished", policy.finished)
-            else:
-                caller.finished()
+            if choice.reason and self._events() > _LONG:
+                self.notes.append(f"policy '{label(policy)}' runs in Python: {choice.reason}")
 
-    def _caller(self, policy: Policy, future: Future | None) -> Caller | CompiledCaller:
-        if self.compiled and has_twin(policy):
-            return CompiledCaller(policy, self.memory, self._k.room, future)
-        return Caller(policy, self.books)
+    def _start(self) -> None:
+        """Start the policies, and choose how each is called."""
+        future = None
+        if any(getattr(p.sees, "future", False) for p in self._policies):
+            future = foresee(self.trace, self.machine.near.slots)
+        self._world = World(self.memory, self._constants.room, self._constants.observe_most, future)
+        self._choices: list[Choice] = []
+        shared: dict[str, Any] = {}
+        for policy in self._policies:
+            policy.attach(
+                SimulatedMemory(policy, self.trace, self.memory, self._constants, future, shared)
+            )
+            self._guard(policy, "start", policy.start)
+            # a compiled policy begins with what ``start`` has set
+            if self.checked:
+                check_policy(policy)
+            self._choices.append(self._choose(policy, long=False))
+        self._connect()
+
+    def _choose(self, policy: Policy, long: bool) -> Choice:
+        if self.compiled and not self.checked:
+            return choose_caller(policy, self._world, long)
+        return Choice(Caller(policy, self.books))
+
+    def _connect(self) -> None:
+        """Tell the engine how to call the policies."""
+        callers = [choice.caller for choice in self._choices]
+        for which, caller in enumerate(callers):
+            self.memory.wants[which], self.memory.own[which] = caller.wants, caller.own
+        self._relay = Relay(*(caller.address for caller in callers))
+
+    def _compile_later(self) -> None:
+        """Compile what was not worth it before, if this has become a long run."""
+        if any(choice.later for choice in self._choices) and self._events() > _LONG:
+            for which, policy in enumerate(self._policies):
+                if self._choices[which].later:
+                    self._choices[which] = self._choose(policy, long=True)
+            self._connect()
+
+    def _events(self) -> int:
+        """Return about how many times policies were called: each eviction stands for an arrival."""
+        b = self.books[0]
+        asked = b["decisions"] + b["observations"]
+        return int(2 * b["evictions"] + asked + b["notifications"] + b["batches"])
+
+    def _run_again(self) -> None:
+        """Run in Python what failed when compiled: for the exact error, its file and its line."""
+        again = replace(self, compiled=False, checked=True, launches=[], notes=[])
+        again.run()
+        again.notes.append("a compiled policy failed, but not in Python; please report this")
+        vars(self).update(vars(again))
 
     def _play(self, number: int, launch: Launch, progress: Callable[[int], None]) -> None:
         b, near = self.books[0], self.machine.near
@@ -157,7 +223,7 @@ class Simulation:
         blocks = _NOTHING
         for policy in self._policies:
             policy.memory.launch = launch.name
-        self._check(begin_launch(self._m, self._rules, self._relay, blocks, number))
+        self._check(begin_launch(self._table, self._record, self._relay, blocks, number))
         for clock in ("front", "running", "launching"):
             b[clock] += near.launch_overhead
         self.memory.slot_time[:slots] = b["front"]
@@ -172,15 +238,16 @@ class Simulation:
         )
         for segment, last in _with_last(launch.segments):
             check_segment(segment, self.trace)
-            blocks = play_on(take_rest(self._m, blocks, slots), segment)
-            code = BREATHE
-            while code == BREATHE:
+            blocks = join_blocks(take_rest(self._table, blocks, slots), segment)
+            code = PAUSE
+            while code == PAUSE:
+                self._compile_later()
                 before = int(b["touches"])
                 code = play(
-                    self._m, self._rules, self._relay, blocks, per_byte, remote, last, _BUDGET
+                    self._table, self._record, self._relay, blocks, per_byte, remote, last, _BUDGET
                 )
                 progress(int(b["touches"]) - before)
-            if code not in (DONE, MORE):
+            if code not in (DONE, MORE_BLOCKS):
                 self._check(code)
         record.end = float(b["front"])
         for counter in ("touches", "faults", "evictions"):
@@ -188,37 +255,38 @@ class Simulation:
         self.launches.append(record)
 
     def _check(self, code: int) -> None:
-        """Turn what the compiled code found wrong into one clear line."""
+        """Raise the error that the compiled code returned as a code."""
         if code == OK:
             return
         b = self.books[0]
-        culprit, event = int(b["culprit"]), int(b["culprit_event"])
+        at, event = int(b["failed_at"]), int(b["failed_event"])
         if code == STRAY:
             raise TidegateError(
-                f"trace {self.trace.name} touches page {culprit}, which belongs to no object"
+                f"trace {self.trace.name} touches page {at}, which belongs to no object"
             )
-        if code == NOT_RESIDENT:
-            raise PolicyError(
-                f"policy '{label(self.eviction)}' named region {culprit} in {EVENT_NAMES[event]}(), which is not resident; "
-                f"it must answer one of the {np.count_nonzero(self.memory.resident)} regions in self.resident"
-            )
-        assert code == RAISED, code
-        for policy, caller in zip(self._policies, self._callers, strict=True):
-            failure = getattr(caller, "failure", None)
+        callers = [choice.caller for choice in self._choices]
+        failures = [failure for caller in callers for failure in caller.failures()]
+        for failure in failures:
             if isinstance(failure, KeyboardInterrupt):
                 raise failure
-            if failure is not None:
-                where = (
-                    f"{EVENT_NAMES[event]}()"
-                    if event in (VICTIM, OBSERVE)
-                    else f"{EVENT_NAMES[event]}({culprit})"
-                )
+        if any(isinstance(c, CompiledCaller) and (c.failed or not failures) for c in callers):
+            raise _CompiledFailure
+        if code == NOT_RESIDENT:
+            raise PolicyError(
+                f"policy '{label(self.eviction)}' named region {at} in {EVENT_NAMES[event]}(), "
+                "which is not resident; it must answer one of the "
+                f"{np.count_nonzero(self.memory.resident)} regions in self.resident"
+            )
+        assert code == RAISED, code
+        where = f"{EVENT_NAMES[event]}({'' if event in (VICTIM, OBSERVE) else at})"
+        for policy, caller in zip(self._policies, callers, strict=True):
+            for failure in caller.failures():
                 if isinstance(failure, WrongAnswer):
                     raise PolicyError(
                         f"policy '{label(policy)}' answered {where} with {failure}"
                     ) from failure
                 raise PolicyError(
-                    f"policy '{label(policy)}' raised in {where}: {told(failure, type(policy))}"
+                    f"policy '{label(policy)}' raised in {where}: {error_line(failure, type(policy))}"
                 ) from failure
 
     def _guard(self, policy: Policy, call: str, method: Callable[[], None]) -> None:
@@ -226,13 +294,13 @@ class Simulation:
             method()
         except Exception as error:
             raise PolicyError(
-                f"policy '{label(policy)}' raised in {call}(): {told(error, type(policy))}"
+                f"policy '{label(policy)}' raised in {call}(): {error_line(error, type(policy))}"
             ) from error
-        carry_out(self._m, self._rules)  # what it asked for in start
+        execute_requests(self._table, self._record)  # of start()
 
 
 def check_books(simulation: Simulation) -> None:
-    """Every run ends with its books balanced, or does not end well."""
+    """Raise BooksError unless the books of a finished run balance."""
     b, m = simulation.books[0], simulation.memory
     here = (m.page_state & (NEAR | COMING)) != 0
     parts = sum(
@@ -260,14 +328,13 @@ def check_books(simulation: Simulation) -> None:
     for account, holds in accounts.items():
         if not holds:
             raise BooksError(
-                f"the books of this run do not balance: {account} does not hold; please report this as a defect"
+                f"the books of this run must balance, got a run where {account} does not hold; "
+                "please report this as a defect"
             )
 
 
 def _frames_held(simulation: Simulation) -> int:
-    """Regions that are resident; or, where frames are pages, pages near and those sampled, which
-    keep their frame.
-    """
+    """Return the resident regions or, where frames are pages, pages near or sampled."""
     m = simulation.memory
     if simulation.machine.near.frame == "region":
         return int(np.count_nonzero(m.resident))
@@ -275,7 +342,7 @@ def _frames_held(simulation: Simulation) -> int:
 
 
 def _with_last(segments: Iterable[Segment]) -> Iterator[tuple[Segment, bool]]:
-    """Each segment, and whether it is the launch's last."""
+    """Yield each segment, and whether it is the launch's last."""
     held: Segment | None = None
     for segment in segments:
         if held is not None:

@@ -1,8 +1,9 @@
-"""The GPU: blocks taken in order by slots, slots that stall alone, time that moves on in rounds.
+"""Slots: they take blocks in order, stall alone and move on in rounds.
 
-    play ──▶ rounds ──▶ hand_out   idle slots take the next blocks
-         │          ──▶ sweep      each running slot moves on: to the round's end, its block's end or an absent page
-         └─▶ driver: finish the turn that is over, begin one if faults or prefetches wait
+    play ──▶ run_rounds ──▶ assign_blocks   idle slots take the next blocks
+         │              ──▶ sweep           each running slot moves on: to the round's end, to its
+         │                                  block's end or to an absent page
+         └─▶ driver: finish the turn that is over; begin one if faults or prefetches wait
 
 ``sweep`` holds the hit path; everything else happens far less often. It takes the arrays it needs
 out of the memory once, because every look-up in there would be paid per touch.
@@ -18,169 +19,188 @@ from tidegate.compiled.intrinsics import fetch_ahead
 from tidegate.compiled.jit import jit, jit_bare
 from tidegate.policies.interface.last_touch import latest
 from tidegate.policies.interface.page_flags import DIRTY, NEAR, REMOTE, TOUCHED
-from tidegate.simulation.gpu.codes import BREATHE, DONE, MORE, OK, STRAY, TURN_OVER, WORK_WAITS
 from tidegate.simulation.gpu.driver import (
     finish_turn,
     serve_faults,
-    serve_notice_turn,
+    serve_notification_turn,
     serve_prefetches,
     touch_at,
 )
-from tidegate.simulation.gpu.memory import IDLE, QUANTUM, RUNNING, STALLED, Touches
-from tidegate.simulation.gpu.observation import notice
+from tidegate.simulation.gpu.memory import (
+    DONE,
+    IDLE,
+    MORE_BLOCKS,
+    OK,
+    PAUSE,
+    QUANTUM,
+    RUNNING,
+    STALLED,
+    STRAY,
+    TURN_OVER,
+    WORK_WAITS,
+    TouchColumns,
+)
+from tidegate.simulation.gpu.observation import count_access
 
-AHEAD = 6  # slots whose next touch is prepared
+AHEAD = 6  # slots whose next touch is fetched into the cache
 
 
 @jit
 def play(
-    m: Any, k: Any, relay: Any, blocks: Any, per_byte: float, remote: float, last: bool, budget: int
+    memory: Any,
+    constants: Any,
+    relay: Any,
+    blocks: Any,
+    per_byte: float,
+    remote: float,
+    last: bool,
+    budget: int,
 ) -> int:
-    """Play blocks until the launch is done, blocks run out (unless these are its ``last``), or
-    ``budget`` touches.
+    """Play blocks until the launch is done, blocks run out or ``budget`` touches are made.
+
+    ``last``: there are no more blocks in this launch.
     """
-    b = m.books[0]
-    stop = b.touches + budget
+    books = memory.books[0]
+    stop = books.touches + budget
     while True:
-        code = rounds(m, k, blocks, per_byte, remote, last, stop)
+        code = run_rounds(memory, constants, blocks, per_byte, remote, last, stop)
         if code == TURN_OVER:
-            finish_turn(m, k, blocks, per_byte, remote)
+            finish_turn(memory, constants, blocks, per_byte, remote)
             continue
         if code != WORK_WAITS:
             return code
         # faults and prefetches take turns when both wait
-        if b.queue_n > 0 and (b.prefetch_n == 0 or not b.fault_turn):
-            code = serve_faults(m, k, relay)
-        elif b.prefetch_n > 0:
-            code = serve_prefetches(m, k, relay)
+        if books.queue_n > 0 and (books.prefetch_n == 0 or not books.fault_turn):
+            code = serve_faults(memory, constants, relay)
+        elif books.prefetch_n > 0:
+            code = serve_prefetches(memory, constants, relay)
         else:
-            code = serve_notice_turn(m, k, relay)
+            code = serve_notification_turn(memory, constants, relay)
         if code != OK:
             return code
 
 
 @jit_bare
-def rounds(
-    m: Any, k: Any, blocks: Any, per_byte: float, remote: float, last: bool, stop: int
+def run_rounds(
+    memory: Any, constants: Any, blocks: Any, per_byte: float, remote: float, last: bool, stop: int
 ) -> int:
-    """Move all slots on, round by round, until somebody else has to act; answers who."""
-    b = m.books[0]
+    """Move all slots on, round by round, until something else has to be done; return what."""
+    books = memory.books[0]
     while True:
-        if b.idle > 0 and not hand_out(m, blocks) and not last:
-            return MORE
-        if b.touches >= stop:
-            return BREATHE
-        earliest = soonest(m)
-        if earliest == np.inf and b.queue_n == 0:
-            return DONE  # a prefetch may still be under way; nobody waits for it
+        if books.idle > 0 and not assign_blocks(memory, blocks) and not last:
+            return MORE_BLOCKS
+        if books.touches >= stop:
+            return PAUSE
+        earliest = earliest_due(memory)
+        if earliest == np.inf and books.queue_n == 0:
+            return DONE  # a prefetch may still be under way; no slot waits for it
         until = earliest + QUANTUM
-        if b.driver_busy:
-            if b.driver_free <= earliest:
+        if books.driver_busy:
+            if books.driver_free <= earliest:
                 return TURN_OVER
-            until = min(until, b.driver_free)
-        elif b.queue_n > 0 or b.prefetch_n > 0 or b.notices_n > 0:
+            until = min(until, books.driver_free)
+        elif books.queue_n > 0 or books.prefetch_n > 0 or books.notification_n > 0:
             return WORK_WAITS
-        moving = choose_moving(m, until)
-        if k.tracking:
-            stray = sweep_tracking(m, k, blocks, moving, until, per_byte, remote)
+        moving = select_due(memory, until)
+        if constants.tracking:
+            stray = sweep_tracking(memory, constants, blocks, moving, until, per_byte, remote)
         else:
-            stray = sweep(m, k, blocks, moving, until, per_byte, remote)
+            stray = sweep(memory, constants, blocks, moving, until, per_byte, remote)
         if stray >= 0:
-            b.culprit = stray
+            books.failed_at = stray
             return STRAY
 
 
 @jit_bare
-def hand_out(m: Any, blocks: Any) -> bool:
-    """Give the next blocks to idle slots, in the order of their numbers.
-
-    False: there were not enough.
-    """
-    b, idle, starts = m.books[0], m.idle_slots, blocks.starts
-    behind, block, given = blocks.rest.page.size, b.next_block, 0
-    while given < b.idle:
+def assign_blocks(memory: Any, blocks: Any) -> bool:
+    """Assign the next blocks to idle slots, by number; return whether there were enough."""
+    books, idle, starts = memory.books[0], memory.idle_slots, blocks.starts
+    behind, block, given = blocks.rest.page.size, books.next_block, 0
+    while given < books.idle:
         while block < starts.size - 1 and starts[block] == starts[block + 1]:
-            block += 1  # a block without touches takes nobody's time
+            block += 1  # a block without touches takes no time
         if block >= starts.size - 1:
             break
         slot = idle[given]
-        m.slot_at[slot], m.slot_end[slot] = behind + starts[block], behind + starts[block + 1]
-        m.slot_status[slot], m.slot_due[slot] = RUNNING, m.slot_time[slot]
+        memory.slot_at[slot], memory.slot_end[slot] = (
+            behind + starts[block],
+            behind + starts[block + 1],
+        )
+        memory.slot_status[slot], memory.slot_due[slot] = RUNNING, memory.slot_time[slot]
         block += 1
         given += 1
-    b.next_block = block
-    b.idle -= given
+    books.next_block = block
+    books.idle -= given
     if given:
-        for i in range(b.idle):
+        for i in range(books.idle):
             idle[i] = idle[i + given]
-    return b.idle == 0
+    return books.idle == 0
 
 
-# Of hundreds of slots few move in a round, for a touch of a whole page may last for several. So no
-# look at all of them has anything in it that the processor would have to guess, nor a sign to test
-# (hence ``np.uint64``).
+# Of hundreds of slots few move in a round, because a touch of a whole page may last for several.
+# The two loops over all slots therefore have no branches to predict and no signs to test (hence
+# ``np.uint64``).
 
 
 @jit_bare
-def soonest(m: Any) -> float:
-    """The earliest time at which a slot is due.
+def earliest_due(memory: Any) -> float:
+    """Return the earliest time at which a slot is due.
 
-    Times are not negative: they compare as their bits do, eight at once.
+    Times are not negative, so their bits compare as they do, eight at once.
     """
-    bits = m.slot_due.view(np.int64)
+    bits = memory.slot_due.view(np.int64)
     least = np.int64(0x7FF0000000000000)  # never
-    for slot in range(m.books[0].slots):
+    for slot in range(memory.books[0].slots):
         least = min(least, bits[np.uint64(slot)])
     return np.int64(least).view(np.float64)
 
 
 @jit_bare
-def choose_moving(m: Any, until: float) -> int:
-    """Write down the slots that are due before ``until``, in the order of their numbers; how many
-    there are.
-    """
-    bits, last, moving = m.slot_due.view(np.int64), np.float64(until).view(np.int64), m.moving
+def select_due(memory: Any, until: float) -> int:
+    """Write the slots due before ``until`` to ``moving``, by number; return how many there are."""
+    bits, last, moving = (
+        memory.slot_due.view(np.int64),
+        np.float64(until).view(np.int64),
+        memory.moving,
+    )
     n = np.uint64(0)
-    for slot in range(m.books[0].slots):
+    for slot in range(memory.books[0].slots):
         moving[n] = slot
         n += np.uint64(bits[np.uint64(slot)] < last)
     return int(n)
 
 
 def _make_sweep(tracking: bool) -> Any:
-    """The sweep over slots that move.
-
-    There are two, because a store per touch is worth leaving out when nobody looks.
-    """
+    """Return the sweep over due slots; without ``tracking`` it saves two stores per touch."""
 
     def sweep(
-        m: Any, k: Any, blocks: Any, moving: int, until: float, per_byte: float, remote: float
+        memory: Any,
+        constants: Any,
+        blocks: Any,
+        moving: int,
+        until: float,
+        per_byte: float,
+        remote: float,
     ) -> Any:
-        """Move the first of ``m.moving`` on to ``until``.
+        """Move the first slots of ``moving`` on to ``until``.
 
-        Answers a page that belongs to no object, or -1.
+        Return a touched page that belongs to no object, or -1.
         """
-        b = m.books[0]
-        status, times, ats, ends, due, state = (
-            m.slot_status,
-            m.slot_time,
-            m.slot_at,
-            m.slot_end,
-            m.slot_due,
-            m.page_state,
-        )
+        books = memory.books[0]
+        status, times, due = memory.slot_status, memory.slot_time, memory.slot_due
+        ats, ends, state = memory.slot_at, memory.slot_end, memory.page_state
         rest, behind = blocks.rest, blocks.rest.page.size
-        touched_last, region_touches = m.latest, m.region_touches
-        pages_per_region, shift = np.uint32(k.pages_per_region), np.uint32(k.region_shift)
-        touches, near_time, front, idle = b.touches, b.near_time, b.front, b.idle
-        latency, chosen = k.latency, m.moving
+        touched_last, region_touches = memory.latest, memory.region_touches
+        pages_per_region = np.uint32(constants.pages_per_region)
+        shift = np.uint32(constants.region_shift)
+        touches, near_time, front, idle = books.touches, books.near_time, books.front, books.idle
+        latency, chosen = constants.latency, memory.moving
         stray = np.int64(-1)
         for which in range(moving):
             slot = np.uint64(chosen[which])
             if tracking and which + AHEAD < moving:
-                fetch_tracked(
-                    m, blocks.new.page, ats[np.uint64(chosen[which + AHEAD])] - behind, shift
-                )
+                ahead = ats[np.uint64(chosen[which + AHEAD])] - behind
+                fetch_tracked(memory, blocks.new.page, ahead, shift)
             time = times[slot]
             pages, writes, sizes, references = blocks.new
             before = behind
@@ -196,22 +216,17 @@ def _make_sweep(tracking: bool) -> Any:
                     state[page] = s | (TOUCHED | DIRTY if writes[i] else TOUCHED)
                     time += max(latency, sizes[i] * per_byte)
                 elif s & REMOTE:
-                    spent = k.remote_latency + sizes[i] * remote
+                    spent = constants.remote_latency + sizes[i] * remote
                     time += spent
                     far += spent
-                    b.remote_touches += 1
-                    b.remote_bytes += sizes[i]
-                    notice(
-                        m,
-                        np.int64(page),
-                        np.int64(page // pages_per_region),
-                        np.int64(sizes[i]),
-                        time,
-                    )
+                    books.remote_touches += 1
+                    books.remote_bytes += sizes[i]
+                    region, size = np.int64(page // pages_per_region), np.int64(sizes[i])
+                    count_access(memory, np.int64(page), region, size, time)
                 else:
-                    if page % pages_per_region >= m.region_pages[page // pages_per_region]:
+                    if page % pages_per_region >= memory.region_pages[page // pages_per_region]:
                         stray = np.int64(page)
-                    stall(m, np.int64(slot), np.int64(page))
+                    stall(memory, np.int64(slot), np.int64(page))
                     break
                 if tracking:
                     touched_last[page] = latest(touches, references[i])
@@ -220,29 +235,27 @@ def _make_sweep(tracking: bool) -> Any:
                 i += np.uint64(1)
             if i == end:
                 status[slot] = IDLE
-                m.idle_slots[idle] = slot
+                memory.idle_slots[idle] = slot
                 idle += 1
             near_time += time - times[slot] - far
-            b.remote_time += far
+            books.remote_time += far
             times[slot], ats[slot] = time, before + np.int64(i)
             due[slot] = time if status[slot] == RUNNING else np.inf
             front = max(front, time)
-        b.running += front - b.front
-        b.touches, b.near_time, b.front, b.idle = touches, near_time, front, idle
+        books.running += front - books.front
+        books.touches, books.near_time, books.front, books.idle = touches, near_time, front, idle
         return stray
 
     return sweep
 
 
 @jit_bare
-def fetch_tracked(m: Any, pages: Any, at: int, shift: Any) -> None:
-    """Have what a touch soon to come will write fetched; two places in memory, and every touch
-    would wait for them.
-    """
+def fetch_tracked(memory: Any, pages: Any, at: int, shift: Any) -> None:
+    """Fetch the two places that a touch soon to come will write; each would cost a cache miss."""
     if 0 <= at < pages.size:
         page = pages[at]
-        fetch_ahead(m.latest, page)
-        fetch_ahead(m.region_touches, page >> shift)
+        fetch_ahead(memory.latest, page)
+        fetch_ahead(memory.region_touches, page >> shift)
 
 
 sweep = jit_bare(_make_sweep(tracking=False))
@@ -250,24 +263,24 @@ sweep_tracking = jit_bare(_make_sweep(tracking=True))
 
 
 @jit_bare
-def stall(m: Any, slot: int, page: int) -> None:
-    """The slot waits for this page; the others run on."""
-    b = m.books[0]
-    m.slot_status[slot] = STALLED
-    m.slot_page[slot] = page
-    m.queue[b.queue_n] = slot
-    b.queue_n += 1
-    b.stalls += 1
+def stall(memory: Any, slot: int, page: int) -> None:
+    """Let a slot wait for this page; the others run on."""
+    books = memory.books[0]
+    memory.slot_status[slot] = STALLED
+    memory.slot_page[slot] = page
+    memory.queue[books.queue_n] = slot
+    books.queue_n += 1
+    books.stalls += 1
 
 
 @jit
-def take_rest(m: Any, blocks: Any, slots: int) -> Any:
-    """What is left of unfinished blocks, to be played on from there when the next segment comes."""
+def take_rest(memory: Any, blocks: Any, slots: int) -> Any:
+    """Return the rest of unfinished blocks, to be played before the next segment."""
     left = 0
     for slot in range(slots):
-        if m.slot_status[slot] != IDLE:
-            left += m.slot_end[slot] - m.slot_at[slot]
-    rest = Touches(
+        if memory.slot_status[slot] != IDLE:
+            left += memory.slot_end[slot] - memory.slot_at[slot]
+    rest = TouchColumns(
         np.empty(left, np.uint32),
         np.empty(left, np.uint8),
         np.empty(left, np.int32),
@@ -275,13 +288,13 @@ def take_rest(m: Any, blocks: Any, slots: int) -> Any:
     )
     to = 0
     for slot in range(slots):
-        if m.slot_status[slot] != IDLE:
+        if memory.slot_status[slot] != IDLE:
             first = to
-            for i in range(m.slot_at[slot], m.slot_end[slot]):
+            for i in range(memory.slot_at[slot], memory.slot_end[slot]):
                 rest.page[to], rest.write[to], rest.bytes[to], rest.reference[to] = touch_at(
                     blocks, i
                 )
                 to += 1
-            m.slot_at[slot], m.slot_end[slot] = first, to
-    m.books[0].next_block = 0
+            memory.slot_at[slot], memory.slot_end[slot] = first, to
+    memory.books[0].next_block = 0
     return rest

@@ -1,9 +1,9 @@
-"""Tree prefetch, by the driver's exact rule (NVIDIA open-gpu-kernel-modules, uvm_perf_prefetch.c).
+"""Tree prefetch, by the rule of NVIDIA's driver (open-gpu-kernel-modules, uvm_perf_prefetch.c).
 
 A region is the root of a binary tree whose leaves are its pages. A leaf is occupied if its page is
 near or has just faulted. From each faulted page walk up to the root and keep the *largest* node
-that is more than ``threshold`` % occupied; prefetch whatever that node lacks. What is prefetched
-does not count as occupied in the same pass.
+that is more than ``threshold`` % occupied; prefetch whatever that node lacks. Prefetched
+pages do not count as occupied in the same pass.
 
          root  5/8 = 62 % > 51 % ── so all eight are fetched
         /    \\
@@ -23,29 +23,29 @@ from tidegate.policies.interface.page_flags import COMING, FAULTED, NEAR, REMOTE
 
 
 @jit
-def want_subtrees(m: Any, k: Any, region: int, first: int, last: int) -> None:
-    """Mark as WANTED what the tree rule prefetches for the faulted pages
-    ``m.batch_page[first:last]``.
-    """
-    base = region * k.pages_per_region
-    pages = m.region_pages[region]
-    threshold = m.books[0].threshold
-    filled = m.occupied  # filled[i]: occupied pages before page i
+def mark_subtrees(memory: Any, constants: Any, region: int, first: int, last: int) -> None:
+    """Mark as WANTED what the tree rule prefetches for the faults ``batch_page[first:last]``."""
+    base = region * constants.pages_per_region
+    pages = memory.region_pages[region]
+    threshold = memory.books[0].threshold
+    filled = memory.occupied  # filled[i]: occupied pages before page i
     filled[0] = 0
     for i in range(pages):
-        filled[i + 1] = filled[i] + (1 if m.page_state[base + i] & (NEAR | COMING | FAULTED) else 0)
+        filled[i + 1] = filled[i] + (
+            1 if memory.page_state[base + i] & (NEAR | COMING | FAULTED) else 0
+        )
     done = 0  # nodes are aligned, so they only ever begin at or after the last one's end
     for j in range(first, last):
-        leaf = m.batch_page[j] - base
+        leaf = memory.batch_page[j] - base
         best_from, best_to = leaf, leaf + 1
         size = 2
-        while size <= k.pages_per_region:
+        while size <= constants.pages_per_region:
             low = leaf // size * size
             high = min(low + size, pages)  # an object's last region may end early
             if (filled[high] - filled[low]) * 100 > threshold * (high - low):
                 best_from, best_to = low, high
             size *= 2
         for i in range(max(best_from, done), best_to):
-            if not m.page_state[base + i] & (NEAR | COMING | FAULTED | REMOTE):
-                m.page_state[base + i] |= WANTED
+            if not memory.page_state[base + i] & (NEAR | COMING | FAULTED | REMOTE):
+                memory.page_state[base + i] |= WANTED
         done = max(done, best_to)

@@ -1,15 +1,16 @@
-"""Tiers: near (GPU), middle (host) and far (SSD) memory, for data that outgrow the host too (GMT,
+"""Tiers: near (GPU), middle (host) and far (SSD) memory, for data that outgrow the host (GMT,
 ASPLOS'24).
 
-    state       where every page is, the books, the clock
-    service     what a miss costs: many at once (GPU-orchestrated), or one after another (CPU-orchestrated)
+    simulation  a whole run
+    engine      the compiled walk over all touches
+    candidates  pages that may leave near memory
+    middle      where they go
+    service     what a miss costs: many at once (GPU-orchestrated), or one at a time (by the CPU)
     transfers   DMA, zero-copy and Hybrid-XT between near and middle
     distances   sampled pairs of virtual time and reuse distance
-    events      what crosses between the engine and a placement policy
-    engine      the compiled walk
+    state       where every page is, counts and clocks
     view        what an eviction or placement policy sees
-    relay       how policies are called, and what becomes of what they raise
-    simulation  a whole run
+    relay       how policies are called, and errors they raise
 
 A page is in one tier only. A miss brings it near, never through the middle; a victim goes where the
 placement policy says. Dirty pages that leave for the far tier are written, clean ones dropped.

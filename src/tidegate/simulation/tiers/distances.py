@@ -15,57 +15,59 @@ import numpy as np
 from tidegate.compiled.bits import popcount
 from tidegate.compiled.fenwick import add, build, sum_to
 from tidegate.compiled.jit import jit_bare
-from tidegate.simulation.tiers.state import EVERY, FILLED, MARKS, NEXT, WANTED
 
 _ALL, _ONE = ~np.uint64(0), np.uint64(1)
 
 
 @jit_bare
-def measure(m: Any, page: int, now: int) -> bool:
-    """Take note of a touch; True if the batch of pairs has become full."""
-    s = m.sampling
+def measure(memory: Any, page: int, now: int) -> bool:
+    """Record a touch; return whether the batch of pairs has become full."""
+    sampling = memory.sampling[0]
     full = False
-    if m.place[page]:
-        if page % s[EVERY] == 0:
-            m.pairs[2 * s[FILLED]] = now - m.last[page]
-            m.pairs[2 * s[FILLED] + 1] = s[MARKS] - _marks_to(m, m.place[page])
-            s[FILLED] += 1
-            s[WANTED] -= 1
-            full = 2 * s[FILLED] == len(m.pairs) or s[WANTED] == 0
-        _mark(m, m.place[page], -1)
-    if s[NEXT] == 64 * len(m.marks):
-        _move_together(m)
-    s[NEXT] += 1
-    m.place[page] = s[NEXT]
-    _mark(m, s[NEXT], 1)
+    if memory.place[page]:
+        if page % sampling.every == 0:
+            pair = 2 * sampling.filled
+            memory.pairs[pair] = now - memory.last[page]
+            memory.pairs[pair + 1] = sampling.marks - _marks_to(memory, memory.place[page])
+            sampling.filled += 1
+            sampling.wanted -= 1
+            full = 2 * sampling.filled == len(memory.pairs) or sampling.wanted == 0
+        _mark(memory, memory.place[page], -1)
+    if sampling.next_place == 64 * len(memory.marks):
+        _move_together(memory)
+    sampling.next_place += 1
+    memory.place[page] = sampling.next_place
+    _mark(memory, sampling.next_place, 1)
     return full
 
 
 @jit_bare
-def _mark(m: Any, place: int, change: int) -> None:
-    """Set the mark of a place (1), or take it away (-1)."""
+def _mark(memory: Any, place: int, change: int) -> None:
+    """Set the mark of a place (1), or remove it (-1)."""
     word, bit = place - 1 >> 6, np.uint64(place - 1 & 63)
-    m.marks[word] ^= _ONE << bit
-    add(m.tree, word + 1, change)
-    m.sampling[MARKS] += change
+    memory.marks[word] ^= _ONE << bit
+    add(memory.tree, word + 1, change)
+    memory.sampling[0].marks += change
 
 
 @jit_bare
-def _marks_to(m: Any, place: int) -> int:
-    """How many marks there are up to this place."""
+def _marks_to(memory: Any, place: int) -> int:
+    """Return how many marks there are up to this place."""
     word, bit = place - 1 >> 6, np.uint64(place - 1 & 63)
-    return sum_to(m.tree, word) + np.int64(popcount(m.marks[word] & _ALL >> np.uint64(63) - bit))
+    within = popcount(memory.marks[word] & _ALL >> np.uint64(63) - bit)
+    return sum_to(memory.tree, word) + np.int64(within)
 
 
 @jit_bare
-def _move_together(m: Any) -> None:
-    """Give each mark the number of marks up to it; those places behind are free again."""
-    for page in range(len(m.place)):
-        if m.place[page]:
-            m.place[page] = _marks_to(m, m.place[page])
-    for word in range(len(m.marks)):
-        there = min(max(m.sampling[MARKS] - 64 * word, 0), 64)
-        m.marks[word] = _ALL >> np.uint64(64 - there) if there else np.uint64(0)
-        m.tree[word + 1] = there
-    build(m.tree)
-    m.sampling[NEXT] = m.sampling[MARKS]
+def _move_together(memory: Any) -> None:
+    """Give each mark the number of marks up to it; the places behind are free again."""
+    sampling = memory.sampling[0]
+    for page in range(len(memory.place)):
+        if memory.place[page]:
+            memory.place[page] = _marks_to(memory, memory.place[page])
+    for word in range(len(memory.marks)):
+        there = min(max(sampling.marks - 64 * word, 0), 64)
+        memory.marks[word] = _ALL >> np.uint64(64 - there) if there else np.uint64(0)
+        memory.tree[word + 1] = there
+    build(memory.tree)
+    sampling.next_place = sampling.marks

@@ -1,5 +1,5 @@
-"""How the compiled walk calls policies: through C functions ``int64 (own, event)``; see
-simulation/gpu/relay.py for the idea.
+"""How the compiled walk calls policies: through C functions ``int64 (own, event)``, as in
+simulation/gpu/relay.py.
 """
 
 from __future__ import annotations
@@ -28,49 +28,46 @@ from tidegate.policies.interface.tier_events import (
 )
 from tidegate.policies.interface.tier_header import NOW, OWN, PAIR_COUNT, USES
 from tidegate.policies.interface.tier_policy import STAY, TierPolicy
-from tidegate.registry import told
+from tidegate.registry import error_line
 from tidegate.simulation.gpu.relay import WrongAnswer
-from tidegate.simulation.tiers import state
+from tidegate.simulation.tiers.state import Tiers
 
 _C_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
-_NOTHING = FAILED - 1  # None was answered, which is no page and no tier
-_ASKED = ("victim", "spill", "observe", "on_samples")  # methods that are not given a page
+_NOTHING = FAILED - 1  # an answer that is no page and no tier
+_WITHOUT_PAGE = ("victim", "spill", "observe", "on_samples")  # methods without a page
 
 
 class Twin:
-    """Calls a placement's compiled twin: nothing stands in between."""
+    """Calls a placement's compiled twin directly."""
 
-    def __init__(self, policy: TierPolicy, m: state.Tiers, near: int, middle: int):
+    def __init__(self, policy: TierPolicy, tiers: Tiers, near: int, middle: int):
         assert policy.compiled is not None
         self._policy, self._twin = policy, policy.compiled
-        self._data = _make_header(
-            m, near, middle, self._twin.words(policy, len(m.where), near, middle)
-        )
+        words = self._twin.words(policy, len(tiers.where), near, middle)
+        self._data = _make_header(tiers, near, middle, words)
         self.own = self._data.ctypes.data
         self.address = self._twin.function.address
 
-    def failed(self) -> None:
-        """A twin does not fail."""
+    def raise_failure(self) -> None:
+        """Do nothing: a twin does not fail."""
 
     def finish(self) -> None:
         self._twin.results(self._policy, self._data[OWN:])
 
 
-def _make_header(
-    m: state.Tiers, near: int, middle: int, own: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """The header filled in, with the policy's own words behind it."""
+def _make_header(tiers: Tiers, near: int, middle: int, own: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the header, followed by the policy's own words."""
     header: NDArray[np.int64] = np.zeros(OWN, np.int64)
-    header[:3] = len(m.where), near, middle
-    counted, sampled = m.count.ctypes.data, m.sampling.ctypes.data
-    header[NOW : PAIR_COUNT + 1] = [
-        counted + 8 * state.TOUCHES,
-        counted + 8 * state.MIDDLE_USED,
-        _address(m.history),
-        _address(m.pairs),
-        sampled + 8 * state.FILLED,
-    ]
-    header[USES] = _address(m.uses)
+    header[:3] = len(tiers.where), near, middle
+    arrays = (
+        tiers.counts["touches"],
+        tiers.counts["middle_used"],
+        tiers.history,
+        tiers.pairs,
+        tiers.sampling["filled"],
+    )
+    header[NOW : PAIR_COUNT + 1] = [_address(array) for array in arrays]
+    header[USES] = _address(tiers.uses)
     return np.concatenate([header, own])
 
 
@@ -79,7 +76,7 @@ def _address(array: Any) -> int:
 
 
 class Caller:
-    """Calls a Python policy. What it raises is kept, and the walk is told that it failed."""
+    """Calls a Python policy, keeps what it raises and returns FAILED to the walk."""
 
     def __init__(
         self, policy: Policy, names: dict[int, str], answered: dict[int, Callable[[Any], int]]
@@ -96,17 +93,17 @@ class Caller:
             kind, page = event & ((1 << EVENT_BITS) - 1), event >> EVENT_BITS
             name, method = methods[kind]
             try:
-                found = method() if name in _ASKED else method(page)
+                found = method() if name in _WITHOUT_PAGE else method(page)
                 return answered[kind](found) if kind in answered else 0
             except BaseException as error:
                 self._failure = error
-                self._where = f"{name}()" if name in _ASKED else f"{name}({page})"
+                self._where = f"{name}()" if name in _WITHOUT_PAGE else f"{name}({page})"
                 return FAILED
 
         self._c = _C_SIGNATURE(call)
         self.address = ctypes.cast(self._c, ctypes.c_void_p).value or 0
 
-    def failed(self) -> None:
+    def raise_failure(self) -> None:
         """Raise what the policy raised, if it did."""
         if isinstance(self._failure, KeyboardInterrupt):
             raise self._failure
@@ -114,21 +111,21 @@ class Caller:
             if isinstance(self._failure, WrongAnswer):
                 what = f"answered {self._where} with {self._failure}"
             else:
-                what = f"raised in {self._where}: {told(self._failure, type(self._policy))}"
+                what = f"raised in {self._where}: {error_line(self._failure, type(self._policy))}"
             raise PolicyError(f"policy '{label(self._policy)}' {what}") from self._failure
 
     def finish(self) -> None:
-        """Nothing to take back: the policy has it all."""
+        """Do nothing: the policy holds its own results."""
 
 
-def call_placement(policy: TierPolicy) -> Caller:
+def placement_caller(policy: TierPolicy) -> Caller:
     tier = partial(_number, expected="STAY, MIDDLE or FAR")
     return Caller(
         policy, EVENT_NAMES, {PLACE: tier, VICTIM: _number, SPILL: _number, RETURN: _known}
     )
 
 
-def call_eviction(policy: EvictionPolicy) -> Caller:
+def eviction_caller(policy: EvictionPolicy) -> Caller:
     kinds = (
         near_events.VICTIM,
         near_events.FAULT,
@@ -141,7 +138,7 @@ def call_eviction(policy: EvictionPolicy) -> Caller:
 
 
 def _number(answer: Any, expected: str = "the number of a page") -> int:
-    """A page or a tier; a negative one is as wrong as none, and no sign of failure."""
+    """Return a page or a tier; a negative number is as wrong as None, but does not mean FAILED."""
     if answer is None:
         return _NOTHING
     try:
@@ -152,11 +149,11 @@ def _number(answer: Any, expected: str = "the number of a page") -> int:
 
 
 def _known(answer: Any) -> int:
-    """Has the policy said on a page's return that it will STAY?"""
+    """Return KNOWN if the policy says on a page's return that it will STAY."""
     return KNOWN if answer == STAY and answer is not False else 0
 
 
 def defines(policy: Policy, event: int) -> bool:
-    """Does this placement's class have a method of its own for the event?"""
+    """Return whether this placement's class defines a method for the event."""
     name = EVENT_NAMES[event]
     return getattr(type(policy), name, None) is not getattr(TierPolicy, name, None)

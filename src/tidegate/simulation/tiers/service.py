@@ -1,12 +1,12 @@
-"""What a miss costs, and who waits for it.
+"""What a miss costs, and what waits for it.
 
-GPU-orchestrated: threads look the page up, send the victim off and ask for the page themselves. Up
+GPU-orchestrated: threads look the page up, send the victim off and request the page themselves. Up
 to ``window`` misses are under way, and the oldest must be served before another begins. Each link
 is a server that takes its transfers in order, so many misses together are bound by throughput, and
 a lone one by latency. The victim's way out and the page's way in begin together. CPU-orchestrated:
 one driver serves one miss after another, from the fault to the last byte.
 
-The SSD serves reads and writes from one queue (``shared``), or has one for each. What moves from
+The SSD serves reads and writes from one queue (``shared``), or has one for each. Moving a page from
 the middle to the SSD keeps the SSD busy, but no miss waits for it by itself (GMT 2.3).
 """
 
@@ -18,38 +18,19 @@ from tidegate.compiled.jit import jit_within
 from tidegate.errors import TidegateError
 from tidegate.machine.machine import Machine
 from tidegate.policies.interface.tier_policy import FAR, MIDDLE, STAY
-from tidegate.simulation.tiers.state import (
-    COMPUTE,
-    DRIVER_BUSY,
-    DRIVER_FREE,
-    IN_BUSY,
-    IN_FREE,
-    LAUNCHES,
-    LAUNCHING,
-    NOW,
-    OLDEST_MISS,
-    OUT_BUSY,
-    OUT_FREE,
-    READ_BUSY,
-    READ_FREE,
-    WAIT_DRIVER,
-    WAIT_HOST,
-    WAIT_STORAGE,
-    WRITE_BUSY,
-    WRITE_FREE,
-)
+from tidegate.simulation.tiers.state import WAIT_DRIVER, WAIT_HOST, WAIT_STORAGE
 
 SERVICES = ("gpu", "cpu")
 
 
 class Costs(NamedTuple):
-    """All in ns, for one page unless it says otherwise."""
+    """Costs in ns, of one page unless noted."""
 
     byte: float  # of near memory, by all slots together
     launch: float
     lookup: float  # in the middle
-    read: float  # of the SSD, when it is busy with nothing else
-    read_latency: float  # at least, from asking to having
+    read: float  # of an SSD that is otherwise idle
+    read_latency: float  # at least, from request to arrival
     write: float
     host_in: float
     host_out: float
@@ -60,23 +41,6 @@ class Costs(NamedTuple):
     shared: bool  # reads and writes of the SSD from one queue
 
 
-(
-    BYTE,
-    LAUNCH,
-    LOOKUP,
-    READ,
-    READ_LATENCY,
-    WRITE,
-    HOST_IN,
-    HOST_OUT,
-    HOST_LATENCY,
-    FAULT,
-    SERIAL_READ,
-    BY_CPU,
-    SHARED,
-) = range(13)
-
-
 def costs_of(
     machine: Machine,
     page: int,
@@ -85,20 +49,19 @@ def costs_of(
     shared: bool = True,
     read_ahead: bool = False,
 ) -> Costs:
-    """A machine's costs. Near and middle exchange pages by Hybrid-32T, which under load is
-    zero-copy (see transfers).
+    """Return a machine's costs.
+
+    Near and middle exchange pages by Hybrid-32T, which under load is zero-copy (see transfers).
 
     ``lookup``: is there a middle to look a page up in? ``read_ahead``: where the CPU serves misses,
     its page cache reads so far ahead that only the SSD's bandwidth shows.
     """
     if machine.storage is None:
         raise TidegateError(
-            f"machine {machine.name} has no [storage]; tiers need one, as a100-pcie3-ssd has"
+            f"machine {machine.name} must have [storage] for tiers, as a100-pcie3-ssd has; got none"
         )
     if service not in SERVICES:
-        raise TidegateError(
-            f"service '{service}' is not known; expected one of {', '.join(SERVICES)}"
-        )
+        raise TidegateError(f"service must be one of {', '.join(SERVICES)}, got '{service}'")
     storage, link, by_cpu = machine.storage, machine.link, service == "cpu"
     reach = 1.0 if by_cpu else link.remote_share
     return Costs(
@@ -119,148 +82,151 @@ def costs_of(
 
 
 @jit_within
-def wait_until(m: Any, when: float, part: int) -> None:
-    """Nothing goes on until ``when``; the waiting is for ``part``."""
-    clock = m.clock
-    if when > clock[NOW]:
-        clock[part] += when - clock[NOW]
-        clock[NOW] = when
+def wait_until(memory: Any, when: float, part: int) -> None:
+    """Wait until ``when`` for ``part``."""
+    clock = memory.clock[0]
+    if when > clock.now:
+        memory.waits[part] += when - clock.now
+        clock.now = when
 
 
 @jit_within
-def compute(m: Any, size: int) -> None:
-    m.clock[COMPUTE] += size * m.costs[BYTE]
-    m.clock[NOW] += size * m.costs[BYTE]
+def compute(memory: Any, size: int) -> None:
+    """Spend the time of a touch of near memory."""
+    clock, costs = memory.clock[0], memory.costs[0]
+    clock.compute += size * costs.byte
+    clock.now += size * costs.byte
 
 
 @jit_within
-def begin_miss(m: Any) -> None:
+def begin_miss(memory: Any) -> None:
     """Wait for room among the misses under way."""
-    at = m.hand[OLDEST_MISS]
-    wait_until(m, m.done[at], m.waits_for[at])
+    at = memory.cursors[0].oldest_miss
+    wait_until(memory, memory.done[at], memory.waits_for[at])
 
 
 @jit_within
-def end_miss(m: Any, done: float, part: int) -> None:
-    """The miss is under way, and will be served at ``done``."""
-    at = m.hand[OLDEST_MISS]
-    m.done[at], m.waits_for[at] = done, part
-    m.hand[OLDEST_MISS] = at + 1 if at + 1 < len(m.done) else 0
+def end_miss(memory: Any, done: float, part: int) -> None:
+    """Put a miss under way, which will be served at ``done``."""
+    cursors = memory.cursors[0]
+    at = cursors.oldest_miss
+    memory.done[at], memory.waits_for[at] = done, part
+    cursors.oldest_miss = at + 1 if at + 1 < len(memory.done) else 0
 
 
 @jit_within
-def begin_launch(m: Any) -> None:
-    """A launch costs its overhead; all misses of the one before are served."""
-    m.clock[LAUNCHING] += m.costs[LAUNCH]
-    m.clock[NOW] += m.costs[LAUNCH]
-    m.count[LAUNCHES] += 1
+def begin_launch(memory: Any) -> None:
+    """Spend the overhead of a launch."""
+    clock, costs = memory.clock[0], memory.costs[0]
+    clock.launching += costs.launch
+    clock.now += costs.launch
+    memory.counts[0].launches += 1
 
 
 @jit_within
-def drain(m: Any) -> None:
+def drain(memory: Any) -> None:
     """Wait for all misses that are under way, in their order."""
-    for k in range(len(m.done)):
-        at = (m.hand[OLDEST_MISS] + k) % len(m.done)
-        wait_until(m, m.done[at], m.waits_for[at])
-
-
-# A miss, once it is known where its page comes from and where its victim goes
+    for i in range(len(memory.done)):
+        at = (memory.cursors[0].oldest_miss + i) % len(memory.done)
+        wait_until(memory, memory.done[at], memory.waits_for[at])
 
 
 @jit_within
-def serve(m: Any, far: bool, out: int) -> None:
-    """Serve a miss.
+def serve(memory: Any, far: bool, out: int) -> None:
+    """Serve a miss, once it is known where its page is and where its victim goes.
 
     ``far``: the page is on the SSD, not in the middle. ``out``: where bytes of a victim go, STAY
     for nowhere.
     """
-    if m.costs[BY_CPU]:
-        end_miss(m, _by_driver(m, far, out), WAIT_DRIVER)
+    if memory.costs[0].by_cpu:
+        end_miss(memory, _serve_by_driver(memory, far, out), WAIT_DRIVER)
         return
-    gone = _send_to_host(m) if out == MIDDLE else write_storage(m) if out == FAR else m.clock[NOW]
-    came = _read_storage(m) if far else _bring_from_host(m)
+    if out == MIDDLE:
+        gone = _send_to_host(memory)
+    else:
+        gone = write_storage(memory) if out == FAR else memory.clock[0].now
+    came = _read_storage(memory) if far else _bring_from_host(memory)
     storage = far if came >= gone else out == FAR
-    end_miss(m, max(came, gone), WAIT_STORAGE if storage else WAIT_HOST)
+    end_miss(memory, max(came, gone), WAIT_STORAGE if storage else WAIT_HOST)
 
 
 @jit_within
-def _by_driver(m: Any, far: bool, out: int) -> float:
-    """One thing after another.
+def _serve_by_driver(memory: Any, far: bool, out: int) -> float:
+    """Serve a miss step after step; return when it is done.
 
-    A victim that is written to the SSD crosses to the host, from where it is written later.
+    A victim for the SSD crosses to the host, from where it is written later.
     """
-    c = m.clock
-    begin = max(c[NOW], c[DRIVER_FREE])
-    time = begin + m.costs[FAULT]
+    clock, costs = memory.clock[0], memory.costs[0]
+    begin = max(clock.now, clock.driver_free)
+    time = begin + costs.fault
     if out != STAY:
-        time += m.costs[HOST_OUT]
-        c[OUT_BUSY] += m.costs[HOST_OUT]
+        time += costs.host_out
+        clock.out_busy += costs.host_out
     if out == FAR:
-        write_storage(m)
+        write_storage(memory)
     if far:
-        time = max(time, c[READ_FREE]) + m.costs[SERIAL_READ]
-        c[READ_BUSY] += m.costs[SERIAL_READ]
-        c[READ_FREE] = time
-        if m.costs[SHARED]:
-            c[WRITE_FREE] = time
-    time += m.costs[HOST_IN]
-    c[IN_BUSY] += m.costs[HOST_IN]
-    c[DRIVER_BUSY] += time - begin
-    c[DRIVER_FREE] = time
+        time = max(time, clock.read_free) + costs.serial_read
+        clock.read_busy += costs.serial_read
+        clock.read_free = time
+        if costs.shared:
+            clock.write_free = time
+    time += costs.host_in
+    clock.in_busy += costs.host_in
+    clock.driver_busy += time - begin
+    clock.driver_free = time
     return time
 
 
 @jit_within
-def _read_storage(m: Any) -> float:
-    c = m.clock
-    ready = c[NOW] + m.costs[LOOKUP]
-    c[READ_FREE] = max(ready, c[READ_FREE]) + m.costs[READ]
-    c[READ_BUSY] += m.costs[READ]
-    if m.costs[SHARED]:
-        c[WRITE_FREE] = c[READ_FREE]
-    return max(c[READ_FREE], ready + m.costs[READ_LATENCY])
+def _read_storage(memory: Any) -> float:
+    clock, costs = memory.clock[0], memory.costs[0]
+    ready = clock.now + costs.lookup
+    clock.read_free = max(ready, clock.read_free) + costs.read
+    clock.read_busy += costs.read
+    if costs.shared:
+        clock.write_free = clock.read_free
+    return max(clock.read_free, ready + costs.read_latency)
 
 
 @jit_within
-def write_storage(m: Any) -> float:
-    """A page is written to the SSD; when that is done."""
-    c = m.clock
-    c[WRITE_FREE] = max(c[NOW], c[WRITE_FREE]) + m.costs[WRITE]
-    c[WRITE_BUSY] += m.costs[WRITE]
-    if m.costs[SHARED]:
-        c[READ_FREE] = c[WRITE_FREE]
-    return c[WRITE_FREE]
+def write_storage(memory: Any) -> float:
+    """Write a page to the SSD; return when that is done."""
+    clock, costs = memory.clock[0], memory.costs[0]
+    clock.write_free = max(clock.now, clock.write_free) + costs.write
+    clock.write_busy += costs.write
+    if costs.shared:
+        clock.read_free = clock.write_free
+    return clock.write_free
 
 
 @jit_within
-def flush_page(m: Any, from_near: bool) -> None:
-    """At the end of the run a dirty page is written; where the CPU does it, a near one goes to the
-    host first.
-    """
-    if m.costs[BY_CPU] and from_near:
-        m.clock[OUT_BUSY] += m.costs[HOST_OUT]
-        wait_until(m, m.clock[NOW] + m.costs[HOST_OUT], WAIT_HOST)
-    write_storage(m)
+def flush_page(memory: Any, from_near: bool) -> None:
+    """Write a dirty page at the end of the run; by the CPU, a near one goes to the host first."""
+    clock, costs = memory.clock[0], memory.costs[0]
+    if costs.by_cpu and from_near:
+        clock.out_busy += costs.host_out
+        wait_until(memory, clock.now + costs.host_out, WAIT_HOST)
+    write_storage(memory)
 
 
 @jit_within
-def wait_for_writes(m: Any) -> None:
-    """The run is over when the SSD has everything."""
-    wait_until(m, m.clock[WRITE_FREE], WAIT_STORAGE)
+def wait_for_writes(memory: Any) -> None:
+    """Wait until the SSD has written everything."""
+    wait_until(memory, memory.clock[0].write_free, WAIT_STORAGE)
 
 
 @jit_within
-def _bring_from_host(m: Any) -> float:
-    c = m.clock
-    ready = c[NOW] + m.costs[LOOKUP]
-    c[IN_FREE] = max(ready, c[IN_FREE]) + m.costs[HOST_IN]
-    c[IN_BUSY] += m.costs[HOST_IN]
-    return max(c[IN_FREE], ready + m.costs[HOST_LATENCY])
+def _bring_from_host(memory: Any) -> float:
+    clock, costs = memory.clock[0], memory.costs[0]
+    ready = clock.now + costs.lookup
+    clock.in_free = max(ready, clock.in_free) + costs.host_in
+    clock.in_busy += costs.host_in
+    return max(clock.in_free, ready + costs.host_latency)
 
 
 @jit_within
-def _send_to_host(m: Any) -> float:
-    c = m.clock
-    c[OUT_FREE] = max(c[NOW], c[OUT_FREE]) + m.costs[HOST_OUT]
-    c[OUT_BUSY] += m.costs[HOST_OUT]
-    return max(c[OUT_FREE], c[NOW] + m.costs[HOST_LATENCY])
+def _send_to_host(memory: Any) -> float:
+    clock, costs = memory.clock[0], memory.costs[0]
+    clock.out_free = max(clock.now, clock.out_free) + costs.host_out
+    clock.out_busy += costs.host_out
+    return max(clock.out_free, clock.now + costs.host_latency)

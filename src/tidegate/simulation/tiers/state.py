@@ -1,4 +1,4 @@
-"""Where every page is, the books and the clock, in arrays that the compiled walk works on."""
+"""The state of three tiers: where every page is, counts and clocks, as arrays for compiled code."""
 
 from __future__ import annotations
 
@@ -7,158 +7,135 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# Of a near frame, in ``frames``. KEPT: the placement said in advance that the page stays whenever
-# it is a candidate.
-REFERENCED, DIRTY, WATCHED, KEPT = 1, 2, 4, 8
-LOOK = 64  # frames that CLOCK looks at together
+from tidegate.simulation.gpu.memory import as_array
 
-# Of a page, in ``where``: its frame, from 0; far, and NEW if it never was near; IN_MIDDLE less its
-# place in the queue.
+# Flags of a near frame, in ``frames``. KEPT: the placement has said in advance that the page stays
+# whenever it is a candidate.
+REFERENCED, DIRTY, WATCHED, KEPT = 1, 2, 4, 8
+LOOK = 64  # frames that CLOCK examines together
+
+# State of a page, in ``where``: its frame, from 0; far, and NEW if it was never near; or IN_MIDDLE
+# less its place in the queue.
 NEW, FAR_AWAY, IN_MIDDLE = -1, -2, -3
 
-# In ``count``.
-COUNTS = (
-    "touches",
-    "hits",
-    "middle_hits",
-    "far_reads",
-    "lookups",
-    "wasted_lookups",
-    "evictions",
-    "to_middle",
-    "to_far",
-    "stays",
-    "dropped",
-    "near_written",
-    "middle_spilled",
-    "middle_written",
-    "near_flushed",
-    "middle_flushed",
-    "near_used",
-    "middle_used",
-    "launches",
-    "notifications",
-)
-(
-    TOUCHES,
-    HITS,
-    MIDDLE_HITS,
-    FAR_READS,
-    LOOKUPS,
-    WASTED,
-    EVICTIONS,
-    TO_MIDDLE,
-    TO_FAR,
-    STAYS,
-    DROPPED,
-    NEAR_WRITTEN,
-    SPILLED,
-    MIDDLE_WRITTEN,
-    NEAR_FLUSHED,
-    MIDDLE_FLUSHED,
-    NEAR_USED,
-    MIDDLE_USED,
-    LAUNCHES,
-    NOTIFICATIONS,
-) = range(len(COUNTS))
+# What a walk returns: it is finished, or why it stopped.
+FINISHED, POLICY_FAILED, BAD_PLACE, BAD_VICTIM, BAD_SPILL = range(5)
 
-# In ``clock``, all in ns: now, when each server is free, how long each was busy, and what the
-# waiting was for.
-(
-    NOW,
-    READ_FREE,
-    WRITE_FREE,
-    IN_FREE,
-    OUT_FREE,
-    DRIVER_FREE,
-    READ_BUSY,
-    WRITE_BUSY,
-    IN_BUSY,
-    OUT_BUSY,
-    DRIVER_BUSY,
-    COMPUTE,
-    LAUNCHING,
-    WAIT_STORAGE,
-    WAIT_HOST,
-    WAIT_DRIVER,
-) = range(16)
+# What the GPU waited for, in ``waits``.
+WAIT_STORAGE, WAIT_HOST, WAIT_DRIVER = range(3)
 
-# In ``hand``: CLOCK's hand, the oldest miss under way, and the ends of the middle's queue.
-HAND, OLDEST_MISS, HEAD, TAIL = range(4)
+_COUNTS = """
+    touches hits middle_hits far_reads lookups wasted_lookups evictions to_middle to_far stays
+    dropped near_written middle_spilled middle_written near_flushed middle_flushed
+    near_used middle_used launches notifications
+"""
+COUNTS = tuple(_COUNTS.split())
+# In ns: the time now, when each server is free, how long each was busy, and parts of time.
+_CLOCK = """
+    now read_free write_free in_free out_free driver_free
+    read_busy write_busy in_busy out_busy driver_busy compute launching
+"""
+# CLOCK's hand, the oldest miss under way, and the ends of the middle's queue.
+_CURSORS = "hand oldest_miss head tail"
+# Where the next mark goes, marks, pairs in the batch, pairs still wanted, and one page in how many
+# is sampled.
+_SAMPLING = "next_place marks filled wanted every"
 
-# In ``sampling``: where the next mark goes, marks, pairs in the batch, pairs still wanted, one page
-# in so many is sampled.
-NEXT, MARKS, FILLED, WANTED, EVERY = range(5)
-
-PLACES = 4  # for marks, a page: the more, the less often marks are moved together
+PLACES = 4  # for marks, per page: with more, marks are moved together less often
 FEWEST_PLACES = 1 << 12
+
+
+class TierConstants(NamedTuple):
+    """Constants of one run."""
+
+    near: int  # capacity in pages
+    middle: int
+    makes_room: int  # which page leaves a full middle: NOBODY, OLDEST or ASKED
+    most_stays: int  # candidates that may stay before one has to go
+    clock: bool  # CLOCK chooses victims; otherwise the eviction policy does, or
+    chooses: bool  # the placement policy
+    wants_return: bool
+    wants_touch: bool
+    wants_observe: bool
+    records: bool  # every touch is recorded, for the eviction policy
 
 
 class Tiers(NamedTuple):
     """Three tiers."""
 
     where: Any  # per page
-    # two words a page: the touch at which it left near memory (0: never), and one of the
-    # placement's own
+    # two words per page: the touch at which it left near memory (0: never), and one for the
+    # placement's own use
     history: Any
     held: Any  # per near frame, its page; CLOCK goes round them
-    frames: Any  # per near frame, flags; and room behind, for they are looked at 64 at a time
-    # pages of the middle, as they came: twice the page, and 1 if it is dirty; -1: it has left
+    frames: Any  # per near frame, flags; padded, because 64 are examined together
+    # pages of the middle, in order of arrival: twice the page, plus 1 if dirty; -1: it has left
     queue: Any
     done: Any  # when each miss under way is served
-    waits_for: Any  # and on what it waits
-    hand: Any
-    count: Any
+    waits_for: Any  # what each of them waits for
+    cursors: Any
+    counts: Any
     clock: Any
-    # per page, its latest touch, from 1; 0: none. Empty unless somebody looks at it, like the next
-    # two:
-    last: Any
+    waits: Any
+    last: Any  # per page, its latest touch, from 1; 0: none. Empty unless recorded, as the next two
     touched: Any  # how often
-    reference: Any  # by which reference
+    reference: Any  # by which access site
     marks: Any  # at pages' latest touches, a bit each, while pairs are sampled
     tree: Any  # of the marks in each word
     place: Any  # of a page's mark, from 1; 0: none
-    # the batch of (virtual time, reuse distance) being filled, one pair behind the other
-    pairs: Any
+    pairs: Any  # the batch of (virtual time, reuse distance) being filled, pair after pair
     sampling: Any
     uses: Any  # per page, when it is touched next; empty unless the future is seen
-    rules: Any  # see engine.Rules
-    costs: Any  # see service.Costs
+    constants: Any  # TierConstants
+    costs: Any  # service.Costs
 
 
 def make_tiers(
-    pages: int, window: int, sampling: tuple[int, int, int], future: bool, rules: Any, costs: Any
+    pages: int,
+    window: int,
+    sampling: tuple[int, int, int],
+    future: bool,
+    constants: TierConstants,
+    costs: Any,
 ) -> Tiers:
-    """Everything far, nothing counted. ``window``: misses under way at a time."""
-    near, middle, records = rules.near, rules.middle, rules.records
+    """Return tiers with all pages far. ``window``: misses under way at a time."""
+    near, middle, records = constants.near, constants.middle, constants.records
     batch, wanted, every = sampling
     words = -(-max(PLACES * pages, FEWEST_PLACES) // 64) if wanted else 0
-    watched, recorded = pages if records or wanted else 0, pages if records else 0
+    timed, recorded = pages if records or wanted else 0, pages if records else 0
     room = 4 * min(middle, pages) + 1  # three quarters of it may be places that were left
 
     def zeros(size: int, kind: Any) -> NDArray[Any]:
         return np.zeros(size, kind)
 
-    return Tiers(
-        np.full(pages, NEW, np.int32),
-        zeros(2 * pages, np.int64),
-        np.full(near, -1, np.int32),
-        zeros(near + LOOK, np.uint8),
-        zeros(room, np.int32),
-        zeros(window, np.float64),
-        zeros(window, np.int64),
-        zeros(4, np.int64),
-        zeros(len(COUNTS), np.int64),
-        zeros(16, np.float64),
-        zeros(watched, np.int64),
-        zeros(recorded, np.int64),
-        np.full(recorded, -1, np.int16),
-        zeros(words, np.uint64),
-        zeros(words + 1, np.int32),
-        zeros(pages if wanted else 0, np.int32),
-        zeros(2 * max(batch, 1), np.int64),
-        np.array([0, 0, 0, wanted, every], np.int64),
-        zeros(pages if future else 0, np.int64),
-        np.array(rules, np.int64),
-        np.array(costs, np.float64),
+    tiers = Tiers(
+        where=np.full(pages, NEW, np.int32),
+        history=zeros(2 * pages, np.int64),
+        held=np.full(near, -1, np.int32),
+        frames=zeros(near + LOOK, np.uint8),
+        queue=zeros(room, np.int32),
+        done=zeros(window, np.float64),
+        waits_for=zeros(window, np.int64),
+        cursors=_record(_CURSORS, "i8"),
+        counts=_record(_COUNTS, "i8"),
+        clock=_record(_CLOCK, "f8"),
+        waits=zeros(3, np.float64),
+        last=zeros(timed, np.int64),
+        touched=zeros(recorded, np.int64),
+        reference=np.full(recorded, -1, np.int16),
+        marks=zeros(words, np.uint64),
+        tree=zeros(words + 1, np.int32),
+        place=zeros(pages if wanted else 0, np.int32),
+        pairs=zeros(2 * max(batch, 1), np.int64),
+        sampling=_record(_SAMPLING, "i8"),
+        uses=zeros(pages if future else 0, np.int64),
+        constants=as_array(constants),
+        costs=as_array(costs),
     )
+    tiers.sampling["wanted"], tiers.sampling["every"] = wanted, every
+    return tiers
+
+
+def _record(names: str, kind: str) -> NDArray[Any]:
+    """Return one record of these fields, all 0."""
+    return np.zeros(1, [(name, kind) for name in names.split()])

@@ -27,7 +27,7 @@ HYBRID_PAGES = 8  # GMT 2.3: the crossing in Figure 6a
 
 @dataclass(frozen=True)
 class Transfers:
-    """What moving pages from the middle to near memory costs, in ns."""
+    """Costs of moving pages from the middle to near memory, in ns."""
 
     page: int  # bytes
     call: float  # of a DMA transfer
@@ -37,10 +37,11 @@ class Transfers:
 
     @classmethod
     def of(cls, machine: Machine) -> Transfers:
-        """Those of a machine, inward."""
+        """Return those of a machine, inward."""
         if machine.storage is None:
             raise TidegateError(
-                f"machine {machine.name} has no [storage]; tiers need one, as a100-pcie3-ssd has"
+                f"machine {machine.name} must have [storage] for tiers, as a100-pcie3-ssd has; "
+                "got none"
             )
         link = machine.link
         return cls(
@@ -52,17 +53,17 @@ class Transfers:
         )
 
     def dma(self, pages: int) -> float:
-        """Time of ``pages`` pages that lie apart, by DMA."""
+        """Return the time of ``pages`` pages that lie apart, by DMA."""
         return pages * (self.call + self.page / self.link)
 
     def zero_copy(self, pages: int, threads: int = WARP) -> float:
-        """The same by zero-copy, a warp for each page, ``threads`` of which take part."""
+        """Return the same by zero-copy, by ``threads`` threads of a warp for each page."""
         if not pages:
             return 0.0
         return max(self.warp_page * WARP / threads, pages * self.page / (self.link * self.share))
 
     def hybrid(self, pages: int, threads: int, least: int = WARP) -> float:
-        """Hybrid-XT with X = ``least``: zero-copy for many pages and enough threads, else DMA."""
+        """Return Hybrid-XT's, X = ``least``: zero-copy for many pages and threads, else DMA."""
         return (
             self.zero_copy(pages, threads)
             if pages > HYBRID_PAGES and threads >= least
@@ -70,12 +71,12 @@ class Transfers:
         )
 
     def bandwidth(self, pages: int, time: float) -> float:
-        """Bytes per ns, which is GB/s."""
+        """Return bytes per ns, which is GB/s."""
         return pages * self.page / time if time else 0.0
 
 
 def crossing(transfers: Transfers) -> int:
-    """The fewest pages for which zero-copy by a whole warp is quicker than DMA.
+    """Return the fewest pages for which zero-copy by a whole warp is quicker than DMA.
 
     >>> from tidegate.machine import load_machine
     >>> crossing(Transfers.of(load_machine("a100-pcie3-ssd")))
@@ -94,13 +95,12 @@ def delivered(
     rounds: int = 64,
     seed: int = 1,
 ) -> dict[str, float]:
-    """GB/s of each scheme for zipf-distributed requests (Figure 6b): warps ask for a page per
-    thread, round after round.
+    """Return GB/s of each scheme for zipf-distributed requests (Figure 6b), a page per thread and
+    round.
 
-    How many pages and warps there are, and how many pages are near, the paper does not say: all of
-    it is assumed. ``near`` pages, those asked for most, are there already; the others are
-    transferred, each once in a round. The threads of a warp that miss can help to move its pages;
-    those that hit have gone on.
+    The numbers of pages, warps and near pages are assumed, as the paper does not give them. The
+    ``near`` pages requested most are near already; the others are transferred, each once in a
+    round. The threads of a warp that miss can help to move its pages; those that hit go on.
     """
     generator = np.random.default_rng(seed)
     weights = np.arange(1, pages + 1, dtype=np.float64) ** -skew
@@ -108,9 +108,9 @@ def delivered(
     time = dict.fromkeys(("dma", "zero-copy", *(f"hybrid-{x}t" for x in (8, 16, 32))), 0.0)
     moved = 0
     for _ in range(rounds):
-        asked = np.searchsorted(edges, generator.random((warps, WARP))).clip(max=pages - 1)
-        lanes = (asked >= near).sum(axis=1)
-        fresh = _first_asked(asked, near)
+        requested = np.searchsorted(edges, generator.random((warps, WARP))).clip(max=pages - 1)
+        lanes = (requested >= near).sum(axis=1)
+        fresh = _first_requested(requested, near)
         total, busy = int(fresh.sum()), fresh > 0
         moved += total
         time["dma"] += transfers.dma(total)
@@ -120,16 +120,14 @@ def delivered(
     return {scheme: moved * transfers.page / t if t else 0.0 for scheme, t in time.items()}
 
 
-def _first_asked(asked: NDArray[np.int64], near: int) -> NDArray[np.int64]:
-    """How many pages each warp has to move: those it is the first to ask for in this round."""
-    pages, at = np.unique(asked, return_index=True)
-    return np.bincount(at[pages >= near] // asked.shape[1], minlength=len(asked))
+def _first_requested(requested: NDArray[np.int64], near: int) -> NDArray[np.int64]:
+    """Return how many pages each warp moves: those it is the first to request in this round."""
+    pages, at = np.unique(requested, return_index=True)
+    return np.bincount(at[pages >= near] // requested.shape[1], minlength=len(requested))
 
 
 def _by_warps(transfers: Transfers, pages: NDArray[np.int64], lanes: NDArray[np.int64]) -> float:
-    """Zero-copy: a warp moves its pages one after another with the threads it has; all warps share
-    the link.
-    """
+    """Return the time of zero-copy: each warp moves page after page, all share the link."""
     if not len(pages):
         return 0.0
     slowest = float((pages * transfers.warp_page * WARP / lanes).max())
@@ -139,7 +137,7 @@ def _by_warps(transfers: Transfers, pages: NDArray[np.int64], lanes: NDArray[np.
 def _hybrid(
     transfers: Transfers, pages: NDArray[np.int64], lanes: NDArray[np.int64], least: int
 ) -> float:
-    """Warps with enough threads copy, the others' pages go by DMA, at the same time."""
+    """Return the time of Hybrid-XT: warps with enough threads copy while DMA moves the rest."""
     copies = (lanes >= least) & (pages.sum() > HYBRID_PAGES)
     return max(
         _by_warps(transfers, pages[copies], lanes[copies]), transfers.dma(int(pages[~copies].sum()))

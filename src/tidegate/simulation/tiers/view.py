@@ -10,74 +10,97 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.errors import PolicyError
-from tidegate.simulation.tiers.state import FILLED, MIDDLE_USED, NEAR_USED, TOUCHES, WATCHED, Tiers
+from tidegate.policies.interface.memory_view import MemoryView
+from tidegate.policies.interface.policy import EvictionPolicy, label
+from tidegate.policies.interface.visibility import Everything, Samples
+from tidegate.simulation.tiers.state import WATCHED, Tiers
 from tidegate.trace.geometry import Geometry
-from tidegate.trace.trace import Trace
+from tidegate.trace.plan import Plan
+from tidegate.trace.trace import Object, Trace
 
 
 class SimulatedTiers:
     """The ``memory`` of a placement policy (a TierView)."""
 
-    def __init__(self, m: Tiers, near: int, middle: int):
-        self.near_pages, self.middle_pages, self._m = near, middle, m
+    def __init__(self, tiers: Tiers, near: int, middle: int):
+        self.near_pages, self.middle_pages, self._tiers = near, middle, tiers
+        self._touches, self._middle_used = tiers.counts["touches"], tiers.counts["middle_used"]
 
     @property
     def now(self) -> int:
-        return int(self._m.count[TOUCHES])
+        return int(self._touches[0])
 
     @property
     def middle_used(self) -> int:
-        return int(self._m.count[MIDDLE_USED])
+        return int(self._middle_used[0])
 
     @property
     def pairs(self) -> NDArray[np.int64]:
-        return np.asarray(self._m.pairs[: 2 * self._m.sampling[FILLED]]).reshape(-1, 2)
+        return np.asarray(self._tiers.pairs[: 2 * self._tiers.sampling["filled"][0]]).reshape(-1, 2)
 
     def left(self, page: int) -> int:
-        return int(self._m.history[2 * page])
+        return int(self._tiers.history[2 * page])
 
     def next_use(self, page: int) -> int:
-        if not len(self._m.uses):
+        if not len(self._tiers.uses):
             raise PolicyError(
-                "memory.next_use is the future, which needs sees = Everything(future=True)"
+                "the placement must declare sees = Everything(future=True) to use memory.next_use"
             )
-        return int(self._m.uses[page])
+        return int(self._tiers.uses[page])
 
 
 class _Observed:
-    def __init__(self, m: Tiers):
-        self._m = m
+    """Observed pages, for ``in``."""
+
+    def __init__(self, tiers: Tiers):
+        self._tiers = tiers
 
     def __contains__(self, page: object) -> bool:
-        frame = self._m.where[page]
-        return bool(frame >= 0 and self._m.frames[frame] & WATCHED)
+        frame = self._tiers.where[page]
+        return bool(frame >= 0 and self._tiers.frames[frame] & WATCHED)
 
 
-class NearTier:
-    """The ``memory`` of an eviction policy in the near tier: a region is a page here, and all of it
-    is touched.
+class NearTier(MemoryView):
+    """The ``memory`` of an eviction policy in the near tier, where each region is one page.
 
-    GPU threads keep the time of every touch themselves (GMT 2.1.3), so nothing is hidden from a
-    policy but the future. There is nothing to prefetch, to advise or to evict without need.
+    GPU threads keep the time of every touch themselves (GMT 2.1.3), so a policy sees everything but
+    the future. There is nothing to prefetch, to advise or to evict before its frame is needed.
     """
 
-    def __init__(self, name: str, trace: Trace, m: Tiers, near: int, observable: int):
-        self.geometry, self.objects = (
+    def __init__(self, policy: EvictionPolicy, trace: Trace, tiers: Tiers, near: int):
+        sees = policy.sees
+        super().__init__(
+            label(policy),
+            sees,
             Geometry(trace.geometry.page, trace.geometry.page),
-            trace.objects,
+            near,
+            sees.regions if isinstance(sees, Samples) else 0,
+            {},
+            shown=Everything(future=isinstance(sees, Everything) and sees.future),
         )
-        self.frames, self.regions = near, len(m.where)
-        self.observable, self.shared, self._m, self._name = observable, dict[str, Any](), m, name
-        self.observed, self.plan, self.launch = _Observed(m), trace.plan, ""
+        self._trace, self._tiers, self.observed = trace, tiers, _Observed(tiers)
+        self._touches, self._near_used = tiers.counts["touches"], tiers.counts["near_used"]
+
+    @property
+    def objects(self) -> tuple[Object, ...]:
+        return self._trace.objects
+
+    @property
+    def regions(self) -> int:
+        return len(self._tiers.where)
+
+    @property
+    def plan(self) -> Plan | None:
+        return self._trace.plan
 
     @property
     def resident(self) -> set[int]:
-        return set(self._m.held[: self._m.count[NEAR_USED]].tolist())
+        return set(self._tiers.held[: self._near_used[0]].tolist())
 
     def is_resident(self, region: int) -> bool:
-        return bool(self._m.where[region] >= 0)
+        return bool(self._tiers.where[region] >= 0)
 
-    def is_pinned(self, region: int) -> bool:
+    def is_served(self, region: int) -> bool:
         return False
 
     def faulted(self, region: int) -> NDArray[Any]:
@@ -89,36 +112,32 @@ class NearTier:
     def prefetched(self, region: int) -> NDArray[Any]:
         return np.array([False])
 
-    def touched(self, region: int) -> NDArray[Any]:
+    def _touched(self, region: int) -> NDArray[Any]:
         return np.array([True])
 
-    @property
-    def now(self) -> int:
-        return int(self._m.count[TOUCHES])
+    def _now(self) -> int:
+        return int(self._touches[0])
 
     def last_touch(self, region: int) -> int:
-        return int(self._m.last[region]) or -1
+        return int(self._tiers.last[region]) or -1
 
     def page_touches(self, region: int) -> NDArray[Any]:
         return np.array([self.last_touch(region)])
 
     def last_reference(self, page: int) -> int:
-        return int(self._m.reference[page])
+        return int(self._tiers.reference[page])
 
     def last_toucher(self, region: int) -> int:
-        return int(self._m.reference[region])
+        return int(self._tiers.reference[region])
 
     def touch_count(self, region: int) -> int:
-        return int(self._m.touched[region])
+        return int(self._tiers.touched[region])
 
     def next_touch(self, region: int) -> int:
-        if not len(self._m.uses):
-            raise PolicyError(
-                f"{self._name} reads memory.next_touch but does not declare sees = Everything(future=True)"
-            )
-        return int(self._m.uses[region])
+        return int(self._tiers.uses[region])
 
-    def __getattr__(self, verb: str) -> Any:
+    def _request(self, verb: int, *words: int) -> None:
         raise PolicyError(
-            f"{self._name} asks for '{verb}', which three tiers do not offer; try another eviction policy"
+            f"{self._name} must not prefetch, evict or advise by itself on three tiers, "
+            "which do not offer it; choose another eviction policy"
         )

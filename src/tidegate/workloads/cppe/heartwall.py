@@ -1,97 +1,50 @@
-"""HWL: a heart's wall followed through a video; every point of it has its own dozen arrays, swept
-again and again.
-"""
+"""HWL: a heart's wall followed through a video; each point has a dozen arrays of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import cos, pi, sin
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate import units
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch, Provenance
-from tidegate.workloads.cppe.kernel import FLOAT, closed, going, step, stream, use
-from tidegate.workloads.program import Space, Workload, workload
-from tidegate.workloads.suites import published_bytes
+from tidegate.workloads.program import Derived, Launches, Space, workload
+from tidegate.workloads.suites import published_bytes, published_footprint
+from tidegate.workloads.thread_blocks import FLOAT, across, blocks, launch_of, step, use
 
-# of the default size: 20 points inside, 31 outside; rows and columns of a frame
+# of the default size: 20 inner points and 31 outer ones; rows and columns of a frame
 POINTS, FRAME = 51, (590, 609)
 TEMPLATE, SEARCH, MASK = 25, 40, 10  # tSize, sSize, maxMove
 _ALIGNED = 256  # bytes: where cudaMalloc begins
-_PIECE = 1024  # floats that all 256 threads sweep in four turns: a page
+_PIECE = 1024  # floats that all 256 threads use in four turns: a page
 
 ARRAYS = (
-    "frame",
-    "T",
-    "in2",
-    "conv",
-    "in2_pad_cumv",
-    "in2_pad_cumv_sel",
-    "in2_sub_cumh",
-    "in2_sub_cumh_sel",
-    "in2_sub2",
-    "in2_sqr",
-    "in2_sqr_sub2",
-    "in_sqr",
-    "tMask",
-    "mask_conv",
+    *("frame", "T", "in2", "conv", "in2_pad_cumv", "in2_pad_cumv_sel", "in2_sub_cumh"),
+    *("in2_sub_cumh_sel", "in2_sub2", "in2_sqr", "in2_sqr_sub2", "in_sqr", "tMask", "mask_conv"),
 )
-(
-    _FRAME,
-    _T,
-    _IN2,
-    _CONV,
-    _PAD,
-    _PAD_SEL,
-    _CUMH,
-    _CUMH_SEL,
-    _SUB2,
-    _IN2_SQR,
-    _SQR_SUB2,
-    _IN_SQR,
-    _TMASK,
-    _MASKED,
-) = range(14)
+_FRAME, _T, _IN2, _CONV, _PAD, _PAD_SEL, _CUMH = range(7)
+_CUMH_SEL, _SUB2, _IN2_SQR, _SQR_SUB2, _IN_SQR, _TMASK, _MASKED = range(7, 14)
 
 _NONE = -1
-# What the kernel does with a point's arrays between one __syncthreads and the next: two arrays that
-# are read, one that is written (and, where it is among those read, changed in place). The frame's
-# part comes before and after.
+# The kernel's use of a point's arrays between two __syncthreads: two arrays that are read, one that
+# is written (and, where it is among those read, changed in place). The frame's part comes before
+# and after.
 _CUMULATE = (
-    (_PAD, _NONE, _PAD),
-    (_PAD, _NONE, _PAD_SEL),
-    (_PAD, _NONE, _CUMH),
-    (_PAD_SEL, _CUMH, _CUMH),
-    (_CUMH, _NONE, _CUMH),
-    (_CUMH, _NONE, _CUMH_SEL),
+    *((_PAD, _NONE, _PAD), (_PAD, _NONE, _PAD_SEL), (_PAD, _NONE, _CUMH)),
+    *((_PAD_SEL, _CUMH, _CUMH), (_CUMH, _NONE, _CUMH), (_CUMH, _NONE, _CUMH_SEL)),
 )
 PHASES = (
-    (_T, _NONE, _NONE),
-    (_IN2, _NONE, _CONV),
-    (_IN2, _NONE, _PAD),
+    *((_T, _NONE, _NONE), (_IN2, _NONE, _CONV), (_IN2, _NONE, _PAD)),
     *_CUMULATE,
-    (_CUMH, _NONE, _SUB2),
-    (_CUMH_SEL, _SUB2, _SUB2),
-    (_IN2, _NONE, _IN2_SQR),
-    (_IN2_SQR, _NONE, _PAD),
+    *((_CUMH, _NONE, _SUB2), (_CUMH_SEL, _SUB2, _SUB2)),
+    *((_IN2, _NONE, _IN2_SQR), (_IN2_SQR, _NONE, _PAD)),
     *_CUMULATE,
-    (_CUMH, _NONE, _SQR_SUB2),
-    (_CUMH_SEL, _SQR_SUB2, _SQR_SUB2),
-    (_SUB2, _SQR_SUB2, _SQR_SUB2),
-    (_T, _NONE, _IN_SQR),
-    (_T, _NONE, _NONE),
-    (_IN_SQR, _NONE, _NONE),
-    (_SQR_SUB2, _NONE, _SQR_SUB2),
-    (_CONV, _SUB2, _CONV),
-    (_CONV, _SQR_SUB2, _SQR_SUB2),
-    (_NONE, _NONE, _TMASK),
-    (_TMASK, _SQR_SUB2, _MASKED),
-    (_MASKED, _NONE, _NONE),
+    *((_CUMH, _NONE, _SQR_SUB2), (_CUMH_SEL, _SQR_SUB2, _SQR_SUB2), (_SUB2, _SQR_SUB2, _SQR_SUB2)),
+    *((_T, _NONE, _IN_SQR), (_T, _NONE, _NONE), (_IN_SQR, _NONE, _NONE)),
+    *((_SQR_SUB2, _NONE, _SQR_SUB2), (_CONV, _SUB2, _CONV), (_CONV, _SQR_SUB2, _SQR_SUB2)),
+    *((_NONE, _NONE, _TMASK), (_TMASK, _SQR_SUB2, _MASKED), (_MASKED, _NONE, _NONE)),
 )
 
 
@@ -107,57 +60,49 @@ class Shape(NamedTuple):
 
 
 @workload("cppe-HWL")
-class Heartwall(Workload):
-    """Points of a heart's wall followed through a video: heartwall of Rodinia, a thread block per
-    point, a launch per frame.
+class Heartwall(Derived):
+    """Points of a heart's wall followed through a video: heartwall of Rodinia.
 
-    All arrays are column-major. In frame 0 a point's template T (51 × 51) is cut out of the frame.
-    In every other, all threads sweep the point's arrays from end to end, with __syncthreads after
-    each (``PHASES``: read, read, written):
+    A thread block per point, a launch per frame. All arrays are column-major. In frame 0 a point's
+    template T (51 × 51) is cut out of the frame. In every other, all threads walk through the
+    point's arrays from end to end, with __syncthreads after each (``PHASES``: read, read, written):
 
-        in2 = frame's 81 × 81 around the point;  conv = T * in2;  in2 padded, summed down and across (131 × 183), the sums'
-        differences in2_sub2 (131 × 131);  the same of in2²;  conv and these make in2_sqr_sub2;  tMask;  mask_conv
+        in2 = frame's 81 × 81 around the point;  conv = T * in2;  in2 padded, summed down and across
+        (131 × 183), the sums' differences in2_sub2 (131 × 131);  the same of in2²;  conv and these
+        make in2_sqr_sub2;  tMask;  mask_conv
 
-    and in every tenth frame T takes up some of the frame. An array is allocated for all points
+    and in every tenth frame T is updated from the frame. An array is allocated for all points
     before the next one, each on 256 bytes. A step is what lies between two __syncthreads; of each
-    array it is all, in order of address. References: the arrays as listed in ``ARRAYS``. Table II:
-    heartwall, 40.7 MB, Type V; 51 points and a frame of 609 × 590 make 40.9 MiB, but not all of the
-    frame is near a point.
+    array it is all, in order of address. Access sites: the arrays as listed in ``ARRAYS``. Table
+    II: heartwall, 40.7 MB, Type V; 51 points and a frame of 609 × 590 make 40.9 MiB, but not all of
+    the frame is near a point.
     """
 
-    provenance = Provenance.DERIVED
-    bytes = Option(
-        published_bytes("cppe", "cppe-HWL"),
-        "size of the frame and all points",
-        parse=units.size,
-        least=1,
-    )
+    bytes = published_footprint("cppe-HWL", "size of the frame and all points")
     frames = Option(20, "frames of the video (a choice: 20, as Rodinia's script)", least=1)
 
     @property
     def shape(self) -> Shape:
-        """From the default size on as in Rodinia; the frame takes what points leave.
+        """The arrays: at the default size and above as in Rodinia, below it all smaller.
 
-        Below, all pictures are smaller.
+        The frame takes the bytes that the points leave.
         """
-        scale = min(1.0, (self.bytes / published_bytes("cppe", "cppe-HWL")) ** 0.5)
+        scale = min(1.0, (self.bytes / published_bytes("cppe-HWL")) ** 0.5)
         template, search = (2 * max(1, round(scale * size)) + 1 for size in (TEMPLATE, SEARCH))
         elements = _elements(template, search)
         rows = max(search, round(scale * FRAME[0]))
-        left = self.bytes - self._points(elements, rows, round(scale * FRAME[1])) * _per_point(
-            elements
-        )
-        columns = max(search, left // (FLOAT * rows))
+        points = self._points(elements, rows * round(scale * FRAME[1]))
+        columns = max(search, (self.bytes - points * _per_point(elements)) // (FLOAT * rows))
         strides = tuple(_stride(array, size) for array, size in enumerate(elements))
         return Shape(rows, columns, template, search, (rows * columns, *elements[1:]), strides)
 
-    def _points(self, elements: tuple[int, ...], rows: int, columns: int) -> int:
-        return max(1, (self.bytes - FLOAT * rows * columns) // _per_point(elements))
+    def _points(self, elements: tuple[int, ...], frame: int) -> int:
+        return max(1, (self.bytes - FLOAT * frame) // _per_point(elements))
 
     @property
     def points(self) -> int:
-        shape = self.shape
-        return max(1, (self.bytes - FLOAT * shape.elements[0]) // _per_point(shape.elements))
+        elements = self.shape.elements
+        return self._points(elements, elements[0])
 
     def sizes(self) -> dict[str, int]:
         shape, points = self.shape, self.points
@@ -165,36 +110,31 @@ class Heartwall(Workload):
             name: stride * points for name, stride in zip(ARRAYS[1:], shape.stride[1:], strict=True)
         }
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         shape, points = self.shape, self.points
         places = _places(points, shape)
         phases = np.array(PHASES)
-        swept = sum(shape.elements[a] for phase in PHASES for a in phase if a != _NONE)
+        floats = sum(shape.elements[a] for phase in PHASES for a in phase if a != _NONE)
         # the convolution is nearly all of it
-        intensity = 2 * shape.elements[_T] * shape.elements[_IN2] / (FLOAT * swept)
+        intensity = 2 * shape.elements[_T] * shape.elements[_IN2] / (FLOAT * floats)
         for frame in range(self.frames):
-            touches = stream(space, _track, points, (shape, places, phases, frame))
-            yield Launch("kernel", touches, intensity=intensity if frame else 0.0)
+            arguments = (shape, places, phases, frame)
+            convolved = intensity if frame else 0.0
+            yield launch_of(space, "kernel", _track, points, arguments, convolved)
 
 
 def _elements(template: int, search: int) -> tuple[int, ...]:
-    """Floats of a point's arrays; those of the frame are not known yet."""
+    """Return the floats of a point's arrays; those of the frame are not known yet."""
     conv = template + search - 1
     padded = search + 2 * template
-    by_name = {
-        "T": template**2,
-        "in_sqr": template**2,
-        "in2": search**2,
-        "in2_sqr": search**2,
-        "in2_pad_cumv": padded**2,
-        "in2_pad_cumv_sel": conv * padded,
-        "in2_sub_cumh": conv * padded,
-    }
-    return (0, *(by_name.get(name, conv**2) for name in ARRAYS[1:]))
+    sizes = dict.fromkeys(("T", "in_sqr"), template**2) | {"in2_pad_cumv": padded**2}
+    sizes |= dict.fromkeys(("in2", "in2_sqr"), search**2)
+    sizes |= dict.fromkeys(("in2_pad_cumv_sel", "in2_sub_cumh"), conv * padded)
+    return (0, *(sizes.get(name, conv**2) for name in ARRAYS[1:]))
 
 
 def _stride(array: int, elements: int) -> int:
-    """Templates of all points are one allocation; of the other arrays every point has its own."""
+    """Return the bytes from point to point: all templates are one allocation, other arrays not."""
     size = FLOAT * elements
     return size if array == _T else -(-size // _ALIGNED) * _ALIGNED
 
@@ -204,32 +144,26 @@ def _per_point(elements: tuple[int, ...]) -> int:
 
 
 def _places(points: int, shape: Shape) -> NDArray[np.int64]:
-    """Row and column of each point: an inner and an outer ring around the middle of the frame, with
-    room to search.
+    """Return row and column of each point, with room to search around it.
 
-    Rodinia's are measured ones of its video. Points stay where they are: how they move depends on
-    the video.
+    Points lie in an inner and an outer ring around the middle of the frame; Rodinia's are measured
+    in its video. They stay where they are: how they move depends on the video.
     """
-    inner = points * 20 // POINTS
+    inner, half = points * 20 // POINTS, shape.search // 2
     places = []
     for point in range(points):
-        radius, turn = (
-            (0.25, point / max(1, inner))
-            if point < inner
-            else (0.35, (point - inner) / (points - inner))
-        )
-        for size, unit in (
-            (shape.frame_rows, cos(2 * pi * turn)),
-            (shape.frame_columns, sin(2 * pi * turn)),
-        ):
-            half = shape.search // 2
+        radius, turn = 0.25, point / max(1, inner)
+        if point >= inner:
+            radius, turn = 0.35, (point - inner) / (points - inner)
+        units = cos(2 * pi * turn), sin(2 * pi * turn)
+        for size, unit in zip((shape.frame_rows, shape.frame_columns), units, strict=True):
             places.append(min(max(round(size * (0.5 + radius * unit)), half), size - half - 1))
     return np.array(places, np.int64).reshape(points, 2)
 
 
 @jit
 def _cut(log: Any, shape: Any, place: Any, side: int) -> None:
-    """A square of the frame around a point."""
+    """Read a square of the frame around a point."""
     half = side // 2
     for column in range(place[1] - half, place[1] + half + 1):
         at = FLOAT * (column * shape.frame_rows + place[0] - half)
@@ -237,42 +171,37 @@ def _cut(log: Any, shape: Any, place: Any, side: int) -> None:
 
 
 @jit
-def _sweep(log: Any, shape: Any, point: int, phase: Any) -> None:
-    """All of a phase's arrays, from end to end, in step with the longest."""
+def _use_arrays(log: Any, shape: Any, point: int, phase: Any) -> None:
+    """Use all of a phase's arrays, from end to end, in step with the longest."""
     longest = 0
     for array in phase:
         if array != _NONE:
             longest = max(longest, shape.elements[array])
-    pieces = (longest + _PIECE - 1) // _PIECE
+    pieces = across(longest, _PIECE)
     for piece in range(pieces):
         for i in range(3):
             array = phase[i]
             if array != _NONE:
-                low, high = (
-                    shape.elements[array] * piece // pieces,
-                    shape.elements[array] * (piece + 1) // pieces,
-                )
-                at = shape.stride[array] * point
+                at, size = shape.stride[array] * point, shape.elements[array]
+                low, high = size * piece // pieces, size * (piece + 1) // pieces
                 use(log, array, at + FLOAT * low, at + FLOAT * high, i == 2)
 
 
 @jit
-def _track(log: Any, block: int, count: int, arguments: Any) -> Any:
+def _track(log: Any, count: int, arguments: Any) -> None:
     shape, places, phases, frame = arguments
     only_in2, only_t = np.array([_NONE, _NONE, _IN2]), np.array([_NONE, _NONE, _T])
-    while block < count and going(log):
+    for block in blocks(log, count):
         if frame == 0:
             _cut(log, shape, places[block], shape.template)
-            _sweep(log, shape, block, only_t)
+            _use_arrays(log, shape, block, only_t)
         else:
             _cut(log, shape, places[block], shape.search)
-            _sweep(log, shape, block, only_in2)
+            _use_arrays(log, shape, block, only_in2)
             for i in range(len(phases)):
                 step(log)
-                _sweep(log, shape, block, phases[i])
+                _use_arrays(log, shape, block, phases[i])
             if frame % 10 == 0:
                 step(log)
                 _cut(log, shape, places[block], shape.template)
-                _sweep(log, shape, block, only_t)
-        block += closed(log)
-    return block
+                _use_arrays(log, shape, block, only_t)

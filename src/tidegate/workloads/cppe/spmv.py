@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate import units
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch, Provenance
-from tidegate.workloads.cppe.kernel import FLOAT, across, closed, fitted, going, stream, use
-from tidegate.workloads.program import Space, Workload, workload
-from tidegate.workloads.suites import published_bytes
+from tidegate.trace.trace import Launch
+from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
+from tidegate.workloads.suites import published_footprint
+from tidegate.workloads.thread_blocks import FLOAT, across, blocks, segments, use_floats
 
 WARP, THREADS = 32, 192  # rows padded together; threads of a block, from compute_active_thread
 REACH = 2  # nodes of the mesh are joined up to two apart, both ways
@@ -23,25 +21,24 @@ _DATA, _INDICES, _PERM, _X, _AX = range(5)
 
 
 @workload("cppe-SPV")
-class SpMV(Workload):
-    """Ax = A·x, A sparse, in JDS: spmv of Parboil, a thread per row, rows in falling order of
-    length, padded by 32.
+class SpMV(Derived):
+    """Ax = A·x, A sparse, in JDS: spmv of Parboil, a thread per row.
 
-        ix = 192 b + tx;  for k in 0 … bound[ix / 32] - 1:  j = ptr[k] + ix;  data[j], indices[j], x[indices[j]]
+    Rows are in falling order of length, padded by 32.
+
+        ix = 192 b + tx
+        for k in 0 … bound[ix / 32] - 1:  j = ptr[k] + ix;  data[j], indices[j], x[indices[j]]
         Ax[perm[ix]] = sum
 
     ptr and bound are constants. Parboil's large matrix is Dubcova3, a finite-element mesh of
     146,689 nodes with 24.8 entries a row. Here A is the matrix of a square mesh whose nodes,
     numbered row by row, are joined to those up to two away (5 × 5, 24.8 entries a row); as many
     nodes as fit. Padded entries have index 0. Grid order: from the longest row to the shortest.
-    References: the arrays as they are allocated. Table II: spmv, 27.3 (no unit), Type V; Dubcova3
+    Access sites: the arrays as they are allocated. Table II: spmv, 27.3 (no unit), Type V; Dubcova3
     would take 29.4 MiB.
     """
 
-    provenance = Provenance.DERIVED
-    bytes = Option(
-        published_bytes("cppe", "cppe-SPV"), "size of the five arrays", parse=units.size, least=1
-    )
+    bytes = published_footprint("cppe-SPV", "size of the five arrays")
     iterations = Option(
         50, "how often the product is taken (a choice: 50, as Parboil's loop)", least=1
     )
@@ -49,31 +46,31 @@ class SpMV(Workload):
     @property
     def side(self) -> int:
         """Nodes along a side of the mesh."""
-        return fitted(self.bytes, _sizes)
+        return largest_fit(self.bytes, _sizes)
 
     def sizes(self) -> dict[str, int]:
         return _sizes(self.side)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         side = self.side
         perm = np.argsort(-np.outer(_reach(side), _reach(side)).ravel(), kind="stable")
         shape = side, perm, _pointers(side)
-        # the same every time
-        touches = list(stream(space, _product, across(side**2, THREADS), shape))
+        # all iterations are the same
+        touches = list(segments(space, _product, across(side**2, THREADS), shape))
         for _ in range(self.iterations):
             yield Launch("spmv_jds", touches)
 
 
 def _reach(side: int) -> NDArray[np.int64]:
-    """How many nodes of a line each of its nodes is joined to, itself included."""
+    """Return how many nodes of a line each of its nodes is joined to, itself included."""
     at = np.arange(side)
     return np.minimum(at, REACH) + np.minimum(side - 1 - at, REACH) + 1
 
 
 def _pointers(side: int) -> NDArray[np.int64]:
-    """Where the k-th entries of all rows begin, and after the last where they end.
+    """Return where the k-th entries of all rows begin, and after the last where they end.
 
-    Only few lengths of rows there are.
+    Rows have only a few different lengths.
     """
     lengths, lines = np.unique(_reach(side), return_counts=True)
     rows = np.zeros((2 * REACH + 1) ** 2 + 1, np.int64)  # by length
@@ -89,7 +86,7 @@ def _sizes(side: int) -> dict[str, int]:
 
 @jit
 def _neighbour(side: int, row: int, k: int) -> Any:
-    """The k-th entry's column of a row of the matrix; 0 if the row is shorter."""
+    """Return the column of a row's k-th entry; 0 if the row is shorter."""
     y, x = row // side, row % side
     top, left = max(0, y - REACH), max(0, x - REACH)
     wide, tall = min(side, x + REACH + 1) - left, min(side, y + REACH + 1) - top
@@ -97,23 +94,19 @@ def _neighbour(side: int, row: int, k: int) -> Any:
 
 
 @jit
-def _product(log: Any, block: int, count: int, shape: Any) -> Any:
+def _product(log: Any, count: int, shape: Any) -> None:
     side, perm, pointers = shape
     rows = side * side
-    while block < count and going(log):
+    for block in blocks(log, count):
         first, stop = THREADS * block, min(rows, THREADS * (block + 1))
         for k in range(len(pointers) - 1):
             end = min(stop, pointers[k + 1] - pointers[k])
             if end > first:
-                use(log, _DATA, FLOAT * (pointers[k] + first), FLOAT * (pointers[k] + end), False)
-                use(
-                    log, _INDICES, FLOAT * (pointers[k] + first), FLOAT * (pointers[k] + end), False
-                )
+                for array in (_DATA, _INDICES):
+                    use_floats(log, array, pointers[k] + first, pointers[k] + end, False)
                 for ix in range(first, end):
-                    at = FLOAT * _neighbour(side, perm[ix], k)
-                    use(log, _X, at, at + FLOAT, False)
-        use(log, _PERM, FLOAT * first, FLOAT * stop, False)
+                    at = _neighbour(side, perm[ix], k)
+                    use_floats(log, _X, at, at + 1, False)
+        use_floats(log, _PERM, first, stop, False)
         for ix in range(first, stop):
-            use(log, _AX, FLOAT * perm[ix], FLOAT * (perm[ix] + 1), True)
-        block += closed(log)
-    return block
+            use_floats(log, _AX, perm[ix], perm[ix] + 1, True)

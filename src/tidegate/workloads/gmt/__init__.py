@@ -1,3 +1,1 @@
-"""The nine applications of GMT's Table 2, one module each; ``visits`` and ``lists`` turn them into
-page visits.
-"""
+"""The nine applications of GMT's Table 2, one module each."""

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from tidegate import units
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.gmt.lists import OnLists, merged, read, source_of
-from tidegate.workloads.program import Space, workload
-from tidegate.workloads.suites import published_bytes
+from tidegate.workloads.gmt.edge_lists import EdgeListWorkload
+from tidegate.workloads.graph import start_node
+from tidegate.workloads.program import Launches, Space, workload
+from tidegate.workloads.suites import published_footprint
 
 
 @workload("gmt-BFS")
-class BFS(OnLists):
-    """Breadth-first search of a Kronecker graph as in BaM, a warp per node, a launch per level;
-    really searched.
+class BFS(EdgeListWorkload):
+    """Breadth-first search of a Kronecker graph as in BaM, executed: a launch per level.
 
-        if level[v] == now:  for i in list of v:  if level[edges[i]] is unknown:  level[edges[i]] = now + 1
+    With a warp per node:
 
-    Operands: the edge list; the rest is outside the tiers (see ``lists``). Grid order: nodes.
-    Reference: 0 = edges.
+        if level[v] == now:
+            for i in list of v:  if level[edges[i]] is unknown:  level[edges[i]] = now + 1
+
+    Operands: the edge list; the rest is outside the tiers (see ``edge_lists``). Grid order: nodes.
+    Access site: 0 = edges.
 
     Table 2: reuse 32.86 %, I/O 87 GB, source graph GAP-Kron. The two contradict each other:
     together they make 58 GB, but GAP-Kron's 4.2 billion entries of 8 bytes are 34 GB, which is also
@@ -35,28 +35,24 @@ class BFS(OnLists):
     says.
     """
 
-    bytes = Option(
-        published_bytes("gmt", "gmt-BFS"), "size of the edge list", parse=units.size, least=1
-    )
+    bytes = published_footprint("gmt-BFS", "size of the edge list")
     seed = Option(
-        1,
-        "of the graph and of the node the search begins at (a choice: GAP's file is not here)",
-        least=0,
+        1, "seed of the graph and the start node (a choice: GAP's file is not here)", least=0
     )
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         graph = self.graph()
         level = np.full(graph.nodes, -1, np.int32)
-        level[source_of(graph)] = now = 0
+        level[start_node(graph)] = now = 0
         while (active := level == now).any():
-            yield Launch("kernel_coalesce", read(space, graph, active), merged(space, self.degree))
+            yield self.round_launch(space, graph, active)
             _expand(graph, level, now)
             now += 1
 
 
 @jit
 def _expand(graph: Any, level: Any, now: int) -> None:
-    offsets, targets = graph.offsets, graph.kept
+    offsets, targets = graph.offsets, graph.stored
     for v in range(graph.nodes):
         if level[v] == now:
             for i in range(offsets[v], offsets[v + 1]):

@@ -1,42 +1,37 @@
-"""PageRank: ranks pushed along the edges until little moves; nodes still moving read their lists."""
+"""PageRank: ranks pushed along the edges until little changes; active nodes read their lists."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from tidegate import units
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.gmt.lists import OnLists, merged, read
-from tidegate.workloads.program import Space, workload
-from tidegate.workloads.suites import published_bytes
+from tidegate.workloads.gmt.edge_lists import EdgeListWorkload
+from tidegate.workloads.program import Launches, Space, workload
+from tidegate.workloads.suites import published_footprint
 
 
 @workload("gmt-PageRank")
-class PageRank(OnLists):
-    """PageRank of a Kronecker graph as in BaM, a warp per node, a launch per round; really
-    executed.
+class PageRank(EdgeListWorkload):
+    """PageRank of a Kronecker graph as in BaM, executed: a warp per node, a launch per round.
 
         if label[v]:   for i in list of v:  residual[edges[i]] += delta[v];  label[v] = false
-        then, over all nodes:  if residual[v] > tolerance:  delta[v] = α residual[v] / length of v's list
-                                                            residual[v] = 0;  label[v] = true
+        then, over all nodes:
+            if residual[v] > tolerance:  delta[v] = α residual[v] / length of v's list
+                                         residual[v] = 0;  label[v] = true
 
     It begins with all nodes and delta[v] = (1 - α) α / length of v's list. Operands: the edge list;
-    the rest is outside the tiers (see ``lists``). Grid order: nodes. Reference: 0 = edges.
+    the rest is outside the tiers (see ``edge_lists``). Grid order: nodes. Access site: 0 = edges.
 
     Table 2: reuse 90.42 %, I/O 349 GB, so 10.4 visits a page and 33.4 GB, which are GAP-Kron's 4.2
-    billion entries of 8 bytes. Left to itself it comes to rest after some 60 rounds, nearly all of
-    which read everything: 98 %. So rounds are counted. With tiers of 16 + 64 GB nothing would be
+    billion entries of 8 bytes. Unlimited, it converges after some 60 rounds, nearly all of which
+    read everything: 98 %. So rounds are limited. With tiers of 16 + 64 GB nothing would be
     Tier-3's, as 94 % are in 3.3; with half the footprint for both it is.
     """
 
-    bytes = Option(
-        published_bytes("gmt", "gmt-PageRank"), "size of the edge list", parse=units.size, least=1
-    )
+    bytes = published_footprint("gmt-PageRank", "size of the edge list")
     alpha = Option(
         0.85, "share of its rank that a node passes on (a choice: BaM's)", least=0, most=1
     )
@@ -45,7 +40,7 @@ class PageRank(OnLists):
         10, "rounds at most (a choice: 10, from Table 2's 90.42 %; BaM allows 5000)", least=1
     )
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         graph = self.graph()
         length = np.maximum(1, np.diff(graph.offsets)).astype(np.float32)
         alpha = np.float32(self.alpha)
@@ -53,7 +48,7 @@ class PageRank(OnLists):
         # BaM labels the others as well, which have nothing to read
         label = np.diff(graph.offsets) > 0
         for _ in range(self.iterations):
-            yield Launch("kernel_coalesce", read(space, graph, label), merged(space, self.degree))
+            yield self.round_launch(space, graph, label)
             _push(graph, label, delta, residual)
             label = residual > np.float32(self.tolerance)
             if not label.any():
@@ -64,7 +59,7 @@ class PageRank(OnLists):
 
 @jit
 def _push(graph: Any, label: Any, delta: Any, residual: Any) -> None:
-    offsets, targets = graph.offsets, graph.kept
+    offsets, targets = graph.offsets, graph.stored
     for v in range(graph.nodes):
         if label[v]:
             for i in range(offsets[v], offsets[v + 1]):

@@ -1,6 +1,4 @@
-"""BFS: a graph searched level by level; every level walks the nodes in order and jumps about among
-their neighbours.
-"""
+"""BFS: a graph searched level by level; every level walks the nodes and jumps to neighbours."""
 
 from __future__ import annotations
 
@@ -10,38 +8,30 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate import units
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch, Provenance, Segment
+from tidegate.trace.trace import Launch, Segment
 from tidegate.workloads.graph import (
     Graph,
-    beginning,
-    below,
-    degree,
     kronecker,
     largest_degree,
+    list_start,
     neighbours,
+    start_node,
     uniform,
 )
-from tidegate.workloads.program import Space, Workload, workload
-from tidegate.workloads.suites import published_bytes
-from tidegate.workloads.wave import Columns, deal, waves
+from tidegate.workloads.program import Derived, Launches, Space, workload
+from tidegate.workloads.suites import published_footprint
+from tidegate.workloads.thread_blocks import SECTOR
+from tidegate.workloads.waves import distribute, wave_segments
 
 THREADS = 512  # MAX_THREADS_PER_BLOCK of bfs.cu
 # bytes: struct Node { int starting, no_of_edges }, int, int; the masks are bool
 NODE, EDGE, COST = 8, 4, 4
-SECTOR = 32  # bytes: the least that GPU memory moves, so what an access to a place of its own costs
 
-# The arrays, in the order in which bfs.cu allocates them; an array's place is its reference.
-ARRAYS = (
-    "graph_nodes",
-    "graph_edges",
-    "graph_mask",
-    "updating_graph_mask",
-    "graph_visited",
-    "cost",
-)
+# The arrays, in the order in which bfs.cu allocates them; an array's place is its access site.
+_GRAPH = ("graph_nodes", "graph_edges", "graph_mask")
+ARRAYS = (*_GRAPH, "updating_graph_mask", "graph_visited", "cost")
 _NODES, _EDGES, _MASK, _UPDATING, _VISITED, _COST = range(6)
 
 # The step in which Kernel, or Kernel2, first needs each array's pages.
@@ -50,50 +40,43 @@ _STEP2 = (0, 0, 1, 0, 2, 0)
 
 
 @workload("BFS")
-class BFS(Workload):
-    """Breadth-first search: bfs of Rodinia (Che et al., IISWC'09), on a graph made from a seed;
-    really searched.
+class BFS(Derived):
+    """Breadth-first search: bfs of Rodinia (Che et al., IISWC'09), executed on a graph from a seed.
 
     Two launches per level, a thread per node (tid), 512 to a thread block, until no node is new:
 
         Kernel   if mask[tid]:  mask[tid] = false
                      for i in nodes[tid].starting … + nodes[tid].no_of_edges - 1:
-                         id = edges[i];  if !visited[id]:  cost[id] = cost[tid] + 1;  updating[id] = true
-        Kernel2  if updating[tid]:  mask[tid] = visited[tid] = true;  updating[tid] = false;  over = true
+                         id = edges[i];  if !visited[id]:  cost[id] = cost[tid] + 1
+                                                           updating[id] = true
+        Kernel2  if updating[tid]:  mask[tid] = visited[tid] = true;  updating[tid] = false
+                                    over = true
 
     The search is carried out as the touches are streamed; they are *derived* because its input is
     made here and the order of threads is assumed. The thread blocks of one page of ``graph_nodes``
-    (16, if pages have 64 KB) walk in step: they are one wave, a list of pages, each once, as first
-    needed: mask, nodes, edges, then visited, cost and updating, each in the order of the threads.
-    Kernel's waves are dealt over ``lanes`` blocks; Kernel2's are a block each. Bytes of a page:
-    what neighbouring threads use side by side counts as it is, every jump (visited, cost, updating
-    at ``id``) counts 32, but no more than the page holds. The flag ``over``, one byte, is left out.
-    References: the arrays in the order in which they are allocated.
+    (16, if pages have 64 KB) walk in step: they are one wave, a list of pages, each once, at its
+    first use: mask, nodes, edges, then visited, cost and updating, each in the order of the
+    threads. Kernel's waves are distributed over ``lanes`` blocks; Kernel2's are a block each. Bytes
+    of a page: what neighbouring threads use side by side counts as it is, every jump (visited,
+    cost, updating at ``id``) counts 32, but no more than the page holds. The flag ``over``, one
+    byte, is left out. Access sites: the arrays in the order in which they are allocated.
 
     Table II says 2.1 GB, the artifact a graph of 16 M nodes by Rodinia's generator. That
     generator's nodes have 6 neighbours on average, and 16 M of them take 0.61 GiB; 30 neighbours
     make 2.1 GiB of 2^24 nodes.
     """
 
-    provenance = Provenance.DERIVED
-    bytes = Option(
-        published_bytes("observuvm", "BFS"),
-        "size of the six arrays together",
-        parse=units.size,
-        least=1,
-    )
+    bytes = published_footprint("BFS", "size of the six arrays together")
     degree = Option(
-        30.0,
-        "neighbours of a node on average (a choice: what fits 16 M nodes to 2.1 GB; Rodinia's generator gives 6)",
-        least=2,
+        30.0, "neighbours of a node on average (a choice: fits 16 M nodes to 2.1 GB)", least=2
     )
     graph = Option(
         "uniform",
-        "uniformly random, as Rodinia's, or kronecker, which takes 2.2 GB of RAM at full size (a choice)",
+        "uniform as Rodinia's, or kronecker: 2.2 GB of RAM (a choice)",
         choices=("uniform", "kronecker"),
     )
-    lanes = Option(16, "blocks that a wave of Kernel is dealt over", least=1)
-    seed = Option(1, "of the graph and of the node the search begins at", least=0)
+    lanes = Option(16, "blocks of the trace that share the pages of a wave of Kernel", least=1)
+    seed = Option(1, "seed of the graph and of the node the search begins at", least=0)
 
     @property
     def nodes(self) -> int:
@@ -101,7 +84,7 @@ class BFS(Workload):
 
     @property
     def edges(self) -> int:
-        """Each is in the lists of both its ends."""
+        """Edges; each is in the lists of both its ends."""
         return int(self.nodes * self.degree / 2)
 
     def sizes(self) -> dict[str, int]:
@@ -109,7 +92,7 @@ class BFS(Workload):
         return dict(zip(ARRAYS, (NODE * n, 2 * EDGE * self.edges, n, n, n, COST * n), strict=True))
 
     def made(self) -> Graph:
-        """The graph."""
+        """Return the graph."""
         make = uniform if self.graph == "uniform" else kronecker
         return make(self.nodes, self.edges, self.seed)
 
@@ -117,20 +100,20 @@ class BFS(Workload):
         uniform.cache_clear()
         kronecker.cache_clear()
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         together = max(1, space.geometry.page // (NODE * THREADS))  # thread blocks to a wave
         lanes = min(self.lanes, together)
         search = _begin(self.made(), space, together * THREADS)
         level, more = 0, True
         while more:
-            yield Launch("Kernel", _streamed(search, _kernel, lanes, level), together // lanes)
+            yield Launch("Kernel", _touches(search, _kernel, lanes, level), together // lanes)
             search.over[0] = 0
-            yield Launch("Kernel2", _streamed(search, _kernel2, 1, level), together)
+            yield Launch("Kernel2", _touches(search, _kernel2, 1, level), together)
             level, more = level + 1, bool(search.over[0])
 
 
-class Notes(NamedTuple):
-    """Where the arrays lie, and what the wave at hand does with each page."""
+class PageUse(NamedTuple):
+    """The places of the arrays, and how the current wave uses each page."""
 
     shift: int  # a page has 2^shift bytes
     first_page: NDArray[np.int64]  # of each array
@@ -140,7 +123,7 @@ class Notes(NamedTuple):
 
 
 class Search(NamedTuple):
-    """A search under way."""
+    """The state of a search."""
 
     graph: Graph
     mask: NDArray[np.uint8]
@@ -149,121 +132,85 @@ class Search(NamedTuple):
     cost: NDArray[np.int32]
     over: NDArray[np.uint8]
     wave: int  # nodes
-    notes: Notes
+    pages: PageUse
     row: NDArray[np.int32]  # room for one node's neighbours
 
 
 def _begin(graph: Graph, space: Space, wave: int) -> Search:
-    """Nothing visited but the node to begin at."""
+    """Return a search that has visited only the node it begins at."""
     mask, updating, visited = (np.zeros(graph.nodes, np.uint8) for _ in range(3))
-    cost, source = np.full(graph.nodes, -1, np.int32), int(_source(graph))
+    cost, source = np.full(graph.nodes, -1, np.int32), int(start_node(graph))
     mask[source], visited[source], cost[source] = 1, 1, 0
-    arrays, pages = [space[a] for a in ARRAYS], max(o.first_page + o.pages for o in space.values())
-    notes = Notes(
+    arrays, count = [space[a] for a in ARRAYS], max(o.first_page + o.pages for o in space.values())
+    pages = PageUse(
         space.geometry.page.bit_length() - 1,
         np.array([a.first_page for a in arrays]),
         np.array([a.bytes for a in arrays]),
-        np.zeros(pages, np.int64),
-        np.zeros(pages, np.uint8),
+        np.zeros(count, np.int64),
+        np.zeros(count, np.uint8),
     )
     row = np.empty(int(largest_degree(graph)), np.int32)
-    return Search(graph, mask, updating, visited, cost, np.zeros(1, np.uint8), wave, notes, row)
+    return Search(graph, mask, updating, visited, cost, np.zeros(1, np.uint8), wave, pages, row)
 
 
-def _streamed(
+def _touches(
     search: Search, kernel: Callable[..., Any], lanes: int, level: int
 ) -> Iterator[Segment]:
-    """One launch: the kernel carried out wave by wave."""
-
-    def fill(columns: Columns, needs: NDArray[Any], wave: int, enough: int) -> tuple[int, int, int]:
-        return kernel(columns, needs, wave, enough, lanes, search, level)
-
-    yield from waves(-(-search.graph.nodes // search.wave), len(search.notes.used), fill)
-
-
-@jit
-def _source(graph: Any) -> Any:
-    """A node drawn at random, or the next that has neighbours."""
-    v = below(graph.nodes, graph.key, -3)
-    for _ in range(graph.nodes):
-        if degree(graph, v) > 0:
-            break
-        v = (v + 1) % graph.nodes
-    return v
+    """Carry out the kernel wave by wave: one launch."""
+    count, most = -(-search.graph.nodes // search.wave), len(search.pages.used)
+    return wave_segments(count, most, kernel, lanes, search, level)
 
 
 @jit
 def _kernel(
     columns: Any, needs: Any, wave: int, enough: int, lanes: int, s: Any, level: int
 ) -> Any:
-    """Kernel, from wave ``wave`` on, until there are ``enough`` touches; see ``wave.Fill``."""
+    """Run Kernel from ``wave`` on, until there are ``enough`` touches; see ``waves.Fill``."""
     block = touch = 0
     while wave * s.wave < s.graph.nodes and touch < enough:
         low, high = wave * s.wave, min((wave + 1) * s.wave, s.graph.nodes)
-        end = _expand(
-            s.graph, s.mask, s.updating, s.visited, s.cost, s.notes, needs, low, high, level, s.row
-        )
-        _settle(s.notes, needs, end)
-        block, touch = deal(needs, end, len(_STEP), lanes, columns, block, touch)
+        end = _expand(s, needs, low, high, level)
+        _settle(s.pages, needs, end)
+        block, touch = distribute(needs, end, len(_STEP), lanes, columns, block, touch)
         wave += 1
     return wave, block, touch
 
 
 @jit
-def _expand(
-    graph: Any,
-    mask: Any,
-    updating: Any,
-    visited: Any,
-    cost: Any,
-    notes: Any,
-    needs: Any,
-    low: int,
-    high: int,
-    level: int,
-    row: Any,
-) -> Any:
-    """Kernel of the nodes ``low`` to ``high``.
+def _expand(s: Any, needs: Any, low: int, high: int, level: int) -> Any:
+    """Run Kernel for the nodes ``low`` to ``high``; return the list's end.
 
     This is the hot loop: what it needs is taken out of the tuples once.
     """
-    used, written, shift = notes.used, notes.written, notes.shift
-    at_visited, at_cost, at_updating = (
-        notes.first_page[_VISITED],
-        notes.first_page[_COST],
-        notes.first_page[_UPDATING],
-    )
-    end = _read(notes, needs, 0, _MASK, low, high)
+    graph, mask, updating, visited, cost = s.graph, s.mask, s.updating, s.visited, s.cost
+    pages, row = s.pages, s.row
+    used, written, shift, first_page = pages.used, pages.written, pages.shift, pages.first_page
+    at_visited, at_cost = first_page[_VISITED], first_page[_COST]
+    at_updating, at_mask = first_page[_UPDATING], first_page[_MASK]
+    end = _read(pages, needs, 0, _MASK, low, high)
     for tid in range(low, high):
         if not mask[tid]:
             continue
         mask[tid] = 0
-        written[notes.first_page[_MASK] + (tid >> shift)] = 1
-        end = _read(notes, needs, end, _NODES, NODE * tid, NODE * (tid + 1))
-        begin, n = beginning(graph, tid), neighbours(graph, tid, row)
-        end = _read(notes, needs, end, _EDGES, EDGE * begin, EDGE * (begin + n))
+        written[at_mask + (tid >> shift)] = 1
+        end = _read(pages, needs, end, _NODES, NODE * tid, NODE * (tid + 1))
+        begin, n = list_start(graph, tid), neighbours(graph, tid, row)
+        end = _read(pages, needs, end, _EDGES, EDGE * begin, EDGE * (begin + n))
         found = False
         for i in range(n):
             other = np.int64(row[i])
-            page = at_visited + (other >> shift)
-            if used[page] == 0:
-                end = _list(needs, end, page, _VISITED)
-            used[page] += SECTOR
+            end = _jump(used, needs, end, at_visited + (other >> shift), _VISITED)
             if not visited[other]:
                 if not found:
-                    end = _read(notes, needs, end, _COST, COST * tid, COST * (tid + 1))
+                    end = _read(pages, needs, end, _COST, COST * tid, COST * (tid + 1))
                     found = True
                 cost[other] = level + 1
                 page = at_cost + (COST * other >> shift)
-                if used[page] == 0:
-                    end = _list(needs, end, page, _COST)
-                used[page] += SECTOR
+                end = _jump(used, needs, end, page, _COST)
                 written[page] = 1
                 updating[other] = 1
                 page = at_updating + (other >> shift)
-                if used[page] == 0:
-                    end = _list(needs, end, page, _UPDATING)
-                used[page] += SECTOR
+                end = _jump(used, needs, end, page, _UPDATING)
                 written[page] = 1
     return end
 
@@ -272,64 +219,72 @@ def _expand(
 def _kernel2(
     columns: Any, needs: Any, wave: int, enough: int, lanes: int, s: Any, level: int
 ) -> Any:
-    """Kernel2, likewise."""
+    """Run Kernel2, likewise."""
     block = touch = 0
     while wave * s.wave < s.graph.nodes and touch < enough:
         low, high = wave * s.wave, min((wave + 1) * s.wave, s.graph.nodes)
-        end = _renew(s.mask, s.updating, s.visited, s.over, s.notes, needs, low, high)
-        _settle(s.notes, needs, end)
+        end = _renew(s, needs, low, high)
+        _settle(s.pages, needs, end)
         for i in range(end):
-            needs[i].step = _STEP2[needs[i].reference]
-        block, touch = deal(needs, end, len(_STEP2), lanes, columns, block, touch)
+            needs[i].step = _STEP2[needs[i].site]
+        block, touch = distribute(needs, end, len(_STEP2), lanes, columns, block, touch)
         wave += 1
     return wave, block, touch
 
 
 @jit
-def _renew(
-    mask: Any, updating: Any, visited: Any, over: Any, notes: Any, needs: Any, low: int, high: int
-) -> Any:
-    """Kernel2 of the nodes ``low`` to ``high``."""
-    end = _read(notes, needs, 0, _UPDATING, low, high)
+def _renew(s: Any, needs: Any, low: int, high: int) -> Any:
+    """Run Kernel2 for the nodes ``low`` to ``high``; return the list's end."""
+    mask, updating, visited, over, pages = s.mask, s.updating, s.visited, s.over, s.pages
+    end = _read(pages, needs, 0, _UPDATING, low, high)
     for tid in range(low, high):
         if updating[tid]:
             mask[tid] = visited[tid] = over[0] = 1
             updating[tid] = 0
-            end = _read(notes, needs, end, _MASK, tid, tid + 1)
-            end = _read(notes, needs, end, _VISITED, tid, tid + 1)
+            end = _read(pages, needs, end, _MASK, tid, tid + 1)
+            end = _read(pages, needs, end, _VISITED, tid, tid + 1)
             for array in (_MASK, _VISITED, _UPDATING):
-                notes.written[notes.first_page[array] + (tid >> notes.shift)] = 1
+                pages.written[pages.first_page[array] + (tid >> pages.shift)] = 1
     return end
 
 
 @jit
 def _list(needs: Any, end: int, page: int, array: int) -> Any:
-    """Add a page to the list; returns the list's new end."""
+    """Add a page to the list; return the list's new end."""
     needs[end].page = page
     needs[end].step = _STEP[array]
-    needs[end].reference = array
+    needs[end].site = array
     return end + 1
 
 
 @jit
-def _read(notes: Any, needs: Any, end: int, array: int, low: int, high: int) -> Any:
-    """Bytes ``low`` to ``high`` of an array are used; returns the list's new end."""
+def _jump(used: Any, needs: Any, end: int, page: int, array: int) -> Any:
+    """Use a sector of a page; return the list's new end."""
+    if used[page] == 0:
+        end = _list(needs, end, page, array)
+    used[page] += SECTOR
+    return end
+
+
+@jit
+def _read(pages: Any, needs: Any, end: int, array: int, low: int, high: int) -> Any:
+    """Use bytes ``low`` to ``high`` of an array; return the list's new end."""
     while low < high:
-        stop = min(high, ((low >> notes.shift) + 1) << notes.shift)
-        page = notes.first_page[array] + (low >> notes.shift)
-        if notes.used[page] == 0:
+        stop = min(high, ((low >> pages.shift) + 1) << pages.shift)
+        page = pages.first_page[array] + (low >> pages.shift)
+        if pages.used[page] == 0:
             end = _list(needs, end, page, array)
-        notes.used[page] += stop - low
+        pages.used[page] += stop - low
         low = stop
     return end
 
 
 @jit
-def _settle(notes: Any, needs: Any, end: int) -> None:
-    """Give the listed pages their bytes, and clear the notes on them for the next wave."""
+def _settle(pages: Any, needs: Any, end: int) -> None:
+    """Give the listed pages their bytes, and clear their use for the next wave."""
     for i in range(end):
-        page, array = needs[i].page, needs[i].reference
-        within = notes.size[array] - ((page - notes.first_page[array]) << notes.shift)
-        needs[i].bytes = min(notes.used[page], within, 1 << notes.shift)
-        needs[i].write = notes.written[page]
-        notes.used[page] = notes.written[page] = 0
+        page, array = needs[i].page, needs[i].site
+        within = pages.size[array] - ((page - pages.first_page[array]) << pages.shift)
+        needs[i].bytes = min(pages.used[page], within, 1 << pages.shift)
+        needs[i].write = pages.written[page]
+        pages.used[page] = pages.written[page] = 0

@@ -3,66 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isqrt
 from typing import Any
 
-from numpy.typing import NDArray
-
-from tidegate import units
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch, Provenance, Segment
-from tidegate.workloads.program import Space, Workload, workload
-from tidegate.workloads.suites import published_bytes
-from tidegate.workloads.wave import Columns, Matrix, deal, stretch, waves
+from tidegate.trace.trace import Launch, Segment
+from tidegate.workloads.cppe.conv2d import TILE_X, TILE_Y, Convolution2D
+from tidegate.workloads.program import Launches, Space, workload
+from tidegate.workloads.suites import published_footprint
+from tidegate.workloads.thread_blocks import across
+from tidegate.workloads.waves import (
+    Matrix,
+    WaveWorkload,
+    add_bytes,
+    distribute,
+    wave_extent,
+    wave_segments,
+)
 
-TILE_X, TILE_Y = 32, 8  # the thread block of PolyBench/GPU's 2DCONV
 _FLOPS = 17  # per float of the output: nine products and their sum
 
 
 @workload("2DC")
-class Convolution2D(Workload):
-    """A convolution with 3 × 3 weights, n × n floats, row-major: 2DCONV of PolyBench/GPU, thread
-    blocks of 32 × 8.
+class RepeatedConvolution2D(Convolution2D, WaveWorkload):
+    """A convolution with 3 × 3 weights, n × n floats, row-major: 2DCONV of PolyBench/GPU.
+
+    Thread blocks have 32 × 8 threads.
 
         j, i = blockIdx.x * 32 + threadIdx.x, blockIdx.y * 8 + threadIdx.y
-        B[i n + j] = Σ c[p][q] * A[(i + p) n + j + q],  p, q = -1, 0, 1          where 0 < i, j < n - 1
+        B[i n + j] = Σ c[p][q] * A[(i + p) n + j + q],  p, q = -1, 0, 1      where 0 < i, j < n - 1
 
     Operands: A is read and B is written, both from the first row to the last, once in every call.
     Grid order: blockIdx.x fastest. The ``wave`` thread blocks that are resident together lie in one
     band of 8 rows or two; a wave is a list of the pages of A it reads and then those of B it
-    writes, dealt over ``lanes`` blocks. References: 0 = A, 1 = B. Table II: "2DC convolution", 18.0
-    GB; VII-A calls it cyclic.
+    writes, distributed over ``lanes`` blocks. Access sites: 0 = A, 1 = B. Table II: "2DC
+    convolution", 18.0 GB; VII-A calls it cyclic, but the paper gives no number of calls; PolyBench
+    makes one.
     """
 
-    provenance = Provenance.DERIVED
-    bytes = Option(
-        published_bytes("observuvm", "2DC"),
-        "size of both matrices together",
-        parse=units.size,
-        least=1,
-    )
+    bytes = published_footprint("2DC", "size of both matrices together")
     iterations = Option(
-        16,
-        "how often the kernel is called (a choice: the paper does not say, PolyBench calls it once, NVIDIA's sample "
-        "convolutionSeparable 16 times)",
-        least=1,
+        16, "calls of the kernel (a choice: 16, as in NVIDIA's convolutionSeparable)", least=1
     )
     swap = Option(False, "whether A and B change places after every call (a choice)")
-    wave = Option(656, "thread blocks resident together; 656 are 82 SMs with 8 each", least=1)
-    lanes = Option(16, "blocks that a wave is dealt over", least=1)
 
-    @property
-    def n(self) -> int:
-        """Rows and columns of a matrix; fewer than three have nothing inside."""
-        n = isqrt(self.bytes // 8)
-        return n if n > 2 else 0
-
-    def sizes(self) -> dict[str, int]:
-        return {"A": 4 * self.n**2, "B": 4 * self.n**2}
-
-    def launches(self, space: Space) -> Iterator[Launch]:
-        n, tiles = self.n, _across(self.n, TILE_X) * _across(self.n, TILE_Y)
+    def launches(self, space: Space) -> Launches:
+        n, tiles = self.n, across(self.n, TILE_X) * across(self.n, TILE_Y)
         wave = min(self.wave, tiles)
         lanes = min(self.lanes, wave)
         intensity = _FLOPS * (n - 2) ** 2 / _bytes_used(n, wave)
@@ -75,57 +61,36 @@ class Convolution2D(Workload):
         self, space: Space, names: str, count: int, wave: int, lanes: int
     ) -> Iterator[Segment]:
         n, page = self.n, space.geometry.page
-        source = Matrix(space[names[0]].first_page, page, 4 * n, reference=0, write=0)
-        target = Matrix(space[names[1]].first_page, page, 4 * n, reference=1, write=1)
-
-        def fill(
-            columns: Columns, needs: NDArray[Any], number: int, enough: int
-        ) -> tuple[int, int, int]:
-            return _fill(columns, needs, number, enough, n, wave, lanes, source, target)
-
-        yield from waves(count, 2 * space["A"].pages, fill)
+        source = Matrix(space[names[0]].first_page, page, 4 * n, site=0, write=0)
+        target = Matrix(space[names[1]].first_page, page, 4 * n, site=1, write=1)
+        most = 2 * space["A"].pages
+        return wave_segments(count, most, _fill, n, wave, lanes, (source, target))
 
 
 @jit
 def _fill(
-    columns: Any,
-    needs: Any,
-    number: int,
-    enough: int,
-    n: int,
-    wave: int,
-    lanes: int,
-    source: Any,
-    target: Any,
+    columns: Any, needs: Any, number: int, enough: int, n: int, wave: int, lanes: int, ab: Any
 ) -> Any:
-    """Waves from ``number`` on, until there are ``enough`` touches; see ``wave.Fill``."""
+    """Fill in waves from ``number`` on, until there are ``enough`` touches; see ``waves.Fill``."""
+    source, target = ab
     block = touch = 0
-    tiles = _across(n, TILE_X) * _across(n, TILE_Y)
-    while number * wave < tiles and touch < enough:
+    while number * wave < across(n, TILE_X) * across(n, TILE_Y) and touch < enough:
         extent = _extent(number, wave, n)
-        end = _need_around(needs, 0, source, n, extent)
-        end = _need_inside(needs, end, target, n, extent)
-        block, touch = deal(needs, end, 2, lanes, columns, block, touch)
+        end = _add_around(needs, 0, source, n, extent)
+        end = _add_inside(needs, end, target, n, extent)
+        block, touch = distribute(needs, end, 2, lanes, columns, block, touch)
         number += 1
     return number, block, touch
 
 
 @jit
-def _across(n: int, tile: int) -> Any:
-    return (n + tile - 1) // tile
-
-
-@jit
 def _extent(number: int, wave: int, n: int) -> Any:
-    """Where wave ``number`` lies: its first and its last tile, each as band and column of tiles."""
-    across = _across(n, TILE_X)
-    first, last = number * wave, min((number + 1) * wave, across * _across(n, TILE_Y)) - 1
-    return first // across, first % across, last // across, last % across
+    return wave_extent(number, wave, across(n, TILE_X), across(n, TILE_X) * across(n, TILE_Y))
 
 
 @jit
 def _inside(extent: Any, n: int, row: int) -> Any:
-    """The columns that a wave writes in one row; the matrix's edges are not written."""
+    """Return the columns that a wave writes in one row; the matrix's edges are not written."""
     top, left, bottom, right = extent
     band = row // TILE_Y
     if band < top or band > bottom or row < 1 or row >= n - 1:
@@ -137,12 +102,11 @@ def _inside(extent: Any, n: int, row: int) -> Any:
 
 @jit
 def _around(extent: Any, n: int, row: int) -> Any:
-    """The columns that a wave reads in one row, as two stretches in rising order; either may be
-    empty.
+    """Return the columns that a wave reads in one row, as two ranges in rising order.
 
-    It reads what lies around what it writes in this row and in those above and below. These are in
-    one band or in two, and if the wave has tiles of both, those of the lower band begin at the
-    left.
+    Either may be empty. A wave reads what lies around what it writes in this row and in those above
+    and below. These are in one band or in two, and if the wave has tiles of both, those of the
+    lower band begin at the left.
     """
     first, stop = _inside(extent, n, row - 1)
     first2, stop2 = _inside(extent, n, row + 1)
@@ -162,33 +126,33 @@ def _around(extent: Any, n: int, row: int) -> Any:
 
 
 @jit
-def _need_around(needs: Any, end: int, source: Any, n: int, extent: Any) -> Any:
-    """What the wave reads of A: its rows and one more above and below."""
+def _add_around(needs: Any, end: int, source: Any, n: int, extent: Any) -> Any:
+    """Add what the wave reads of A: its rows and one more above and below."""
     own = end
     for row in range(max(0, extent[0] * TILE_Y - 1), min(n, (extent[2] + 1) * TILE_Y + 1)):
         at = row * source.pitch
         low, high, low2, high2 = _around(extent, n, row)
-        end = stretch(needs, own, end, source, at + 4 * low, at + 4 * high, 0)
-        end = stretch(needs, own, end, source, at + 4 * low2, at + 4 * high2, 0)
+        end = add_bytes(needs, own, end, source, at + 4 * low, at + 4 * high, 0)
+        end = add_bytes(needs, own, end, source, at + 4 * low2, at + 4 * high2, 0)
     return end
 
 
 @jit
-def _need_inside(needs: Any, end: int, target: Any, n: int, extent: Any) -> Any:
-    """What the wave writes of B, after it has read."""
+def _add_inside(needs: Any, end: int, target: Any, n: int, extent: Any) -> Any:
+    """Add what the wave writes of B, after it has read."""
     own = end
     for row in range(extent[0] * TILE_Y, min(n, (extent[2] + 1) * TILE_Y)):
         at = row * target.pitch
         low, high = _inside(extent, n, row)
-        end = stretch(needs, own, end, target, at + 4 * low, at + 4 * high, 1)
+        end = add_bytes(needs, own, end, target, at + 4 * low, at + 4 * high, 1)
     return end
 
 
 @jit
 def _bytes_used(n: int, wave: int) -> Any:
-    """Bytes that all waves of a call use together, as a float: the sum of the trace's bytes."""
+    """Return the bytes that all waves of a call use, as a float: the sum of the trace's bytes."""
     total = 4.0 * (n - 2) * (n - 2)  # B
-    for number in range((_across(n, TILE_X) * _across(n, TILE_Y) + wave - 1) // wave):
+    for number in range((across(n, TILE_X) * across(n, TILE_Y) + wave - 1) // wave):
         extent = _extent(number, wave, n)
         for row in range(max(0, extent[0] * TILE_Y - 1), min(n, (extent[2] + 1) * TILE_Y + 1)):
             low, high, low2, high2 = _around(extent, n, row)

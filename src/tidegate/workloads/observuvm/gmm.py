@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from math import isqrt
-
-from tidegate import units
 from tidegate.options import Option
-from tidegate.workloads.panels import COLUMNS, ROWS, Grid, Product, Read, operand
-from tidegate.workloads.program import Space, workload
-from tidegate.workloads.suites import published_bytes
+from tidegate.workloads.matrix_products import (
+    COLUMNS,
+    ROWS,
+    TILE_HELP,
+    Grid,
+    MatrixProduct,
+    Operand,
+    operand,
+)
+from tidegate.workloads.program import Space, SquareMatrices, workload
+from tidegate.workloads.suites import published_footprint
 
 
 @workload("GMM")
-class GMM(Product):
-    """C = A·B, n × n floats, column-major: cublasSgemm, as CUTLASS, NVIDIA's published kernels,
-    does it.
+class GMM(SquareMatrices, MatrixProduct):
+    """C = A·B, n × n floats, column-major: cublasSgemm, as in CUTLASS, NVIDIA's published kernels.
 
     Thread block (bx, by) has the 128 × 128 tile of C from i0 = 128 bx and j0 = 128 by; for k = 0,
     8, 16, … < n:
@@ -23,50 +27,26 @@ class GMM(Product):
         Bs[p][j] = B[(j0 + j) n + k + p]              rows k … k + 7, columns j0 … j0 + 127
         C[(j0 + j) n + i0 + i] = Σ As · Bs            after the last k
 
-    Operands: B and C stream by columns of tiles; A is swept once for every column of tiles. Grid
+    Operands: B and C stream by columns of tiles; A is read once for every column of tiles. Grid
     order: bx fastest, which is down the columns of tiles. With a ``swizzle`` of s, s columns of
-    tiles are walked together, row by row. References: 0 = A, 1 = B, 2 = C. Table II: "Matrix
+    tiles are walked together, row by row. Access sites: 0 = A, 1 = B, 2 = C. Table II: "Matrix
     multiplication (CUBLAS)", 12.0 GB.
     """
 
-    bytes = Option(
-        published_bytes("observuvm", "GMM"),
-        "size of the three matrices together",
-        parse=units.size,
-        least=1,
-    )
-    tile = Option(128, "side of a thread block's tile of C (a choice: CUTLASS's default)", least=1)
-    swizzle = Option(
-        1,
-        "columns of tiles walked together (a choice: CUTLASS's default is 1, its library of kernels has 8)",
-        least=1,
-    )
+    arrays = ("A", "B", "C")
+    bytes = published_footprint("GMM", "size of the three matrices together")
+    tile = Option(128, TILE_HELP, least=1)
+    swizzle = Option(1, "columns of tiles walked together (a choice: CUTLASS's default)", least=1)
     kernel = "sgemm"
 
-    @property
-    def n(self) -> int:
-        """Rows and columns of a matrix."""
-        return isqrt(self.bytes // 12)
+    def product(self) -> tuple[Grid, int, float]:
+        grid = Grid(self.n, self.n, self.tile, self.tile, self.swizzle)
+        return grid, self.n, 2.0 * self.n**3
 
-    def sizes(self) -> dict[str, int]:
-        return dict.fromkeys(("A", "B", "C"), 4 * self.n**2)
-
-    @property
-    def grid(self) -> Grid:
-        return Grid(self.n, self.n, self.tile, self.tile, self.swizzle)
-
-    @property
-    def depth(self) -> int:
-        return self.n
-
-    @property
-    def flops(self) -> float:
-        return 2.0 * self.n**3
-
-    def operands(self, space: Space) -> tuple[Read, ...]:
-        n, page = self.n, space.geometry.page
+    def operands(self, space: Space) -> tuple[Operand, ...]:
+        n = self.n
         return (
-            operand(space["A"], page, n, 0, COLUMNS),
-            operand(space["B"], page, n, 1, ROWS, along=True),
-            operand(space["C"], page, n, 2, write=True),
+            operand(space, "A", n, 0, COLUMNS),
+            operand(space, "B", n, 1, ROWS, along=True),
+            operand(space, "C", n, 2, write=True),
         )

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import isqrt
 
-from tidegate import units
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.panels import COLUMNS, ROWS, Grid, Product, Read, operand
-from tidegate.workloads.program import Space, workload
-from tidegate.workloads.suites import published_bytes
+from tidegate.workloads.matrix_products import COLUMNS, ROWS, Grid, MatrixProduct, Operand, operand
+from tidegate.workloads.program import Launches, Space, workload
+from tidegate.workloads.suites import published_footprint
+from tidegate.workloads.waves import WaveWorkload
 
 
 @workload("GMV")
-class GMV(Product):
-    """y = A·x, A n × n floats, column-major: cublasSgemv, not transposed, as MAGMA's gemvn does it.
+class GMV(MatrixProduct):
+    """y = A·x, A n × n floats, column-major: cublasSgemv, not transposed, as in MAGMA's gemvn.
 
     Thread t of block b has row i = 128 b + t; for j = 0, 1, … < n:
 
@@ -24,23 +22,16 @@ class GMV(Product):
 
     Operands: A is read once in every call, column after column, which is in order of address as
     long as all thread blocks are resident together (up to n = 83,968); x is read beside it; y is
-    written at the end. Grid order: from the first row to the last. References: 0 = A, 1 = x, 2 = y.
-    Table II: "Matrix vector product (CUBLAS)", 23.6 GB.
+    written at the end. Grid order: from the first row to the last. Access sites: 0 = A, 1 = x, 2 =
+    y. Table II: "Matrix vector product (CUBLAS)", 23.6 GB, without a number of calls; NVIDIA's
+    sample makes one.
     """
 
-    bytes = Option(
-        published_bytes("observuvm", "GMV"),
-        "size of the matrix and both vectors together",
-        parse=units.size,
-        least=1,
-    )
+    bytes = published_footprint("GMV", "size of the matrix and both vectors together")
     iterations = Option(
-        16,
-        "how often the product is called (a choice, the same as 2DC's and BLK's: the paper does not say, NVIDIA's sample "
-        "calls it once)",
-        least=1,
+        16, "calls of the product (a choice, as for 2DC and BLK: the paper does not say)", least=1
     )
-    wave = Option(656, "thread blocks resident together; 656 are 82 SMs with 8 each", least=1)
+    wave = WaveWorkload.wave
     tile = Option(128, "rows of a thread block (a choice)", least=1)
     slots = 1
     kernel = "sgemv"
@@ -54,26 +45,17 @@ class GMV(Product):
     def sizes(self) -> dict[str, int]:
         return {"A": 4 * self.n**2, "x": 4 * self.n, "y": 4 * self.n}
 
-    @property
-    def grid(self) -> Grid:
-        return Grid(1, self.n, 1, self.tile)
+    def product(self) -> tuple[Grid, int, float]:
+        return Grid(1, self.n, 1, self.tile), self.n, 2.0 * self.n**2
 
-    @property
-    def depth(self) -> int:
-        return self.n
-
-    @property
-    def flops(self) -> float:
-        return 2.0 * self.n**2
-
-    def operands(self, space: Space) -> tuple[Read, ...]:
-        n, page = self.n, space.geometry.page
+    def operands(self, space: Space) -> tuple[Operand, ...]:
+        n = self.n
         return (
-            operand(space["A"], page, n, 0, COLUMNS),
-            operand(space["x"], page, n, 1, ROWS, along=True),
-            operand(space["y"], page, n, 2, write=True),
+            operand(space, "A", n, 0, COLUMNS),
+            operand(space, "x", n, 1, ROWS, along=True),
+            operand(space, "y", n, 2, write=True),
         )
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         for _ in range(self.iterations):
             yield from super().launches(space)

@@ -4,54 +4,38 @@ from __future__ import annotations
 
 from math import isqrt
 
-from tidegate import units
 from tidegate.options import Option
-from tidegate.workloads.panels import COLUMNS, ROWS, Grid, Product, Read, operand
-from tidegate.workloads.program import Space, workload
-from tidegate.workloads.suites import published_bytes
+from tidegate.workloads.matrix_products import COLUMNS, ROWS, Grid, MatrixProduct, Operand, operand
+from tidegate.workloads.program import Space, efficiency_option, workload
+from tidegate.workloads.suites import published_footprint
 
 _SHAPES = {"1:2:4": (1, 2, 4), "square": (1, 1, 1)}  # M : N : P
 
 
 @workload("HEL")
-class HEL(Product):
-    """Hellinger distances of the rows of A and the columns of B, row-major floats: hellinger-cuda
-    of HeCBench.
+class HEL(MatrixProduct):
+    """Hellinger distances of rows of A and columns of B, row-major: hellinger-cuda of HeCBench.
 
-    A is M × N, B is N × P, C is M × P. Thread (row, col), for i = 0, 1, … < N:
+    A is M × N, B is N × P, C is M × P floats. Thread (row, col), for i = 0, 1, … < N:
 
         sum += sqrtf(a[row * N + i] * b[i * P + col])
         c[row * P + col] = sqrtf(max(0, 1 - sum))                after the last i
 
-    Operands: A and C stream by rows of tiles; B is swept once for every row of tiles. Grid order:
+    Operands: A and C stream by rows of tiles; B is read once for every row of tiles. Grid order:
     columns fastest. HeCBench has M : N : P = 1 : 2 : 4 and thread blocks of 16 × 16, and repeats
-    the call only to time it. References: 0 = A, 1 = B, 2 = C. Table II: "Hellinger algorithm", 7.9
-    GB.
+    the call only to time it. Access sites: 0 = A, 1 = B, 2 = C. Table II: "Hellinger algorithm",
+    7.9 GB.
     """
 
-    bytes = Option(
-        published_bytes("observuvm", "HEL"),
-        "size of the three matrices together",
-        parse=units.size,
-        least=1,
-    )
+    bytes = published_footprint("HEL", "size of the three matrices together")
     shape = Option(
-        "1:2:4", "M : N : P; the paper does not say, HeCBench has 1:2:4", choices=tuple(_SHAPES)
+        "1:2:4", "M : N : P (a choice: HeCBench's; the paper does not say)", choices=tuple(_SHAPES)
     )
     tile = Option(
-        32,
-        "side of the tile of C that walks in step (a choice: four of the kernel's 16 × 16 thread blocks, for a quarter of "
-        "the waves)",
-        least=1,
+        32, "side of a tile of C (a choice: four of the kernel's 16 × 16 thread blocks)", least=1
     )
     wave = Option(656, "tiles resident together (a choice, as in matmul)", least=1)
-    efficiency = Option(
-        0.1,
-        "share of peak FP32 that the kernel reaches (a guess, as in matmul)",
-        parse=units.fraction,
-        least=0.001,
-        most=1,
-    )
+    efficiency = efficiency_option(0.1)  # as in matmul
     slots = 1
     kernel = "hellinger"
     chunk = 1
@@ -67,24 +51,15 @@ class HEL(Product):
         m, n, p = self.sides
         return {"A": 4 * m * n, "B": 4 * n * p, "C": 4 * m * p}
 
-    @property
-    def grid(self) -> Grid:
-        m, _, p = self.sides
-        return Grid(m, p, self.tile, self.tile)
-
-    @property
-    def depth(self) -> int:
-        return self.sides[1]
-
-    @property
-    def flops(self) -> float:
+    def product(self) -> tuple[Grid, int, float]:
         m, n, p = self.sides
-        return 3.0 * m * n * p  # a product, a square root and a sum
+        flops = 3.0 * m * n * p  # a product, a square root and a sum
+        return Grid(m, p, self.tile, self.tile), n, flops
 
-    def operands(self, space: Space) -> tuple[Read, ...]:
-        (_, n, p), page = self.sides, space.geometry.page
+    def operands(self, space: Space) -> tuple[Operand, ...]:
+        _, n, p = self.sides
         return (
-            operand(space["A"], page, n, 0, ROWS, along=True),
-            operand(space["B"], page, p, 1, COLUMNS),
-            operand(space["C"], page, p, 2, write=True),
+            operand(space, "A", n, 0, ROWS, along=True),
+            operand(space, "B", p, 1, COLUMNS),
+            operand(space, "C", p, 2, write=True),
         )

@@ -2,65 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import isqrt
 from typing import Any
 
-from tidegate import units
 from tidegate.options import Option
-from tidegate.trace.trace import Launch, Provenance
-from tidegate.workloads.panels import COLUMNS, ROWS, Grid, Read, Shape, operand, product
-from tidegate.workloads.program import Space, Workload, workload
-from tidegate.workloads.suites import published_bytes
+from tidegate.trace.trace import Launch
+from tidegate.workloads.matrix_products import (
+    COLUMNS,
+    ROWS,
+    Grid,
+    Operand,
+    Shape,
+    operand,
+    product_launch,
+)
+from tidegate.workloads.program import Launches, Space, efficiency_option, workload
+from tidegate.workloads.suites import published_footprint
+from tidegate.workloads.waves import WaveWorkload
 
 _SLOTS = 1  # that one thread block takes, so that a wave fills the 656 slots of 82 SMs with 8 each
 _CHUNK = 8  # floats of the depth in a step
 
 
 @workload("LU")
-class LU(Workload):
-    """A = L·U in place, A n × n floats, column-major: cusolverDnSgetrf, right-looking, in blocks of
-    ``nb`` columns.
+class LU(WaveWorkload):
+    """A = L·U in place, A n × n floats, column-major: cusolverDnSgetrf, right-looking.
 
-    cuSOLVER's kernels are not published; this is the algorithm of LAPACK's and MAGMA's getrf. For p
-    = 0, nb, 2 nb, …:
+    cuSOLVER's kernels are not published; this is the algorithm of LAPACK's and MAGMA's getrf, in
+    blocks of ``nb`` columns. For p = 0, nb, 2 nb, …:
 
-        getf2   A[p:, p:p+nb] = L·U                                   the panel, column by column
-        laswp   rows of all other columns change places               if ``pivot``; cuSOLVER's sample goes without
-        trsm    A[p:p+nb, p+nb:] = L11⁻¹ · A[p:p+nb, p+nb:]           128 columns to a thread block
-        gemm    A[p+nb:, p+nb:] -= A[p+nb:, p:p+nb] · A[p:p+nb, p+nb:]     as in GMM, 128 × 128 to a thread block
+        getf2   A[p:, p:p+nb] = L·U                             the panel, column by column
+        laswp   rows of all other columns change places         if ``pivot``; the sample has none
+        trsm    A[p:p+nb, p+nb:] = L11⁻¹ · A[p:p+nb, p+nb:]     128 columns to a thread block
+        gemm    A[p+nb:, p+nb:] -= A[p+nb:, p:p+nb] · A[p:p+nb, p+nb:]
+                                                                as in GMM, 128 × 128
 
-    Operands: every step sweeps the part of A that is left, which shrinks from all of A to nothing;
-    within a gemm the panel is swept once for every column of tiles. Grid order: down the columns of
-    tiles. The panel's pages are listed once as read and once as written, though getf2 goes over
+    Operands: every step uses the part of A that is left, which shrinks from all of A to nothing;
+    within a gemm the panel is read once for every column of tiles. Grid order: down the columns of
+    tiles. The panel's pages are listed once as read and once as written, though getf2 walks over
     them many times: nothing else is used meanwhile. trsm reads the whole diagonal block. A pivot
-    may come from any row below, so laswp is taken to use every page from row p on. References: 0 =
-    the panel (L), 1 = the rows of U, 2 = the rest. Table II: "Lower-upper decomposition
+    may come from any row below, so laswp is assumed to use every page from row p on. Access sites:
+    0 = the panel (L), 1 = the rows of U, 2 = the rest. Table II: "Lower-upper decomposition
     (CUSOLVER)", 12.0 GB.
     """
 
-    provenance = Provenance.DERIVED
-    bytes = Option(
-        published_bytes("observuvm", "LU"), "size of the matrix", parse=units.size, least=1
-    )
+    bytes = published_footprint("LU", "size of the matrix")
     nb = Option(1024, "columns of a panel (a choice: MAGMA's for matrices of this size)", least=1)
-    pivot = Option(False, "whether rows change places (a choice: cuSOLVER's sample does without)")
+    pivot = Option(False, "whether rows change places (a choice: cuSOLVER's sample has none)")
     tile = Option(128, "side of a thread block's tile (a choice: CUTLASS's default)", least=1)
+    # 164 thread blocks, 82 SMs with 2 each, are resident together. Four times as many need well
+    # under half as many touches, and share a panel that stays near anyway.
     wave = Option(
-        656,
-        "thread blocks that walk in step (a choice: 164, 82 SMs with 2 each, are resident together; four times as many need "
-        "well under half as many touches, and share a panel that stays near anyway)",
-        least=1,
+        656, "thread blocks that walk in step (a choice: four times those resident)", least=1
     )
-    lanes = Option(16, "blocks that a wave is dealt over", least=1)
-    # L, low confidence: a guess, named so that it can be varied.
-    efficiency = Option(
-        0.9,
-        "share of peak FP32 that all kernels reach (a guess)",
-        parse=units.fraction,
-        least=0.001,
-        most=1,
-    )
+    efficiency = efficiency_option(0.9)
 
     @property
     def n(self) -> int:
@@ -70,51 +65,39 @@ class LU(Workload):
     def sizes(self) -> dict[str, int]:
         return {"A": 4 * self.n**2}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
-        for p in range(0, self.n, self.nb):
-            width = min(self.nb, self.n - p)
-            yield self._in_place(
-                space, "getf2", p, p + width, p, float(width) ** 2 * (self.n - p - width / 3), 0
-            )
+    def launches(self, space: Space) -> Launches:
+        n = self.n
+        for p in range(0, n, self.nb):
+            width = min(self.nb, n - p)
+            flops = float(width) ** 2 * (n - p - width / 3)
+            yield self._in_place(space, "getf2", (p, p + width), p, flops, 0)
             if self.pivot and p:
-                yield self._in_place(space, "laswp", 0, p, p, 0.0, 0)
-            if p + width < self.n:
+                yield self._in_place(space, "laswp", (0, p), p, 0.0, 0)
+            if p + width < n:
                 if self.pivot:
-                    yield self._in_place(space, "laswp", p + width, self.n, p, 0.0, 2)
+                    yield self._in_place(space, "laswp", (p + width, n), p, 0.0, 2)
                 yield self._trsm(space, p, width)
                 yield self._gemm(space, p, width)
 
-    # Below, A is seen as row-major, as panels are: A's columns are rows.
+    # Below, A is row-major, as ``matrix_products`` has it: A's columns are rows.
 
     def _in_place(
-        self,
-        space: Space,
-        kernel: str,
-        first: int,
-        stop: int,
-        row: int,
-        flops: float,
-        reference: int,
+        self, space: Space, kernel: str, columns: tuple[int, int], row: int, flops: float, site: int
     ) -> Launch:
-        """Columns ``first`` to ``stop`` of A, from ``row`` on, each read and written, one after
-        another.
-        """
+        """Read and write columns of A (first, stop), from ``row`` on, one after another."""
+        first, stop = columns
         grid = Grid(stop - first, self.n - row, tall=1, wide=self.n - row)
-        read = self._part(space, first, row, reference, ROWS, along=True)
+        read = self._part(space, first, row, site, ROWS, along=True)
         shape = Shape(self.n - row, self.n - row, self.wave, self.lanes)
         return self._product(space, kernel, grid, shape, (read, read._replace(write=1)), flops)
 
     def _trsm(self, space: Space, p: int, width: int) -> Launch:
         rest = self.n - p - width
-        operands = (
-            self._part(space, p, p, 0, COLUMNS),
-            self._part(space, p + width, p, 1, write=True),
-        )
-        grid, shape = (
-            Grid(rest, width, self.tile, width),
-            Shape(width, _CHUNK, self.wave, self.lanes),
-        )
-        return self._product(space, "trsm", grid, shape, operands, float(width) ** 2 * rest)
+        diagonal = self._part(space, p, p, 0, COLUMNS)
+        u = self._part(space, p + width, p, 1, write=True)
+        grid = Grid(rest, width, self.tile, width)
+        shape = Shape(width, _CHUNK, self.wave, self.lanes)
+        return self._product(space, "trsm", grid, shape, (diagonal, u), float(width) ** 2 * rest)
 
     def _gemm(self, space: Space, p: int, width: int) -> Launch:
         rest = self.n - p - width
@@ -123,27 +106,17 @@ class LU(Workload):
             self._part(space, p + width, p, 1, ROWS, along=True),
             self._part(space, p + width, p + width, 2, write=True),
         )
-        grid, shape = (
-            Grid(rest, rest, self.tile, self.tile),
-            Shape(width, _CHUNK, self.wave, self.lanes),
-        )
+        grid = Grid(rest, rest, self.tile, self.tile)
+        shape = Shape(width, _CHUNK, self.wave, self.lanes)
         return self._product(space, "gemm", grid, shape, operands, 2.0 * rest * rest * width)
 
     def _part(
-        self, space: Space, row: int, column: int, reference: int, *how: Any, **more: Any
-    ) -> Read:
-        page = space.geometry.page
-        return operand(space["A"], page, self.n, reference, *how, row=row, column=column, **more)
+        self, space: Space, row: int, column: int, site: int, *how: Any, **more: Any
+    ) -> Operand:
+        return operand(space, "A", self.n, site, *how, row=row, column=column, **more)
 
     def _product(
-        self,
-        space: Space,
-        kernel: str,
-        grid: Grid,
-        shape: Shape,
-        operands: tuple[Read, ...],
-        flops: float,
+        self, space: Space, kernel: str, grid: Grid, shape: Shape, operands: Any, flops: float
     ) -> Launch:
-        return product(
-            kernel, grid, shape, operands, _SLOTS, flops / self.efficiency, space["A"].pages
-        )
+        flops, pages = flops / self.efficiency, space["A"].pages
+        return product_launch(kernel, grid, shape, operands, _SLOTS, flops, pages)

@@ -1,6 +1,4 @@
-"""SPM: a sparse matrix times a dense one; column indices say which rows of the dense one are
-gathered.
-"""
+"""SPM: a sparse matrix times a dense one; column indices pick the rows that are gathered."""
 
 from __future__ import annotations
 
@@ -15,31 +13,37 @@ from numpy.typing import NDArray
 from tidegate import units
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.trace.trace import Launch, Provenance, Segment
-from tidegate.workloads.draw import Zipf, generator
-from tidegate.workloads.graph import below
-from tidegate.workloads.program import Space, Workload, workload
-from tidegate.workloads.suites import published_bytes
-from tidegate.workloads.wave import Columns, Matrix, deal, stretch, waves
+from tidegate.trace.trace import Launch, Segment
+from tidegate.workloads.graph import random_below
+from tidegate.workloads.program import Launches, Space, efficiency_option, largest_fit, workload
+from tidegate.workloads.random_pages import Zipf, generator
+from tidegate.workloads.suites import published_footprint
+from tidegate.workloads.waves import (
+    Columns,
+    Matrix,
+    WaveWorkload,
+    add_bytes,
+    add_page,
+    distribute,
+    wave_segments,
+)
 
 WARP = 32  # non-zeros that are read at a time
 ROWS = 8  # of a thread block: 256 threads, a warp for each row
-_COARSE = 64  # rows of B that are looked through together
-# bytes: so much of what was found out about waves is kept for the next column of tiles
-_KEPT = 64 << 20
+_COARSE = 64  # rows of B that are searched together
+_CACHED = 64 << 20  # bytes of gathered rows that are cached for the next column of tiles
 _DRAWN = 1 << 20  # random numbers at a time
 _TRIES = 64
 
 
 @workload("SPM")
-class SpMM(Workload):
-    """C = A·B: cusparseSpMM of an m × m CSR matrix A with a dense m × n matrix B, floats, 32-bit
-    indices; really gathered.
+class SpMM(WaveWorkload):
+    """C = A·B: cusparseSpMM of an m × m CSR matrix A with a dense m × n matrix B of floats.
 
-    NVIDIA's sample (CUDALibrarySamples, spmm_csr) has B and C column-major and calls
-    CUSPARSE_SPMM_ALG_DEFAULT; for that layout cuSPARSE's documentation recommends CSR_ALG1. Its
-    kernel is not public. This is the usual one for that layout, a warp to a row of A and a lane to
-    a column of B (rocSPARSE's csrmmnn, whose interface follows cuSPARSE's):
+    NVIDIA's sample (CUDALibrarySamples, spmm_csr) has 32-bit indices, B and C column-major, and
+    calls CUSPARSE_SPMM_ALG_DEFAULT; for that layout cuSPARSE's documentation recommends CSR_ALG1.
+    Its kernel is not public. This is the usual one for that layout, a warp to a row of A and a lane
+    to a column of B (rocSPARSE's csrmmnn, whose interface follows cuSPARSE's):
 
         row = 8 blockIdx.x + warp;  col = 32 blockIdx.y + lane
         for j = offsets[row], + 32, … < offsets[row + 1]:
@@ -47,82 +51,54 @@ class SpMM(Workload):
             for i in 0 … 31:  sum += v[i] · B[k[i] + col·m]
         C[row + col·m] = sum
 
-    Blocks are taken with blockIdx.x fastest, so a column of tiles is worked off before the next: A
-    is streamed for each, and all of B's and C's columns come once. The ``wave`` blocks that are
-    resident together walk in step; what they need is one list of pages, each once, in the order of
-    the non-zeros (32 a step) that ask for it, with the bytes of it that they use in all, dealt over
-    ``lanes`` blocks. Waves end with a column of tiles. References: 0 = offsets, 1 = columns, 2 =
+    Blocks are taken with blockIdx.x fastest, so a column of tiles is done before the next: A is
+    streamed for each, and all of B's and C's columns come once. The ``wave`` blocks that are
+    resident together walk in step; they need one list of pages, each once, in the order of the
+    non-zeros (32 a step) that need it, with the bytes of it that they use in all, distributed over
+    ``lanes`` blocks. Waves end with a column of tiles. Access sites: 0 = offsets, 1 = columns, 2 =
     values, 3 = B, 4 = C.
 
-    The touches are *derived*: A is made here, from a seed. The paper gives 8.0 GB and no shapes.
+    The touches are *derived*: A is made here, from a seed, and its rows are really gathered. The
+    paper gives 8.0 GB and no shapes.
     """
 
-    provenance = Provenance.DERIVED
-    bytes = Option(
-        published_bytes("observuvm", "SPM"),
-        "size of the matrices together",
-        parse=units.size,
-        least=1,
-    )
+    bytes = published_footprint("SPM", "size of the matrices together")
     density = Option(
         0.01, "share of A that is not zero (a choice)", parse=units.fraction, least=1e-9, most=1
     )
     aspect = Option(
         1.0,
-        "columns of B and C for each row of A (a choice: all are square, as the paper's other matrices)",
+        "columns of B and C for each row of A (a choice: square, as the paper's other matrices)",
         parse=units.fraction,
         least=1e-9,
     )
     skew = Option(
-        0.0,
-        "a choice: exponent of Zipf's law for row lengths and columns of A; 0 is uniform",
-        least=0,
+        0.0, "exponent of Zipf's law for rows and columns of A; 0 is uniform (a choice)", least=0
     )
     tile = Option(32, "columns of B of a thread block (a choice: a lane each)", least=1)
     fastest = Option(
         "rows",
-        "whether the next block has the next rows or the next columns (a choice: the usual way)",
+        "whether the next block has the next rows or columns (a choice)",
         choices=("rows", "columns"),
     )
     iterations = Option(
         1, "how often the product is called (a choice: once, as in NVIDIA's sample)", least=1
     )
-    wave = Option(656, "thread blocks resident together; 656 are 82 SMs with 8 each", least=1)
-    lanes = Option(16, "blocks that a wave is dealt over", least=1)
-    # L, low confidence: a guess, named so that it can be varied.
-    efficiency = Option(
-        0.02,
-        "share of peak FP32 that the kernel reaches (a guess)",
-        parse=units.fraction,
-        least=0.001,
-        most=1,
-    )
-    seed = Option(1, "of A", least=0)
+    efficiency = efficiency_option(0.02)
+    seed = Option(1, "seed of A", least=0)
 
     @property
     def m(self) -> int:
         """Rows of A, B and C, and columns of A: as many as fit."""
-        low, high = 0, 2 + int((self.bytes / (8 * self.density)) ** 0.5)  # fits; does not
-        while high - low > 1:
-            middle = (low + high) // 2
-            if sum(self._sizes(middle).values()) <= self.bytes:
-                low = middle
-            else:
-                high = middle
-        return low
+        return largest_fit(self.bytes, self._sizes, least=0)
 
     def sizes(self) -> dict[str, int]:
         return self._sizes(self.m)
 
     def _sizes(self, m: int) -> dict[str, int]:
-        nonzeros, dense = self._nonzeros(m), 4 * m * self._columns(m)
-        return {
-            "offsets": 4 * (m + 1) if m else 0,
-            "columns": 4 * nonzeros,
-            "values": 4 * nonzeros,
-            "B": dense,
-            "C": dense,
-        }
+        nonzeros, dense = 4 * self._nonzeros(m), 4 * m * self._columns(m)
+        offsets = 4 * (m + 1) if m else 0
+        return {"offsets": offsets, "columns": nonzeros, "values": nonzeros, "B": dense, "C": dense}
 
     def _nonzeros(self, m: int) -> int:
         return max(min(m, 1), int(self.density * m * m))
@@ -131,60 +107,54 @@ class SpMM(Workload):
         return max(1, int(self.aspect * m))
 
     def sparse(self) -> Sparse:
-        """A."""
+        """Return A."""
         return _sparse(self.m, self._nonzeros(self.m), self.skew, self.seed)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
-        plan = self._plan()
-        a, n = self.sparse(), self._columns(self.m)
-        found = functools.lru_cache(max(1, _KEPT // (8 * plan.m)))(
-            lambda top, bottom: _gathered(a, top, bottom)
-        )
-        intensity = 2 * len(a.columns) * n / _bytes_touched(plan, a, found) / self.efficiency
-        lanes = min(self.lanes, plan.wave)
+    def launches(self, space: Space) -> Launches:
+        tiling, a = self._tiling(), self.sparse()
+        cached = functools.lru_cache(max(1, _CACHED // (8 * tiling.m)))
+        gathered = cached(lambda top, bottom: _gathered(a, top, bottom))
+        flops = 2 * len(a.columns) * tiling.n
+        intensity = flops / _bytes_touched(tiling, a, gathered) / self.efficiency
+        lanes = min(self.lanes, tiling.wave)
         for _ in range(self.iterations):
-            yield Launch(
-                "csrmm", self._touches(space, plan, a, found, lanes), plan.wave // lanes, intensity
-            )
+            touches = _touches(space, tiling, a, gathered, lanes)
+            yield Launch("csrmm", touches, tiling.wave // lanes, intensity)
 
-    def _plan(self) -> Plan:
+    def _tiling(self) -> Tiling:
         m, n = self.m, self._columns(self.m)
         groups, tiles = -(-m // ROWS), -(-n // self.tile)
-        return Plan(
-            m, n, self.tile, groups, tiles, min(self.wave, groups * tiles), self.fastest == "rows"
-        )
+        wave = min(self.wave, groups * tiles)
+        return Tiling(m, n, self.tile, groups, tiles, wave, self.fastest == "rows")
 
-    def _touches(
-        self, space: Space, plan: Plan, a: Sparse, found: Any, lanes: int
-    ) -> Iterator[Segment]:
-        page, pitch = space.geometry.page, 4 * plan.m  # of a column
-        offsets, columns, values, b, c = (
-            Matrix(o.first_page, page, pitch, reference, int(o.name == "C"))
-            for reference, o in enumerate(space.values())
-        )
-        last = 2 + 2 * -(-int(np.diff(a.offsets).max()) // WARP)  # the step in which C is written
 
-        def fill(
-            room: Columns, needs: NDArray[Any], wave: int, enough: int
-        ) -> tuple[int, int, int]:
-            block = touch = 0
-            while wave < plan.count and touch < enough:
-                top, bottom, left, right = plan.extent(wave)
-                end = _need_a(needs, a, top, bottom, offsets, columns, values)
-                end = _need_b(needs, end, b, left, right, found(top, bottom))
-                end = _need_c(needs, end, c, top, bottom, left, right, last)
-                block, touch = deal(needs, end, last + 1, lanes, room, block, touch)
-                wave += 1
-            return wave, block, touch
+def _touches(
+    space: Space, tiling: Tiling, a: Sparse, gathered: Any, lanes: int
+) -> Iterator[Segment]:
+    page, pitch = space.geometry.page, 4 * tiling.m  # of a column
+    offsets, columns, values, b, c = (
+        Matrix(o.first_page, page, pitch, site, int(o.name == "C"))
+        for site, o in enumerate(space.values())
+    )
+    last = 2 + 2 * -(-int(np.diff(a.offsets).max()) // WARP)  # the step in which C is written
 
-        yield from waves(plan.count, sum(o.pages for o in space.values()), fill)
+    def fill(room: Columns, needs: NDArray[Any], wave: int, enough: int) -> tuple[int, int, int]:
+        block = touch = 0
+        while wave < tiling.count and touch < enough:
+            top, bottom, left, right = tiling.extent(wave)
+            end = _add_a(needs, a, top, bottom, offsets, columns, values)
+            end = _add_b(needs, end, b, left, right, gathered(top, bottom))
+            end = _add_c(needs, end, c, top, bottom, left, right, last)
+            block, touch = distribute(needs, end, last + 1, lanes, room, block, touch)
+            wave += 1
+        return wave, block, touch
+
+    return wave_segments(tiling.count, sum(o.pages for o in space.values()), fill)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The grid of thread blocks, and how it is cut into waves: rectangles of row groups and column
-    tiles.
-    """
+class Tiling:
+    """The grid of thread blocks, cut into waves: rectangles of row groups and column tiles."""
 
     m: int
     n: int
@@ -196,9 +166,7 @@ class Plan:
 
     @property
     def _cut(self) -> tuple[int, int, int, int]:
-        """Extents of the fast and the slow side of the grid, waves along the fast one, lines that a
-        wave takes.
-        """
+        """Fast and slow side of the grid, waves along the fast one, lines that a wave takes."""
         fast, slow = (self.groups, self.tiles) if self.by_rows else (self.tiles, self.groups)
         return fast, slow, -(-fast // self.wave), max(1, self.wave // fast)
 
@@ -208,18 +176,14 @@ class Plan:
         return along * -(-slow // lines)
 
     def extent(self, wave: int) -> tuple[int, int, int, int]:
-        """Rows from … to, columns from … to, of one wave."""
+        """Return first and stop of the rows, then of the columns, of one wave."""
         fast, slow, along, lines = self._cut
         line, part = divmod(wave, along)
         one = part * fast // along, (part + 1) * fast // along
         other = line * lines, min(slow, (line + 1) * lines)
         (top, bottom), (left, right) = (one, other) if self.by_rows else (other, one)
-        return (
-            top * ROWS,
-            min(self.m, bottom * ROWS),
-            left * self.tile,
-            min(self.n, right * self.tile),
-        )
+        top, bottom = top * ROWS, min(self.m, bottom * ROWS)
+        return top, bottom, left * self.tile, min(self.n, right * self.tile)
 
 
 class Sparse(NamedTuple):
@@ -230,18 +194,16 @@ class Sparse(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Which rows of B some rows of A ask for: how many there are before each, and in which step
-    each is first asked for.
-    """
+    """The rows of B that some rows of A need."""
 
-    before: NDArray[np.int32]
-    step: NDArray[np.int32]
+    before: NDArray[np.int32]  # how many are needed before each row
+    step: NDArray[np.int32]  # in which each is first needed
     least: NDArray[np.int32]  # of each ``_COARSE`` steps
 
 
 @functools.lru_cache(maxsize=1)
 def _sparse(m: int, nonzeros: int, skew: float, seed: int) -> Sparse:
-    """An m × m matrix.
+    """Return an m × m matrix.
 
     One law is for rows and columns, so that long rows belong to popular columns, as in graphs.
     """
@@ -256,11 +218,10 @@ def _sparse(m: int, nonzeros: int, skew: float, seed: int) -> Sparse:
 
 @jit
 def _tidied(lengths: Any, columns: Any, key: Any) -> Any:
-    """Make every row's columns distinct and rising; returns the rows' offsets. What is too much for
-    a row goes to the next.
+    """Make every row's columns distinct and rising; return the rows' offsets.
 
-    A column that a row has already is replaced by any other, all alike, or at last by the next that
-    is free.
+    Columns that a row has no room for go to the next row. A column that a row has already is
+    replaced by one drawn uniformly, or after some tries by the next that is free.
     """
     m = len(lengths)
     offsets, taken = np.zeros(m + 1, np.int64), np.full(m, -1, np.int32)
@@ -278,7 +239,7 @@ def _tidied(lengths: Any, columns: Any, key: Any) -> Any:
         for i in range(offsets[row], offsets[row + 1]):
             column, tries = np.int64(columns[i]), 0
             while taken[column] == row:
-                column = below(m, key, drawn) if tries < _TRIES else (column + 1) % m
+                column = random_below(m, key, drawn) if tries < _TRIES else (column + 1) % m
                 drawn += 1
                 tries += 1
             taken[column] = row
@@ -289,7 +250,7 @@ def _tidied(lengths: Any, columns: Any, key: Any) -> Any:
 
 @jit
 def _gathered(a: Any, top: int, bottom: int) -> Any:
-    """Read the columns of rows ``top`` to ``bottom`` of A."""
+    """Return the rows of B that rows ``top`` to ``bottom`` of A need."""
     m, offsets, columns = len(a.offsets) - 1, a.offsets, a.columns
     step, before = np.full(m, -1, np.int32), np.zeros(m + 1, np.int32)
     for row in range(top, bottom):
@@ -306,24 +267,22 @@ def _gathered(a: Any, top: int, bottom: int) -> Any:
     return Gathered(before, step, least)
 
 
-def _bytes_touched(plan: Plan, a: Sparse, found: Any) -> int:
-    """Bytes that all waves use together: the sum of the trace's bytes."""
-    total = 4 * plan.m * plan.n  # C
-    for wave in range(plan.count):
-        top, bottom, left, right = plan.extent(wave)
+def _bytes_touched(tiling: Tiling, a: Sparse, gathered: Any) -> int:
+    """Return the bytes that all waves use together: the sum of the trace's bytes."""
+    total = 4 * tiling.m * tiling.n  # C
+    for wave in range(tiling.count):
+        top, bottom, left, right = tiling.extent(wave)
         total += 4 * (bottom - top + 1) + 8 * int(a.offsets[bottom] - a.offsets[top])
-        total += 4 * int(found(top, bottom).before[-1]) * (right - left)
+        total += 4 * int(gathered(top, bottom).before[-1]) * (right - left)
     return total
 
 
 @jit
-def _need_a(
+def _add_a(
     needs: Any, a: Any, top: int, bottom: int, offsets: Any, columns: Any, values: Any
 ) -> Any:
-    """Rows ``top`` to ``bottom`` of A: their offsets, then columns and values, 32 of each row in a
-    step.
-    """
-    end = stretch(needs, 0, 0, offsets, 4 * top, 4 * (bottom + 1), 0)
+    """Add rows ``top`` to ``bottom`` of A: offsets, then columns and values, 32 a row in a step."""
+    end = add_bytes(needs, 0, 0, offsets, 4 * top, 4 * (bottom + 1), 0)
     begins = a.offsets
     for matrix in (columns, values):
         own = end
@@ -333,17 +292,16 @@ def _need_a(
             while at < high:
                 number = at // matrix.page
                 stop = min(high, (number + 1) * matrix.page)
-                end = _need(
-                    needs, own, end, matrix, number, stop - at, 1 + 2 * ((at - low) // (4 * WARP))
-                )
+                step = 1 + 2 * ((at - low) // (4 * WARP))
+                end = _add_earliest(needs, own, end, matrix, number, stop - at, step)
                 at = stop
     return end
 
 
 @jit
-def _need_b(needs: Any, end: int, b: Any, left: int, right: int, found: Any) -> Any:
-    """Of columns ``left`` to ``right`` of B the rows that are asked for, as they are asked for."""
-    before, step, least = found.before, found.step, found.least
+def _add_b(needs: Any, end: int, b: Any, left: int, right: int, gathered: Any) -> Any:
+    """Add the needed rows of columns ``left`` to ``right`` of B, at the step of first need."""
+    before, step, least = gathered.before, gathered.step, gathered.least
     own, height = end, b.pitch
     for column in range(left, right):
         at, high = column * height, (column + 1) * height
@@ -353,33 +311,26 @@ def _need_b(needs: Any, end: int, b: Any, left: int, right: int, found: Any) -> 
             first, last = (at - column * height) // 4, (stop - column * height) // 4
             rows = before[last] - before[first]
             if rows > 0:
-                end = _need(
-                    needs,
-                    own,
-                    end,
-                    b,
-                    number,
-                    4 * rows,
-                    2 + 2 * _earliest(step, least, first, last),
-                )
+                now = 2 + 2 * _earliest(step, least, first, last)
+                end = _add_earliest(needs, own, end, b, number, 4 * rows, now)
             at = stop
     return end
 
 
 @jit
-def _need_c(
+def _add_c(
     needs: Any, end: int, c: Any, top: int, bottom: int, left: int, right: int, step: int
 ) -> Any:
     own = end
     for column in range(left, right):
         at = column * c.pitch
-        end = stretch(needs, own, end, c, at + 4 * top, at + 4 * bottom, step)
+        end = add_bytes(needs, own, end, c, at + 4 * top, at + 4 * bottom, step)
     return end
 
 
 @jit
 def _earliest(step: Any, least: Any, first: int, last: int) -> Any:
-    """The least of steps ``first`` to ``last``."""
+    """Return the least of steps ``first`` to ``last``."""
     earliest = step[first]
     while first < last:
         if first % _COARSE == 0 and first + _COARSE <= last:
@@ -392,18 +343,12 @@ def _earliest(step: Any, least: Any, first: int, last: int) -> Any:
 
 
 @jit
-def _need(needs: Any, own: int, end: int, matrix: Any, number: int, used: int, step: int) -> Any:
-    """Add a page to the list, in rising order, or to the last one's bytes; the earliest step
-    counts.
-    """
-    page = matrix.first_page + number
-    if end > own and needs[end - 1].page == page:
+def _add_earliest(
+    needs: Any, own: int, end: int, matrix: Any, number: int, used: int, step: int
+) -> Any:
+    """Add a page, in rising order, or its bytes to the last one's; the earliest step counts."""
+    if end > own and needs[end - 1].page == matrix.first_page + number:
         needs[end - 1].bytes += used
         needs[end - 1].step = min(needs[end - 1].step, step)
         return end
-    needs[end].page = page
-    needs[end].bytes = used
-    needs[end].step = step
-    needs[end].reference = matrix.reference
-    needs[end].write = matrix.write
-    return end + 1
+    return add_page(needs, end, matrix, number, used, step)

@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-from tidegate import units
-from tidegate.options import Option
+from tidegate.workloads.matrix_products import COLUMNS, ROWS, Operand
 from tidegate.workloads.observuvm.srk import RankUpdate
-from tidegate.workloads.panels import COLUMNS, ROWS, Read
 from tidegate.workloads.program import Space, workload
-from tidegate.workloads.suites import published_bytes
+from tidegate.workloads.suites import published_footprint
 
 
 @workload("SR2")
 class SR2(RankUpdate):
-    """C = A·Bᵀ + B·Aᵀ, lower triangle, C n × n, A and B n × k floats, column-major: cublasSsyr2k,
-    as CUTLASS's Rank2K.
+    """C = A·Bᵀ + B·Aᵀ, lower triangle, column-major floats: cublasSsyr2k, as in CUTLASS's Rank2K.
 
-    Thread block (bx, by), bx ≥ by, has the tile of C from i0 = 128 bx and j0 = 128 by; for l = 0,
-    8, 16, … < k:
+    C is n × n, A and B are n × k. Thread block (bx, by), bx ≥ by, has the tile of C from i0 = 128
+    bx and j0 = 128 by; for l = 0, 8, 16, … < k:
 
         As[i][p] = A[(l + p) n + i0 + i]              rows i0 … i0 + 127, columns l … l + 7
         Bs[p][j] = B[(l + p) n + j0 + j]              rows j0 … j0 + 127, the same columns
         accumulate As · Bs
 
-    then all l again with A and B changed over, then C[(j0 + j) n + i0 + i] where i0 + i ≥ j0 + j.
+    then all l again with A and B exchanged, then C[(j0 + j) n + i0 + i] where i0 + i ≥ j0 + j.
 
-    Operands: C's triangle streams by columns of tiles; A and B are each swept once for every column
-    of tiles, from row j0 on. Grid order: bx fastest. References: 0 = A, 1 = B, 2 = C. Table II:
+    Operands: C's triangle streams by columns of tiles; A and B are each read once for every column
+    of tiles, from row j0 on. Grid order: bx fastest. Access sites: 0 = A, 1 = B, 2 = C. Table II:
     "Symmetric rank-2k operation (CUBLAS)", 8.3 GB.
     """
 
-    bytes = Option(
-        published_bytes("observuvm", "SR2"),
-        "size of the three matrices together",
-        parse=units.size,
-        least=1,
-    )
+    bytes = published_footprint("SR2", "size of the three matrices together")
     kernel = "ssyr2k"
     factors = ("A", "B")
 
-    @property
-    def flops(self) -> float:
-        return 2.0 * self.n * (self.n + 1) * self.depth
-
-    def operands(self, space: Space) -> tuple[Read, ...]:
+    def operands(self, space: Space) -> tuple[Operand, ...]:
         return (
             self.factor(space, "A", COLUMNS),
             self.factor(space, "B", ROWS),

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from math import sqrt
 
-from tidegate import units
 from tidegate.options import Option
-from tidegate.workloads.panels import BOTH, Grid, Product, Read, operand
+from tidegate.workloads.matrix_products import (
+    BOTH,
+    TILE_HELP,
+    Grid,
+    MatrixProduct,
+    Operand,
+    operand,
+)
 from tidegate.workloads.program import Space, workload
-from tidegate.workloads.suites import published_bytes
+from tidegate.workloads.suites import published_footprint
 
 
-class RankUpdate(Product):
+class RankUpdate(MatrixProduct):
     """What SRK and SR2 have in common: a triangle of C in tiles, and operands of n × k floats.
 
-    Of the whole grid, CUTLASS's thread blocks beside the triangle leave at once; so only the others
-    count.
+    CUTLASS's thread blocks outside the triangle return at once, so only the others count.
     """
 
     depth_ratio = Option(
-        1.0,
-        "k / n (a choice: the paper does not say, NVIDIA's sample is square)",
-        least=0.01,
-        most=100,
+        1.0, "k / n (a choice: NVIDIA's sample; the paper does not say)", least=0.01, most=100
     )
     uplo = Option(
         "lower", "the triangle of C that is computed (a choice)", choices=("lower", "upper")
     )
     trans = Option(
-        "N",
-        "N: the operands are n × k; T: they are k × n, transposed (a choice)",
-        choices=("N", "T"),
+        "N", "N: operands are n × k; T: k × n, transposed (a choice)", choices=("N", "T")
     )
-    tile = Option(128, "side of a thread block's tile of C (a choice: CUTLASS's default)", least=1)
+    tile = Option(128, TILE_HELP, least=1)
     factors: tuple[str, ...] = ("A",)  # the operands
 
     @property
@@ -47,60 +47,41 @@ class RankUpdate(Product):
     def sizes(self) -> dict[str, int]:
         return {**dict.fromkeys(self.factors, 4 * self.n * self.depth), "C": 4 * self.n**2}
 
-    @property
-    def grid(self) -> Grid:
-        # C's lower triangle, column-major, is right of the diagonal in the row-major transpose that
-        # panels see.
-        return Grid(
-            self.n, self.n, self.tile, self.tile, triangle=1 if self.uplo == "lower" else -1
-        )
+    def product(self) -> tuple[Grid, int, float]:
+        # C's lower triangle, column-major, is right of the diagonal in its row-major transpose.
+        triangle = 1 if self.uplo == "lower" else -1
+        grid = Grid(self.n, self.n, self.tile, self.tile, triangle=triangle)
+        flops = 1.0 * len(self.factors) * self.n * (self.n + 1) * self.depth
+        return grid, self.depth, flops
 
-    def factor(self, space: Space, name: str, which: int, turn: int = 0) -> Read:
-        """An operand; column-major n × k is row-major k × n, which is swept from row to row."""
+    def factor(self, space: Space, name: str, which: int, turn: int = 0) -> Operand:
+        """Return an operand; column-major n × k is row-major k × n, read from row to row."""
         along = self.trans == "T"
-        pitch = self.depth if along else self.n
-        return operand(
-            space[name],
-            space.geometry.page,
-            pitch,
-            self.factors.index(name),
-            which,
-            along,
-            turn=turn,
-        )
+        pitch, site = self.depth if along else self.n, self.factors.index(name)
+        return operand(space, name, pitch, site, which, along, turn=turn)
 
-    def output(self, space: Space) -> Read:
-        return operand(space["C"], space.geometry.page, self.n, len(self.factors), write=True)
+    def output(self, space: Space) -> Operand:
+        return operand(space, "C", self.n, len(self.factors), write=True)
 
 
 @workload("SRK")
 class SRK(RankUpdate):
-    """C = A·Aᵀ, lower triangle, C n × n and A n × k floats, column-major: cublasSsyrk, as CUTLASS's
-    RankK does it.
+    """C = A·Aᵀ, lower triangle, column-major floats: cublasSsyrk, as in CUTLASS's RankK.
 
-    Thread block (bx, by), bx ≥ by, has the tile of C from i0 = 128 bx and j0 = 128 by; for l = 0,
-    8, 16, … < k:
+    C is n × n, A is n × k. Thread block (bx, by), bx ≥ by, has the tile of C from i0 = 128 bx and
+    j0 = 128 by; for l = 0, 8, 16, … < k:
 
         As[i][p] = A[(l + p) n + i0 + i]              rows i0 … i0 + 127, columns l … l + 7
         Bs[p][j] = A[(l + p) n + j0 + j]              rows j0 … j0 + 127, the same columns
         C[(j0 + j) n + i0 + i] = Σ As · Bs            after the last l, where i0 + i ≥ j0 + j
 
-    Operands: C's triangle streams by columns of tiles; A is swept once for every column of tiles,
-    from row j0 on, so that rows further down are used more often. Grid order: bx fastest.
-    References: 0 = A, 1 = C. Table II: "Symmetric rank-k operation (CUBLAS)", 9.6 GB.
+    Operands: C's triangle streams by columns of tiles; A is read once for every column of tiles,
+    from row j0 on, so that rows further down are used more often. Grid order: bx fastest. Access
+    sites: 0 = A, 1 = C. Table II: "Symmetric rank-k operation (CUBLAS)", 9.6 GB.
     """
 
-    bytes = Option(
-        published_bytes("observuvm", "SRK"),
-        "size of both matrices together",
-        parse=units.size,
-        least=1,
-    )
+    bytes = published_footprint("SRK", "size of both matrices together")
     kernel = "ssyrk"
 
-    @property
-    def flops(self) -> float:
-        return 1.0 * self.n * (self.n + 1) * self.depth
-
-    def operands(self, space: Space) -> tuple[Read, ...]:
+    def operands(self, space: Space) -> tuple[Operand, ...]:
         return self.factor(space, "A", BOTH), self.output(space)

@@ -1,3 +1,1 @@
-"""The example programs of examples/openmp as workloads, with the plan their compiler analysis makes
-(SC'19).
-"""
+"""The example programs of examples/openmp as workloads, with their compiler's plans (SC'19)."""

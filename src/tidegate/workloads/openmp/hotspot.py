@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from tidegate import units
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.openmp.offloaded import Offloaded, Stream, region
-from tidegate.workloads.program import Space, workload
+from tidegate.workloads.openmp.offloaded import Offloaded, Stream, loop_launch
+from tidegate.workloads.program import Launches, Space, footprint, workload
 
 
 @workload("openmp-hotspot")
@@ -24,18 +21,16 @@ class Hotspot(Offloaded):
 
     program = "hotspot"
     fresh = frozenset(("result",))
-    bytes = Option(
-        units.size("512MiB"), "size of the three arrays together", parse=units.size, least=1
-    )
+    bytes = footprint("512MiB", "size of the three arrays together")
     steps = Option(2, "launches (as Rodinia runs it; the program's own default is 8)", least=1)
 
     def variables(self) -> dict[str, int]:
         return {"side": math.isqrt(self.bytes // 12)}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         elements = self.variables()["side"] ** 2
         source, result = "temp", "result"
         for _ in range(self.steps):
             accesses = (Stream(source, 4), Stream("power", 4), Stream(result, 4, write=True))
-            yield region(space, "single_iteration", elements, accesses)
+            yield loop_launch(space, "single_iteration", elements, *accesses)
             source, result = result, source

@@ -1,10 +1,8 @@
-"""A program of which only its model is known, as a workload: what the compiler believes, made
-touches.
-"""
+"""A workload from a program's model alone: touches as the compiler's analysis expects them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,20 +11,21 @@ from tidegate.compiler.model import ProgramModel
 from tidegate.compiler.plan.make import launch_names, make_plan
 from tidegate.errors import TidegateError
 from tidegate.trace.plan import Plan
-from tidegate.trace.trace import Launch, Provenance
-from tidegate.workloads.openmp.offloaded import Stream, region
-from tidegate.workloads.program import Space, Workload
+from tidegate.workloads.openmp.offloaded import Stream, loop_launch
+from tidegate.workloads.program import Launches, Space, Workload
 
-_WHOLE = 1 - 1e-9  # credit for one turn, but for rounding
+_WHOLE = 1 - 1e-9  # a credit of 1, but for rounding
 MOST = 200  # launches; a program that makes more has long repeated itself
 
 
 class Modelled(Workload):
-    """Each launch walks all objects it uses in step, as densely as its access density says;
-    launches follow one another as often as the control flow makes likely. Assumed, not derived: no
-    index function is known."""
+    """A program of which only the model is known.
 
-    provenance = Provenance.ASSUMED
+    Each launch walks all objects it uses in step, as densely as its access density says; launches
+    follow one another as often as the control flow makes likely. Assumed, not derived: no index
+    function is known.
+    """
+
     name = "the program"
 
     def __init__(self, model: ProgramModel, variables: Mapping[str, int], most: int = MOST):
@@ -41,60 +40,52 @@ class Modelled(Workload):
     def sizes(self) -> dict[str, int]:
         return sizes_of(self.model, self.values)
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         names = launch_names(self.model)
         for number, at in enumerate(self.order):
             planned = self._plan.by_name[names[at]]
-            objects = [
-                (use, space[use.object].bytes) for use in planned.uses if use.object in space
-            ]
-            if not objects:
+            used = [(use, space[use.object].bytes) for use in planned.uses if use.object in space]
+            if not used:
                 continue
-            elements = max(1, max(size for _, size in objects) // 4)
-            streams = [
-                Stream(
-                    use.object,
-                    size / elements,
-                    write=use.copied_out,
-                    share=1.0 if use.density is None else min(1.0, use.density),
-                )
-                for use, size in objects
-            ]
-            yield region(space, planned.name, elements, streams, number)
+            elements = max(1, max(size for _, size in used) // 4)
+            streams = []
+            for use, size in used:
+                share = 1.0 if use.density is None else min(1.0, use.density)
+                each, write = size / elements, use.copied_out
+                streams.append(Stream(use.object, each, write=write, share=share))
+            yield loop_launch(space, planned.name, elements, *streams, seed=number)
 
 
 def sizes_of(model: ProgramModel, variables: Mapping[str, int]) -> dict[str, int]:
-    """The placeable objects' sizes for these values."""
-    sizes = {
-        o.name: max(1, o.bytes.at(variables)) for o in model.placeable() if o.bytes is not None
-    }
-    if not sizes:
+    """Return the sizes of the placeable objects for these values."""
+    objects = [(o.name, o.bytes) for o in model.placeable() if o.bytes is not None]
+    if not objects:
         raise TidegateError(
-            f"no region of '{model.source}' uses an object on the heap or a global array; nothing can be placed"
+            f"no kernel region of '{model.source}' uses an object on the heap or a global array; "
+            "nothing can be placed"
         )
-    return sizes
+    return {name: max(1, size.at(variables)) for name, size in objects}
 
 
 def order_of(model: ProgramModel, most: int = MOST) -> tuple[list[int], bool]:
-    """Launches, by number, in an order with the control flow's probabilities, and whether it was
-    cut short.
+    """Return launches, by number, in an order with the control flow's probabilities.
 
-    No draws: each time a launch is over, every way on from it gets credit, as much as it is likely.
-    The likeliest way is taken until the others together have credit for a whole turn; then it is
-    the least likely of those with that much of their own, or else the likeliest of the others. So a
-    loop of n rounds goes round n times before it is left, within another loop too, and every launch
-    comes as often as the model says, to within one.
+    Return also whether the order was cut short, at ``most`` launches. The order is not random:
+    after each launch, every successor gets its probability as credit. The likeliest successor is
+    taken until the others together have a credit of 1; then the least likely of those with a credit
+    of 1, or else the likeliest of the others. So a loop of n rounds is repeated n times before it
+    is left, within another loop too, and every launch comes as often as the model says, within one.
     """
     if not model.launches:
-        said = "; ".join(map(str, model.notes))
+        notes = "; ".join(map(str, model.notes))
         raise TidegateError(
-            f"no launch of '{model.source}' could be traced, so nothing can be planned ({said})"
+            f"no launch of '{model.source}' could be traced, so nothing can be planned ({notes})"
         )
     ways = np.array(model.next_launches).reshape(len(model.launches), -1)
-    # the last way is the program's end
+    # the last column is the program's end
     ways = np.hstack([ways, 1 - ways.sum(axis=1, keepdims=True)])
     often = np.array([launch.frequency for launch in model.launches])
-    # where more comes in than other launches send
+    # the first launch: more frequent than the others' successors make it
     at = int(np.argmax(often - often @ ways[:, :-1]))
     credit = np.zeros_like(ways)
     order: list[int] = []
@@ -108,7 +99,7 @@ def order_of(model: ProgramModel, most: int = MOST) -> tuple[list[int], bool]:
 
 
 def _next(ways: NDArray[np.float64], credit: NDArray[np.float64]) -> int:
-    """The way that is taken, by how likely each is and the credit it has."""
+    """Return the next launch, by each one's probability and credit."""
     likeliest = int(np.argmax(ways))
     others = [way for way in range(len(ways)) if way != likeliest and ways[way] > 0]
     if sum(credit[way] for way in others) < _WHOLE:

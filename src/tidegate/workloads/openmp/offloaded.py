@@ -1,11 +1,12 @@
-"""What the workloads of this folder share: a program's saved model, and regions that walk their
-objects in step.
+"""OpenMP programs: their saved models, and launches whose loops walk objects in step.
 
-region ──▶ blocks    as many elements of the region's loop as fill a page of the object they use most of
-       ──▶ Stream    element i uses bytes i·each … of an object; a page is touched by the first block that uses it
-       ──▶ Gather    element i uses some places anywhere in an object; a page is touched once by a wave, which is all the
-                     blocks a GPU holds at a time, for the expected number of the sectors that they use in it
-                     (in an object so large that a wave uses little of each page, a few waves are taken together)
+loop_launch ──▶ blocks   the elements of the loop that fill a page of the object used most
+            ──▶ Stream   element i uses bytes i·each … of an object; a page is touched by the
+                         first block that uses it
+            ──▶ Gather   element i uses some places anywhere in an object; a page is touched
+                         once by a wave, which is all blocks that a GPU holds at a time, for
+                         the expected number of its sectors that they use (where a wave uses
+                         little of each page, a few waves are taken together)
 """
 
 from __future__ import annotations
@@ -19,18 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.compiler.model import ProgramModel
+from tidegate.compiler.model_file import load
 from tidegate.compiler.plan.make import make_plan
-from tidegate.compiler.saved import load
 from tidegate.options import Option
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.plan import Plan
-from tidegate.trace.trace import Launch, Object, Provenance, Segment
-from tidegate.workloads.extent import bytes_within
-from tidegate.workloads.program import Space, Workload
+from tidegate.trace.trace import Launch, Segment
+from tidegate.workloads.program import Derived, Space, bytes_within
+from tidegate.workloads.thread_blocks import SECTOR
 
 THREADS = 256  # of a thread block: eight of them fill an SM of 2048
 HELD = 80 * 2048  # threads at a time: a V100's SMs, full
-SECTOR = 32  # bytes: the least that a GPU takes from memory
 # of a page's sectors; below it accesses seldom meet, so that bytes add up however waves are cut
 LITTLE = 1 / 8
 MOST_WAVES = 64  # taken together: some hundred megabytes of the objects that are streamed meanwhile
@@ -38,24 +38,20 @@ MOST_WAVES = 64  # taken together: some hundred megabytes of the objects that ar
 
 @dataclass(frozen=True)
 class Stream:
-    """Element i uses ``each`` bytes of an object from ``at + i * each`` on, where ``share`` of the
-    elements do so at all.
-    """
+    """Element i uses ``each`` bytes of an object from ``at + i * each`` on."""
 
     object: str
     each: float
     at: float = 0
     write: bool = False
-    share: float = 1.0
+    share: float = 1.0  # of the elements that do so, at random
     together: float = 1.0  # neighbouring elements whose bytes lie in one sector
     part: float = 1.0  # of the elements, from the first: the others never do
 
 
 @dataclass(frozen=True)
 class Gather:
-    """Each element uses ``accesses`` places in the first ``part`` of an object, anywhere there, a
-    sector each.
-    """
+    """Each element uses ``accesses`` random sectors in the first ``part`` of an object."""
 
     object: str
     accesses: float
@@ -68,25 +64,22 @@ Access = Stream | Gather
 
 @cache
 def model_named(name: str) -> ProgramModel:
-    """The analysis of an example program, as `tidegate compile --save` left it."""
+    """Return the analysis of an example program, as `tidegate compile --save` wrote it."""
     return load(Path(__file__).parent / "models" / f"{name}.json")
 
 
-class Offloaded(Workload):
-    """Base: ``program`` names the example, ``variables`` are the values its sizes and trip counts
-    are formulas of.
-    """
+class Offloaded(Derived):
+    """Base of the example programs: ``program`` names the example."""
 
-    provenance = Provenance.DERIVED
     program = ""
     distances = Option(
         "launches",
-        "reuse distance: expected launches to the next use, or the nearest region that uses the object (4.3)",
+        "reuse distance: expected launches, or nearest kernel region (4.3)",
         choices=("launches", "regions"),
     )
 
     def variables(self) -> Mapping[str, int]:
-        """The program's variables at this size."""
+        """Return the values of the program's variables at this size."""
         raise NotImplementedError
 
     def model(self) -> ProgramModel:
@@ -100,35 +93,32 @@ class Offloaded(Workload):
         return {o.name: o.bytes.at(given) for o in self.model().placeable() if o.bytes is not None}
 
 
-def region(
-    space: Space, name: str, elements: int, accesses: Sequence[Access], seed: int = 0
-) -> Launch:
-    """One launch of a region whose loop has so many elements; without gathers it can be launched
-    again and again.
+def loop_launch(space: Space, name: str, elements: int, *accesses: Access, seed: int = 0) -> Launch:
+    """Return one launch of a kernel region whose loop has so many elements.
+
+    Without gathers the launch can be streamed again and again.
     """
     heaviest = max((a.each for a in accesses if isinstance(a, Stream)), default=4.0)
     block = max(1, int(space.geometry.page / heaviest))
     walk = partial(_walk, space, elements, block, accesses, seed)
     gathers = any(isinstance(a, Gather) for a in accesses)
-    return Launch(name, walk() if gathers else _Walked(walk), width=max(1, block // THREADS))
+    return Launch(name, walk() if gathers else _Repeatable(walk), width=max(1, block // THREADS))
 
 
 @dataclass
-class _Walked(Iterable[Segment]):
-    """Segments that are kept once they were made: a launch of streams is a few touches for each
-    page of its objects.
-    """
+class _Repeatable(Iterable[Segment]):
+    """Segments that are cached once made: a launch of streams has a few touches for each page."""
 
     make: Callable[[], Iterator[Segment]]
-    kept: list[Segment] | None = None
+    made: list[Segment] | None = None
 
     def __iter__(self) -> Iterator[Segment]:
-        if self.kept is None:
-            self.kept = list(self.make())
-        return iter(self.kept)
+        if self.made is None:
+            self.made = list(self.make())
+        return iter(self.made)
 
 
-Touches = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+TouchColumns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 """Block (counted from the segment's first), page and bytes of each touch, in any order."""
 
 
@@ -151,7 +141,7 @@ def _walk(
 
 
 def _waves(gathers: Sequence[tuple[int, _Gathered]]) -> int:
-    """How many waves are taken together: as many as leave every page little used."""
+    """Return how many waves are taken together: as many as use little of every page."""
     most = min(gathered.little / max(gathered.expected(HELD), 1e-9) for _, gathered in gathers)
     return max(1, min(MOST_WAVES, int(most)))
 
@@ -163,7 +153,7 @@ def _streamed(
     block: int,
     elements: int,
     random: np.random.Generator,
-) -> Touches:
+) -> TouchColumns:
     page, owner = space.geometry.page, space[a.object]
     ends = np.minimum(np.stack([at, at + 1]) * block, elements) * a.each + a.at
     before, index = np.clip((ends - 1) // page, 0, owner.pages - 1).astype(np.int64)
@@ -182,12 +172,10 @@ def _streamed(
 
 
 class _Gathered:
-    """The pages of one object that a launch's waves gather from, in an order that has nothing to do
-    with their numbers.
-    """
+    """The pages of one object that a launch's waves gather from, in random order."""
 
     def __init__(self, space: Space, a: Gather, random: np.random.Generator):
-        self._owner: Object = space[a.object]
+        self._owner = space[a.object]
         self._accesses, self._random = a.accesses, random
         reached = max(1, round(self._owner.pages * a.part))
         self._order = random.permutation(reached)
@@ -200,12 +188,13 @@ class _Gathered:
         return self._sectors * LITTLE
 
     def expected(self, elements: int) -> float:
-        """Accesses that a page expects of so many elements."""
+        """Return the expected accesses of a page by so many elements."""
         return elements * self._accesses / len(self._order)
 
-    def touches(self, blocks: int, elements: int) -> Touches:
-        """One wave's: each page with the probability that any of its accesses meets it, dealt over
-        its blocks.
+    def touches(self, blocks: int, elements: int) -> TouchColumns:
+        """Return the touches of one wave, distributed over its blocks.
+
+        Each page is touched with the probability that any access of the wave meets it.
         """
         each = self.expected(elements)
         some = -np.expm1(-each)  # the probability that it has any
@@ -216,13 +205,13 @@ class _Gathered:
         return np.arange(len(met)) % blocks, self._owner.first_page + self._order[met], used
 
 
-def _segment(accesses: Sequence[Access], parts: Sequence[tuple[int, Touches]]) -> Segment:
+def _segment(accesses: Sequence[Access], parts: Sequence[tuple[int, TouchColumns]]) -> Segment:
     block = np.concatenate([touches[0] for _, touches in parts])
     # a block streams before it gathers, in the order of its accesses
     order = np.argsort(block, kind="stable")
-    reference = np.repeat([n for n, _ in parts], [len(touches[0]) for _, touches in parts])[order]
+    site = np.repeat([n for n, _ in parts], [len(touches[0]) for _, touches in parts])[order]
     pages, used = (np.concatenate([touches[i] for _, touches in parts])[order] for i in (1, 2))
-    written = np.array([a.write for a in accesses], np.uint8)[reference]
-    # blocks that touch nothing are none
+    written = np.array([a.write for a in accesses], np.uint8)[site]
+    # blocks that touch nothing are left out
     starts = np.append(np.flatnonzero(np.diff(block[order], prepend=-1)), len(block))
-    return Segment(starts, pages, written, used, reference)
+    return Segment(starts, pages, written, used, site)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from tidegate import units
 from tidegate.options import Option
-from tidegate.trace.trace import Launch
-from tidegate.workloads.openmp.offloaded import Offloaded, Stream, region
-from tidegate.workloads.program import Space, workload
+from tidegate.workloads.openmp.offloaded import Offloaded, Stream, loop_launch
+from tidegate.workloads.program import Launches, Space, footprint, workload
 
 _SIDES = ("dn", "ds", "dw", "de")
 
 
 @workload("openmp-srad")
 class SRAD(Offloaded):
-    """Diffusion of an image: examples/openmp/srad.c, five regions.
+    """Diffusion of an image: examples/openmp/srad.c, five kernel regions.
 
         extract, compress  image[i] = f(image[i])
         speckle            sums over image[i]
@@ -24,35 +21,34 @@ class SRAD(Offloaded):
         diffuse            image[i] += f(c[i], c south and east of it, dn, ds, dw, de [i])
 
     Neighbours are within a page or two of element i; the four index arrays are a row or a column
-    long and stay where they are first touched.
+    long and stay resident.
     """
 
     program = "srad"
     fresh = frozenset((*_SIDES, "c"))
-    bytes = Option(units.size("512MiB"), "size of all arrays together", parse=units.size, least=1)
+    bytes = footprint("512MiB", "size of all arrays together")
     iterations = Option(
-        100, "of the diffusion (as Rodinia runs it; the program's own default is 4)", least=1
+        100, "iterations of the diffusion (as Rodinia runs it; the program's default is 4)", least=1
     )
 
     def variables(self) -> dict[str, int]:
         side = (math.isqrt(16 + 6 * self.bytes) - 4) // 12  # 24 side² + 16 side are all
         return {"rows": side, "columns": side}
 
-    def launches(self, space: Space) -> Iterator[Launch]:
+    def launches(self, space: Space) -> Launches:
         side = self.variables()["rows"]
         n, row = side * side, 4 / side
-        change = (Stream("image", 4, write=True),)
+        image, change = Stream("image", 4), Stream("image", 4, write=True)
         written = [Stream(name, 4, write=True) for name in (*_SIDES, "c")]
         index = [Stream(name, row) for name in ("north", "south", "west", "east")]
         read = [Stream(name, 4) for name in (*_SIDES, "c")]
+        read += [Stream("south", row), Stream("east", row)]
         iteration = (
-            region(space, "speckle", n, (Stream("image", 4),)),
-            region(space, "coefficients", n, (Stream("image", 4), *index, *written)),
-            region(
-                space, "diffuse", n, (*read, Stream("south", row), Stream("east", row), *change)
-            ),
+            loop_launch(space, "speckle", n, image),
+            loop_launch(space, "coefficients", n, image, *index, *written),
+            loop_launch(space, "diffuse", n, *read, change),
         )
-        yield region(space, "extract", n, change)
+        yield loop_launch(space, "extract", n, change)
         for _ in range(self.iterations):
             yield from iteration
-        yield region(space, "compress", n, change)
+        yield loop_launch(space, "compress", n, change)

@@ -1,16 +1,15 @@
-"""Cells: the regions of one reference, sorted by how long ago they were touched, without ever
-comparing two of them.
+"""Cells: the regions of one access site by the time of their last touch, without comparisons.
 
-A cell holds the regions whose last touches fall into the same stretch of time. Stretches get longer
-with age: one touch each for the youngest, twice as long from level to level, sixteen to a level, so
+A cell holds the regions whose last touches fall into one interval of time. Intervals get longer
+with age: one touch each for the youngest, twice as long from level to level, sixteen to a level. So
 TESLA is known to an eighth.
 
-    level 2  │               │               │   level 1  │       │       │   level 0  │ │ │ │ │ │ │ │ │   now
-             ◀── older                                                                          younger ──▶
+    level 2  │              │              │  level 1  │      │      │  level 0  │ │ │ │ │ │   now
+             ◀── older                                                          younger ──▶
 
-Time passes: a stretch that is sixteen stretches back becomes half of one of the next level, and its
-regions are appended there all at once. Where a region belongs depends on its last touch and on
-``at`` alone, so it can be entered anywhere, and found again without noting where it is.
+As time passes, an interval that is sixteen intervals back becomes half of one of the next level,
+and its regions are appended there all at once. The cell of a region depends on its last touch and
+on ``at`` alone, so that no record of it is kept.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from collections.abc import Iterator
 from tidegate.policies.structures.order import Order
 
 LEVELS = 32
-SPAN = 16  # stretches to a level
+SPAN = 16  # intervals per level
 
 
 def cell_of(last: int, now: int) -> tuple[int, int]:
-    """Level and number of the cell of a region touched last at ``last``.
+    """Return level and number of the cell of a region touched last at ``last``.
 
     >>> cell_of(100, now=115), cell_of(100, now=116), cell_of(0, now=1000)
     ((0, 100), (1, 50), (6, 0))
@@ -36,22 +35,22 @@ def cell_of(last: int, now: int) -> tuple[int, int]:
 
 
 def least_tesla(level: int, number: int, now: int) -> int:
-    """How long ago, at least, the regions of a cell were touched."""
+    """Return the least time since the last touches of a cell's regions."""
     youngest = min(now, ((number + 1) << level) - 1)
-    if level:  # were it any younger, it would be one level below
+    if level:  # younger ones are one level below
         youngest = min(youngest, ((now >> (level - 1)) - SPAN + 1 << (level - 1)) - 1)
     return now - youngest
 
 
 class Cells:
-    """Regions by the time of their last touch, as it looks at the moment ``at``."""
+    """Regions by the time of their last touch, as of the time ``at``."""
 
     def __init__(self) -> None:
         self.at = 0
         self._levels: list[dict[int, Order]] = [{} for _ in range(LEVELS)]
 
     def enter(self, region: int, last: int) -> None:
-        """Put a region where its last touch belongs."""
+        """Add a region to the cell of its last touch."""
         level, number = cell_of(last, self.at)
         self._levels[level].setdefault(number, Order()).move_to_tail(region)
 
@@ -62,25 +61,25 @@ class Cells:
             del self._levels[level][number]
 
     def advance(self, now: int) -> None:
-        """Let time pass: old cells go into those of the next level, the oldest first."""
+        """Set the time: move old cells into those of the next level, the oldest first."""
         for level, cells in enumerate(self._levels):
             if now >> level == self.at >> level:
-                break  # nor has anything become older on the levels above
+                break  # nothing moves on the levels above, either
             for number in sorted(n for n in cells if (now >> level) - n >= SPAN):
                 into = self._levels[level + 1].setdefault(number >> 1, Order())
                 into.update(cells.pop(number))
         self.at = now
 
     def __iter__(self) -> Iterator[tuple[int, Order]]:
-        """The cells, the youngest first, and how long ago their regions were touched, at least."""
+        """Yield the least time since the last touches of each cell, and the cell, the youngest
+        first.
+        """
         for level, cells in enumerate(self._levels):
             for number in sorted(cells, reverse=True):
                 yield least_tesla(level, number, self.at), cells[number]
 
     def by_cell(self) -> Iterator[Order]:
-        """The cells level by level, the oldest of each first: the order in which they are poured
-        together.
-        """
+        """Yield the cells level by level, the oldest of each first: the order of merging."""
         for cells in self._levels:
             for number in sorted(cells):
                 yield cells[number]

@@ -1,10 +1,10 @@
-"""IntervalTable: the paper's Ref RIT, a bounded table of references and how long their data wait
-for the next use.
+"""Interval table: the paper's Ref RIT, a bounded table of access sites and the reuse intervals of
+their data.
 
-Intervals are counted in buckets that double every two, and count as the longest of their bucket: so
-a distribution has a fixed size, and a lease is a bucket's end. For these rounded intervals the
-priorities are exact. Counts arrive in batches; what LEU needs of a reference is worked out again
-when a batch brought something for it, not at every decision (Chen et al., MEMSYS'19, section 3.3).
+Intervals are counted in buckets whose width doubles every two, and count as the longest of their
+bucket. So a distribution has a fixed size, and a lease is a bucket's end. Priorities are exact for
+these rounded intervals. Counts arrive in batches. The phases of an access site are computed again
+after a batch that has counts for it, not at every decision (Chen et al., MEMSYS'19, section 3.3).
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from tidegate.policies.eviction.leu.phases import RARER, Histograms, phases_of
 
 BUCKETS = 60
 # EDGES[i] is the least interval in bucket i: 0, 1, 2, 3, 4, 6, 8, 12, 16 … up to 2³⁰ touches
-EDGES = [0, 1, *sorted({int(2**k * part) for k in range(1, 33) for part in (1, 1.5)})][
-    : BUCKETS + 1
-]
+_DOUBLING = sorted({int(2**k * part) for k in range(1, 33) for part in (1, 1.5)})
+EDGES = [0, 1, *_DOUBLING][: BUCKETS + 1]
 LONGEST = [edge - 1 for edge in EDGES[1:]]
 _LONGEST = np.array(LONGEST, np.int32)
 
 
 def bucket_of(interval: int) -> int:
-    """The bucket an interval falls in; the last holds all longer ones, too.
+    """Return the bucket of an interval. The last one has all longer ones, too.
 
     >>> [bucket_of(i) for i in (0, 1, 2, 3, 5, 6, 100)]
     [0, 1, 2, 3, 4, 5, 13]
@@ -38,9 +37,9 @@ def bucket_of(interval: int) -> int:
 
 
 @dataclass
-class Reference:
-    """One entry: touches known, their intervals by bucket, and the phases of its priority (see
-    policies/eviction/leu/phases.py).
+class SiteEntry:
+    """An access site in the table: its known touches, their intervals by bucket, and the phases of
+    its priority (phases.py).
     """
 
     place: int
@@ -52,21 +51,20 @@ class Reference:
         self.refresh()
 
     def refresh(self) -> None:
-        """Equations 1 and 2 for every TESLA, as phases: first TESLA, best lease, touches within it,
-        touches left.
+        """Compute equations 1 and 2 for every TESLA, as phases: first TESLA, best lease, touches
+        within it, touches left.
         """
         seen = np.flatnonzero(self.counts)
         upto = np.cumsum(self.counts)[seen].astype(np.int32)
-        phases = phases_of(
-            Histograms(np.array([0, len(seen)]), _LONGEST[seen], upto, np.array([self.touches]))
-        )
+        first, touches = np.array([0, len(seen)]), np.array([self.touches])
+        phases = phases_of(Histograms(first, _LONGEST[seen], upto, touches))
         self.phases = phases.rows[phases.first[0] : phases.last[0] + 1, :RARER].tolist()
         self._starts = [phase[0] for phase in self.phases]
 
     def priority(self, tesla: int) -> tuple[float, int]:
-        """The largest PPUC of all leases, and up to which TESLA it only rises.
+        """Return the largest PPUC of all leases, and the TESLA up to which it rises.
 
-        If no use is expected any more it is 0 for good, and the oldest is the first to go.
+        If no further use is expected, it stays 0, and the oldest region is the lowest.
         """
         phase = bisect_right(self._starts, tesla) - 1
         _, lease, within, left = self.phases[phase]
@@ -76,38 +74,38 @@ class Reference:
 
 
 class IntervalTable:
-    """At most ``size`` references.
+    """A table of at most ``size`` access sites.
 
-    Those that are not in it share one nameless entry, the last place.
+    All others share one entry, which has the last place.
     """
 
     def __init__(self, size: int, batch: int):
         self.size, self._batch = size, batch
-        self.entries: dict[int, Reference] = {}
-        self.by_place: list[Reference] = []
-        self.others = Reference(size)
+        self.entries: dict[int, SiteEntry] = {}
+        self.by_place: list[SiteEntry] = []
+        self.others = SiteEntry(size)
         self._pending: list[tuple[int, int, int]] = []
         self.replaced = 0
 
     def place(self, reference: int) -> int:
-        """The place of the entry that speaks for this reference."""
+        """Return the place of this access site's entry."""
         return self.entries.get(reference, self.others).place
 
-    def at(self, place: int) -> Reference:
-        """The entry in this place."""
+    def at(self, place: int) -> SiteEntry:
+        """Return the entry in this place."""
         return self.by_place[place] if place < self.size else self.others
 
     def saw(self, reference: int, reuses: int, interval: int) -> bool:
-        """So many touches of this reference were followed by another after this interval; 0: by
-        none so far.
+        """Record that ``reuses`` touches by this access site had this interval; 0: one touch that
+        has no successor so far.
 
-        True: that makes a batch, which is to be taken in.
+        Return whether the batch is full and is to be counted.
         """
         self._pending.append((reference, reuses, bucket_of(interval)))
         return len(self._pending) >= self._batch
 
     def take_in(self) -> list[int]:
-        """Count the batch. The places whose references were replaced."""
+        """Count the batch. Return the places whose access sites were replaced."""
         changed, freed = set(), []
         for reference, reuses, bucket in self._pending:
             if reference not in self.entries:
@@ -122,15 +120,15 @@ class IntervalTable:
         return freed
 
     def _admit(self, reference: int) -> list[int]:
-        """Make an entry; in a full table the reference with the fewest touches gives way, the first
-        of equals.
+        """Add an entry. In a full table it replaces the one with the fewest touches, the first of
+        equals.
         """
         if len(self.entries) < self.size:
-            self.entries[reference] = Reference(len(self.entries))
+            self.entries[reference] = SiteEntry(len(self.entries))
             self.by_place.append(self.entries[reference])
             return []
         place = min(range(self.size), key=lambda p: self.by_place[p].touches)
         del self.entries[next(r for r, entry in self.entries.items() if entry.place == place)]
-        self.entries[reference] = self.by_place[place] = Reference(place)
+        self.entries[reference] = self.by_place[place] = SiteEntry(place)
         self.replaced += 1
         return [place]

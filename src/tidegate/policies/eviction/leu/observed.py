@@ -1,6 +1,4 @@
-"""Least expected use from faults and notifications alone: what a driver, or live memory, can have
-of it.
-"""
+"""Least expected use from faults and notifications alone, for a driver or live memory."""
 
 from __future__ import annotations
 
@@ -17,13 +15,13 @@ from tidegate.trace.trace import Object
 
 @eviction("leu-observed")
 class LEUObserved(EvictionPolicy):
-    """Evict the region that promises the fewest uses, where known uses are faults and
+    """Evict the region with the fewest expected uses, where known uses are faults and
     notifications.
 
-    The same RIMM as ``leu``'s, fed by what every mechanism relays. The clock counts known uses. No
-    hardware says which instruction faulted, so the object a region belongs to stands for the
-    reference: data of one array are used alike. The regions observed are those that would leave
-    next: the lowest that is not observed yet.
+    The same RIMM as ``leu``'s, with what every mechanism relays. The clock counts known uses. No
+    hardware shows which instruction faulted, so the object of a region replaces the access site:
+    data of one array are used alike. Observed regions are those next to leave: the lowest that is
+    not observed yet.
 
     Our reading; the paper has a trace sampler on the GPU instead (Chen et al., MEMSYS'19, section
     3.3).
@@ -31,19 +29,14 @@ class LEUObserved(EvictionPolicy):
 
     sees = Samples(regions=100)
     in_driver = False
-    table = Option(
-        256,
-        "objects that have a distribution of their own; the coldest gives way",
-        least=1,
-        most=4096,
-    )
-    batch = Option(16, "reuses that are taken into the table at a time", least=1, most=1 << 20)
+    table = Option(256, "objects with a distribution; the coldest is replaced", least=1, most=4096)
+    batch = Option(16, "reuses that are counted at a time", least=1, most=1 << 20)
 
     def start(self) -> None:
         self._rimm = RIMM(self.table, self.batch)
         self._clock = 0
-        self._last: dict[int, int] = {}  # when a region was used last, as far as known
-        self._arriving: dict[int, None] = {}  # served in this turn, and not in the RIMM yet
+        self._last: dict[int, int] = {}  # time of a region's last known use
+        self._arriving: dict[int, None] = {}  # served in this turn, not in the RIMM yet
         self._objects: tuple[Object, ...] = ()
         self._firsts: list[int] = []  # the first region of each object
 
@@ -79,31 +72,24 @@ class LEUObserved(EvictionPolicy):
         }
 
     def _used(self, region: int) -> None:
-        last, owner = self._last.get(region), self._owner(region)
-        if last is None:
-            self._rimm.saw(owner, 0, 0, self._clock)
-        else:
-            self._rimm.saw(owner, 1, self._clock - last, self._clock)
+        last = self._last.get(region)
+        reuse = (0, 0) if last is None else (1, self._clock - last)
+        self._rimm.saw(self._owner(region), *reuse, self._clock)
         if region in self._rimm:
             self._rimm.leave(region)
         self._arriving.pop(region, None)
-        self._arriving[region] = None  # those served in this turn are the last ones
+        self._arriving[region] = None  # regions served in this turn are the last ones
         self._last[region] = self._clock
         self._clock += 1
 
     def _settle(self) -> None:
-        while self._arriving and not self.memory.is_pinned(region := next(iter(self._arriving))):
+        while self._arriving and not self.memory.is_served(region := next(iter(self._arriving))):
             del self._arriving[region]
             self._rimm.enter(region, self._owner(region), self._last[region], self._clock)
 
     def _owner(self, region: int) -> int:
-        """The first region of the object this one belongs to.
-
-        On live memory objects come and go.
-        """
-        if self.memory.objects is not self._objects:
-            self._objects = self.memory.objects
-            self._firsts = sorted(
-                o.first_page // self.memory.geometry.pages_per_region for o in self._objects
-            )
+        """Return the first region of the object that this one belongs to."""
+        if self.memory.objects is not self._objects:  # they change in live memory
+            self._objects, pages = self.memory.objects, self.memory.geometry.pages_per_region
+            self._firsts = sorted(o.first_page // pages for o in self._objects)
         return self._firsts[bisect_right(self._firsts, region) - 1]

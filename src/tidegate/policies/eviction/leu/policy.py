@@ -1,10 +1,8 @@
-"""Least expected use, as a system could have it: sampled, in a bounded table, brought up to date in
-batches.
-"""
+"""Least expected use as a system can have it: sampled, in a bounded table, updated in batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -12,21 +10,21 @@ import numpy as np
 
 from tidegate.options import Option
 from tidegate.policies.eviction.leu.rimm import RIMM
-from tidegate.policies.eviction.leu.twin import LEU_TWIN
+from tidegate.policies.eviction.leu.twin import LEUTwin
 from tidegate.policies.interface.policy import EvictionPolicy
 from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import eviction
 
 
 class Moment(NamedTuple):
-    """A touch of a region: when, and by which reference."""
+    """A touch of a region: its time and its access site (the trace's ``reference``)."""
 
     when: int
     reference: int
 
 
 class _Known(NamedTuple):
-    """What was known of a region when it was looked at: its last touch, and how many there were."""
+    """A region's last touch and number of touches when the sampler looked at it."""
 
     last: Moment
     touches: int
@@ -34,20 +32,20 @@ class _Known(NamedTuple):
 
 @eviction("leu")
 class LEU(EvictionPolicy):
-    """Evict the region that promises the fewest uses for the time it would have to stay (Chen et
-    al., MEMSYS'19).
+    """Evict the region with the fewest expected uses per time it would have to stay (Chen et al.,
+    MEMSYS'19).
 
     The paper's RIMM (``rimm.py``). Its sampler looks at a region when it faults and when it is
-    about to be chosen: the last touches of its pages are moments at which it was used, and the
-    intervals between them are counted for the references that made them (``reuses``). The reference
-    that touched a region last speaks for it. A region that turns out to have been touched since the
-    last look is not evicted but put where it belongs, and the next is chosen.
+    about to be chosen: the last touches of its pages are times at which it was used, and the
+    intervals between them are counted for the access sites that made them (``reuses``). The access
+    site of a region's last touch determines its priority. A region that was touched since the last
+    look is not evicted: its priority is updated, and the next is chosen.
 
-    So the victim has the lowest priority of all resident regions, by what is known of each, and
-    what is known of it is what is true. A victim is found among references × cells, however many
+    So the victim has the lowest priority of all resident regions by the sampler's knowledge, which
+    is up to date for the victim itself. It is found among access sites × cells, however many
     regions are resident.
 
-    A reading: in the simulator clock, references and touch counts come from Everything(), and
+    A reading: in the simulator, clock, access sites and touch counts come from Everything(), and
     nothing is called per touch.
     """
 
@@ -55,19 +53,15 @@ class LEU(EvictionPolicy):
     in_driver = False
     sample = Option(1.0, "share of the regions whose reuses are counted", least=0, most=1)
     table = Option(
-        256,
-        "references that have a distribution of their own; the coldest gives way",
-        least=1,
-        most=4096,
+        256, "access sites with a distribution; the coldest is replaced", least=1, most=4096
     )
-    batch = Option(16, "reuses that are taken into the table at a time", least=1, most=1 << 20)
-    compiled = LEU_TWIN
+    batch = Option(16, "reuses that are counted at a time", least=1, most=1 << 20)
+    twin = LEUTwin()
 
     def start(self) -> None:
         self._rimm = RIMM(self.table, self.batch)
         self._known: dict[int, _Known] = {}
-        # when it faulted, and what was known before
-        self._arriving: dict[int, tuple[int, _Known]] = {}
+        self._arriving: dict[int, tuple[int, _Known]] = {}  # time of the fault, known before it
 
     def on_fault(self, region: int) -> None:
         now = self.memory.now
@@ -75,7 +69,7 @@ class LEU(EvictionPolicy):
             self._touched_since(region)
             self._rimm.leave(region)
             del self._known[region]
-        # those served in this turn are the last ones
+        # regions served in this turn are the last ones
         self._arriving[region] = self._arriving.pop(region, (now, self._look(region)))
 
     def on_eviction(self, region: int) -> None:
@@ -88,7 +82,7 @@ class LEU(EvictionPolicy):
         while (region := self._rimm.lowest(self.memory.now)) is not None:
             if not self._touched_since(region):
                 return region
-        return next(iter(self._arriving))  # whatever there is was served in this turn
+        return next(iter(self._arriving))  # all regions were served in this turn
 
     def finished(self) -> None:
         assert self._known.keys() | self._arriving.keys() == self.resident
@@ -106,16 +100,14 @@ class LEU(EvictionPolicy):
 
     def _look(self, region: int) -> _Known:
         memory = self.memory
-        return _Known(
-            Moment(memory.last_touch(region), memory.last_toucher(region)),
-            memory.touch_count(region),
-        )
+        last = Moment(memory.last_touch(region), memory.last_toucher(region))
+        return _Known(last, memory.touch_count(region))
 
     def _settle_arrivals(self) -> None:
-        """Regions that faulted have been touched by now: their absence was one interval, and then
-        more may have followed.
+        """Enter regions that faulted in earlier turns. They have been touched by now: their absence
+        was one interval, and more may have followed.
         """
-        while self._arriving and not self.memory.is_pinned(region := next(iter(self._arriving))):
+        while self._arriving and not self.memory.is_served(region := next(iter(self._arriving))):
             when, before = self._arriving.pop(region)
             known = self._look(region)
             touches = known.touches - before.touches
@@ -136,17 +128,13 @@ class LEU(EvictionPolicy):
             self._saw(region, reuses(first, moments, touches - 1))
 
     def _touched_since(self, region: int) -> bool:
-        """Has a region been touched since it was looked at?
-
-        Then it was used, and what is known of it is put right.
-        """
-        before, touches = self._known[region], self.memory.touch_count(region)
-        if touches == before.touches:
+        """Return whether a region was touched since the last look, and update it if so."""
+        before = self._known[region]
+        touches = self.memory.touch_count(region) - before.touches
+        if touches == 0:
             return False
-        self._saw(
-            region,
-            reuses(before.last, self._moments(region, before.last.when), touches - before.touches),
-        )
+        moments = self._moments(region, before.last.when)
+        self._saw(region, reuses(before.last, moments, touches))
         self._rimm.leave(region)
         self._know(region, self._look(region))
         return True
@@ -156,17 +144,13 @@ class LEU(EvictionPolicy):
         self._rimm.enter(region, known.last.reference, known.last.when, self.memory.now)
 
     def _moments(self, region: int, after: int) -> list[Moment]:
-        """When the region's pages were touched last, and by whom, if that was after this time."""
-        when = self.memory.page_touches(region)
-        first = region * self.memory.geometry.pages_per_region
-        later = np.flatnonzero(when > after)
-        return sorted(
-            Moment(int(when[i]), self.memory.last_reference(first + int(i))) for i in later
-        )
+        """Return the last touches of the region's pages after this time, in order."""
+        when, memory = self.memory.page_touches(region), self.memory
+        first = region * memory.geometry.pages_per_region
+        later = np.flatnonzero(when > after).tolist()
+        return sorted(Moment(int(when[i]), memory.last_reference(first + i)) for i in later)
 
-    def _saw(
-        self, region: int, found: Iterator[tuple[int, int, int]] | list[tuple[int, int, int]]
-    ) -> None:
+    def _saw(self, region: int, found: Iterable[tuple[int, int, int]]) -> None:
         if draw(region) < self.sample * DRAWS:
             for reference, count, interval in found:
                 self._rimm.saw(reference, count, interval, self.memory.now)
@@ -175,12 +159,12 @@ class LEU(EvictionPolicy):
 def reuses(
     before: Moment, moments: Sequence[Moment], touches: int
 ) -> Iterator[tuple[int, int, int]]:
-    """The reuses that ``touches`` after ``before`` were, of which these moments are known:
-    reference, how many, interval.
+    """Yield the reuses of ``touches`` after ``before``, of which these moments are known: access
+    site, number, interval.
 
-    The intervals between known moments are what they are. Touches that later ones of the same page
-    have hidden are taken to be like those: as far apart as they are on average, and before them.
-    With one moment alone, all are equally far apart.
+    Intervals between known moments are exact. Touches hidden by later ones of the same page are
+    assumed to lie before those, as far apart as they are on average. With one moment alone, all are
+    equally far apart.
 
     >>> list(reuses(Moment(0, 7), [Moment(12, 7)], touches=3))
     [(7, 3, 4)]
@@ -204,7 +188,7 @@ DRAWS = 1 << 53
 
 
 def draw(region: int) -> int:
-    """A number below DRAWS that is always the same for a region, and as if drawn at random
-    (Fibonacci hashing).
+    """Return a pseudo-random number below DRAWS that depends on the region alone (Fibonacci
+    hashing).
     """
     return region * 0x9E3779B97F4A7C15 % 2**64 >> 11

@@ -1,16 +1,17 @@
-"""RIMM: who promises the fewest uses, found in a time that does not grow with the number of
+"""RIMM: the region with the fewest expected uses, found in a time independent of the number of
 regions.
 
-The paper's reuse interval memory manager (Chen et al., MEMSYS'19, section 3.3): the table of
-references, and the regions of each reference in cells by their TESLA.
+The paper's reuse interval memory manager (Chen et al., MEMSYS'19, section 3.3): the table of access
+sites (the paper's references), and the regions of each site in cells by their TESLA.
 
-    reference r    ░ ▒▒ ▒ │ ▒▒▒▒ ▒ │ ▒ ▒▒▒▒▒▒▒▒▒ │ ▒▒ …       Between two leases the priority rises with TESLA: of each
-                   cells: │ young  │             │ old        reference only the youngest cell behind a lease can
-                          └────────┴─ candidates ┘            be the lowest. There are few cells, and fewer leases.
+    site s    ░ ▒▒ ▒ │ ▒▒▒▒ ▒ │ ▒ ▒▒▒▒▒▒▒ │ ▒▒ …    Between two leases the priority rises with
+              cells: │ young  │           │ old     TESLA: of each site, only the youngest cell
+                     └────────┴ candidates┘         after a lease can be the lowest. There are few
+                                                    cells, and fewer leases.
 
-That is exact for the distributions in the table and TESLAs known to a cell: the region answered has
-the lowest priority of all. Of equal ones it is the one touched longest ago; where no use is
-expected any more, that is everyone.
+This is exact for the distributions in the table and the TESLAs of cells: the region found has the
+lowest priority of all. Of equals, it is the one touched longest ago, also where no further use is
+expected.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tidegate.policies.structures.order import first
 
 
 class RIMM:
-    """Regions with the reference and time of their last touch, and what is known of references."""
+    """Regions with access site and time of their last touch, and the table of access sites."""
 
     def __init__(self, table: int, batch: int):
         self.table = IntervalTable(table, batch)
@@ -38,7 +39,7 @@ class RIMM:
         return region in self._where
 
     def enter(self, region: int, reference: int, last: int, now: int) -> None:
-        """A region that was touched last by this reference, at this time."""
+        """Add a region that was last touched by this access site at ``last``."""
         self._put(region, self.table.place(reference), last, now)
 
     def leave(self, region: int) -> None:
@@ -46,20 +47,18 @@ class RIMM:
         self._cells[place].leave(region, last)
 
     def saw(self, reference: int, reuses: int, interval: int, now: int) -> None:
-        """So many touches of this reference were followed by another after this interval; 0: by
-        none so far.
-        """
+        """Record reuses of an access site, as IntervalTable.saw does."""
         if self.table.saw(reference, reuses, interval):
             for place in self.table.take_in():
-                self._make_nameless(place, now)
+                self._to_others(place, now)
 
     def lowest(self, now: int, unless: Container[int] = ()) -> int | None:
-        """The region with the lowest priority, of those not in ``unless``."""
+        """Return the region with the lowest priority, of those not in ``unless``."""
         best, found = (math.inf, 0, 0), None
         for place, cells in self._cells.items():
             cells.advance(now)
             entry = self.table.at(place)
-            higher = 0  # up to this TESLA nobody is lower than the last one found
+            higher = 0  # up to this TESLA no region is lower than the last one found
             for tesla, regions in cells:
                 if tesla < higher or (region := first(regions, unless)) is None:
                     continue
@@ -74,10 +73,8 @@ class RIMM:
         cells.enter(region, last)
         self._where[region] = place, last
 
-    def _make_nameless(self, place: int, now: int) -> None:
-        """This place belongs to another reference now; the regions of the old one go to those
-        without an entry.
-        """
+    def _to_others(self, place: int, now: int) -> None:
+        """Move the regions of a replaced access site to those without an entry."""
         if place in self._cells:
             self._cells[place].advance(now)
             for cell in self._cells.pop(place).by_cell():

@@ -1,17 +1,22 @@
-"""LEU's compiled twin: the same table, cells and sampler on arrays (see eviction/leu.py, rimm.py,
-cells.py, intervals.py).
+"""LEU's compiled twin: the same table, cells and sampler on arrays (policy.py, rimm.py, cells.py,
+interval_table.py).
 
-    layout      what it keeps, in words
-    rings       regions one behind the other
-    cells       regions of a reference by the time of their last touch; who is lowest
-    priorities  phases, worked out from counts
-    table       references and their counts
-    sampler     what is seen of regions
+    layout      the state, in words
+    rings       linked lists of regions
+    cells       regions of an access site by the time of their last touch; the lowest of all
+    priorities  phases, computed from counts
+    table       access sites and their counts
+    sampler     observation of regions
 
-This file is the way in: the events.
+This file handles the events.
 """
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.compiled.jit import jit_inner, jit_policy
 from tidegate.policies.eviction.leu.twin.cells import leave, lowest
@@ -35,7 +40,6 @@ from tidegate.policies.eviction.leu.twin.sampler import (
     touched_since,
 )
 from tidegate.policies.interface.events import EVENT_BITS, EVICTION, VICTIM
-from tidegate.policies.interface.twin import Twin
 
 
 @jit_policy
@@ -44,7 +48,7 @@ def _leu(own: int, event: int) -> int:
         settle_arrivals(own)
         region = lowest(own)
         while region >= 0:
-            fetch_known(own, nodes(own)[region, AFTER])  # who is likely next
+            fetch_known(own, nodes(own)[region, AFTER])  # likely the next victim
             if not touched_since(own, region):
                 return region
             region = lowest(own)
@@ -75,4 +79,17 @@ def _fault(own: int, region: int) -> None:
     append(known, arrivals_node(own), region)
 
 
-LEU_TWIN = Twin(_leu, prepare=prepare, results=counted)
+class LEUTwin:
+    """The function above, and the way of LEU's state into its words and back."""
+
+    @property
+    def address(self) -> int:
+        return _leu.address
+
+    def pack(self, policy: Any, regions: int) -> NDArray[np.int64]:
+        """Return the twin's words."""
+        return prepare(policy, regions, policy.memory.geometry.pages_per_region)
+
+    def unpack(self, policy: Any, words: NDArray[np.int64], regions: int) -> None:
+        """Give the policy what it reports."""
+        counted(policy, words)

@@ -1,8 +1,8 @@
-"""Cells, as policies/eviction/leu/cells.py has them, in rings. The cells of a level are found by
-number modulo SPAN.
+"""Cells, as in policies/eviction/leu/cells.py, in rings. A level's cells are found by their number
+modulo SPAN.
 
-FILLED has a bit for each that may hold somebody. The lowest of a place is kept as long as neither
-time nor anything in that place has moved.
+FILLED has a bit for each cell that may hold regions. The lowest of a place is valid as long as
+neither the time nor anything in that place changes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from tidegate.policies.eviction.leu.twin.rings import append, pour, remove
 
 @jit_inner
 def enter(own: int, region: int) -> None:
-    """Put a region where its reference and its last touch belong."""
+    """Add a region to the cell of its access site and its last touch."""
     node_of, now = nodes(own), time_of(own)
     place, last = place_of(own, node_of[region, REFERENCE]), node_of[region, LAST]
     advance(own, place)
@@ -77,23 +77,18 @@ def leave(own: int, region: int) -> None:
 
 @jit_inner
 def advance(own: int, place: int) -> None:
-    """Let time pass: old cells go into those of the next level, the oldest first."""
+    """Set the time: move old cells into those of the next level, the oldest first."""
     at, now, link, filled = words(own, AT)[place], time_of(own), nodes(own), filled_cells(own)
     level = 0
     while level < LEVELS - 1 and now >> level != at >> level:
         if filled[place, level]:
-            oldest, youngest = (
-                max(0, (at >> level) - SPAN + 1),
-                min(at >> level, (now >> level) - SPAN),
-            )
+            oldest = max(0, (at >> level) - SPAN + 1)
+            youngest = min(at >> level, (now >> level) - SPAN)
             for number in range(oldest, youngest + 1):
                 bit = 1 << number % SPAN
                 if filled[place, level] & bit:
-                    pour(
-                        link,
-                        cell(own, place, level, number),
-                        cell(own, place, level + 1, number >> 1),
-                    )
+                    into = cell(own, place, level + 1, number >> 1)
+                    pour(link, cell(own, place, level, number), into)
                     filled[place, level] &= ~bit
                     filled[place, level + 1] |= 1 << (number >> 1) % SPAN
         level += 1
@@ -102,7 +97,7 @@ def advance(own: int, place: int) -> None:
 
 @jit_inner
 def _find_best(own: int, place: int) -> None:
-    """The cell with the lowest priority in this place: the youngest with anybody in it, of one of
+    """Find the cell with the lowest priority in this place: the youngest with regions, of one of
     the phases.
     """
     refresh(own, place)
@@ -130,14 +125,9 @@ def _find_best(own: int, place: int) -> None:
 
 @jit_inner
 def lowest(own: int) -> int:
-    """The region with the lowest priority; -1 if there is none."""
-    scalar, now = scalars(own), time_of(own)
-    best, best_tesla, best_cell, best_at = (
-        best_of(own),
-        words(own, BEST_TESLA),
-        words(own, BEST_CELL),
-        words(own, BEST_AT),
-    )
+    """Return the region with the lowest priority; -1 if there is none."""
+    scalar, now, best = scalars(own), time_of(own), best_of(own)
+    best_tesla, best_at = words(own, BEST_TESLA), words(own, BEST_AT)
     found = -1
     for i in range(scalar[ENTRIES] + 1):
         place = i if i < scalar[ENTRIES] else scalar[TABLE]
@@ -152,4 +142,4 @@ def lowest(own: int) -> int:
             or (best[place] == best[found] and best_tesla[place] > best_tesla[found])
         ):
             found = place
-    return int(nodes(own)[best_cell[found], AFTER]) if found >= 0 else -1
+    return int(nodes(own)[words(own, BEST_CELL)[found], AFTER]) if found >= 0 else -1

@@ -1,11 +1,11 @@
-"""What the twin keeps, as int64 words behind the mechanism's header: scalars, the offsets of the
-parts, the parts.
+"""The twin's state, as int64 words after the mechanism's header: scalars, the offsets of the parts,
+the parts.
 
-Everything known of a region lies in one record, its node, with the links of the ring it is in: one
-look at memory, not one for each thing known. Functions take ``own`` and look up the parts they
-need: passing them all on takes longer.
+All data of a region are in one record, its node, with the links of its ring: one access to memory
+instead of several. Functions take ``own`` and look up the parts they need, which is faster than
+passing them all.
 
-[places]: for each entry of the table, and one for the regions whose reference has none.
+[places]: for each entry of the table, and one for the regions whose access site has none.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.compiled.addresses import floats_at, grid_at, words_at
 from tidegate.compiled.jit import jit_inner
 from tidegate.policies.eviction.leu.cells import LEVELS, SPAN
 from tidegate.policies.eviction.leu.interval_table import BUCKETS
 from tidegate.policies.eviction.leu.phases import ENDLESS, LEASE, LEFT
-from tidegate.policies.interface.header import OWN, REGION_TOUCHES, REGIONS, TOUCHES
-from tidegate.policies.interface.twin import floats_at, grid_at, words_at
+from tidegate.policies.interface.compiling.header import OWN, REGION_TOUCHES, REGIONS, TOUCHES
 
 REFERENCES = 1 << 16
 _ROWS = 2 * BUCKETS + 1
@@ -33,12 +33,12 @@ _SCALARS = 8
     NODES,  # [regions, cells, arrivals; 8] rings, and what is known of a region: see below
     AT,  # [places] the time to which its cells were brought
     MEMBERS,  # [places] how many regions are there
-    FILLED,  # [places; levels] which cells may hold somebody
+    FILLED,  # [places; levels] bits of cells that may hold regions
     ENTRY,  # [places] the reference
     PLACE_OF,  # [references] its place in the table
     ENTRY_TOUCHES,  # [places]
     COUNTS,  # [places; buckets]
-    CHANGED,  # [places] counts have, since its phases were worked out
+    CHANGED,  # [places] whether counts changed since its phases were computed
     ROWS,  # [places; rows; 4] phases
     ROW,  # [places; 2] the first and last of them
     BEST,  # [places] the lowest priority, as a double
@@ -55,11 +55,11 @@ _PARTS = 24
 AFTER, BEFORE, PLACE, LAST, REFERENCE, COUNT, WHEN = range(7)
 COLUMNS = 8
 ABSENT, ARRIVING = -1, -2  # instead of a place in the table
-PLENTY = 1 << 40  # rows: nobody asks how many there are
+PLENTY = 1 << 40  # rows: the length of such a view is not used
 
 
 def prepare(policy: Any, regions: int, pages: int) -> NDArray[np.int64]:
-    """The twin's words at the start of a run."""
+    """Return the twin's words at the start of a run."""
     places = policy.table + 1
     nodes = regions + places * LEVELS * SPAN + 1
     sizes = [
@@ -92,12 +92,12 @@ def prepare(policy: Any, regions: int, pages: int) -> NDArray[np.int64]:
     part[PLACE_OF][:] = policy.table
     part[BEST_AT][:] = -1
     rows = part[ROWS].reshape(places, _ROWS, 4)
-    rows[:, 0, LEASE], rows[:, 0, LEFT] = ENDLESS, 1  # no use is expected of anyone yet
+    rows[:, 0, LEASE], rows[:, 0, LEFT] = ENDLESS, 1  # no use is expected yet
     return own
 
 
 def counted(policy: Any, own: NDArray[np.int64]) -> None:
-    """What there is to report after a run."""
+    """Set the counts to report after a run."""
     policy.counted = {"references": int(own[ENTRIES]), "references replaced": int(own[REPLACED])}
 
 
@@ -108,7 +108,7 @@ def scalars(own: int) -> Any:
 
 @jit_inner
 def part(own: int, which: int) -> int:
-    """The address of a part."""
+    """Return the address of a part."""
     return int(own + 8 * words_at(own + 8 * (OWN + _SCALARS), _PARTS)[which])
 
 
@@ -144,7 +144,7 @@ def time_of(own: int) -> int:
 
 @jit_inner
 def touched(own: int, region: int) -> int:
-    """How often a region was touched."""
+    """Return how often a region was touched."""
     return int(words_at(words_at(own, OWN)[REGION_TOUCHES], PLENTY)[region])
 
 
@@ -155,11 +155,11 @@ def place_of(own: int, reference: int) -> int:
 
 @jit_inner
 def cell(own: int, place: int, level: int, number: int) -> int:
-    """The node of a cell."""
+    """Return the node of a cell."""
     return int(words_at(own, OWN)[REGIONS] + (place * LEVELS + level) * SPAN + number % SPAN)
 
 
 @jit_inner
 def arrivals_node(own: int) -> int:
-    """The node of the ring of arrivals, the last of all."""
+    """Return the node of the ring of arrivals, the last of all."""
     return int(words_at(own, OWN)[REGIONS] + (scalars(own)[TABLE] + 1) * LEVELS * SPAN)

@@ -1,7 +1,7 @@
-"""Priorities: a reference's counts cut into phases, and which of its cells has the lowest.
+"""Priorities: the phases of an access site, from its counts, and its cell with the lowest priority.
 
-Phases are worked out when somebody asks, not whenever a batch of counts came in: between two
-questions there may be many.
+Phases are computed when a victim is sought, not after each batch of counts: there may be many
+batches in between.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LONGEST = np.array(LONGEST, np.int64)
 
 @jit_inner
 def least_tesla(level: int, number: int, now: int) -> int:
-    """As in policies/eviction/leu/cells.py."""
+    """Return the least TESLA of a cell, as in policies/eviction/leu/cells.py."""
     youngest = min(now, ((number + 1) << level) - 1)
     if level:
         youngest = min(youngest, (((now >> (level - 1)) - SPAN + 1) << (level - 1)) - 1)
@@ -39,7 +39,7 @@ def least_tesla(level: int, number: int, now: int) -> int:
 
 @jit_inner
 def phase_at(own: int, place: int, tesla: int, row: int) -> int:
-    """The phase of so old a region, which is not before ``row``."""
+    """Return the phase of a region of this TESLA, which is not before ``row``."""
     rows, last = rows_of(own, place), words(own, ROW)[2 * place + 1]
     while row < last and rows[row + 1, START] <= tesla:
         row += 1
@@ -48,7 +48,7 @@ def phase_at(own: int, place: int, tesla: int, row: int) -> int:
 
 @jit_inner
 def consider(own: int, place: int, node: int, tesla: int, row: int) -> None:
-    """Has this cell, which is in phase ``row``, the lowest priority in its place so far?"""
+    """Note a cell in phase ``row`` if it has the lowest priority in its place so far."""
     rows, best, best_tesla = rows_of(own, place), best_of(own), words(own, BEST_TESLA)
     priority = 0.0
     if rises(own, place, row):
@@ -59,24 +59,20 @@ def consider(own: int, place: int, node: int, tesla: int, row: int) -> None:
 
 @jit_inner
 def rises(own: int, place: int, row: int) -> bool:
-    """Does priority rise with age in this phase? If no use is expected it is 0 throughout."""
+    """Return whether the priority rises in this phase. If no use is expected, it stays 0."""
     return rows_of(own, place)[row, WITHIN] != 0
 
 
 @jit_inner
 def refresh(own: int, place: int) -> None:
-    """Work the phases of a reference out again, if its counts have changed."""
+    """Compute the phases of an access site again if its counts have changed."""
     changed = words(own, CHANGED)
     if not changed[place]:
         return
     changed[place] = 0
     room, counts = words(own, ROOM), words(own, COUNTS)
-    interval, upto, hull = (
-        room[:BUCKETS],
-        room[BUCKETS : 2 * BUCKETS],
-        room[2 * BUCKETS : 3 * BUCKETS + 1],
-    )
-    begin = room[3 * BUCKETS + 1 : 3 * BUCKETS + 3]
+    interval, upto = room[:BUCKETS], room[BUCKETS : 2 * BUCKETS]
+    hull, begin = room[2 * BUCKETS : 3 * BUCKETS + 1], room[3 * BUCKETS + 1 : 3 * BUCKETS + 3]
     points = total = 0
     for bucket in range(BUCKETS):
         seen = counts[place * BUCKETS + bucket]
@@ -85,8 +81,6 @@ def refresh(own: int, place: int) -> None:
             interval[points], upto[points] = _LONGEST[bucket], total
             points += 1
     begin[0], begin[1] = 0, points
-    row, touches = (
-        words(own, ROW)[2 * place : 2 * place + 2],
-        words(own, ENTRY_TOUCHES)[place : place + 1],
-    )
+    row = words(own, ROW)[2 * place : 2 * place + 2]
+    touches = words(own, ENTRY_TOUCHES)[place : place + 1]
     cut(begin, interval, upto, touches, hull, row[:1], row[1:], rows_of(own, place))

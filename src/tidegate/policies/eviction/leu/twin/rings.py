@@ -1,4 +1,4 @@
-"""Rings of nodes: a region is taken out without asking where it is, and a whole ring is appended to
+"""Rings of nodes: a region is removed without knowing its ring, and a whole ring is appended to
 another at once.
 """
 
@@ -12,7 +12,7 @@ from tidegate.policies.eviction.leu.twin.layout import AFTER, BEFORE
 
 @jit_inner
 def append(link: Any, node: int, region: int) -> None:
-    """Put a region that is in no ring at the end of the one that this node begins."""
+    """Append a region that is in no ring to the ring that begins with this node."""
     last = link[node, BEFORE]
     link[last, AFTER], link[region, BEFORE] = region, last
     link[region, AFTER], link[node, BEFORE] = node, region

@@ -1,4 +1,4 @@
-"""The sampler: what the last touches of a region's pages say of its reuses; see LEU in
+"""The sampler: reuses of a region from the last touches of its pages, as in
 policies/eviction/leu/policy.py.
 """
 
@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidegate.compiled.addresses import grid_at, words_at
 from tidegate.compiled.intrinsics import fetch_ahead
 from tidegate.compiled.jit import jit_inner
 from tidegate.policies.eviction.leu.twin.cells import enter, leave
@@ -27,9 +28,31 @@ from tidegate.policies.eviction.leu.twin.layout import (
 )
 from tidegate.policies.eviction.leu.twin.rings import remove
 from tidegate.policies.eviction.leu.twin.table import saw
-from tidegate.policies.interface.header import LATEST, OWN, PAGES_PER_REGION, REGION_TOUCHES
+from tidegate.policies.interface.compiling.header import (
+    LATEST,
+    OWN,
+    PAGES_PER_REGION,
+    REGION_BYTES,
+    REGION_TOUCHES,
+    SERVED,
+    TURN,
+)
 from tidegate.policies.interface.last_touch import reference_of, touch_of
-from tidegate.policies.interface.twin import grid_at, is_pinned, latest_of, words_at
+
+
+@jit_inner
+def _is_served(own: int, region: int) -> bool:
+    """Return whether this region was served in the driver's current turn."""
+    h = words_at(own, OWN)
+    return words_at(h[SERVED] + REGION_BYTES * region, 1)[0] == words_at(h[TURN], 1)[0]
+
+
+@jit_inner
+def _latest_of(own: int, region: int) -> int:
+    """Return the region's last touch and its access site (last_touch.py)."""
+    h = words_at(own, OWN)
+    pages = h[PAGES_PER_REGION]
+    return words_at(h[LATEST] + 8 * region * pages, pages).max()
 
 
 @jit_inner
@@ -40,8 +63,8 @@ def _is_sampled(own: int, region: int) -> bool:
 
 @jit_inner
 def _note_moments(own: int, region: int, after: int) -> int:
-    """Write down when pages of the region were touched, and by whom, sorted by time; how many there
-    are.
+    """Write times and access sites of the last touches of the region's pages, sorted by time.
+    Return their number.
     """
     h = words_at(own, OWN)
     pages = h[PAGES_PER_REGION]
@@ -62,16 +85,14 @@ def _note_moments(own: int, region: int, after: int) -> int:
 
 @jit_inner
 def _saw_reuses(own: int, when: int, reference: int, first: int, n: int, touches: int) -> None:
-    """What the moments from ``first`` to ``n`` say of so many touches since ``when``."""
+    """Record the reuses of ``touches`` since ``when``, by the moments from ``first`` to ``n``."""
     moments = grid_at(part(own, MOMENTS), PLENTY, 2)
     interval = moments[first, 0] - when
     if n - first == 1:
         saw(own, reference, touches, interval // touches)
         return
-    hidden, apart = (
-        touches - (n - first),
-        (moments[n - 1, 0] - moments[first, 0]) // (n - first - 1),
-    )
+    hidden = touches - (n - first)
+    apart = (moments[n - 1, 0] - moments[first, 0]) // (n - first - 1)
     if hidden:
         saw(own, reference, hidden, apart)
         interval = max(interval - hidden * apart, min(interval, apart))
@@ -82,18 +103,15 @@ def _saw_reuses(own: int, when: int, reference: int, first: int, n: int, touches
 
 @jit_inner
 def look(own: int, region: int) -> None:
-    """Know a region as it is."""
-    known, latest = nodes(own), latest_of(own, region)
+    """Note the last touch and the touches of a region."""
+    known, latest = nodes(own), _latest_of(own, region)
     known[region, LAST], known[region, REFERENCE] = touch_of(latest), reference_of(latest)
     known[region, COUNT] = touched(own, region)
 
 
 @jit_inner
 def touched_since(own: int, region: int) -> bool:
-    """Has a region been touched since it was looked at?
-
-    Then it was used, and what is known of it is put right.
-    """
+    """Return whether a region was touched since the last look, and update it if so."""
     known = nodes(own)
     touches = touched(own, region) - known[region, COUNT]
     if touches == 0:
@@ -124,7 +142,7 @@ def _arrived(own: int, region: int, touches: int) -> None:
 
 @jit_inner
 def fetch_known(own: int, region: int) -> None:
-    """Have what decides on a region fetched, so that it is there when its turn comes."""
+    """Fetch the data of a region that is likely to be looked at next."""
     h = words_at(own, OWN)
     fetch_ahead(nodes(own), region * COLUMNS)
     fetch_ahead(words_at(h[REGION_TOUCHES], PLENTY), region)
@@ -133,9 +151,9 @@ def fetch_known(own: int, region: int) -> None:
 
 @jit_inner
 def settle_arrivals(own: int) -> None:
-    """Regions that faulted have been touched by now."""
+    """Enter regions that faulted in earlier turns: they have been touched by now."""
     known, arrivals = nodes(own), arrivals_node(own)
-    while known[arrivals, AFTER] != arrivals and not is_pinned(own, known[arrivals, AFTER]):
+    while known[arrivals, AFTER] != arrivals and not _is_served(own, known[arrivals, AFTER]):
         region = known[arrivals, AFTER]
         remove(known, region)
         touches = touched(own, region) - known[region, COUNT]

@@ -1,9 +1,10 @@
-"""The table of references (policies/eviction/leu/interval_table.py): reuses are taken in by
-batches, and the coldest reference gives way.
+"""The table of access sites (policies/eviction/leu/interval_table.py): reuses are counted in
+batches, and the coldest site is replaced.
 """
 
 from __future__ import annotations
 
+from tidegate.compiled.addresses import grid_at
 from tidegate.compiled.jit import jit_inner
 from tidegate.policies.eviction.leu.cells import LEVELS, SPAN
 from tidegate.policies.eviction.leu.interval_table import BUCKETS
@@ -36,7 +37,6 @@ from tidegate.policies.eviction.leu.twin.layout import (
     words,
 )
 from tidegate.policies.eviction.leu.twin.rings import pour
-from tidegate.policies.interface.twin import grid_at
 
 
 @jit_inner
@@ -77,12 +77,8 @@ def _take_in(own: int) -> None:
 
 @jit_inner
 def _admit(own: int, reference: int) -> int:
-    scalar, places, entry, touches = (
-        scalars(own),
-        words(own, PLACE_OF),
-        words(own, ENTRY),
-        words(own, ENTRY_TOUCHES),
-    )
+    scalar, places = scalars(own), words(own, PLACE_OF)
+    entry, touches = words(own, ENTRY), words(own, ENTRY_TOUCHES)
     place = scalar[ENTRIES]
     if place < scalar[TABLE]:
         scalar[ENTRIES] += 1
@@ -95,15 +91,15 @@ def _admit(own: int, reference: int) -> int:
         touches[place] = 0
         words(own, COUNTS)[place * BUCKETS : (place + 1) * BUCKETS] = 0
         scalar[REPLACED] += 1
-        _make_nameless(own, place)
+        _to_others(own, place)
     entry[place] = reference
     places[reference & (REFERENCES - 1)] = place
     return int(place)
 
 
 @jit_inner
-def _make_nameless(own: int, place: int) -> None:
-    """The regions of a reference that was replaced go to those without an entry."""
+def _to_others(own: int, place: int) -> None:
+    """Move the regions of a replaced access site to those without an entry."""
     others, now, node_of = scalars(own)[TABLE], time_of(own), nodes(own)
     filled, members, best_at = filled_cells(own), words(own, MEMBERS), words(own, BEST_AT)
     advance(own, place)

@@ -1,0 +1,137 @@
+"""Options that specify runs, the same for every verb. They are named as ``RunSpec``'s fields."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Annotated, Any
+
+import typer
+
+from tidegate.errors import TidegateError
+from tidegate.options import split_outside
+
+Workload = Annotated[
+    str,
+    typer.Argument(
+        help="A workload such as matmul or 'zipf(skew=0.9)', or a trace file.", show_default=False
+    ),
+]
+Bytes = Annotated[str | None, typer.Option("--bytes", help="The workload's footprint, e.g. 10GB.")]
+Scale = Annotated[
+    str | None,
+    typer.Option(
+        "--scale", help="Of the workload's size, e.g. 1/8; fewer regions are observed, too."
+    ),
+]
+Observed = Annotated[
+    int | None,
+    typer.Option(
+        "--observed", help="Regions observed at a time; by default what the policies declare."
+    ),
+]
+Samples = Annotated[
+    int, typer.Option("--samples", help="Pages sampled per observed region; 0 adapts the number.")
+]
+MachineOrDefault = Annotated[
+    str | None,
+    typer.Option(
+        "--machine",
+        help="A preset or your own TOML file; rtx3090-pcie4, or with tiers a100-pcie3-ssd.",
+    ),
+]
+MachineName = Annotated[str, typer.Option("--machine", help="A preset or your own TOML file.")]
+SystemName = Annotated[
+    str | None,
+    typer.Option(
+        "--system",
+        help="A published bundle of policies, uvm by default; the options below replace its parts.",
+    ),
+]
+Eviction = Annotated[
+    str | None,
+    typer.Option(
+        "--eviction",
+        help="An eviction policy, with options: 'random(seed=1)'; or your own: mine.py:MyPolicy.",
+    ),
+]
+Prefetch = Annotated[str | None, typer.Option("--prefetch", help="A prefetch policy.")]
+Placement = Annotated[str | None, typer.Option("--placement", help="A placement policy.")]
+Tiering = Annotated[
+    str | None,
+    typer.Option(
+        "--tiering",
+        help="Three tiers, and where pages go that leave near memory: tier-reuse, mine.py:MyTier …",
+    ),
+]
+Middle = Annotated[
+    str | None,
+    typer.Option(
+        "--middle",
+        help="Host memory between near memory and the SSD; with --tiering. 4 times near.",
+    ),
+]
+NoFlush = Annotated[
+    bool,
+    typer.Option("--no-flush", help="With --tiering: leave what is dirty at the end where it is."),
+]
+Near = Annotated[str | None, typer.Option("--near", help="Near memory, e.g. 512MiB.")]
+Oversubscribe = Annotated[
+    str | None,
+    typer.Option(
+        "--oversubscribe",
+        help="How much larger than near memory the footprint is; 50% if neither is given.",
+    ),
+]
+GeometryText = Annotated[
+    str | None,
+    typer.Option("--geometry", help="PAGE/REGION, e.g. 4KiB/64KiB; the machine's by default."),
+]
+Slots = Annotated[
+    int | None,
+    typer.Option("--slots", help="Slots in place of the machine's; 1 is a sequential cache."),
+]
+DirtyOnly = Annotated[
+    bool,
+    typer.Option(
+        "--dirty-only", help="Write back only pages that were written; the driver writes all."
+    ),
+]
+Pipelined = Annotated[
+    bool | None,
+    typer.Option("--pipelined/--serial", help="Overlap eviction with migration, or not."),
+]
+Checked = Annotated[
+    bool,
+    typer.Option("--checked", help="Run policies in Python and check their indices and numbers."),
+]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Compute anew even if this very run is in the store.")
+]
+
+
+def settings_of(context: typer.Context, *others: str) -> dict[str, Any]:
+    """Return the options that were given, without the workload and ``others``."""
+    from tidegate.experiments import RunSpec
+
+    given = {k: v for k, v in context.params.items() if v is not None}
+    names = {f.name for f in fields(RunSpec)} - {"workload", *others}
+    settings = {k: v for k, v in given.items() if k in names}
+    return settings | ({"flush": False} if given.get("no_flush") else {})
+
+
+def split(text: str | None) -> list[str]:
+    """Return the parts of a list written with commas; commas within brackets do not separate.
+
+    >>> split("lrm, random(seed=1, x=2),mru")
+    ['lrm', 'random(seed=1, x=2)', 'mru']
+    """
+    return list(filter(None, split_outside(text or "", ",")))
+
+
+def split_option(option: str, text: str | None) -> list[str] | None:
+    """Return the parts of an option's list, None if it is not given; refuse an empty list."""
+    if text is None:
+        return None
+    if not split(text):
+        raise TidegateError(f"--{option} must name one or several, with commas, got '{text}'")
+    return split(text)

@@ -1,0 +1,114 @@
+"""Program models as JSON files, so that analysis and planning may run on different machines."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from tidegate.compiler.analysis.sizes import Formula
+from tidegate.compiler.model import (
+    Argument,
+    DataObject,
+    KernelRegion,
+    LaunchSite,
+    Note,
+    ProgramModel,
+    Use,
+)
+from tidegate.errors import TidegateError
+from tidegate.files import write_atomically
+
+FORMAT = 1
+"""Increased whenever files written before can no longer be read."""
+
+
+def save(model: ProgramModel, path: Path) -> None:
+    """Write a model to a file, whole or not at all."""
+    write_atomically(path, json.dumps(to_data(model), indent=1, allow_nan=False) + "\n")
+
+
+def load(path: Path) -> ProgramModel:
+    """Read a model that `save` wrote."""
+    give = "give a file that tidegate compile --save wrote"
+    try:
+        data = json.loads(path.read_text())
+    except OSError as error:
+        raise TidegateError(f"cannot read {path}: {error.strerror}; {give}") from error
+    except ValueError:
+        data = None
+    try:
+        if data["tidegate program model"] != FORMAT:
+            again = "make it anew with tidegate compile --save"
+            raise TidegateError(f"'{path}' is of another version of Tidegate; {again}")
+        return from_data(data)
+    except (ValueError, KeyError, TypeError, UnicodeDecodeError):
+        raise TidegateError(f"'{path}' is not a program model; {give}") from None
+
+
+def to_data(model: ProgramModel) -> dict[str, Any]:
+    """Return the model as JSON data. An infinite distance becomes null."""
+    return {
+        "tidegate program model": FORMAT,
+        "source": model.source,
+        "objects": [{**vars(o), "bytes": _terms(o.bytes)} for o in model.objects],
+        "regions": [vars(r) for r in model.regions],
+        "launches": [_launch_data(launch) for launch in model.launches],
+        "notes": [vars(note) for note in model.notes],
+        "region_distance": [[a, b, _finite(far)] for (a, b), far in model.region_distance.items()],
+        "next_launches": model.next_launches,
+    }
+
+
+def from_data(data: dict[str, Any]) -> ProgramModel:
+    """Return the model that `to_data` made this data of."""
+    return ProgramModel(
+        data["source"],
+        tuple(DataObject(**{**o, "bytes": _formula(o["bytes"])}) for o in data["objects"]),
+        tuple(KernelRegion(**{**r, "objects": tuple(r["objects"])}) for r in data["regions"]),
+        tuple(_launch(launch) for launch in data["launches"]),
+        tuple(Note(**note) for note in data["notes"]),
+        {(a, b): _distance(far) for a, b, far in data["region_distance"]},
+        tuple(map(tuple, data["next_launches"])),
+    )
+
+
+def _launch_data(launch: LaunchSite) -> dict[str, Any]:
+    return {
+        **vars(launch),
+        "arguments": [vars(argument) for argument in launch.arguments],
+        "trip_count": _terms(launch.trip_count),
+        "uses": [{**vars(use), "distance": _finite(use.distance)} for use in launch.uses],
+    }
+
+
+def _launch(data: dict[str, Any]) -> LaunchSite:
+    read = {
+        "arguments": tuple(map(_argument, data["arguments"])),
+        "trip_count": _formula(data["trip_count"]),
+        "uses": tuple(Use(**{**u, "distance": _distance(u["distance"])}) for u in data["uses"]),
+        "calls": tuple(data.get("calls", ())),
+    }
+    return LaunchSite(**{**data, **read})
+
+
+def _argument(data: dict[str, Any]) -> Argument:
+    through = data["through"] and tuple(data["through"])
+    return Argument(**{**data, "objects": tuple(data["objects"]), "through": through})
+
+
+def _terms(formula: Formula | None) -> list[Any] | None:
+    return None if formula is None else [[count, *term] for term, count in formula.terms]
+
+
+def _formula(terms: list[Any] | None) -> Formula | None:
+    return None if terms is None else Formula(tuple((tuple(term), count) for count, *term in terms))
+
+
+def _finite(distance: float) -> float | None:
+    return None if distance == math.inf else distance
+
+
+def _distance(saved: float | None) -> float:
+    return math.inf if saved is None else saved

@@ -1,0 +1,249 @@
+"""Run specification: what a run is made from.
+
+RunSpec ──▶ trace, machine, policies, sizes ──▶ simulation ──▶ Run, from the store if it is there
+
+``two_tiers`` simulates near and far memory, ``three_tiers`` near memory, host memory and an SSD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from operator import index
+from pathlib import Path
+from typing import Any
+
+from tidegate import units
+from tidegate.errors import TidegateError, UnknownName
+from tidegate.experiments import store, three_tiers, two_tiers
+from tidegate.experiments.runs import Run
+from tidegate.machine.machine import Machine, load_machine
+from tidegate.options import parse_spec
+from tidegate.policies.interface.policy import EvictionPolicy, PlacementPolicy, PrefetchPolicy
+from tidegate.policies.interface.tier_policy import TierPolicy
+from tidegate.simulation.tiers.simulation import MOST_STAYS
+from tidegate.trace.file import TraceFile
+from tidegate.trace.geometry import Geometry
+from tidegate.trace.trace import Trace
+from tidegate.workloads.program import Workload, workloads
+
+MACHINE = "rtx3090-pcie4"  # where none is given
+TIERED_MACHINE = "a100-pcie3-ssd"  # where none is given and there are three tiers: GMT's
+BOTH_SIZES = "near and oversubscribe were both given; they say the same thing, give one"
+
+_TWO_TIERS = (
+    "system",
+    "prefetch",
+    "placement",
+    "geometry",
+    "dirty_only",
+    "samples",
+    "observed",
+    "watched",
+    "pipelined",
+    "checked",
+)
+_THREE_TIERS = ("middle", "service", "shared", "read_ahead", "most_stays", "flush", "traits")
+_AT_LEAST = {"slots": 1, "samples": 0, "observed": 1, "watched": 1, "most_stays": 0}
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """What one run is made from. Names are looked up by ``prepare`` and ``answer``.
+
+    ``near`` is the capacity of near memory. ``oversubscribe`` says how much larger the footprint is
+    (50% makes near memory two thirds of it). Give one of them or neither. ``bytes`` and ``scale``
+    size the workload; ``scale`` sizes the number of observed regions with it. ``slots`` replaces
+    the machine's; 1 is a sequential cache.
+
+    ``tiering`` adds a third tier. ``middle`` is then the capacity of host memory. Without sizes the
+    footprint is twice near and middle memory, and the middle is four times near memory, as in GMT.
+
+    >>> spec = RunSpec("cyclic(bytes=8MiB)", tiering="tier-order", near="1MiB", middle="4MiB")
+    >>> spec.answer(cache=False).counts["far_reads"]
+    512
+    """
+
+    workload: str | Path | type[Workload] | Workload | Trace
+    machine: str | Machine | None = None
+    system: str = "uvm"
+    eviction: str | type[EvictionPolicy] | EvictionPolicy | None = None
+    prefetch: str | type[PrefetchPolicy] | PrefetchPolicy | None = None
+    placement: str | type[PlacementPolicy] | PlacementPolicy | None = None
+    tiering: str | type[TierPolicy] | TierPolicy | None = None
+    near: str | int | None = None
+    middle: str | int | None = None
+    oversubscribe: str | float | None = None
+    bytes: str | int | None = None
+    scale: str | float | None = None
+    geometry: str | Geometry | None = None
+    slots: int | None = None
+    compiled: bool = True
+    # two tiers
+    dirty_only: bool = False  # write back only pages that were written
+    samples: int = 0  # pages sampled per observed region; 0 adapts the number
+    observed: int | None = None  # regions observed at a time; by default what the policies declare
+    # evicted regions by which the number of samples is judged; by default as many as observed
+    watched: int | None = None
+    pipelined: bool | None = None  # overlap eviction with migration; by default as the machine does
+    checked: bool = False  # run policies in Python and check them; never from the store
+    # three tiers
+    service: str | None = None  # serves misses; by default as the tiering policy declares
+    shared: bool = True  # the SSD reads and writes from one queue
+    read_ahead: bool = False  # of the page cache, where the CPU serves misses
+    most_stays: int = MOST_STAYS
+    flush: bool = True  # write what is dirty at the end
+    traits: bool = False  # also describe the trace: reuse and remaining distances
+
+    @classmethod
+    def from_settings(cls, workload: Any, settings: dict[str, Any]) -> RunSpec:
+        """Return the specification with these fields; refuse unknown ones with the nearest name."""
+        known = [f.name for f in fields(cls) if f.name != "workload"]
+        for name in settings:
+            if name not in known:
+                raise UnknownName("keyword of a run", name, known)
+        return cls(workload, **settings)
+
+    def __post_init__(self) -> None:
+        if self.near is not None and self.oversubscribe is not None:
+            raise TidegateError(BOTH_SIZES)
+        for name, least in _AT_LEAST.items():
+            check_whole(name, getattr(self, name), least)
+        defaults = {f.name: f.default for f in fields(self)}
+        for name in _THREE_TIERS if self.tiering is None else _TWO_TIERS:
+            if getattr(self, name) != defaults[name]:
+                raise TidegateError(
+                    f"{name} was given without tiering; give tiering too, such as tier-reuse"
+                    if self.tiering is None
+                    else f"{name} and tiering were both given; three tiers have no {name}"
+                )
+
+    def answer(
+        self, cache: bool = True, progress: Callable[[int], None] = lambda touches: None
+    ) -> Run:
+        """Run it, or load it from the store."""
+        tiers = self._tiers()
+        simulation = tiers.prepare(self)
+
+        def make(key: str, inputs: dict[str, Any]) -> Run:
+            simulation.run(progress)
+            run: Run = tiers.describe(simulation, key, inputs, self)
+            return run
+
+        inputs = tiers.inputs_of(simulation, self)
+        return store.answer(inputs, cache and not self.checked, make)
+
+    def prepare(self) -> Any:
+        """Look everything up and set the simulation up, without running it."""
+        return self._tiers().prepare(self)
+
+    def _tiers(self) -> Any:
+        """Return the module for the number of tiers; both have the same functions."""
+        return two_tiers if self.tiering is None else three_tiers
+
+    def trace(self) -> Trace:
+        """Return the trace: of a workload laid out for the geometry, or of a trace file."""
+        given = str(self.workload) if isinstance(self.workload, Path) else self.workload
+        if isinstance(given, Trace):
+            return self._as_recorded(given)
+        if isinstance(given, str) and given.endswith(".parquet"):
+            return self._as_recorded(TraceFile(given))
+        if isinstance(given, str):
+            name, options = parse_spec(given)
+            made = self._sized(workloads.find(name), name, options)
+        elif isinstance(given, type) and issubclass(given, Workload):
+            made = self._sized(given, given.__name__, {})
+        elif self.bytes is None and self.scale is None:
+            made = workloads.given(given)
+        else:
+            raise TidegateError(
+                "bytes and scale need a workload's name or class; this workload is an object "
+                "that has its size already"
+            )
+        return made.trace(self._geometry())
+
+    def _sized(self, cls: type[Workload], name: str, options: dict[str, Any]) -> Workload:
+        if self.bytes is not None:
+            if "bytes" in options:
+                raise TidegateError(
+                    f"bytes was given twice, in '{self.workload}' and as bytes={self.bytes}; "
+                    "give it once"
+                )
+            options["bytes"] = self.bytes
+        if self.scale is not None:
+            whole = options.get("bytes", getattr(cls.options().get("bytes"), "default", None))
+            if whole is None:
+                raise TidegateError(
+                    f"workload {name} has no option bytes, so scale={self.scale} cannot be "
+                    "applied to it; leave scale out"
+                )
+            options["bytes"] = round(units.size(whole) * self.factor)
+        return workloads.create(cls, options)
+
+    def _as_recorded(self, trace: Trace) -> Trace:
+        if self.bytes is not None or self.scale is not None or self.geometry is not None:
+            raise TidegateError(
+                f"trace {trace.name} has its size and geometry already; "
+                "leave out bytes, scale and geometry"
+            )
+        return trace
+
+    @property
+    def factor(self) -> float:
+        """``scale`` as a number."""
+        factor = 1.0 if self.scale is None else units.fraction(self.scale)
+        if factor <= 0:
+            raise TidegateError(f"scale must be positive, such as 1/8, got {self.scale}")
+        return factor
+
+    def _geometry(self) -> Geometry:
+        if isinstance(self.geometry, Geometry):
+            return self.geometry
+        return Geometry.parse(self.geometry) if self.geometry else self.load_machine().geometry
+
+    def load_machine(self) -> Machine:
+        """Return the machine, with the slots and the pipeline that were given."""
+        default = MACHINE if self.tiering is None else TIERED_MACHINE
+        machine = load_machine(default if self.machine is None else self.machine)
+        if self.slots is not None:
+            machine = machine.with_slots(self.slots)
+        return machine if self.pipelined is None else machine.with_pipeline(self.pipelined)
+
+    def near_bytes(self, trace: Trace, default: float, unit: str, unit_bytes: int) -> int:
+        """Return the bytes of near memory; by default the footprint is ``default`` times as large.
+
+        Near memory must hold at least one ``unit``.
+        """
+        if self.near is not None:
+            near = units.size(self.near)
+        elif self.oversubscribe is not None:
+            near = int(trace.footprint / (1 + units.oversubscription(self.oversubscribe)))
+        else:
+            near = int(trace.footprint / default)
+        if near < unit_bytes:
+            raise TidegateError(
+                f"near memory must hold at least one {unit} of {units.show_size(unit_bytes)}, "
+                f"got {units.show_size(near)}; give it more, or the workload more bytes"
+            )
+        return near
+
+
+def run(workload: Any, *, cache: bool = True, **settings: Any) -> Run:
+    """Run a workload under a policy and return what happened. Keywords: ``RunSpec``'s fields.
+
+    >>> import tidegate
+    >>> r = tidegate.run("cyclic(bytes=96MiB, passes=4)", near="64MiB", prefetch="region", slots=1)
+    >>> r.counts["evictions"]  # every pass migrates all 48 regions; 32 are still there at the end
+    160
+    """
+    return RunSpec.from_settings(workload, settings).answer(cache)
+
+
+def check_whole(name: str, value: Any, least: int) -> None:
+    """Refuse anything but a whole number of at least ``least``; None is a number not given."""
+    try:
+        if value is None or index(value) >= least:
+            return
+    except TypeError:
+        pass
+    raise TidegateError(f"{name} must be a whole number, at least {least}, got {value!r}")

@@ -1,0 +1,129 @@
+"""Runs over three tiers, near memory, host memory and an SSD: from a specification to a Run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tidegate import units
+from tidegate.experiments.naming import policy_inputs, spell
+from tidegate.experiments.runs import Run
+from tidegate.experiments.traits import trace_traits
+from tidegate.policies.registries import eviction, tiering
+from tidegate.simulation.tiers.simulation import Tiered
+from tidegate.simulation.tiers.state import IN_MIDDLE
+from tidegate.trace.geometry import Geometry
+
+if TYPE_CHECKING:
+    from tidegate.experiments.specification import RunSpec
+
+# where no size is given: the middle over near memory, and the footprint over both (GMT 3.1)
+RATIO, FACTOR = 4.0, 2.0
+
+
+def prepare(spec: RunSpec) -> Tiered:
+    """Look everything up and set the tiers up, without running anything."""
+    trace = spec.trace()
+    page = trace.geometry.page
+    near = spec.near_bytes(trace, FACTOR * (1 + RATIO), "page", page)
+    middle = RATIO * near if spec.middle is None else units.size(spec.middle)
+    return Tiered(
+        trace,
+        spec.load_machine(),
+        near // page,
+        int(middle // page),
+        tiering.given(spec.tiering),
+        None if spec.eviction is None else eviction.given(spec.eviction),
+        service=spec.service,
+        shared=spec.shared,
+        read_ahead=spec.read_ahead,
+        most_stays=spec.most_stays,
+        flush=spec.flush,
+        compiled=spec.compiled,
+    )
+
+
+def inputs_of(s: Tiered, spec: RunSpec) -> dict[str, Any]:
+    """Return everything that can change the outcome."""
+    return {
+        "tiers": [s.near, s.middle],
+        "trace": s.trace.identity(),
+        "machine": s.machine.constants(),
+        "settings": s.settings,
+        "tiering": policy_inputs(s.placement, spec.tiering),
+        "eviction": None if s.eviction is None else policy_inputs(s.eviction, spec.eviction),
+        "traits": spec.traits,
+    }
+
+
+def describe(s: Tiered, key: str, inputs: dict[str, Any], spec: RunSpec) -> Run:
+    """Put the books of a finished simulation into a Run."""
+    c = s.counts
+    written = c["near_written"] + c["middle_written"] + c["near_flushed"] + c["middle_flushed"]
+    counts = c | {
+        "faults": c["middle_hits"] + c["far_reads"],
+        "far_writes": written,
+        "far_moved": c["far_reads"] + written,
+        "pages_in": c["middle_hits"] + c["far_reads"],
+        "pages_home": 0,
+        "pages_sampled": 0,
+        "pages_written_back": c["to_middle"] + c["near_written"] + c["near_flushed"],
+    }
+    facts = _facts(s)
+    tables: dict[str, dict[str, list[Any]]] = {"launches": s.launches, "objects": _objects(s)}
+    if spec.traits:
+        more_facts, more_tables = trace_traits(s.trace, s.near, s.middle or int(RATIO * s.near))
+        facts, tables = facts | more_facts, tables | more_tables
+    return Run(key, inputs, facts, counts, s.parts, s.busy, tables, list(_notes(s)))
+
+
+def _facts(s: Tiered) -> dict[str, Any]:
+    page = s.trace.geometry.page
+    return {
+        "workload": s.trace.name,
+        "provenance": s.trace.provenance.value,
+        "machine": s.machine.name,
+        "tiering": spell(s.placement),
+        "eviction": _eviction(s),
+        "prefetch": "none",
+        "placement": "none",
+        "service": s.service,
+        "near_bytes": s.near * page,
+        "middle_bytes": s.middle * page,
+        "footprint_bytes": s.trace.footprint,
+        "page_bytes": page,
+        "region_bytes": page,
+        "geometry": str(Geometry(page, page)),
+        "slots": s.machine.near.slots,
+        "policy_report": s.placement.report(),
+    }
+
+
+def _eviction(s: Tiered) -> str:
+    """Return the name of the policy that chooses the page to leave near memory."""
+    if s.eviction is not None:
+        return spell(s.eviction)
+    return "its own" if s.chooses else "clock"
+
+
+def _objects(s: Tiered) -> dict[str, list[Any]]:
+    """Return the bytes of each object, and where its pages are at the end."""
+    objects = s.trace.objects
+    places = [s.memory.where[o.first_page : o.first_page + o.pages] for o in objects]
+    return {
+        "name": [o.name for o in objects],
+        "bytes": [o.bytes for o in objects],
+        "pages_near": [int((at >= 0).sum()) for at in places],
+        "pages_middle": [int((at <= IN_MIDDLE).sum()) for at in places],
+    }
+
+
+def _notes(s: Tiered) -> Iterator[str]:
+    """Yield notes on what the policies see and what was left out."""
+    for policy in (s.placement, s.eviction):
+        if policy is not None and getattr(policy.sees, "future", False):
+            yield f"{spell(policy)} sees the future, which no machine shows; use it as a bound"
+    if not s.placement.keeps_middle:
+        yield f"{spell(s.placement)} has no middle; what leaves near memory goes far"
+    if not s.flush:
+        yield "pages that were dirty at the end were not written"

@@ -1,0 +1,101 @@
+"""Files behind an arena: its own store file, and files that users open as arrays."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from tidegate.errors import TidegateError
+
+
+def open_store(path: str | None) -> tuple[int, int, str]:
+    """Make a file without a name, which is gone with its last descriptor.
+
+    Return a descriptor with O_DIRECT, a plain one, and the folder.
+    """
+    if path is not None and Path(path).exists():
+        raise TidegateError(
+            f"store {path} exists and an arena would overwrite it; give another name, or use "
+            "arena.open to read it"
+        )
+    folder = Path(path).absolute().parent if path is not None else Path(tempfile.gettempdir())
+    if not folder.is_dir():
+        raise TidegateError(f"store {path}: there is no folder {folder}")
+    name = f".tidegate-{os.getpid()}-{os.urandom(4).hex()}" if path is None else Path(path).name
+    try:
+        plain = _open_nameless(str(folder), str(folder / name))
+    except OSError as error:
+        raise TidegateError(f"store {folder / name} cannot be made: {error.strerror}") from error
+    return _reopen_direct(f"/proc/self/fd/{plain}", plain, os.O_RDWR), plain, str(folder)
+
+
+def _open_nameless(folder: str, name: str) -> int:
+    """Open a file that never has a name, or has one for a moment where O_TMPFILE is unknown.
+
+    So a process that is killed leaves no file behind.
+    """
+    try:
+        return os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
+            raise
+    fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    os.unlink(name)
+    return fd
+
+
+def open_file(path: str, writable: bool) -> tuple[int, int]:
+    """Open a user's file; return a descriptor with O_DIRECT and a plain one."""
+    flags = os.O_RDWR if writable else os.O_RDONLY
+    try:
+        plain = os.open(path, flags | os.O_CLOEXEC)
+    except OSError as error:
+        raise TidegateError(f"{path} cannot be opened: {explain(error)}") from error
+    if not stat.S_ISREG(os.fstat(plain).st_mode):
+        os.close(plain)
+        raise TidegateError(f"{path} is not a regular file; give one that holds an array")
+    try:
+        return _reopen_direct(path, plain, flags), plain
+    except OSError as error:
+        os.close(plain)
+        raise TidegateError(f"{path} cannot be opened: {explain(error)}") from error
+
+
+def _reopen_direct(path: str, plain: int, flags: int) -> int:
+    try:
+        return os.open(path, flags | os.O_DIRECT | os.O_CLOEXEC)
+    except OSError:
+        return os.dup(plain)
+
+
+def reserve_space(fd: int, offset: int, size: int, folder: str) -> None:
+    """Reserve space in the file system now, so that it cannot run out during an eviction."""
+    try:
+        os.posix_fallocate(fd, offset, size)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise TidegateError(
+                f"the store in {folder} has no room for {size} bytes more; nothing was allocated"
+            ) from error
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+            raise TidegateError(
+                f"the store in {folder} cannot take {size} bytes more: {explain(error)}"
+            ) from error
+
+
+_REMEDIES = {
+    errno.ENOMEM: "give a smaller span, or raise ulimit -v",
+    errno.EFBIG: "give a smaller span, or raise ulimit -f",
+    errno.EMFILE: "raise ulimit -n",
+    errno.ENFILE: "close files",
+}
+
+
+def explain(error: OSError) -> str:
+    """Return a system's error with what to do."""
+    said = error.strerror or str(error)
+    remedy = _REMEDIES.get(error.errno or 0)
+    return f"{said}; {remedy}" if remedy else said

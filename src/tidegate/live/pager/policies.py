@@ -1,0 +1,91 @@
+"""The policies of an arena: made from their names, checked, and called.
+
+Live memory shows faults, samples and touch bits, so policies that need more are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tidegate.errors import PolicyError, TidegateError
+from tidegate.live.arena.setup import ArenaSetup
+from tidegate.policies.interface.policy import (
+    EvictionPolicy,
+    PlacementPolicy,
+    Policy,
+    PrefetchPolicy,
+    check_declared,
+    label,
+)
+from tidegate.policies.interface.tier_policy import TierPolicy
+from tidegate.policies.interface.visibility import Everything, TouchBits
+from tidegate.policies.prefetch.together import make_prefetch
+from tidegate.policies.registries import eviction, placement, tiering
+from tidegate.registry import error_line
+
+
+def make_policies(setup: ArenaSetup) -> tuple[EvictionPolicy, PrefetchPolicy, PlacementPolicy]:
+    """Make the policies by their names."""
+    return (
+        eviction.make(setup.eviction),
+        make_prefetch(setup.prefetch),
+        placement.make(setup.placement),
+    )
+
+
+def make_tiering(setup: ArenaSetup) -> TierPolicy:
+    """Make the tiering policy by its name; refuse one that live memory cannot serve."""
+    policy: TierPolicy = tiering.make(setup.tiering)
+    if isinstance(policy.sees, Everything) and policy.sees.future:
+        raise TidegateError(
+            f"policy '{policy.name}' sees the future, which no live memory can show; "
+            "take tier-order or tier-reuse"
+        )
+    if hasattr(policy, "victim"):
+        raise TidegateError(
+            f"policy '{policy.name}' chooses victims itself; on live memory the eviction policy "
+            "does; take tier-order"
+        )
+    return policy
+
+
+def check_policies(policies: Iterable[Policy]) -> None:
+    """Refuse policies that need more than faults, samples and touch bits."""
+    for policy in policies:
+        check_declared(policy)
+        if isinstance(policy.sees, Everything):
+            raise TidegateError(
+                f"policy '{label(policy)}' sees every touch, which no live memory can show; "
+                "take one that sees faults, samples or touch bits, such as lru"
+            )
+        if isinstance(policy, PlacementPolicy) and policy.needs_plan:
+            raise TidegateError(
+                f"policy '{label(policy)}' must know what each launch uses before it begins, "
+                "which live memory cannot tell; take um or host"
+            )
+
+
+def handler(policy: Policy, event: str) -> Callable[[int], Any] | None:
+    """Return the policy's method for an event, if it defines one.
+
+    Touch bits can be read while the region is evicted only.
+    """
+    if getattr(type(policy), event, None) is getattr(Policy, event, None):
+        return None
+    method: Callable[[int], Any] = getattr(policy, event)
+    if event != "on_eviction" or not isinstance(policy.sees, TouchBits):
+        return method
+
+    def with_touch_bits(region: int) -> None:
+        policy.memory.leaving = region
+        method(region)
+        policy.memory.leaving = -1
+
+    return with_touch_bits
+
+
+def blame(policy: Policy, method: str, argument: tuple[int, ...], error: Exception) -> PolicyError:
+    call = f"{method}({', '.join(map(str, argument))})"
+    said = error_line(error, type(policy))
+    return PolicyError(f"policy '{label(policy)}' raised in {call}: {said}")

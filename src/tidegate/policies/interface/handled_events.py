@@ -1,0 +1,23 @@
+"""Which events a policy handles: those whose methods its class really defines."""
+
+from __future__ import annotations
+
+from tidegate.policies.interface.events import EVENT_NAMES, FAULT, LAUNCH, PREFETCH
+from tidegate.policies.interface.policy import EvictionPolicy, Policy
+
+
+def handled_events(policy: Policy) -> list[int]:
+    """Return the events that must be relayed to a policy, or asked of it."""
+    events = {event for event, name in EVENT_NAMES.items() if _defines(type(policy), name)}
+    # its on_prefetch is its on_fault, unless it says otherwise
+    if isinstance(policy, EvictionPolicy) and FAULT in events:
+        events.add(PREFETCH)
+    # a launch that is not handled does not wait for the driver, so relaying alone is not handling
+    if policy.parts and not any(LAUNCH in handled_events(part) for part in policy.parts):
+        events.discard(LAUNCH)
+    return sorted(events)
+
+
+def _defines(cls: type[Policy], name: str) -> bool:
+    inherited = (getattr(Policy, name, None), getattr(EvictionPolicy, name, None))
+    return getattr(cls, name, None) not in inherited

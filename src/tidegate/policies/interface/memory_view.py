@@ -1,0 +1,253 @@
+"""The memory view: what a mechanism shows one policy, and the verbs it accepts from it.
+
+    policy ── looks ──▶ MemoryView ── as declared in ``sees`` ──▶ look-ups of the mechanism
+           ── verbs ──▶            ── within ranges          ──▶ requests, executed after the call
+
+Permissions and ranges are checked here, for simulated and live memory alike. A mechanism supplies
+look-ups: simulation/gpu/view.py, simulation/tiers/view.py and live/pager/view.py.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Container
+from functools import partial
+from typing import Any
+
+from numpy.typing import NDArray
+
+from tidegate.errors import PolicyError
+from tidegate.policies.interface.events import (
+    ASK_ADVISE,
+    ASK_COUNT,
+    ASK_EVICT,
+    ASK_OBSERVE,
+    ASK_PREFETCH,
+    ASK_THRESHOLD,
+    NO_TREE,
+)
+from tidegate.policies.interface.visibility import Everything, Sees
+from tidegate.trace.geometry import Geometry
+from tidegate.trace.plan import Plan
+from tidegate.trace.trace import Object
+
+# What a policy must declare to call these methods. All others are open to every policy.
+_RESTRICTED = {
+    "Samples()": ("observe_prefetched", "count_remote"),
+    "TouchBits()": ("touched",),
+    "Everything()": ("last_touch", "page_touches", "last_reference", "last_toucher", "touch_count"),
+    "Everything(future=True)": ("next_touch",),
+}
+
+
+class MemoryView(ABC):
+    """What one policy sees of memory, and the verbs it has.
+
+    ``declared`` is the policy's ``sees``; ``shown`` replaces it where a mechanism shows more.
+    """
+
+    observed: Container[int]  # regions with a sampled page, at the request of any policy
+
+    def __init__(
+        self,
+        name: str,
+        declared: Sees,
+        geometry: Geometry,
+        frames: int,
+        observable: int,
+        shared: dict[str, Any],
+        shown: Sees | None = None,
+    ):
+        self.geometry = geometry
+        self.frames = frames  # capacity in regions
+        self.observable = observable  # regions that may be observed at a time
+        self.shared = shared  # data that policies of one run exchange; see structures/patterns.py
+        self.launch = ""  # name of the launch that is running or about to begin
+        self.leaving = -1  # the region whose on_eviction is running
+        self._name, self._declared, shown = name, declared, shown or declared
+        self._sees_touches = isinstance(shown, Everything)
+        open_levels = _open_levels(shown)
+        for level, methods in _RESTRICTED.items():
+            if level not in open_levels:  # checked once, not in each call
+                for method in methods:
+                    setattr(self, method, partial(self._refuse, method, level))
+
+    # For every policy
+
+    @property
+    @abstractmethod
+    def objects(self) -> tuple[Object, ...]:
+        """Allocations, by address."""
+
+    @property
+    @abstractmethod
+    def regions(self) -> int:
+        """Number of regions in all."""
+
+    @property
+    @abstractmethod
+    def plan(self) -> Plan | None:
+        """What each launch uses, by a compiler or a profile; None if launches are not known."""
+
+    @property
+    @abstractmethod
+    def resident(self) -> set[int]:
+        """Regions that hold a frame."""
+
+    @abstractmethod
+    def is_resident(self, region: int) -> bool:
+        """Return whether the region holds a frame."""
+
+    @abstractmethod
+    def is_served(self, region: int) -> bool:
+        """Return whether the region was served in the driver's current turn.
+
+        A victim that was served ends the turn early.
+        """
+
+    @abstractmethod
+    def faulted(self, region: int) -> NDArray[Any]:
+        """Return pages (numbers within the region) that faulted in this turn; during on_fault."""
+
+    @abstractmethod
+    def near(self, region: int) -> NDArray[Any]:
+        """Return which pages of the region are near, as booleans."""
+
+    @abstractmethod
+    def prefetched(self, region: int) -> NDArray[Any]:
+        """Return which pages of the region will migrate without a fault; during on_prefetch."""
+
+    # TouchBits
+
+    def touched(self, region: int) -> NDArray[Any]:
+        """Return which pages of the region were touched since they came near.
+
+        With TouchBits only during on_eviction of that region.
+        """
+        if region != self.leaving and not self._sees_touches:
+            raise PolicyError(
+                f"{self._name} must read the touch bits of region {region} "
+                f"in on_eviction({region}), not earlier"
+            )
+        return self._touched(region)
+
+    # Everything. A mechanism that does not record touches accepts no policy that sees everything.
+
+    @property
+    def now(self) -> int:
+        """Touches so far."""
+        if not self._sees_touches:
+            self._refuse("now", "Everything()")
+        return self._now()
+
+    def last_touch(self, region: int) -> int:
+        """Return the number of the region's latest touch, -1 if there was none."""
+        raise NotImplementedError
+
+    def page_touches(self, region: int) -> NDArray[Any]:
+        """Return the number of each page's latest touch, -1 where there was none."""
+        raise NotImplementedError
+
+    def last_reference(self, page: int) -> int:
+        """Return the access site that touched this page last, -1 if there was none."""
+        raise NotImplementedError
+
+    def last_toucher(self, region: int) -> int:
+        """Return the access site that made the region's latest touch, -1 if there was none."""
+        raise NotImplementedError
+
+    def touch_count(self, region: int) -> int:
+        """Return how often the region was touched so far."""
+        raise NotImplementedError
+
+    def next_touch(self, region: int) -> int:
+        """Return when the region is touched next, in touches from the start; very large if never.
+
+        Everything(future=True).
+        """
+        raise NotImplementedError
+
+    # The verbs
+
+    def prefetch(self, first_page: int, pages: int = 1) -> None:
+        """Bring these pages near, but for those that are near already."""
+        self._check_pages("prefetch", first_page, pages)
+        self._request(ASK_PREFETCH, first_page, pages)
+
+    def evict(self, region: int) -> None:
+        """Send this region far before its frame is needed."""
+        if not 0 <= region < self.regions or not self.is_resident(region):
+            raise PolicyError(
+                f"{self._name} must evict a resident region, "
+                f"got region {region}, which is not resident"
+            )
+        self._request(ASK_EVICT, region)
+
+    def advise(self, first_page: int, pages: int, prefer: str | None) -> None:
+        """Set where these pages live: "far" maps them remotely, so that they never fault.
+
+        None takes it back.
+        """
+        if prefer not in ("far", None):
+            raise PolicyError(f"{self._name} must advise 'far' or None, got {prefer!r}")
+        self._check_pages("advise", first_page, pages)
+        self._request(ASK_ADVISE, first_page, pages, int(prefer == "far"))
+
+    def observe_prefetched(self, region: int) -> None:
+        """Leave one page of this region far, of those about to be prefetched, to notice its use.
+
+        Samples.
+        """
+        self._request(ASK_OBSERVE, region)
+
+    def count_remote(self, accesses: int) -> None:
+        """Notify when a region had so many remote accesses, while counters last; 0 stops it.
+
+        Samples.
+        """
+        self._request(ASK_COUNT, accesses)
+
+    def set_prefetch_threshold(self, percent: int) -> None:
+        """Let tree prefetch take subtrees more than this occupied; 101 switches it off."""
+        if not 0 <= percent <= NO_TREE:
+            raise PolicyError(
+                f"{self._name} must set a prefetch threshold from 0 to {NO_TREE}, got {percent}"
+            )
+        self._request(ASK_THRESHOLD, percent)
+
+    # What a mechanism supplies beside the look-ups above
+
+    @abstractmethod
+    def _touched(self, region: int) -> NDArray[Any]:
+        """Return which pages of the region were touched since they came near."""
+
+    def _now(self) -> int:
+        """Return the number of touches so far."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def _request(self, verb: int, *words: int) -> None:
+        """Keep a request (events.py) until the policy's call returns."""
+
+    # Details
+
+    def _check_pages(self, verb: str, first: int, pages: int) -> None:
+        last = self.regions * self.geometry.pages_per_region - 1
+        if pages < 1 or first < 0 or first + pages - 1 > last:
+            raise PolicyError(
+                f"{self._name} must {verb} pages within 0 to {last}, "
+                f"got pages {first} to {first + pages - 1}"
+            )
+
+    def _refuse(self, what: str, needed: str, *arguments: int) -> None:
+        raise PolicyError(
+            f"{self._name} must declare sees = {needed} to use memory.{what}, "
+            f"got sees = {self._declared}"
+        )
+
+
+def _open_levels(sees: Sees) -> tuple[str, ...]:
+    """Return the levels of ``_RESTRICTED`` that are open to a policy with this ``sees``."""
+    if isinstance(sees, Everything):
+        return tuple(_RESTRICTED)[: None if sees.future else -1]
+    return (f"{type(sees).__name__}()",)

@@ -1,0 +1,55 @@
+"""What is run: applications under systems, at each level. A group of the grid is a level."""
+
+from __future__ import annotations
+
+from tidegate import units
+from tidegate.experiments.specification import RunSpec
+from tidegate.policies.systems import find_system
+from tidegate.reproduce.cppe.setup import MACHINE, OWN, Setup
+from tidegate.reproduce.results import Key
+from tidegate.trace.geometry import Geometry
+from tidegate.workloads.suites import members
+
+KINDS = {member.name.removeprefix("cppe-"): member.kind for member in members("cppe")}
+PAGE = "4KiB"
+CHUNK = units.size("64KiB")
+
+
+def grid_of(setup: Setup) -> dict[Key, RunSpec]:
+    """Return applications × levels × systems."""
+    return {
+        (a, s, level): specify(setup, spec, s, level)
+        for a, spec in setup.applications.items()
+        for level in setup.levels
+        for s in setup.systems
+    }
+
+
+def specify(setup: Setup, workload: str, system: str, level: str) -> RunSpec:
+    """Return one run of the grid."""
+    return RunSpec(
+        workload,
+        MACHINE,
+        system,
+        eviction=setup.mhpe if system in OWN else None,
+        prefetch=prefetch_of(setup, system),
+        oversubscribe=1 / units.fraction(level) - 1,
+        geometry=geometry_of(setup),
+    )
+
+
+def geometry_of(setup: Setup) -> Geometry:
+    """Return pages and chunks."""
+    return Geometry.parse(f"{PAGE}/{setup.chunk}")
+
+
+def prefetch_of(setup: Setup, system: str) -> str | None:
+    """Return a prefetcher in place of the system's own, or None.
+
+    The naive prefetcher fetches a chunk, so its blocks follow the size of a chunk.
+    """
+    own, chunk = find_system(system).prefetch, units.size(setup.chunk)
+    if chunk == CHUNK or own not in ("sequential-local", "stop-when-full"):
+        return None
+    block = f"sequential-local(block={chunk})"
+    return block if own == "sequential-local" else f"stop-when-full(of={block})"

@@ -1,0 +1,162 @@
+"""Paper: the protocol of a reproduction, and what is the same for all papers.
+
+    Setup ─▶ grid: key → run specification ─▶ Groups of results ─▶ findings · exhibits · notes
+                                                                   └────── Reproduction ─────┘
+             readings: the same grid under other options ─▶ the share of them in which a claim holds
+
+A paper is a subclass of ``Paper`` in its folder's ``paper.py``, and ``PAPER`` an instance of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import groupby
+from typing import Any, Generic, TypeVar
+
+from tidegate.experiments.grid import SERIAL_BELOW, spread
+from tidegate.reproduce.ledger import Claims, Finding, Ledger, load_claims
+from tidegate.reproduce.readings import Readings, Variant, distinct, run_variants, with_shares
+from tidegate.reproduce.report import Exhibit, Reproduction
+from tidegate.reproduce.results import Groups, Key
+from tidegate.reproduce.setup import Setup
+from tidegate.reproduce.trace_cache import cached
+
+S = TypeVar("S", bound=Setup)
+Progress = Callable[[int], None]
+
+
+class Paper(Generic[S]):
+    """One paper: what is run for it, and what is made of the results.
+
+    A run specification is anything with ``prepare()``, which looks names and numbers up, and
+    ``answer(cache)``, which runs it.
+    """
+
+    name: str  # of its folder
+    setup: type[S]
+    readings: Readings[S] | None = None  # what the paper leaves open
+    caches_traces = True  # the trace of an application is kept in memory for its other runs
+    one_worker_per_application = False  # for traces that take long to make
+
+    def grid(self, setup: S) -> Mapping[Key, Any]:
+        """Return the run specification of every result."""
+        raise NotImplementedError
+
+    def findings(self, setup: S, results: Groups) -> Iterable[Finding]:
+        """Return the findings that the results allow."""
+        raise NotImplementedError
+
+    def exhibits(self, setup: S, results: Groups) -> Iterable[Exhibit]:
+        """Return the figures and tables that the results allow."""
+        raise NotImplementedError
+
+    def remarks(self, setup: S, results: Groups) -> Iterable[str]:
+        """Return what a reader should know of this paper before the figures."""
+        return ()
+
+    # The same for all papers
+
+    @property
+    def claims(self) -> Claims:
+        return load_claims(self.name)
+
+    def size(self, setup: S) -> int:
+        """Return how many results are computed."""
+        return len(self.grid(setup)) + len(distinct(self.variants(setup)))
+
+    def reproduce(
+        self,
+        setup: S | None = None,
+        *,
+        workers: int | None = None,
+        cache: bool = True,
+        progress: Progress = lambda runs: None,
+    ) -> Reproduction:
+        """Run everything, or read it from the store, and return figures and ledger."""
+        setup = setup or self.setup()
+        grid = self.grid(setup)
+        _check(grid)
+        results = Groups.of(self._run(grid, workers, cache, progress))
+        findings = list(self.findings(setup, results))
+        if setup.readings and self.readings:
+            findings = with_shares(findings, self._tried(setup, workers, cache, progress))
+        ledger = Ledger(self.claims, tuple(findings))
+        exhibits = tuple(self.exhibits(setup, results))
+        notes = tuple(self.notes(setup, results))
+        return Reproduction(self.name, setup.citation, setup.describe(), ledger, exhibits, notes)
+
+    def notes(self, setup: S, results: Groups) -> Iterator[str]:
+        """Yield what a reader should know before the figures."""
+        yield f"The paper's set-up: {self.claims.setup}."
+        if not setup.as_published:
+            yield "This set-up differs from the paper's; its figures are shown for comparison only."
+        yield from self.remarks(setup, results)
+        if setup.readings and self.readings:
+            yield self.readings.note(setup)
+
+    def _run(
+        self, grid: Mapping[Key, Any], workers: int | None, cache: bool, progress: Progress
+    ) -> dict[Key, Any]:
+        """Run a grid application by application, so that a worker makes each trace once."""
+        order = {a: i for i, a in enumerate(dict.fromkeys(a for a, _, _ in grid))}
+        keys = sorted(grid, key=lambda key: order[key[0]])
+        specs = {key: cached(grid[key]) if self.caches_traces else grid[key] for key in keys}
+        parts = [[spec] for spec in specs.values()]
+        if self.one_worker_per_application:
+            parts = [[specs[k] for k in own] for _, own in groupby(keys, lambda key: key[0])]
+        if workers is None and len(grid) < SERIAL_BELOW:
+            workers = 1
+        answers = spread(
+            partial(_answer, cache=cache),
+            parts,
+            workers=workers,
+            progress=lambda part: progress(len(part)),
+        )
+        found = dict(zip(keys, (run for part in answers for run in part), strict=True))
+        return {key: found[key] for key in grid}
+
+    # Open readings
+
+    def variants(self, setup: S) -> list[dict[Key, Variant]]:
+        """Return the grid of every reading that is tried."""
+        if not setup.readings or not self.readings:
+            return []
+        small = self.readings.reduce(setup)
+        return self.readings.grids(small, self.grid(small))
+
+    def specification(self, variant: Variant, setup: S) -> Any:
+        """Return the run specification of a variant."""
+        assert self.readings
+        spec = self.readings.specification(variant, setup)
+        return cached(spec) if self.caches_traces else spec
+
+    def _tried(
+        self, setup: S, workers: int | None, cache: bool, progress: Progress
+    ) -> Iterator[Iterable[Finding]]:
+        """Yield the findings under every reading."""
+        assert self.readings
+        grids, small = self.variants(setup), self.readings.reduce(setup)
+        runs = run_variants(
+            distinct(grids),
+            partial(self.specification, setup=small),
+            repr(small),
+            workers=workers,
+            cache=cache,
+            progress=progress,
+        )
+        for grid in grids:
+            yield self.findings(small, Groups.of({key: runs[v] for key, v in grid.items()}))
+
+
+def _check(grid: Mapping[Key, Any]) -> None:
+    """Look every application and system up before the first run begins."""
+    seen: set[Any] = set()
+    for (application, system, group), spec in grid.items():
+        if not {(application, group), system} <= seen:
+            seen |= {(application, group), system}
+            spec.prepare()
+
+
+def _answer(specs: list[Any], cache: bool) -> list[Any]:
+    return [spec.answer(cache) for spec in specs]

@@ -1,0 +1,128 @@
+"""Setup: what can be varied in a reproduction. Its fields make the options of the paper's command.
+
+    @dataclass(frozen=True)
+    class Setup(setup.Setup):
+        observed: int = option(100, "Regions observed at a time.")    # --observed N
+
+This module and the papers' ``setup.py`` import nothing heavy, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from fractions import Fraction
+from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+
+from tidegate import units
+from tidegate.errors import TidegateError
+from tidegate.options import split_outside
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a command: the field of a ``Setup`` it sets, and how its text is read."""
+
+    field: str
+    flag: str
+    help: str
+    kind: type  # what the command line reads: int, float or str
+    read: Callable[[Any], Any]
+    shown: str  # its default; empty if there is none
+
+
+def option(
+    default: Any, help: str, *, flag: str = "", share: bool = False, changes_claims: bool = True
+) -> Any:
+    """Declare a field that is an option of the command.
+
+    ``flag``: its name there, if not the field's. ``share``: it may be written 1/8 or 50%.
+    ``changes_claims``: with another value the setup is not the published one.
+    """
+    declared = {"help": help, "flag": flag, "share": share, "changes_claims": changes_claims}
+    return field(default=default, metadata=declared)
+
+
+def require(holds: bool, expected: str, given: Any) -> None:
+    """Raise "NAME must be …, got …" unless ``holds``."""
+    if not holds:
+        shown = f"{given:g}" if isinstance(given, float) else given
+        raise TidegateError(f"{expected}, got {shown}")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What can be varied in every reproduction. ``Setup()`` is the paper's own setup."""
+
+    citation: ClassVar[str]
+    year: ClassVar[int]
+    example: ClassVar[str]  # of the command, for its help
+    base: ClassVar[str] = ""  # the system that others are measured against
+    tried: ClassVar[int] = 1024  # combinations of open readings that --robustness tries; 0: none
+
+    scale: float = option(1.0, "Of the paper's sizes, e.g. 1/8.", share=True)
+    readings: int = 0  # combinations of open readings to try
+
+    def __post_init__(self) -> None:
+        require(self.scale > 0, "scale must be positive, such as 1/8", self.scale)
+        systems = getattr(self, "systems", (self.base,))
+        expected = f"systems must include {self.base}, which all others are compared with"
+        require(self.base in systems, expected, ", ".join(systems))
+
+    @classmethod
+    def quick(cls) -> Self:
+        """Return a reduced setup."""
+        return cls()
+
+    @property
+    def as_published(self) -> bool:
+        """Whether the paper's claims were made for this setup."""
+        return all(
+            getattr(self, f.name) == f.default
+            for f in fields(self)
+            if f.metadata.get("changes_claims")
+        )
+
+    def describe(self) -> str:
+        """Return what is run, in a sentence or two."""
+        raise NotImplementedError
+
+    @classmethod
+    def options(cls) -> list[Option]:
+        """Return the options of the paper's command."""
+        hints = get_type_hints(cls)
+        return [_option(f, hints[f.name]) for f in fields(cls) if "help" in f.metadata]
+
+
+def _option(f: Any, hint: Any) -> Option:
+    flag = f.metadata["flag"] or f"--{f.name.replace('_', '-')}"
+    assert f.default is not MISSING
+    shown = "" if f.default is None else _show(f.default, f.metadata["share"])
+    if get_origin(hint) is tuple:
+        item = get_args(hint)[0]
+        return Option(f.name, flag, f.metadata["help"], str, _list_reader(flag, item), shown)
+    if f.metadata["share"]:
+        return Option(f.name, flag, f.metadata["help"], str, units.fraction, shown)
+    kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
+    kind = str if str in kinds else kinds[0]
+    return Option(f.name, flag, f.metadata["help"], kind, lambda given: given, shown)
+
+
+def _show(value: Any, share: bool) -> str:
+    if isinstance(value, tuple):
+        return ",".join(_show(v, False) for v in value)
+    if share:
+        return str(Fraction(value).limit_denominator(1024))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _list_reader(flag: str, item: type) -> Callable[[str], tuple[Any, ...]]:
+    def read(text: str) -> tuple[Any, ...]:
+        try:
+            return tuple(item(part) for part in split_outside(text, ",") if part)
+        except ValueError:
+            raise TidegateError(
+                f"{flag} must be numbers with commas, such as 4,9,14, got {text}"
+            ) from None
+
+    return read

@@ -1,0 +1,117 @@
+"""Calling policies, and executing what they request.
+
+    send_event ──▶ call_policy, for each policy that handles the event
+                     └─▶ execute_requests: prefetch · advise · threshold · observe · count
+
+Requested evictions stay in the list until ``frames.evict_requested``, because an eviction calls
+policies again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tidegate.compiled.intrinsics import call_at
+from tidegate.compiled.jit import jit, jit_bare
+from tidegate.policies.interface.events import (
+    ASK_ADVISE,
+    ASK_COUNT,
+    ASK_EVICT,
+    ASK_OBSERVE,
+    ASK_PREFETCH,
+    ASK_THRESHOLD,
+    EVENT_BITS,
+)
+from tidegate.policies.interface.page_flags import COMING, NEAR, REMOTE, WANTED
+from tidegate.simulation.gpu.memory import OK, RAISED
+from tidegate.simulation.gpu.observation import leave_one_far
+
+# Numba compiles a function anew for every constant it is called with; np.int64(…) keeps it to one.
+
+
+@jit_bare
+def send_event(memory: Any, constants: Any, relay: Any, event: int, region: int) -> int:
+    """Send an event to every policy that handles it."""
+    code = OK
+    if memory.wants[0, event]:
+        code = call_policy(memory, constants, relay.eviction, np.int64(0), event, region)
+    if code == OK and memory.wants[1, event]:
+        code = call_policy(memory, constants, relay.prefetch, np.int64(1), event, region)
+    if code == OK and memory.wants[2, event]:
+        code = call_policy(memory, constants, relay.placement, np.int64(2), event, region)
+    return code
+
+
+@jit_bare
+def call_policy(
+    memory: Any, constants: Any, policy: Any, which: int, event: int, region: int
+) -> int:
+    """Call one policy and execute what it requests."""
+    books = memory.books[0]
+    call_at(policy, memory.own[which], event | region << EVENT_BITS)
+    if books.request_n < 0:
+        books.failed_at, books.failed_event = region, event
+        return RAISED
+    if books.request_n > 0:
+        execute_requests(memory, constants)
+    return OK
+
+
+@jit_bare
+def query(memory: Any, constants: Any, relay: Any, event: int) -> Any:
+    """Return a code and the region that the eviction policy answers to VICTIM or OBSERVE."""
+    books = memory.books[0]
+    region = call_at(relay.eviction, memory.own[0], event)
+    books.failed_at, books.failed_event = region, event
+    if books.request_n < 0:
+        return RAISED, region
+    if books.request_n > 0:
+        execute_requests(memory, constants)
+    return OK, region
+
+
+@jit
+def execute_requests(memory: Any, constants: Any) -> None:
+    """Execute all requests but evictions, which stay in the list for ``evict_requested``."""
+    books, requests = memory.books[0], memory.requests
+    evictions = 0
+    for i in range(books.request_n):
+        verb, first, count, far = requests[i, 0], requests[i, 1], requests[i, 2], requests[i, 3]
+        if verb == ASK_PREFETCH:
+            queue_prefetch(memory, constants, first, count)
+        elif verb == ASK_ADVISE:
+            for page in range(first, first + count):
+                if far:
+                    memory.page_state[page] |= REMOTE
+                else:
+                    memory.page_state[page] &= ~REMOTE & 0xFF
+        elif verb == ASK_THRESHOLD:
+            books.threshold = first
+        elif verb == ASK_OBSERVE:
+            leave_one_far(memory, constants, first)
+        elif verb == ASK_COUNT:
+            books.count_threshold = first
+        elif verb == ASK_EVICT:
+            requests[evictions, 0], requests[evictions, 1] = ASK_EVICT, first
+            evictions += 1
+    books.request_n = evictions
+
+
+@jit_bare
+def queue_prefetch(memory: Any, constants: Any, first: int, count: int) -> None:
+    """Mark pages as wanted and queue their regions, but for pages near, coming or remote."""
+    books = memory.books[0]
+    for page in range(first, first + count):
+        region = page // constants.pages_per_region
+        if page - region * constants.pages_per_region >= memory.region_pages[region]:
+            continue  # the gap behind an object's end
+        if memory.page_state[page] & (NEAR | COMING | REMOTE):
+            continue
+        memory.page_state[page] |= WANTED
+        if not memory.prefetch_queued[region]:
+            memory.prefetch_queued[region] = 1
+            end = (books.prefetch_head + books.prefetch_n) % memory.prefetch_ring.size
+            memory.prefetch_ring[end] = region
+            books.prefetch_n += 1

@@ -1,0 +1,103 @@
+"""Ways out of near memory, and the middle: a queue of pages in order of arrival.
+
+A page that leaves the middle leaves an empty place, until the queue is full and closes up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tidegate.compiled.jit import jit_within
+from tidegate.policies.interface.tier_events import FAILED, SPILL
+from tidegate.policies.interface.tier_policy import ASKED, FAR, MIDDLE, NOBODY, STAY
+from tidegate.simulation.tiers.candidates import call_placement
+from tidegate.simulation.tiers.service import write_storage
+from tidegate.simulation.tiers.state import BAD_SPILL, FAR_AWAY, FINISHED, IN_MIDDLE, POLICY_FAILED
+
+
+@jit_within
+def leave(memory: Any, policies: Any, page: int, dirty: int, to: int) -> Any:
+    """Send a page to the middle, if it may go there and finds room, else far.
+
+    Return a code, and where bytes go: STAY for nowhere.
+    """
+    counts, constants = memory.counts[0], memory.constants[0]
+    counts.evictions += 1
+    memory.history[2 * page] = counts.touches
+    full = counts.middle_used >= constants.middle
+    if to == MIDDLE and constants.middle and not (full and constants.makes_room == NOBODY):
+        if full:
+            code = _spill(memory, policies)
+            if code != FINISHED:
+                return code, STAY
+        _put(memory, page, dirty)
+        counts.to_middle += 1
+        return FINISHED, MIDDLE
+    counts.to_far += 1
+    memory.where[page] = FAR_AWAY
+    if dirty:
+        counts.near_written += 1
+        return FINISHED, FAR
+    counts.dropped += 1
+    return FINISHED, STAY
+
+
+@jit_within
+def _spill(memory: Any, policies: Any) -> int:
+    """Send a page of the middle to the SSD."""
+    counts, cursors = memory.counts[0], memory.cursors[0]
+    if memory.constants[0].makes_room == ASKED:
+        page = call_placement(policies, np.int64(SPILL), np.int64(0))
+        if page < 0 or page >= len(memory.where) or memory.where[page] > IN_MIDDLE:
+            return POLICY_FAILED if page == FAILED else BAD_SPILL
+        place = IN_MIDDLE - np.int64(memory.where[page])
+    else:
+        place = cursors.head
+        while memory.queue[place] < 0:
+            place += 1
+        cursors.head = place
+        page = np.int64(memory.queue[place] >> 1)
+    counts.middle_spilled += 1
+    if take(memory, place):
+        counts.middle_written += 1
+        write_storage(memory)
+    memory.where[page] = FAR_AWAY
+    return FINISHED
+
+
+@jit_within
+def _put(memory: Any, page: int, dirty: int) -> None:
+    """Put a page at the tail of the middle."""
+    cursors = memory.cursors[0]
+    if cursors.tail == len(memory.queue):
+        _close_up(memory)
+    place = cursors.tail
+    memory.queue[place] = 2 * page + (dirty != 0)
+    memory.where[page] = IN_MIDDLE - place
+    cursors.tail = place + 1
+    memory.counts[0].middle_used += 1
+
+
+@jit_within
+def take(memory: Any, place: int) -> int:
+    """Take a page from its place in the middle; return whether it is dirty."""
+    dirty = memory.queue[place] & 1
+    memory.queue[place] = -1
+    memory.counts[0].middle_used -= 1
+    return dirty
+
+
+@jit_within
+def _close_up(memory: Any) -> None:
+    """Close empty places, because there is no room at the tail."""
+    cursors = memory.cursors[0]
+    kept = 0
+    for place in range(cursors.head, cursors.tail):
+        entry = memory.queue[place]
+        if entry >= 0:
+            memory.queue[kept] = entry
+            memory.where[entry >> 1] = IN_MIDDLE - kept
+            kept += 1
+    cursors.head, cursors.tail = 0, kept
