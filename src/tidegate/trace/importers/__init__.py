@@ -28,7 +28,7 @@ from tidegate.trace.importers import (
     oracle_general,
     uvm_tools,
 )
-from tidegate.trace.importers.imported import ImportedTrace
+from tidegate.trace.importers.imported import ImportedTrace, Progress
 from tidegate.trace.importers.importer import Importer, read_head
 
 IMPORTERS: dict[str, type[Importer]] = {
@@ -49,18 +49,22 @@ IMPORTERS: dict[str, type[Importer]] = {
 
 
 def import_trace(
-    path: str | Path, format: str | None = None, geometry: Geometry | None = None, **options: str
+    path: str | Path,
+    format: str | None = None,
+    geometry: Geometry | None = None,
+    progress: Progress = lambda read: None,
+    **options: str,
 ) -> ImportedTrace:
     """Return the trace in ``path``, a file of another tool.
 
     ``format`` is recognised by content unless it is given. ``options`` are those of the format,
-    such as ``expert_bytes`` of ``moe``.
+    such as ``expert_bytes`` of ``moe``. ``progress`` takes the bytes read since the last call.
     """
     path = Path(path)
     if not path.is_file():
         raise TidegateError(f"file must exist to be imported, got {path}")
     found = _by_name(format) if format else recognise(path)
-    return ImportedTrace(found(path, **options), geometry or Geometry())
+    return ImportedTrace(found(path, **options), geometry or Geometry(), progress)
 
 
 def recognise(path: Path) -> type[Importer]:

@@ -90,7 +90,7 @@ class ImportedTrace(Trace):
     def _segment(self, raw: RawLaunch) -> Segment:
         raw = self._split(raw)
         order = np.argsort(raw.block, kind="stable")
-        raw = coalesce(RawLaunch(raw.name, *(column[order] for column in raw[1:])), self._unit())
+        raw = coalesce(raw.take(order), self._unit())
         starts = np.flatnonzero(np.diff(raw.block, prepend=raw.block[0] - 1))
         return Segment(
             np.append(starts, len(raw.block)),
@@ -114,14 +114,7 @@ class ImportedTrace(Trace):
         begin = (first[of] + index.astype(np.uint64)) * page
         address = np.maximum(begin, raw.address[of])
         end = np.minimum(begin + page, raw.address[of] + raw.bytes[of].astype(np.uint64))
-        return RawLaunch(
-            raw.name,
-            raw.block[of],
-            address,
-            (end - address).astype(np.int64),
-            raw.write[of],
-            raw.site[of],
-        )
+        return raw.take(of)._replace(address=address, bytes=(end - address).astype(np.int64))
 
 
 def _ends(raw: RawLaunch) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:

@@ -45,6 +45,11 @@ class RawLaunch(NamedTuple):
     write: NDArray[np.uint8]
     site: NDArray[np.int16]
 
+    def take(self, which: NDArray[np.int64]) -> RawLaunch:
+        """Return some of the touches, by number."""
+        block, address, size = self.block[which], self.address[which], self.bytes[which]
+        return RawLaunch(self.name, block, address, size, self.write[which], self.site[which])
+
 
 class Allocation(NamedTuple):
     """An object that the file itself names."""
@@ -149,15 +154,7 @@ def coalesce(launch: RawLaunch, grain: int = GRAIN) -> RawLaunch:
     for column in (place, launch.block, launch.write, launch.site):
         new[1:] |= column[1:] != column[:-1]
     starts = np.flatnonzero(new)
-    total = np.add.reduceat(launch.bytes, starts)
-    return RawLaunch(
-        launch.name,
-        launch.block[starts],
-        launch.address[starts],
-        total,
-        launch.write[starts],
-        launch.site[starts],
-    )
+    return launch.take(starts)._replace(bytes=np.add.reduceat(launch.bytes, starts))
 
 
 def sequence(number: int, address: Any, bytes: Any, write: Any, site: Any = 0) -> RawLaunch:
