@@ -1,7 +1,6 @@
-"""A run in a process of its own, so that its peak memory is its own: ``python -m benchmarks.child
-ASK``.
+"""A run in a process of its own, whose peak memory is its own: ``python -m benchmarks.child ASK``.
 
-ASK is a JSON object of ``tidegate.run``'s arguments. The child plays a small run first, so that
+ASK is a JSON object of ``tidegate.run``'s arguments. The child makes a small run first, so that
 loading the compiled code is not counted as part of the run.
 """
 
@@ -18,11 +17,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Report:
-    """What a child measured; seconds and bytes."""
+    """Measurements of a child; seconds and bytes."""
 
     wall: float
     cpu: float
-    # processor time until everything was imported, compiled or loaded, and a small run played
+    # processor time until everything was imported, compiled or loaded, and a small run made
     start: float
     touches: int
     faults: int
@@ -31,9 +30,7 @@ class Report:
 
 
 def peak() -> int:
-    """The most memory this program has held, in bytes; getrusage would count that of the process
-    that started it.
-    """
+    """Return the peak memory of this program in bytes; getrusage counts its parent's, too."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 

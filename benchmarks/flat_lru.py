@@ -81,7 +81,7 @@ def _spec(ids: Any) -> RunSpec:
 
 
 def _libcachesim(libcachesim: Any, ids: Any, path: Path) -> tuple[float, int]:
-    """Its best rate in M requests per second, and its misses."""
+    """Return its best rate in M requests per second, and its misses."""
     records = np.zeros(len(ids), RECORD)
     records["id"], records["size"], records["next"] = ids, 1, -1
     records.tofile(path)

@@ -57,7 +57,7 @@ def _rows(what: str, used: int, block: int) -> list[Row]:
 
 
 def _seconds_in_loop(prepared: simulation.Simulation) -> float:
-    """Processor time inside ``play``, without the first launch."""
+    """Return the processor time inside ``play``, without the first launch."""
     spent: list[float] = []
 
     def timed(*arguments: Any) -> int:
