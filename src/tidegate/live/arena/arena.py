@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import faulthandler
 import itertools
 import math
 import os
@@ -31,6 +30,7 @@ from tidegate.live.arena import files
 from tidegate.live.arena.arguments import check_memory, check_names, check_options, dims_of
 from tidegate.live.arena.connection import Connection, RequestError
 from tidegate.live.arena.exit_code import set_exit_code
+from tidegate.live.arena.forked import end_on_use
 from tidegate.live.arena.free_runs import FreeRuns
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.transfer import userfault
@@ -448,12 +448,13 @@ def _report(error: TidegateError) -> None:
 
 
 def _forked() -> None:
-    """Detach a forked child: it has no arrays (using one is a SIGSEGV) and no connection."""
-    for arena in list(_open_arenas):
+    """Detach a forked child: it has no connection, and using an array ends it with one line."""
+    arenas = list(_open_arenas)
+    for arena in arenas:
         arena._finalizer.detach()
         arena._connection.forget()
-        if not faulthandler.is_enabled():
-            faulthandler.enable()
+    if arenas:
+        end_on_use([arena.addresses for arena in arenas])
 
 
 os.register_at_fork(after_in_child=_forked)
