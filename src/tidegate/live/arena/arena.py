@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import faulthandler
 import itertools
 import math
 import os
@@ -28,9 +27,16 @@ from numpy.typing import DTypeLike, NDArray
 from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.live.arena import files
-from tidegate.live.arena.arguments import check_memory, check_names, check_options, dims_of
+from tidegate.live.arena.arguments import (
+    check_memory,
+    check_names,
+    check_observation,
+    check_options,
+    dims_of,
+)
 from tidegate.live.arena.connection import Connection, RequestError
 from tidegate.live.arena.exit_code import set_exit_code
+from tidegate.live.arena.forked import end_on_use
 from tidegate.live.arena.free_runs import FreeRuns
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.transfer import userfault
@@ -73,7 +79,8 @@ class Arena:
     ``placement``: names of policies, as for the simulator. ``middle``: RAM for a tier of compressed
     pages between near memory and the store; ``tiering``: the policy that decides what goes there
     (tier-order by default). ``geometry``: PAGE/REGION. ``observed``, ``samples``: as for
-    ``tidegate run``. ``span``: bytes of addresses to reserve. ``record``: keep a log of faults.
+    ``tidegate run``. ``observe_share``: of time, for observation. ``span``: bytes of addresses to
+    reserve. ``record``: keep a log of faults.
     """
 
     def __init__(
@@ -89,6 +96,7 @@ class Arena:
         geometry: str | Geometry = "64KiB/2MiB",
         observed: int | None = None,
         samples: int = 0,
+        observe_share: float = 0.03,
         span: str | int = SPAN,
         record: bool = False,
     ):
@@ -97,7 +105,8 @@ class Arena:
         self.near, middle, span = units.size(near), units.size(middle), units.size(span)
         check_memory(self.geometry, self.near, middle)
         check_names(eviction=eviction, prefetch=prefetch, placement=placement, tiering=tiering)
-        check_options(observed, samples, span, self.geometry, middle, tiering)
+        check_observation(observed, samples, observe_share)
+        check_options(span, self.geometry, middle, tiering)
         setup = ArenaSetup(
             name=f"tidegate-live-{os.getuid()}-{self._pid}-{next(_numbers)}",
             page=self.geometry.page,
@@ -109,6 +118,7 @@ class Arena:
             placement=placement,
             observed=observed,
             samples=samples,
+            observe_share=observe_share,
             tiering=(tiering or "tier-order") if middle else "",
             middle_bytes=middle,
         )
@@ -448,12 +458,13 @@ def _report(error: TidegateError) -> None:
 
 
 def _forked() -> None:
-    """Detach a forked child: it has no arrays (using one is a SIGSEGV) and no connection."""
-    for arena in list(_open_arenas):
+    """Detach a forked child: it has no connection, and using an array ends it with one line."""
+    arenas = list(_open_arenas)
+    for arena in arenas:
         arena._finalizer.detach()
         arena._connection.forget()
-        if not faulthandler.is_enabled():
-            faulthandler.enable()
+    if arenas:
+        end_on_use([arena.addresses for arena in arenas])
 
 
 os.register_at_fork(after_in_child=_forked)

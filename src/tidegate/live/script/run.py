@@ -175,8 +175,9 @@ def _summary(s: dict[str, Any]) -> str:
     policies = " + ".join(s[kind] for kind in ("eviction", "prefetch", "tiering") if kind in s)
     return (
         f"{units.counted(s['arrays'], 'array')} in {size(s['near_limit'])} of near memory, "
-        f"{policies}: {s['faults']:,} faults, {s['evictions']:,} evictions, "
-        f"{size(s['bytes_in'])} in, {size(s['bytes_out'])} out, {s['seconds']:.1f} s"
+        f"{policies}: {s['faults']:,} faults, {s['notifications']:,} notifications, "
+        f"{s['evictions']:,} evictions, {size(s['bytes_in'])} in, {size(s['bytes_out'])} out, "
+        f"{s['seconds']:.1f} s"
     )
 
 
