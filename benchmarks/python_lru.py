@@ -65,7 +65,7 @@ def python_lru() -> list[Row]:
 
 
 def _loop() -> InMemory:
-    """Passes over the array, a launch each, until there are TOUCHES touches."""
+    """Return passes over the array, a launch each, until there are TOUCHES touches."""
     once = np.repeat(np.arange(REGIONS * PAGES_PER_REGION, dtype=np.int32), PER_PAGE)
     segment, launches, left = (
         blocks_of(BLOCK * PER_PAGE, once, bytes=64 * 1024 // PER_PAGE),

@@ -308,7 +308,7 @@ def test_asking_for_too_much_ends_the_run_with_one_clear_line(compiled, ahead):
 @pytest.fixture
 def long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every run is long enough to be compiled."""
-    monkeypatch.setattr(simulation_module, "_LONG", -1)
+    monkeypatch.setattr(simulation_module, "LONG_RUN", -1)
 
 
 TRACE = Given([Kernel(zipf_blocks(60, 40)), Kernel(zipf_blocks(60, 40))], [25 * PAGES, 15 * PAGES])
@@ -366,7 +366,7 @@ def test_a_run_that_turns_out_to_be_long_goes_on_compiled(monkeypatch):
     python = simulation_of(TRACE, machine(4), 13, eviction=subset.Structures(), compiled=False)
     python.run()
     switched = simulation_of(TRACE, machine(4), 13, eviction=subset.Structures())
-    monkeypatch.setattr(simulation_module, "_LONG", switched_at := python._events() // 4)
+    monkeypatch.setattr(simulation_module, "LONG_RUN", switched_at := python._events() // 4)
     monkeypatch.setattr(simulation_module, "_BUDGET", 100)
     kinds = []
     monkeypatch.setattr(cache, "_load", lambda file: None)

@@ -142,7 +142,7 @@ def digest(cls: type, *more: str) -> str:
             add_value(name, function.__globals__.get(name))
 
     def add_value(name: str, value: Any) -> None:
-        function = function_of(value)
+        function = function_of(getattr(value, "py_func", value))
         if function:
             add(name, type(value))
             add_function(function)
@@ -182,7 +182,8 @@ def _names(code: CodeType) -> set[str]:
 def _check_global(function: FunctionType, name: str, value: Any) -> None:
     """Refuse variables of the module that may change while compiled code would not notice."""
     fixed = (*_CONSTANTS, type, ModuleType, BuiltinFunctionType, FunctionType)
-    if name in function.__globals__ and not isinstance(value, fixed):
+    fits = isinstance(value, fixed) or hasattr(value, "py_func")  # a function made with Numba
+    if name in function.__globals__ and not fits:
         raise CannotCompile(
             f"{at(function)}: {function.__name__} uses {name}, a {type(value).__name__} of the "
             "module, which compiled code cannot; keep it on self"
