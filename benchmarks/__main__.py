@@ -1,6 +1,6 @@
 """``python -m benchmarks``: every question, one table.
 
-``python -m benchmarks NAME…`` asks some of them.
+``python -m benchmarks NAME…`` runs some of them.
 """
 
 from __future__ import annotations
@@ -75,18 +75,19 @@ def main() -> None:
 
 
 def machine() -> dict[str, str]:
-    """What the figures depend on."""
+    """Return the date, the processor and the software, on which the figures depend."""
     models = [
         line.split(":")[1].strip()
         for line in _read("/proc/cpuinfo").splitlines()
         if line.startswith("model name")
     ]
+    processor = models[0] if models else platform.processor()
     load = ", ".join(f"{share:.1f}" for share in os.getloadavg())
     return {
         "date": datetime.date.today().isoformat(),
-        "processor": f"{models[0] if models else platform.processor()}, {os.cpu_count()} cores, load {load}",
-        "software": f"Python {platform.python_version()}, Numba {numba.__version__}, NumPy {numpy.__version__}, "
-        f"tidegate {tidegate.__version__}",
+        "processor": f"{processor}, {os.cpu_count()} cores, load {load}",
+        "software": f"Python {platform.python_version()}, Numba {numba.__version__}, "
+        f"NumPy {numpy.__version__}, tidegate {tidegate.__version__}",
     }
 
 

@@ -52,12 +52,12 @@ def python_lru() -> list[Row]:
 
     wall, cpu, decisions = timed(PythonLRU)
     _, twin, _ = timed("lrm")
-    against = f"{decisions:,} victims; {wall:.2f} s by the wall; {twin:.2f} s with the compiled twin of lrm"
+    against = f"{decisions:,} victims; {wall:.2f} s of wall time; {twin:.2f} s with compiled lrm"
     return [Row("20 M touches of a loop, LRU in Python", cpu, "s", against, MOST)]
 
 
 def _loop() -> InMemory:
-    """Passes over the array, a launch each, until there are TOUCHES touches."""
+    """Return passes over the array, a launch each, until there are TOUCHES touches."""
     once = np.repeat(np.arange(REGIONS * PAGES_PER_REGION, dtype=np.int32), PER_PAGE)
     segment, launches, left = (
         blocks_of(BLOCK * PER_PAGE, once, bytes=64 * 1024 // PER_PAGE),

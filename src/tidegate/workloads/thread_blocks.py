@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -88,7 +89,7 @@ def _log(space: Space, room: int, last: NDArray[np.int64]) -> Log:
     )
 
 
-@jit
+@numba.njit  # not cached: Numba cannot use a generator from its cache in new code
 def blocks(log: Any, count: int) -> Any:
     """Yield the next thread blocks, as long as there are any and there is room.
 

@@ -61,7 +61,9 @@ def empty_columns(touches: int) -> Columns:
     """Return room for ``touches`` touches."""
     kinds = (np.int32, np.uint8, np.int32, np.int16)
     others: Any = (np.empty(touches, kind) for kind in kinds)
-    return Columns(np.zeros(touches + 1, np.int64), *others)
+    columns = Columns(np.empty(touches + 1, np.int64), *others)
+    columns.starts[0] = 0
+    return columns
 
 
 def filled_segment(columns: Any, blocks: int, touches: int) -> Segment:

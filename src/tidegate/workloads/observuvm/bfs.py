@@ -180,7 +180,8 @@ def _kernel(
 def _expand(s: Any, needs: Any, low: int, high: int, level: int) -> Any:
     """Run Kernel for the nodes ``low`` to ``high``; return the list's end.
 
-    This is the hot loop: what it needs is taken out of the tuples once.
+    This is the hot loop: what it needs is taken out of the tuples once, and its jumps are written
+    out, as a call would count references to arrays.
     """
     graph, mask, updating, visited, cost = s.graph, s.mask, s.updating, s.visited, s.cost
     pages, row = s.pages, s.row
@@ -199,18 +200,25 @@ def _expand(s: Any, needs: Any, low: int, high: int, level: int) -> Any:
         found = False
         for i in range(n):
             other = np.int64(row[i])
-            end = _jump(used, needs, end, at_visited + (other >> shift), _VISITED)
+            page = at_visited + (other >> shift)
+            if used[page] == 0:
+                end = _list(needs, end, page, _VISITED)
+            used[page] += SECTOR
             if not visited[other]:
                 if not found:
                     end = _read(pages, needs, end, _COST, COST * tid, COST * (tid + 1))
                     found = True
                 cost[other] = level + 1
                 page = at_cost + (COST * other >> shift)
-                end = _jump(used, needs, end, page, _COST)
+                if used[page] == 0:
+                    end = _list(needs, end, page, _COST)
+                used[page] += SECTOR
                 written[page] = 1
                 updating[other] = 1
                 page = at_updating + (other >> shift)
-                end = _jump(used, needs, end, page, _UPDATING)
+                if used[page] == 0:
+                    end = _list(needs, end, page, _UPDATING)
+                used[page] += SECTOR
                 written[page] = 1
     return end
 
@@ -255,15 +263,6 @@ def _list(needs: Any, end: int, page: int, array: int) -> Any:
     needs[end].step = _STEP[array]
     needs[end].site = array
     return end + 1
-
-
-@jit
-def _jump(used: Any, needs: Any, end: int, page: int, array: int) -> Any:
-    """Use a sector of a page; return the list's new end."""
-    if used[page] == 0:
-        end = _list(needs, end, page, array)
-    used[page] += SECTOR
-    return end
 
 
 @jit
