@@ -8,7 +8,7 @@ import pytest
 
 from live.sequences import GEOMETRY, Seen, live_policies, sequences, simulate
 from tidegate.errors import TidegateError
-from tidegate.live.pager import engine as engine_module
+from tidegate.live.pager import regions
 from tidegate.live.pager.engine import Engine
 from tidegate.live.pager.regions import bits, runs
 from tidegate.policies.interface.visibility import Samples, TouchBits
@@ -138,10 +138,10 @@ def test_it_observes_the_given_number_of_regions(policy: str, observed: int) -> 
 
 @pytest.mark.parametrize("policy", ["lru", "tournament"])
 def test_nothing_is_observed_while_everything_fits(policy: str) -> None:
-    regions = sum(-(-pages // GEOMETRY.pages_per_region) for pages in OBJECTS)
+    all_of_them = sum(-(-pages // GEOMETRY.pages_per_region) for pages in OBJECTS)
     sequence = pages_of("uniform")
-    assert walk(sequence, eviction_spec=policy, frames=regions).notifications == 0
-    assert walk(sequence, eviction_spec=policy, frames=regions - 1).notifications > 0
+    assert walk(sequence, eviction_spec=policy, frames=all_of_them).notifications == 0
+    assert walk(sequence, eviction_spec=policy, frames=all_of_them - 1).notifications > 0
 
 
 @pytest.mark.parametrize("share", [0.0, 0.03, 0.3])
@@ -163,11 +163,11 @@ def test_observation_takes_its_share_of_time_and_no_more(
         clock += 1e-3
         return clock
 
-    monkeypatch.setattr(engine_module, "monotonic", now)
+    monkeypatch.setattr(regions, "monotonic", now)
     mover = Slow()
     seen = walk(pages_of("hot", 20_000), eviction_spec="lru", mover=mover, observe_share=share)
-    each = 1e-3 + engine_module.NOTIFICATION_STALL
-    slack = engine_module.BURST + FRAMES * each  # regions that are observed when it is used up
+    each = 1e-3 + regions.NOTIFICATION_STALL
+    slack = regions.BURST + FRAMES * each  # regions that are observed when it is used up
     assert seen.notifications * each <= share * clock + slack
     assert seen.notifications * each >= 0.5 * min(share * clock, 1.0)
 

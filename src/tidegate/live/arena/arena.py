@@ -26,7 +26,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.live.arena import files
+from tidegate.live.arena import files, process
 from tidegate.live.arena.arguments import (
     check_memory,
     check_names,
@@ -35,8 +35,6 @@ from tidegate.live.arena.arguments import (
     dims_of,
 )
 from tidegate.live.arena.connection import Connection, RequestError
-from tidegate.live.arena.exit_code import set_exit_code
-from tidegate.live.arena.forked import end_on_use
 from tidegate.live.arena.free_runs import FreeRuns
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.transfer import userfault
@@ -141,7 +139,7 @@ class Arena:
             raise TidegateError(f"the arena cannot be opened: {files.explain(error)}") from error
         self._state = "open"
         self._finalizer = weakref.finalize(self, self._undo.close)
-        self._finalizer.atexit = False  # see _write_back_all
+        self._finalizer.atexit = False  # see process.write_back
         _open_arenas.add(self)
 
     def _open_memory(self, setup: ArenaSetup, undo: contextlib.ExitStack) -> None:
@@ -370,7 +368,7 @@ class Arena:
         try:
             self.close()
         except TidegateError as error:
-            _report(error)
+            process.report(error)
         except Exception:  # at the interpreter's end anything may be missing
             pass
 
@@ -431,41 +429,5 @@ class Arena:
             raise TidegateError("this arena is closed")
 
 
-def _write_back_all() -> None:
-    """Write changes back when the program ends without closing its arenas.
-
-    The arenas stay open until the process is gone: daemon threads may still use their arrays.
-    """
-    interrupts = []
-    for arena in list(_open_arenas):
-        if arena._state != "open" or os.getpid() != arena._pid:
-            continue
-        try:
-            _, interrupt = arena._connection.request_uninterrupted({"do": "flush"})
-            interrupts.append(interrupt)
-        except TidegateError as error:
-            _report(error)
-        finally:
-            arena.leave_open()
-    for interrupt in filter(None, interrupts):
-        raise interrupt
-
-
-def _report(error: TidegateError) -> None:
-    """Report an error that cannot be raised: one line, and the program's exit code."""
-    print(f"tidegate: {error}", file=sys.stderr, flush=True)
-    set_exit_code(1)
-
-
-def _forked() -> None:
-    """Detach a forked child: it has no connection, and using an array ends it with one line."""
-    arenas = list(_open_arenas)
-    for arena in arenas:
-        arena._finalizer.detach()
-        arena._connection.forget()
-    if arenas:
-        end_on_use([arena.addresses for arena in arenas])
-
-
-os.register_at_fork(after_in_child=_forked)
-atexit.register(_write_back_all)
+os.register_at_fork(after_in_child=lambda: process.detach_child(list(_open_arenas)))
+atexit.register(lambda: process.write_back(list(_open_arenas)))

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from time import monotonic
 from typing import Any
 
 from tidegate.errors import PolicyError, TidegateError
 from tidegate.live.pager.policies import blame, check_policies, handler
 from tidegate.live.pager.regions import (
+    Allowance,
     Observation,
     Regions,
     RegionState,
@@ -50,10 +50,6 @@ RESTORED = -1  # in place of touched pages: these are sampled pages to restore
 # processor can need two regions at a time, which a simulated block never does; a policy that always
 # evicts the region that came last (mru) would evict both in turn for ever.
 LIVELOCK_FAULTS, LIVELOCK_LATEST = 12, 3
-# Observation may take a share of time. A notification stops a thread for the cost of a fault,
-# 115 to 125 µs on an idle machine (benchmarks/live.py), beside the pager's own work. Unused time
-# adds up to BURST seconds.
-NOTIFICATION_STALL, BURST = 120e-6, 0.05
 EVENTS = ("on_launch", "on_fault", "on_prefetch", "on_eviction", "on_notification")
 COUNTS = (
     *("faults", "evictions", "notifications", "observations", "batches", "decisions"),
@@ -90,9 +86,7 @@ class Engine:
             min(most, frames), samples, self.ppr, watched=min(declared, frames)
         )
         self.observe_most = self._observation.most
-        # seconds that observation may still take, and the time and the cost of the last look
-        self._observe_share, self._allowance = observe_share, BURST
-        self._looked_at, self._cost = monotonic(), 0.0
+        self._allowance = Allowance(observe_share)
         self.region = Regions(self.ppr)
         self.objects: tuple[Object, ...] = ()
         self.regions = 0
@@ -421,14 +415,7 @@ class Engine:
         """Return whether regions must be evicted at all, and observation stays within its share."""
         if len(self.region) <= self.frames:
             return False
-        if self._observe_share >= 1:
-            return True
-        cost = self.mover.observe_ns / 1e9 + self.count["notifications"] * NOTIFICATION_STALL
-        now = monotonic()
-        earned, spent = self._observe_share * (now - self._looked_at), cost - self._cost
-        self._allowance = min(BURST, self._allowance + earned - spent)
-        self._looked_at, self._cost = now, cost
-        return self._allowance > 0
+        return self._allowance.is_left(self.mover.observe_ns, self.count["notifications"])
 
     # Policies
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.interrupts import exiting_on_interrupt
-from tidegate.live.arena.exit_code import set_exit_code
+from tidegate.live.arena.process import set_exit_code
 
 if TYPE_CHECKING:
     from tidegate.live.arena.arena import Arena
