@@ -23,10 +23,11 @@ extras: $(SET_UP)  ## a gigabyte of packages that some tests use and are skipped
 bench: $(SET_UP)  ## the figures of docs/performance.md
 	$(BIN)/python -m benchmarks
 
-lint: $(SET_UP)  ## ruff, and mypy on the public API
+lint: $(SET_UP)  ## ruff, mypy, and the direction of imports
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: $(SET_UP)  ## put the layout right
 	$(BIN)/ruff check --fix src tests benchmarks examples

@@ -31,6 +31,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import queue
 import random
 import re
 import subprocess
@@ -558,37 +559,74 @@ def _short(value: Any) -> str:
 # Files and the command line
 
 
-class Worker(threading.local):
-    """A process that answers for the calling thread; one that crashed is replaced."""
+class Worker:
+    """A process that answers one case at a time; one that crashed is replaced."""
 
-    pool: ProcessPoolExecutor | None = None
+    def __init__(self) -> None:
+        self._pool = self._start()
+
+    def _start(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _end_with_parent)
 
     def answer(self, case: Case) -> Any:
-        spawn = multiprocessing.get_context("spawn")
-        self.pool = self.pool or ProcessPoolExecutor(1, mp_context=spawn)
+        """Return the answer, or say that the process crashed."""
         try:
-            return self.pool.submit(answer, case).result()
+            return self._pool.submit(answer, case).result()
         except BrokenProcessPool:
             print(f"CRASHED: {case.name}", file=sys.stderr)
-            self.pool = None
+            self._pool.shutdown()
+            self._pool = self._start()
             return {"error": "crashed"}
+
+    def stop(self) -> None:
+        """End the process."""
+        self._pool.shutdown()
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it ends, even if that was killed."""
+
+    def wait() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def compute(chosen: list[Case], workers: int) -> Answers:
     """Answer the cases in processes, with a line of progress now and then."""
     found: Answers = {case.part: {} for case in chosen}
     left, began, said = Counter(case.part for case in chosen), time.monotonic(), 0.0
-    worker = Worker()
-    with ThreadPoolExecutor(workers) as threads:
-        futures = {threads.submit(worker.answer, case): case for case in chosen}
-        for done, future in enumerate(as_completed(futures), 1):
-            case, now = futures[future], time.monotonic() - began
-            found[case.part][case.name] = future.result()
-            left[case.part] -= 1
-            if not left[case.part] or now - said > EVERY:
-                said, ready = now, "" if left[case.part] else f"; {case.part} complete"
-                print(f"{now:4.0f} s  {done}/{len(chosen)}{ready}", flush=True)
+    for done, (case, given) in enumerate(_answered(chosen, workers), 1):
+        found[case.part][case.name] = given
+        left[case.part] -= 1
+        now = time.monotonic() - began
+        if not left[case.part] or now - said > EVERY:
+            said, ready = now, "" if left[case.part] else f"; {case.part} complete"
+            print(f"{now:4.0f} s  {done}/{len(chosen)}{ready}", flush=True)
     return found
+
+
+def _answered(chosen: list[Case], workers: int) -> Iterator[tuple[Case, Any]]:
+    """Yield each case with its answer, as they become ready."""
+    idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+    for _ in range(workers):
+        idle.put(Worker())
+
+    def ask(case: Case) -> tuple[Case, Any]:
+        worker = idle.get()
+        try:
+            return case, worker.answer(case)
+        finally:
+            idle.put(worker)
+
+    with ThreadPoolExecutor(workers) as threads:
+        for future in as_completed([threads.submit(ask, case) for case in chosen]):
+            yield future.result()
+    for _ in range(workers):
+        idle.get().stop()
 
 
 def read(path: Path) -> Answers:

@@ -35,20 +35,20 @@ def peak() -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
-def run_in_child(environment: dict[str, str] | None = None, **ask: Any) -> Report:
-    """Run ``tidegate.run(**ask)`` in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.child", json.dumps(ask)]
+def run_in_child(environment: dict[str, str] | None = None, **settings: Any) -> Report:
+    """``tidegate.run(**settings)`` in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.child", json.dumps(settings)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return Report(**json.loads(done.stdout))
 
 
-def measure(ask: dict[str, Any]) -> Report:
+def measure(settings: dict[str, Any]) -> Report:
     import tidegate
 
-    policies = {name: ask[name] for name in ("eviction", "prefetch") if name in ask}
+    policies = {name: settings[name] for name in ("eviction", "prefetch") if name in settings}
     tidegate.run("cyclic(bytes=64MiB, passes=2)", near="48MiB", cache=False, **policies)
     wall, cpu = time.perf_counter(), time.process_time()
-    counts = tidegate.run(ask.pop("workload"), cache=False, **ask).counts
+    counts = tidegate.run(settings.pop("workload"), cache=False, **settings).counts
     return Report(
         wall=time.perf_counter() - wall,
         cpu=time.process_time() - cpu,

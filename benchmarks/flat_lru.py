@@ -61,7 +61,7 @@ def flat_lru() -> list[Row]:
             True,
         )
 
-    whole = best_of(REPETITIONS, lambda s: s.run() or int(s.books["faults"][0]), _ask(ids).prepare)
+    whole = best_of(REPETITIONS, lambda s: s.run() or int(s.books["faults"][0]), _spec(ids).prepare)
     alone = best_of(REPETITIONS, lambda _: lru_misses(ids, CAPACITY))
     return [
         *rows,
@@ -70,7 +70,7 @@ def flat_lru() -> list[Row]:
     ]
 
 
-def _ask(ids: Any) -> RunSpec:
+def _spec(ids: Any) -> RunSpec:
     page = 64 * 1024
     segments = [
         blocks_of(16, ids[first : first + SEGMENT], bytes=page)

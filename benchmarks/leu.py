@@ -49,11 +49,11 @@ def _whole_runs() -> list[Row]:
     for share, target in ((2 / 3, None), (0.95, RATE)):
         seconds, faults = {}, 0
         for policy in ("lrm", "lru-ideal", "leu"):
-            ask = RunSpec(
+            spec = RunSpec(
                 trace, eviction=policy, prefetch="none", near=round(share * trace.footprint)
             )
             timing = best_of(
-                REPETITIONS, lambda s: s.run() or int(s.books["faults"][0]), ask.prepare
+                REPETITIONS, lambda s: s.run() or int(s.books["faults"][0]), spec.prepare
             )
             seconds[policy], faults = timing.cpu, timing.result
         beside = ", ".join(f"{p} {TOUCHES / s / 1e6:.1f}" for p, s in seconds.items() if p != "leu")

@@ -47,8 +47,8 @@ def python_policy() -> list[Row]:
     events = counted.calls.total()
     seconds = {}
     for compiled in (True, False):
-        ask = RunSpec(WORKLOAD, eviction="lrm", prefetch="region", compiled=compiled)
-        seconds[compiled] = best_of(REPETITIONS, lambda s: s.run(), ask.prepare).cpu
+        spec = RunSpec(WORKLOAD, eviction="lrm", prefetch="region", compiled=compiled)
+        seconds[compiled] = best_of(REPETITIONS, lambda s: s.run(), spec.prepare).cpu
     extra = (seconds[False] - seconds[True]) / events * 1e6
     against = (
         f"lrm, {events:,} events: {seconds[False]:.2f} s in Python, {seconds[True]:.2f} s compiled"

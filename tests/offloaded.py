@@ -28,13 +28,13 @@ ARGUMENTS = {
 
 
 @dataclass(frozen=True)
-class ProgramOutput:
+class RunOutput:
     """The output of a program."""
 
     objects: dict[str, int]
     launches: tuple[tuple[str, ...], ...]  # kernel region, then its objects
     checksum: str
-    kernels: tuple[str, ...]  # launches that libomptarget reports
+    kernels: tuple[str, ...]  # launches in libomptarget's own output
 
     @property
     def functions(self) -> list[str]:

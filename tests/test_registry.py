@@ -77,17 +77,17 @@ def test_unknown_names_offer_the_nearest(things):
 
 def test_packages_add_names(things, monkeypatch):
     other = type("Other", (Thing,), {})
-    asked = []
+    groups = []
 
     def entry_points(group):
-        asked.append(group)
+        groups.append(group)
         return [SimpleNamespace(name="other", value="pkg:Other", load=lambda: other)]
 
     monkeypatch.setattr(module, "entry_points", entry_points)
     assert things.names() == ["first", "other"]
     assert things.make("other(size=2)").size == 2
     assert things.find("other") is other
-    assert asked == ["tidegate.thing"]  # once, however often it is asked
+    assert groups == ["tidegate.thing"]  # once, however often it is needed
 
 
 def test_a_package_that_cannot_be_loaded_is_named(things, monkeypatch):

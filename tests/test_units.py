@@ -74,7 +74,7 @@ def test_sizes(text, expected):
     ],
 )
 def test_what_is_no_size(text):
-    with pytest.raises(TidegateError, match=re.escape(f"'{text}' is")):
+    with pytest.raises(TidegateError, match=re.escape(f"got '{text}'")):
         units.size(text)
 
 
@@ -102,7 +102,7 @@ def test_times(text, expected):
     "text", ["20", 20, 0.5, "us", "", "-1us", "1min", "20us/s", "1 2us", "soon", [1], None]
 )
 def test_what_is_no_time(text):
-    with pytest.raises(TidegateError, match="is not a time"):
+    with pytest.raises(TidegateError, match="time must be"):
         units.duration(text)
 
 
@@ -156,7 +156,7 @@ def test_shares(text, expected):
     ],
 )
 def test_what_is_no_share(text):
-    with pytest.raises(TidegateError, match="is not a share"):
+    with pytest.raises(TidegateError, match="share must be"):
         units.fraction(text)
 
 

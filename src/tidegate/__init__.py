@@ -4,8 +4,8 @@
     run = tidegate.run("matmul(bytes=1GiB)", oversubscribe="50%", eviction="lru-ideal")
     run.summary, run.timeline, run.plot()
 
-Names are imported when they are first used, so that starting up is quick; not even ``typing`` is
-imported here: before interrupts.py is, a Ctrl-C is a traceback.
+Names are imported when they are first used, so that starting is quick. Not even ``typing`` is
+imported here: Ctrl-C is not handled before ``interrupts`` is imported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import importlib
 
 __version__ = "0.1.0"
 
-TYPE_CHECKING = False  # a type checker knows better
+TYPE_CHECKING = False  # type checkers take it as True
 if TYPE_CHECKING:
     from typing import Any
 

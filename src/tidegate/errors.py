@@ -1,4 +1,4 @@
-"""One error family. Every message is one line: what was given, what was expected, what to do."""
+"""Errors. Every message is one line: what was expected, what was given, what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class TidegateError(Exception):
-    """Something the user can put right.
+    """A mistake that the user can correct.
 
     The command line prints it as one line and exits with code 2.
     """
@@ -25,20 +25,15 @@ class UnknownName(TidegateError):
         near = difflib.get_close_matches(given.lower(), [n.lower() for n in names], n=1, cutoff=0.5)
         hint = next((f" did you mean '{n}'?" for n in names if near and n.lower() == near[0]), "")
         super().__init__(f"unknown {kind} '{given}';{hint} Known: {', '.join(names)}")
-        self._made_of = (kind, given, names)
+        self._arguments = (kind, given, names)
 
     def __reduce__(self) -> tuple[type[UnknownName], tuple[str, str, list[str]]]:
-        return type(self), self._made_of  # so that it can come home from a worker process
+        return type(self), self._arguments  # pickled on the way from a worker process
 
 
 class PolicyError(TidegateError):
-    """A policy raised, or asked for something impossible; names the policy, the call and the
-    region.
-    """
+    """A policy raised, or made an impossible request; names the policy, the call and the region."""
 
 
 class BooksError(TidegateError):
-    """A run whose books do not balance.
-
-    This is a defect of Tidegate or of a policy, never of the input.
-    """
+    """A run's books do not balance: a defect of Tidegate or of a policy, never of the input."""

@@ -1,4 +1,4 @@
-"""How figures are written: PNG, SVG, or a page of HTML; whole, or not at all."""
+"""Figures as files: PNG, SVG, or a page of HTML."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidegate.errors import TidegateError
+from tidegate.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = (".png", ".svg", ".html")
-# Okabe and Ito's colours: told apart by everybody
+# Okabe and Ito's colours, which colour-blind people can distinguish
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8c8c8c", "#000000")
 
 
 def check_output(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
-    """Say at once, before any work, if ``path`` cannot be written."""
+    """Raise TidegateError if ``path`` cannot be written; call it before any work."""
     if path.suffix.lower() not in formats:
-        raise TidegateError(
-            f"cannot write {path}: expected a name that ends in {', '.join(formats)}"
-        )
+        raise TidegateError(f"cannot write {path}: its name must end in {', '.join(formats)}")
     if not path.parent.is_dir():
         raise TidegateError(f"cannot write {path}: there is no folder {path.parent}")
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -33,28 +32,22 @@ def check_output(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
 def save_figure(figure: Figure, path: Path, title: str) -> None:
     """Write a figure as PNG, SVG or a page of HTML; whole, or not at all."""
     check_output(path)
+    kind = path.suffix[1:].lower()
     data = io.BytesIO()
-    if path.suffix.lower() == ".html":
-        drawing = io.StringIO()
-        figure.savefig(drawing, format="svg")
-        svg = drawing.getvalue()
+    figure.savefig(data, format="svg" if kind == "html" else kind, dpi=150)
+    content = data.getvalue()
+    if kind == "html":
+        svg = content.decode()
         page = _PAGE.format(title=html.escape(title), svg=svg[svg.index("<svg") :])
-        data.write(page.encode())
-    else:
-        figure.savefig(data, format=path.suffix[1:].lower(), dpi=150)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        partial.write_bytes(data.getvalue())
-        os.replace(partial, path)
-    except OSError as error:
-        raise TidegateError(f"cannot write {path}: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+        content = page.encode()
+    write_atomically(path, content)
 
 
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{title}</title>
-<style>body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }}
+<style>
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 70rem }}
+body {{ margin: 2rem auto; padding: 0 1rem }}
 svg {{ max-width: 100%; height: auto }}</style>
 <h1>{title}</h1>
 {svg}

@@ -1,5 +1,4 @@
-"""Typed options of policies and workloads, and the text people write them in: ``lfu(decay=0.5,
-bins=16)``.
+"""Typed options of policies and workloads, and their text form: ``lfu(decay=0.5, bins=16)``.
 
     class LFU(EvictionPolicy):
         decay = Option(0.5, "share of every count kept when the counts are halved")
@@ -35,13 +34,8 @@ class Option(Generic[T]):
         most: float | None = None,
         choices: tuple[T, ...] = (),
     ):
-        self.default, self.help, self.least, self.most, self.choices = (
-            default,
-            help,
-            least,
-            most,
-            choices,
-        )
+        self.default, self.help, self.choices = default, help, choices
+        self.least, self.most = least, most
         self._parse = parse
         self.name = ""
 
@@ -55,22 +49,23 @@ class Option(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> Option[T] | T:
         if instance is None:
             return self
-        return instance.__dict__.get(self.name, self.default)
+        value: T = instance.__dict__.get(self.name, self.default)
+        return value
 
     @property
     def shown(self) -> str:
-        """The default, as people write it."""
+        """The default, as text."""
         return units.show_size(self.default) if self._parse is units.size else str(self.default)  # type: ignore[arg-type]
 
     @property
     def allowed(self) -> str:
-        """What may be given, as far as it is limited."""
+        """The choices or bounds, as text."""
         least = "" if self.least is None else f"at least {self.least:g}"
         most = "" if self.most is None else f"at most {self.most:g}"
         return ", ".join(map(str, self.choices)) or ", ".join(filter(None, (least, most)))
 
     def parse(self, given: Any, owner: str) -> T:
-        """The value ``given`` stands for, or one clear line saying why it cannot be."""
+        """Return the value that ``given`` stands for; refuse one that is not allowed."""
         kind = type(self.default)
         try:
             if self._parse:
@@ -84,62 +79,54 @@ class Option(Generic[T]):
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError
         except (ValueError, TypeError, KeyError, OverflowError):
-            raise TidegateError(
-                f"{owner}: option {self.name}={given!s} is not {_KINDS.get(kind, 'valid')}; default is {self.default!s}"
-            ) from None
+            expected = _KINDS.get(kind, f"a value such as {self.default!s}")
+            raise self._wrong(owner, expected, given) from None
         if self.choices and value not in self.choices:
-            allowed = ", ".join(map(str, self.choices))
-            raise TidegateError(f"{owner}: option {self.name}={given!s} is not one of {allowed}")
-        for bound, wrong, word in ((self.least, -1, "at least"), (self.most, 1, "at most")):
-            if bound is not None and wrong * (value - bound) > 0:  # type: ignore[operator]
-                raise TidegateError(
-                    f"{owner}: option {self.name}={given!s} must be {word} {bound:g}"
-                )
+            raise self._wrong(owner, f"one of {self.allowed}", given)
+        for bound, sign, words in ((self.least, -1, "at least"), (self.most, 1, "at most")):
+            if bound is not None and sign * (value - bound) > 0:  # type: ignore[operator]
+                raise self._wrong(owner, f"{words} {bound:g}", given)
         return value
+
+    def _wrong(self, owner: str, expected: str, given: Any) -> TidegateError:
+        return TidegateError(
+            f"{owner}: {self.name} must be {expected}, got {given!s}; the default is {self.shown}"
+        )
 
 
 class Configurable:
-    """Anything with declared options: ``LFU(decay=0.9)``; unknown options are refused with the
-    nearest name.
-    """
+    """Base of classes with declared options: ``LFU(decay=0.9)``. Unknown options are refused."""
 
     name: str = ""
 
     def __init__(self, **given: Any):
         declared = self.options()
         label = self.name or type(self).__name__
-        # defaults, too, go where Python looks first: policies read options in every decision
+        # in __dict__, which Python looks up first: policies read options in every decision
         self.__dict__.update({key: option.default for key, option in declared.items()})
         for key, value in given.items():
             if key not in declared:
                 if not declared:
-                    raise TidegateError(f"{label} takes no options; '{key}' was given")
+                    raise TidegateError(f"{label} takes no options, got '{key}'; leave it out")
                 raise UnknownName(f"option of {label}", key, declared)
             self.__dict__[key] = declared[key].parse(value, label)
 
     @classmethod
     def options(cls) -> dict[str, Option[Any]]:
-        """Every option this class and its bases declare, by name."""
+        """Return the options that this class and its bases declare, by name."""
         found: dict[str, Option[Any]] = {}
         for base in reversed(cls.__mro__):
             found.update({k: v for k, v in vars(base).items() if isinstance(v, Option)})
         return found
 
     def settings(self) -> dict[str, Any]:
-        """The options in force: part of what names a run."""
+        """Return the values of the options; they are part of a run's key."""
         return {name: getattr(self, name) for name in self.options()}
 
 
-_BOOLS = {
-    "true": True,
-    "1": True,
-    "yes": True,
-    "on": True,
-    "false": False,
-    "0": False,
-    "no": False,
-    "off": False,
-}
+_BOOLS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(
+    ("false", "0", "no", "off"), False
+)
 _KINDS: dict[type, str] = {
     int: "a whole number",
     float: "a number",
@@ -165,8 +152,7 @@ def split_outside(text: str, at: str) -> list[str]:
 
 
 def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
-    """Split ``name(key=value, …)`` into the name and its options; bare words and sizes need no
-    quotes.
+    """Split ``name(key=value, …)`` into the name and its options; words and sizes need no quotes.
 
     >>> parse_spec("cyclic(bytes=1GiB, passes=3)")
     ('cyclic', {'bytes': '1GiB', 'passes': 3})
@@ -180,7 +166,7 @@ def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
         if not equals or not key.isidentifier() or not value:
             raise TidegateError(f"cannot read '{part}' in '{text}'; expected option=value")
         if key in options:
-            raise TidegateError(f"option '{key}' is given twice in '{text}'")
+            raise TidegateError(f"option '{key}' is given twice in '{text}'; give it once")
         try:
             options[key] = ast.literal_eval(value)
         except (ValueError, SyntaxError):

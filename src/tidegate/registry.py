@@ -1,8 +1,8 @@
-"""Names → things. Each family (eviction, prefetch, placement, workload) is one Registry.
+"""Classes by name. Each family (eviction, prefetch, placement, workload) is one Registry.
 
-A name is looked up in this order: what the package's own folder registers, what installed packages
-add by entry point (group ``tidegate.<family>``), and ``path/to/file.py:ClassName`` for a class in
-the user's own file.
+A name is looked up among the classes of the package's own folder, then among those that installed
+packages add by entry point (group ``tidegate.<family>``). ``path/to/file.py:ClassName`` names a
+class in the user's own file.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tidegate.options import Configurable, parse_spec
 
 T = TypeVar("T", bound=Configurable)
 
-_USER_FILE = "tidegate_user_"  # how the modules of users' own files are named
+_USER_FILE = "tidegate_user_"  # begins the names of modules made from users' own files
 
 
 class Registry(Generic[T]):
-    """The classes of one family by name; modules are imported when first asked for, so that
+    """The classes of one family by name. Modules are imported at the first look-up, so that
     ``--help`` is quick.
     """
 
@@ -41,14 +41,16 @@ class Registry(Generic[T]):
         def register(cls: type[T]) -> type[T]:
             if not (isinstance(cls, type) and issubclass(cls, self._base())):
                 raise TidegateError(
-                    f"{self.family} '{name}' is {cls!r}, which does not extend {self._base().__name__}"
+                    f"{self.family} '{name}' must extend {self._base().__name__}, got {cls!r}"
                 )
             cls.name = name
-            # found by its file; a copy keeps out of the original's way
+            # a class in a user's file is found by its file, and a copy must not hide the original
             if cls.__module__.startswith(_USER_FILE):
                 cls.name = cls.__name__ if name in self._classes else name
             elif name in self._classes and self._classes[name] is not cls:
-                raise TidegateError(f"{self.family} '{name}' is registered twice")
+                raise TidegateError(
+                    f"{self.family} '{name}' is registered twice; give one another name"
+                )
             else:
                 self._classes[name] = cls
             return cls
@@ -56,12 +58,12 @@ class Registry(Generic[T]):
         return register
 
     def names(self) -> list[str]:
-        """Every known name, sorted."""
+        """Return every known name, sorted."""
         self._load_all()
         return sorted(self._classes)
 
     def find(self, name: str) -> type[T]:
-        """The class called ``name``, from the package, an installed plug-in or the user's own file."""
+        """Return the class of this name, from the package, a plug-in or the user's own file."""
         if ".py:" in name or name.endswith(".py"):
             return self._from_file(name)
         self._load_all()
@@ -71,14 +73,12 @@ class Registry(Generic[T]):
         return self._classes[folded[name.lower()]]
 
     def make(self, spec: str) -> T:
-        """An instance from ``name(option=value, …)``."""
+        """Return an instance from ``name(option=value, …)``."""
         name, options = parse_spec(spec)
         return self.create(self.find(name), options)
 
     def given(self, what: Any) -> T:
-        """What a person handed over: a name with its options, a class, or an object that is made
-        already.
-        """
+        """Return an instance of a name with its options, of a class, or the instance given."""
         base = self._base()
         if isinstance(what, str):
             return self.make(what)
@@ -86,12 +86,12 @@ class Registry(Generic[T]):
             return self.create(what, {})
         if not isinstance(what, base):
             raise TidegateError(
-                f"{what!r} is no {self.family}; expected a name, or a tidegate.{base.__name__}"
+                f"{self.family} must be a name or a tidegate.{base.__name__}, got {what!r}"
             )
         return what
 
     def create(self, cls: type[T], options: dict[str, Any]) -> T:
-        """An instance; whatever its class raises is said in one line."""
+        """Return an instance; whatever its class raises becomes one line."""
         try:
             return cls(**options)
         except TidegateError:
@@ -112,12 +112,11 @@ class Registry(Generic[T]):
             except TidegateError:
                 raise
             except Exception as error:
-                raise TidegateError(
-                    f"{self.family} '{point.name}' of package {point.value} cannot be loaded: {error}"
-                ) from error
+                name = f"{self.family} '{point.name}' of package {point.value}"
+                raise TidegateError(f"{name} cannot be loaded: {error}") from error
 
     def _from_file(self, name: str) -> type[T]:
-        self._load_all()  # first, or a copy of one that comes with the package would take its name
+        self._load_all()  # first, or a copy of a class of the package would take its name
         file, _, wanted = name.rpartition(":") if ".py:" in name else (name, "", "")
         module = _load_file(Path(file))
         base = self._base()
@@ -128,11 +127,11 @@ class Registry(Generic[T]):
         }
         if not classes:
             raise TidegateError(
-                f"{file} has no {base.__name__}; expected a class that extends tidegate.{base.__name__}"
+                f"{file} must have a class that extends tidegate.{base.__name__}, got none"
             )
         if not wanted and len(classes) > 1:
             raise TidegateError(
-                f"{file} has several classes; say which: {', '.join(f'{file}:{c}' for c in classes)}"
+                f"{file} has several classes; give one: {', '.join(f'{file}:{c}' for c in classes)}"
             )
         if wanted and wanted not in classes:
             raise UnknownName(f"{self.family} in {file}", wanted, classes)
@@ -141,8 +140,8 @@ class Registry(Generic[T]):
         return cls
 
 
-def told(error: BaseException, cls: type[Any]) -> str:
-    """What went wrong in one line; and, if ``cls`` is from a user's own file, in which line of it."""
+def error_line(error: BaseException, cls: type[Any]) -> str:
+    """Return an error in one line, with the line of the user's file if ``cls`` is from one."""
     text = (str(error).splitlines() or ["no message"])[0]
     said = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {text}"
     if not cls.__module__.startswith(_USER_FILE):
@@ -157,11 +156,10 @@ def told(error: BaseException, cls: type[Any]) -> str:
 
 
 def source_digest(cls: type[Any]) -> str:
-    """A hash of the file that defines ``cls``: part of what names a run, so that an edited policy
-    is run anew.
+    """Return a hash of the file that defines ``cls``; as part of a run's key it tells an edited
+    policy from the old one.
 
-    A class with no file (defined in a notebook or a prompt) gets a digest that is never the same
-    twice.
+    A class without a file, such as one of a notebook, gets a digest that is never repeated.
     """
     module = sys.modules.get(cls.__module__)
     if loaded := getattr(module, "tidegate_digest", None):
@@ -174,11 +172,8 @@ def source_digest(cls: type[Any]) -> str:
 
 def _load_file(path: Path) -> Any:
     if not path.is_file():
-        raise TidegateError(
-            f"no file {path}; expected a Python file with a policy or workload class"
-        )
-    # the name has the text in it, so that an edited file is loaded anew and old classes keep their
-    # digest
+        raise TidegateError(f"no file {path}; give a Python file with a policy or workload class")
+    # the name has a hash of the text, so an edited file is loaded anew beside its old classes
     digest = hashlib.sha256(str(path.resolve()).encode() + path.read_bytes()).hexdigest()[:16]
     name = f"{_USER_FILE}{digest}"
     if name in sys.modules:
@@ -190,12 +185,12 @@ def _load_file(path: Path) -> Any:
     module.tidegate_digest = digest  # type: ignore[attr-defined]
     sys.modules[name] = module
     try:
-        # not from a .pyc, which may be of an older text
+        # not from a .pyc, which may be older than the text
         exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
     except SyntaxError as error:
         del sys.modules[name]
         raise TidegateError(
-            f"{path}, line {error.lineno}: {error.msg}; put the syntax error right and try again"
+            f"{path}, line {error.lineno}: {error.msg}; correct the syntax error and try again"
         ) from error
     except (Exception, SystemExit) as error:
         del sys.modules[name]

@@ -1,4 +1,4 @@
-"""Sizes, times and rates as people write them: "24GiB", "20us", "936GB/s", "1/8", "50%".
+"""Sizes, times, rates and shares as people write them: "24GiB", "20us", "936GB/s", "1/8", "50%".
 
 Inside Tidegate sizes are bytes (int), times are nanoseconds (float), rates are bytes per nanosecond
 (float; the same number as GB/s).
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 
 from tidegate.errors import TidegateError
@@ -15,80 +16,56 @@ from tidegate.errors import TidegateError
 KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
 US, MS, S = 1e3, 1e6, 1e9  # in nanoseconds
 
-_SIZES = {
-    "": 1,
-    "b": 1,
-    "k": 10**3,
-    "kb": 10**3,
-    "m": 10**6,
-    "mb": 10**6,
-    "g": 10**9,
-    "gb": 10**9,
-    "t": 10**12,
-    "tb": 10**12,
-    "kib": KiB,
-    "mib": MiB,
-    "gib": GiB,
-    "tib": 1 << 40,
-}
+_SIZES = {"": 1, "b": 1}
+for _power, _prefix in enumerate("kmgt", start=1):
+    _SIZES |= {_prefix: 1000**_power, f"{_prefix}b": 1000**_power, f"{_prefix}ib": 1024**_power}
 _LARGEST = 1 << 60
 _TIMES = {"ns": 1.0, "us": US, "µs": US, "ms": MS, "s": S}
 _NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([^0-9\s.]*)\s*", re.IGNORECASE)
 
 
 def size(text: str | int | float) -> int:
-    """Bytes. Decimal and binary units are different things: 1GB = 10⁹, 1GiB = 2³⁰.
+    """Return bytes. Decimal and binary units differ: 1GB = 10⁹, 1GiB = 2³⁰.
 
     >>> size("64KiB"), size("1.5 GB"), size(4096)
     (65536, 1500000000, 4096)
     """
     if isinstance(text, int | float) and not isinstance(text, bool):
-        return _whole(text, text)
-    if not isinstance(text, str):
+        number: float = text
+    else:
+        number = _parse(text, "size", "a number and a unit such as 256MiB or 10GB", _SIZES)
+    if not 0 <= number <= _LARGEST:
         raise TidegateError(
-            f"{text!r} is not a size; expected a number and a unit such as 256MiB or 10GB"
+            f"size must be at least 0 and at most {show_size(_LARGEST)}, got '{text}'"
         )
-    number, unit = _split(text, "a size such as 256MiB or 10GB")
-    if unit.lower() not in _SIZES:
-        raise TidegateError(
-            f"'{text}' is not a size; expected a number and a unit such as 256MiB or 10GB"
-        )
-    return _whole(number * _SIZES[unit.lower()], text)
+    return round(number)
 
 
 def duration(text: str | int | float) -> float:
-    """Nanoseconds. A bare number is refused unless it is 0, because its unit would be a guess.
+    """Return nanoseconds. A bare number other than 0 is refused: its unit would be a guess.
 
     >>> duration("20us"), duration("1.5 ms")
     (20000.0, 1500000.0)
     """
     if text in (0, "0"):
         return 0.0
-    number, unit = _split(str(text), "a time such as 20us or 1.5ms")
-    if unit.lower() not in _TIMES:
-        raise TidegateError(
-            f"'{text}' is not a time; expected a number and one of ns, us, ms, s, such as 20us"
-        )
-    time = number * _TIMES[unit.lower()]
-    if not math.isfinite(time):
-        raise TidegateError(f"'{text}' is not a time that exists")
-    return time
+    return _parse(str(text), "time", "a number and one of ns, us, ms, s, such as 20us", _TIMES)
 
 
 def rate(text: str | int | float) -> float:
-    """Bytes per nanosecond.
+    """Return bytes per nanosecond.
 
     >>> rate("22GB/s")
     22.0
     """
     amount, slash, per = str(text).partition("/")
     if not slash or per.strip() != "s":
-        raise TidegateError(f"'{text}' is not a rate; expected a size per second such as 22GB/s")
+        raise TidegateError(f"rate must be a size per second such as 22GB/s, got '{text}'")
     return size(amount) / S
 
 
 def fraction(text: str | int | float) -> float:
-    """A share, written as a percentage, a ratio or a number.
+    """Return a share that is written as a percentage, a ratio or a number.
 
     >>> fraction("50%"), fraction("1/8"), fraction("0.25")
     (0.5, 0.125, 0.25)
@@ -101,29 +78,32 @@ def fraction(text: str | int | float) -> float:
         return share
     except (ValueError, ZeroDivisionError, OverflowError):
         raise TidegateError(
-            f"'{text}' is not a share; expected something like 50%, 1/8 or 0.5"
+            f"share must be a number such as 50%, 1/8 or 0.5, got '{text}'"
         ) from None
 
 
 def oversubscription(text: str | int | float) -> float:
-    """How much larger than near memory a footprint is, as a share. Who writes ``50`` hardly means
-    5000 %, so it is refused.
+    """Return how much larger than near memory a footprint is, as a share.
+
+    The text ``50`` is refused: 50% is more likely meant than 5000%.
 
     >>> oversubscription("50%"), oversubscription("2"), oversubscription(50)
     (0.5, 2.0, 50.0)
     """
     level = fraction(text)
     if level < 0:
-        raise TidegateError(f"oversubscribe={text} is negative; 0% means that everything just fits")
+        raise TidegateError(f"oversubscribe must be at least 0% (all of it fits), got {text}")
     if level >= 10 and isinstance(text, str) and not text.strip().endswith("%"):
         raise TidegateError(
-            f"oversubscribe={text} is {100 * level:g}%; write {text}% or, if that is meant, {100 * level:g}%"
+            f"oversubscribe must end in % where it is 10 or more, got {text}; "
+            f"write {text}% or, if that is meant, {100 * level:g}%"
         )
     return level
 
 
 def show_size(n: float) -> str:
-    """
+    """Return a size as text, in binary units.
+
     >>> show_size(65536), show_size(10_100_000_000), show_size(0)
     ('64.0 KiB', '9.41 GiB', '0 B')
     """
@@ -135,7 +115,8 @@ def show_size(n: float) -> str:
 
 
 def show_duration(ns: float) -> str:
-    """
+    """Return a time as text.
+
     >>> show_duration(20_000), show_duration(2.5e9)
     ('20.0 us', '2.50 s')
     """
@@ -146,7 +127,7 @@ def show_duration(ns: float) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """A number of things.
+    """Return a number of things as text.
 
     >>> counted(1, "array"), counted(2000, "array")
     ('1 array', '2,000 arrays')
@@ -155,7 +136,8 @@ def counted(n: int, noun: str) -> str:
 
 
 def show_count(n: float) -> str:
-    """
+    """Return a number as text, with k, M, G or T.
+
     >>> show_count(950), show_count(20_000_000)
     ('950', '20.0 M')
     """
@@ -166,23 +148,14 @@ def show_count(n: float) -> str:
     return _significant(n, "T")
 
 
-def _split(text: str, expected: str) -> tuple[float, str]:
-    match = _NUMBER.fullmatch(text)
-    if not match:
-        raise TidegateError(f"'{text}' is not {expected.split(' such')[0]}; expected {expected}")
-    return float(match[1]), match[2]
-
-
-def _whole(number: float, given: object) -> int:
+def _parse(text: object, name: str, expected: str, units: Mapping[str, float]) -> float:
+    """Return a number with a unit, in the smallest unit."""
+    match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
+    scale = units.get(match[2].lower()) if match else None
+    number = float(match[1]) * scale if match and scale else math.inf
     if not math.isfinite(number):
-        raise TidegateError(f"'{given}' is not a size that exists")
-    if number < 0:
-        raise TidegateError(f"'{given}' is negative; a size is at least 0")
-    if number > _LARGEST:
-        raise TidegateError(
-            f"'{given}' is larger than {show_size(_LARGEST)}, and so than anything here"
-        )
-    return round(number)
+        raise TidegateError(f"{name} must be {expected}, got {text!r}")
+    return number
 
 
 def _significant(x: float, unit: str) -> str:

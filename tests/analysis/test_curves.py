@@ -73,7 +73,7 @@ def test_shards_is_the_same_for_the_same_seed(small, id_sequences):
 
 @pytest.mark.parametrize("rate", [0, -0.1, 1.5, float("nan")])
 def test_a_rate_that_is_no_share_is_refused(small, rate):
-    with pytest.raises(TidegateError, match="is no sampling rate; give more than 0 and at most 1"):
+    with pytest.raises(TidegateError, match="sampling rate must be above 0 and at most 1"):
         shards_curve(small([0, 1]), rate)
 
 
@@ -84,7 +84,5 @@ def test_a_sample_of_nothing_is_refused(small):
 
 def test_capacities_must_hold_something(small):
     for capacities in ([], [0, 5]):
-        with pytest.raises(
-            TidegateError, match="are no capacities; give one or more, each at least 1"
-        ):
+        with pytest.raises(TidegateError, match="capacities must be one or more, each at least 1"):
             belady_curve(small([0, 1]), capacities)

@@ -29,7 +29,7 @@ ALL = [
 
 
 def drawn(seed, touches, ids):
-    """Long sequences, which hypothesis by itself rarely tries."""
+    """Long sequences, which hypothesis alone rarely tries."""
     return np.random.default_rng(seed).integers(0, ids, touches).tolist()
 
 

@@ -34,16 +34,16 @@ def test_a_page_outside_the_objects_is_refused(small):
 
 
 def test_an_unknown_unit_is_refused(small):
-    with pytest.raises(TidegateError, match="unknown unit 'frame'; expected page or region"):
+    with pytest.raises(TidegateError, match="unit must be page or region, got 'frame'"):
         Sequence(small([1]), "frame")
 
 
 @pytest.mark.parametrize(
     ("ids", "capacity", "message"),
     [
-        ([1, -3], 1, "-3 is not an id"),
-        ([2**40], 1, "is not an id"),
-        ([1], 0, "a capacity of 0 holds nothing"),
+        ([1, -3], 1, "ids must be at least 0 .* got -3"),
+        ([2**40], 1, "ids must be at least 0 and below"),
+        ([1], 0, "capacity must be at least 1, got 0"),
     ],
 )
 def test_arrays_that_cannot_be_ids_are_refused(ids, capacity, message):

@@ -37,7 +37,7 @@ def test_a_loop_costs_its_length_per_hit():
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=10), st.integers(0, 6))
 def test_no_choice_of_stays_is_better(ids, halves):
-    """Against every choice of which blocks stay after which touch, played out: misses, and frames
+    """Simulate every choice of blocks that stay after each touch: misses, and frames
     held at every moment.
     """
     size = halves / 2

@@ -67,21 +67,21 @@ def test_csv_and_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
-        (["--leu", "--near", "1KiB"], "--near 1KiB does not hold one region"),
-        (["--leu", "--near", "1GiB"], "fit and nothing is evicted"),
+        (["--leu", "--near", "1KiB"], "--near must hold at least one region of 2.00 MiB, got 1KiB"),
+        (["--leu", "--near", "1GiB"], "all fit and nothing is evicted"),
         (["--leu", "--near", "much"], "much"),
-        (["--near", "16MiB"], "--near 16MiB goes with --leu alone"),
+        (["--near", "16MiB"], "--near 16MiB needs --leu"),
         (["--leu", "--shards", "1%"], "--shards samples the LRU curve"),
         (["--leu", "--plot", "r.pdf"], "cannot write r.pdf"),
         (["--leu", "--json", "--csv"], "both given"),
     ],
 )
 def test_bad_input_gets_one_line(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert invoke(["analyze", LOOP, *arguments]) == 2
     error = capsys.readouterr().err.strip()
-    assert told in error
+    assert message in error
     assert "\n" not in error

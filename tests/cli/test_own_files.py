@@ -52,7 +52,12 @@ MINE = """
 offers = ["faults"]
 geometry = { page = "4KiB", region = "64KiB" }
 near = { sms = 2, blocks_per_sm = 3, bytes = "1GiB", bandwidth = "500GB/s", flops = "10TFLOPS" }
-driver = { batch_faults = 8, batch_overhead = "20us", region_overhead = "0us", unmap_per_kib = "0us" }
+
+[driver]
+batch_faults = 8
+batch_overhead = "20us"
+region_overhead = "0us"
+unmap_per_kib = "0us"
 
 [link]
 inward = "10GB/s"
@@ -163,7 +168,8 @@ def test_prefetch_and_placement_come_from_files_too(works, small, tmp_path):
     (tmp_path / "mine.py").write_text(
         "from tidegate import PlacementPolicy, PrefetchPolicy\n"
         "class All(PrefetchPolicy):\n    def start(self): self.memory.set_prefetch_threshold(0)\n"
-        "class Far(PlacementPolicy):\n    def on_launch(self, launch): self.memory.advise(0, 256, 'far')\n"
+        "class Far(PlacementPolicy):\n"
+        "    def on_launch(self, launch): self.memory.advise(0, 256, 'far')\n"
     )
     by_name = works("run", small, "--prefetch", "region", "--json").json["summary"]
     by_file = works("run", small, "--prefetch", "mine.py:All", "--json").json["summary"]
@@ -179,7 +185,7 @@ def test_prefetch_and_placement_come_from_files_too(works, small, tmp_path):
 
 
 def test_an_edited_policy_is_run_anew_by_the_next_command(process, small, tmp_path):
-    """Each command is a process of its own; what the store kept of the old text must not come back."""
+    """Each command is a process of its own; runs of the old text must not come from the store."""
     counts = []
     for end in ("head", "tail"):
         text = NEWEST.replace(

@@ -149,8 +149,8 @@ def test_places_differ_without_debug_information(awkward: ProgramModel) -> None:
     model = replace(
         awkward, launches=tuple(replace(launch, calls=()) for launch in awkward.launches)
     )
-    told = sorted(model.where(launch) for launch in model.launches)
-    assert told == ["step:5, place 1 of 2", "step:5, place 2 of 2", "step_2:9"]
+    places = sorted(model.where(launch) for launch in model.launches)
+    assert places == ["step:5, place 1 of 2", "step:5, place 2 of 2", "step_2:9"]
 
 
 def test_a_global_array_has_the_size_of_its_type(awkward: ProgramModel) -> None:
@@ -197,12 +197,13 @@ STUB = """
 #include <stdio.h>
 #define CUDART_VERSION 12000
 #define cudaCpuDeviceId (-1)
-enum { cudaMemAdviseSetPreferredLocation, cudaMemAdviseUnsetPreferredLocation, cudaMemAdviseSetAccessedBy,
-       cudaMemAdviseUnsetAccessedBy };
+enum { cudaMemAdviseSetPreferredLocation, cudaMemAdviseUnsetPreferredLocation,
+       cudaMemAdviseSetAccessedBy, cudaMemAdviseUnsetAccessedBy };
 static char *base;
 static inline void cudaMemAdvise(void *p, size_t n, int advice, int device) {
-  if (advice == cudaMemAdviseSetPreferredLocation) printf("far %td %zu\\n", (char *)p - base, n);
-  if (advice == cudaMemAdviseUnsetPreferredLocation) printf("anywhere %td %zu\\n", (char *)p - base, n);
+  const char *verb = advice == cudaMemAdviseSetPreferredLocation ? "far"
+                   : advice == cudaMemAdviseUnsetPreferredLocation ? "anywhere" : 0;
+  if (verb) printf("%s %td %zu\\n", verb, (char *)p - base, n);
 }
 static inline void cudaMemPrefetchAsync(void *p, size_t n, int device, int stream) {
   printf("%s %td %zu\\n", device == cudaCpuDeviceId ? "evict" : "prefetch", (char *)p - base, n);
@@ -232,10 +233,10 @@ def test_the_emitted_code_asks_at_each_launch_what_the_policy_asked(
     place = {p.name: p for p in whole.places}
     names = [launch.name for launch in program.plan().launches]
     order = [place[names[n]] for n in program.order]
-    calls = [
-        f'puts("launch"); {schedule.functions()[p.name]}({", ".join(["0", *(f"base + {at[o]}" for o in p.used)])});'
-        for p in order
-    ]
+    functions, calls = schedule.functions(), []
+    for p in order:
+        arguments = ", ".join(["0", *(f"base + {at[o]}" for o in p.used)])
+        calls.append(f'puts("launch"); {functions[p.name]}({arguments});')
     source = tmp_path / "main.c"
     source.write_text(
         '#include "plan.h"\nint main(void) {\n' + "\n".join(calls) + "\nreturn 0;\n}\n"
@@ -246,15 +247,15 @@ def test_the_emitted_code_asks_at_each_launch_what_the_policy_asked(
     done = subprocess.run(
         [tmp_path / "main"], capture_output=True, text=True, check=True, timeout=60
     )
-    told = [part.split("\n")[1:-1] for part in done.stdout.split("launch")[1:]]
+    printed = [part.split("\n")[1:-1] for part in done.stdout.split("launch")[1:]]
     visits: Counter[str] = Counter()
-    for p, lines in zip(order, told, strict=True):
+    for p, lines in zip(order, printed, strict=True):
         asked = [
             f"{a.verb} {at[a.object] + a.first} {a.end - a.first}" for a in p.visits[visits[p.name]]
         ]
         assert lines == asked, (p.name, visits[p.name])
         visits[p.name] += 1
-    assert sum(map(len, told)) > 5
+    assert sum(map(len, printed)) > 5
     assert ("were rehearsed" in emit_cuda(schedule)) == (rehearsed == 49)
 
 
@@ -287,7 +288,8 @@ static void add(double *a, double *b, int n) {
 }
 int main(int c, char **v) {
   int n = atoi(v[1]);
-  double *x = malloc(8 * (size_t)n), *y = malloc(8 * (size_t)n), *z = malloc(8 * (size_t)n), sum = 0;
+  double sum = 0, *x = malloc(8 * (size_t)n);
+  double *y = malloc(8 * (size_t)n), *z = malloc(8 * (size_t)n);
   for (int i = 0; i < n; i++) x[i] = i, y[i] = 2 * i, z[i] = 3 * i;
   for (int k = 0; k < 6; k++) {
     BEFORE_1 add(x, y, n);
@@ -309,7 +311,7 @@ int main(int c, char **v) {
 def test_the_emitted_directives_leave_results_as_they_were(
     policy: str, frames: int, tmp_path: Path
 ) -> None:
-    """Offloaded to the host itself, where a near object has a copy of its own as it has on a GPU."""
+    """Offload to the host itself, where a near object has its own copy, as on a GPU."""
     clang_19()
     (tmp_path / "turns.c").write_text(TURNS)
     n, hooks = 2**19, ("BEFORE_1", "BEFORE_2", "BEFORE_3", "READ", "WRITTEN", "END")
@@ -353,28 +355,28 @@ def test_the_emitted_directives_leave_results_as_they_were(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--set", "side=none"], "whole number"),
         (["--set", "sides=9"], "sides"),
-        (["--near", "1KiB"], "cannot hold one region"),
+        (["--near", "1KiB"], "near memory must hold at least one region"),
         (["--placement", "um"], "nothing to plan"),
         (["--out", "/nowhere/plan.h"], "no folder"),
         (["--emit", "fortran"], "fortran"),
-        (["--emit", "table"], "say what to write with --emit json, cuda or openmp"),
+        (["--emit", "table"], "give --emit json, cuda or openmp"),
     ],
 )
 def test_bad_input_is_one_line(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     clang_19()
     out = tmp_path / "plan.h"
     extra = [] if "--out" in arguments else ["--out", str(out)]
     form = [] if "--emit" in arguments else ["--emit", "cuda"]
     assert invoke(["plan", CFD, *form, *arguments, *extra]) == 2
-    told = capsys.readouterr().err.strip()
-    assert said in told
-    assert len(told.splitlines()) == 1
+    error = capsys.readouterr().err.strip()
+    assert message in error
+    assert len(error.splitlines()) == 1
     assert not list(tmp_path.iterdir())
 
 
@@ -395,20 +397,20 @@ def test_a_saved_model_is_planned_as_its_source_is(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (
             ["m.json"],
             "'m.json' is not a program model; give a file that tidegate compile --save wrote",
         ),
         (["none.json"], "cannot read none.json: No such file or directory"),
-        (["m.json", CFD], "a saved model (.json) is of a whole program; give it alone"),
-        (["m.json", "--clang=-O2"], "'m.json' is a saved model, and clang has nothing to do"),
+        (["m.json", CFD], "a saved model (.json) is a whole program; give it alone"),
+        (["m.json", "--clang=-O2"], "'m.json' is a saved model, which clang does not compile"),
     ],
 )
 def test_what_is_no_saved_model(
     arguments: list[str],
-    said: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -416,9 +418,9 @@ def test_what_is_no_saved_model(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.json").write_text('{"a": 1}')
     assert invoke(["plan", *arguments]) == 2
-    told = capsys.readouterr().err.strip()
-    assert said in told
-    assert len(told.splitlines()) == 1
+    error = capsys.readouterr().err.strip()
+    assert message in error
+    assert len(error.splitlines()) == 1
 
 
 def test_the_region_graph_is_drawn(tmp_path: Path) -> None:

@@ -162,7 +162,10 @@ def test_debug_shows_a_traceback(process):
     ],
 )
 def test_help_loads_nothing_heavy(words):
-    code = f"import sys; from tidegate.cli import invoke; invoke({words}); print(*sys.modules, file=sys.stderr)"
+    code = (
+        "import sys; from tidegate.cli import invoke; "
+        f"invoke({words}); print(*sys.modules, file=sys.stderr)"
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(ran.stderr.split())
     assert "tidegate.cli" in loaded
@@ -171,7 +174,10 @@ def test_help_loads_nothing_heavy(words):
 
 @pytest.mark.parametrize("module", ["numba", "matplotlib"])
 def test_looking_into_a_trace_does_not_wait_for(module, tmp_path):
-    code = f"import sys; from tidegate.cli import invoke; invoke(['list', 'machines']); sys.exit({module!r} in sys.modules)"
+    code = (
+        "import sys; from tidegate.cli import invoke; "
+        f"invoke(['list', 'machines']); sys.exit({module!r} in sys.modules)"
+    )
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=tmp_path).returncode
         == 0
@@ -265,7 +271,8 @@ class Lowest(tidegate.EvictionPolicy):
 
 if __name__ == "__main__":
     sizes = ["4MiB", "8MiB"]
-    race = tidegate.compare("cyclic(bytes=16MiB, passes=1)", [Lowest()], bound=False, near=sizes, workers=2)
+    workload = "cyclic(bytes=16MiB, passes=1)"
+    race = tidegate.compare(workload, [Lowest()], bound=False, near=sizes, workers=2)
     print(len(race.runs))
 """
 

@@ -75,8 +75,11 @@ def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["observum"], "observum"),
         (["observuvm", "--scale", "0"], "scale must be positive, such as 1/8, got 0"),
-        (["observuvm", "--scale", "much"], "'much' is not a share"),
-        (["observuvm", "--oversubscribe", "-10%"], "is negative"),
+        (
+            ["observuvm", "--scale", "much"],
+            "share must be a number such as 50%, 1/8 or 0.5, got 'much'",
+        ),
+        (["observuvm", "--oversubscribe", "-10%"], "oversubscribe must be at least 0%"),
         (["observuvm", "--observed", "0"], "observed must be at least 1 region, got 0"),
         (["observuvm", "--workers", "0"], "--workers"),
         (["observuvm", "--out", "/nowhere/report.html"], "cannot write /nowhere/report.html"),
@@ -94,7 +97,7 @@ def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["gmt", "--tier2-ratio", "-1"], "such as 4, got -1"),
         (["gmt", "--near", "1KiB"], "near must be at least one page of 64 KiB, got 1KiB"),
         (["gmt", "--scale", "0"], "scale must be positive, such as 1/8, got 0"),
-        (["gmt", "--scale", "all"], "'all' is not a share"),
+        (["gmt", "--scale", "all"], "share must be a number such as 50%, 1/8 or 0.5, got 'all'"),
         (["gmt", "--near", "some"], "'some'"),
         (["leu", "--scale", "0"], "scale must be positive, such as 1/8, got 0"),
         (["leu", "--oversubscribe", "0%"], "or everything fits, got 0%"),

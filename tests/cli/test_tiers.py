@@ -128,8 +128,8 @@ def test_ones_own_placement(works, refused, tmp_path):
     )
     assert "Even" in refused("run", SMALL, "--tiering", "mine.py:Even")
     (tmp_path / "bad.py").write_text(MINE.replace("return MIDDLE", "return 9"))
-    told = refused("run", SMALL, *TIERS[2:], "--tiering", "bad.py:Odd")
-    assert "answered place() with something else than STAY, MIDDLE or FAR" in told
+    message = refused("run", SMALL, *TIERS[2:], "--tiering", "bad.py:Odd")
+    assert "answered place() with something else than STAY, MIDDLE or FAR" in message
 
 
 def test_list_names_the_placements(works):
@@ -140,52 +140,56 @@ def test_list_names_the_placements(works):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--tiering", "tier-reusee"), "unknown tiering 'tier-reusee'; did you mean 'tier-reuse'?"),
         (("--tiering", "tier-reuse(window=0)"), "window"),
         (("--tiering", "tier-reuse(full=never)"), "full"),
-        (("--tiering", "tier-order", "--near", "1KiB"), "cannot hold one page"),
+        (("--tiering", "tier-order", "--near", "1KiB"), "near memory must hold at least one page"),
         (("--tiering", "tier-order", "--near", "much"), "'much'"),
         (("--tiering", "tier-order", "--near", "1MiB", "--oversubscribe", "50%"), "give one"),
-        (("--tiering", "tier-order", "--oversubscribe", "-50%"), "is negative"),
+        (
+            ("--tiering", "tier-order", "--oversubscribe", "-50%"),
+            "oversubscribe must be at least 0%",
+        ),
         (("--tiering", "tier-order", "--middle", "some"), "'some'"),
-        (("--tiering", "tier-order", "--slots", "0"), "slots=0"),
+        (
+            ("--tiering", "tier-order", "--slots", "0"),
+            "slots must be a whole number, at least 1, got 0",
+        ),
         (
             ("--tiering", "tier-order", "--machine", "rtx3090-pcie4"),
             "must have [storage] for tiers",
         ),
-        (
-            ("--tiering", "tier-order", "--prefetch", "tree"),
-            "--prefetch and --tiering were both given",
-        ),
+        (("--tiering", "tier-order", "--prefetch", "tree"), "prefetch and tiering were both given"),
         (
             ("--tiering", "tier-order", "--geometry", "4KiB/64KiB"),
-            "--geometry and --tiering were both given",
+            "geometry and tiering were both given",
         ),
         (("--tiering", "tier-belady", "--eviction", "mru"), "chooses victims itself"),
-        (("--middle", "1GiB"), "--middle was given without --tiering"),
-        (("--no-flush",), "--no-flush was given without --tiering"),
+        (("--tiering", "tier-order", "--checked"), "checked and tiering were both given"),
+        (("--middle", "1GiB"), "middle was given without tiering"),
+        (("--no-flush",), "flush was given without tiering"),
     ],
 )
-def test_bad_input_gets_one_line(refused, words, told):
-    assert told in refused("run", SMALL, *words)
+def test_bad_input_gets_one_line(refused, words, message):
+    assert message in refused("run", SMALL, *words)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--tiering", "bam,bam"), "are the same, bam with"),
-        (("--tiering", ","), "no placement was given"),
+        (("--tiering", ","), "--tiering must name one or several"),
         (("--tiering", "bam,nothing"), "unknown tiering 'nothing'"),
-        (("--tiering", "bam", "--eviction", "lrm,mru"), "give one --eviction"),
-        (("--tiering", "bam", "--system", "uvm"), "--system and --tiering were both given"),
+        (("--tiering", "bam", "--eviction", "lrm,mru"), "--tiering needs one --eviction"),
+        (("--tiering", "bam", "--system", "uvm"), "tierings and other policies were both given"),
         (("--tiering", "bam", "--near", "1MiB", "--oversubscribe", "50%"), "give one"),
-        (("--middle", "1GiB"), "--middle was given without --tiering"),
+        (("--middle", "1GiB"), "middle was given without tiering"),
     ],
 )
-def test_bad_races_get_one_line(refused, words, told):
-    assert told in refused("compare", SMALL, *words)
+def test_bad_races_get_one_line(refused, words, message):
+    assert message in refused("compare", SMALL, *words)
 
 
 def test_from_python():

@@ -44,6 +44,21 @@ def test_run_mentions_what_the_hardware_does_not_show(works, small):
     assert "note" not in works("run", small, "--eviction", "fifo").out
 
 
+def test_checked_runs_give_the_same_figures(works, refused, small, tmp_path):
+    plain, checked = (works("run", small, *more, "--json").json for more in ((), ("--checked",)))
+    assert checked["summary"] == plain["summary"]
+    (tmp_path / "large.py").write_text(
+        "from tidegate import EvictionPolicy, Faults\n"
+        "class Large(EvictionPolicy):\n"
+        "    sees = Faults()\n"
+        "    def start(self): self.n = 1\n"
+        "    def on_fault(self, region): self.n = self.n * 1000000\n"
+        "    def victim(self): return next(iter(self.resident))\n"
+    )
+    line = refused("run", small, "--eviction", "large.py:Large", "--checked")
+    assert "large.py, line 5" in line
+
+
 def test_run_json(works, small):
     data = works("run", small, "--near", "8MiB", "--eviction", "random(seed=3)", "--json").json
     assert data.keys() == {"summary", "launches", "objects", "notes", "key"}
@@ -140,7 +155,7 @@ def test_compare_races_all_six_and_belady(works, small):
 
 
 @pytest.mark.parametrize("name", ["belady", "Belady", "belady()"])
-def test_belady_is_there_once_however_it_is_asked_for(works, small, name):
+def test_belady_is_there_once_however_it_is_given(works, small, name):
     assert [r["policy"] for r in works("compare", small, "-e", f"lrm,{name}", "--json").json] == [
         "lrm",
         "belady",

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from offloaded import ARGUMENTS, EXAMPLES, ProgramOutput, clang_19, run
+from offloaded import ARGUMENTS, EXAMPLES, RunOutput, clang_19, run
 from tidegate.compiler import ProgramModel, model_of_source
 from tidegate.compiler.ir import clang
 
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Compile an example that tells its launches; warnings are errors."""
+    """Compile an example that prints its launches; warnings are errors."""
     place = tmp_path_factory.mktemp("openmp")
 
     @cache
@@ -33,13 +33,13 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def told(build: Callable[[str], Path]) -> Callable[..., ProgramOutput]:
+def output_of(build: Callable[[str], Path]) -> Callable[..., RunOutput]:
     @cache
-    def ran(name: str, *more: str) -> ProgramOutput:
+    def ran(name: str, *more: str) -> RunOutput:
         done = run(build(name), *ARGUMENTS[name], *more)
         assert done.returncode == 0, done.stderr
         lines = [line.split() for line in done.stdout.splitlines()]
-        return ProgramOutput(
+        return RunOutput(
             {line[1]: int(line[2]) for line in lines if line[0] == "object"},
             tuple(tuple(line[1:]) for line in lines if line[0] == "launch"),
             next(line[1] for line in lines if line[0] == "checksum"),

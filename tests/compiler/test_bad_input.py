@@ -179,7 +179,7 @@ int main(int c, char **v) {{
 
 
 def test_sizes_that_an_int_in_a_structure_gives(written: Callable[[str], ProgramModel]) -> None:
-    """It never is a long, so what is taken away from it is an int too."""
+    """It is never a long, so what is subtracted from it is an int, too."""
     model = written(f"""
 struct grid {{ int n; double *u, *w; }};
 int main(int c, char **v) {{
@@ -198,7 +198,7 @@ int main(int c, char **v) {{
     assert launch.trip_count.at(dict.fromkeys(launch.trip_count.variables(), 1000)) == 998
 
 
-def test_loops_whose_length_no_size_tells(written: Callable[[str], ProgramModel]) -> None:
+def test_loops_whose_length_is_in_no_size(written: Callable[[str], ProgramModel]) -> None:
     """k sizes nothing, so no size of near memory suggests a value; the second region has no loop to
     be shared at all.
     """
@@ -226,7 +226,7 @@ int main(int c, char **v) {{
         ]
         notes = rehearse(program, make_policy("rdm"), Geometry(), 4).notes
         assert any(
-            note.startswith("main:6: how often it loops depends on k, which no size tells")
+            note.startswith("main:6: its iterations depend on k, which no size determines")
             for note in notes
         )
     given, _ = settle(model, {"n": 1000, "k": 500}, 2**23)
@@ -235,7 +235,7 @@ int main(int c, char **v) {{
 
 
 def test_two_values_of_one_name(written: Callable[[str], ProgramModel]) -> None:
-    """Both sizes are 4*n, of an n each; nothing says that they differ, so a person has to be told."""
+    """Both sizes are 4*n, each with its own n. Nothing shows that they differ but the note."""
     model = written(f"""
 static float *make(int n) {{ return malloc(4 * n); }}
 int main(int c, char **v) {{
@@ -333,10 +333,8 @@ int main(int c, char **v) {{
   for (int i = 0; i < c; i++) b[i] += table[i % 4000];
   return b[0];
 }}""")
-    assert (
-        "main:8: uses the global table by its name (declare target), not as an argument; it is left out"
-        in _notes(model)
-    )
+    by_name = "main:8: uses the global table by its name (declare target), not as an argument"
+    assert f"{by_name}; it is left out" in _notes(model)
     assert model.table() == {"main:8": ("b",)}
 
 
@@ -416,7 +414,7 @@ int main(int c, char **v) {{
 
 
 def test_new_is_called_new(tmp_path: Path) -> None:
-    """Members have no names in the IR; operator new's symbol would be none to a person."""
+    """Members have no names in the IR; operator new's symbol is not readable."""
     clang_19()
     source = tmp_path / "program.cpp"
     source.write_text(f"""#include <new>
@@ -449,10 +447,8 @@ def test_without_the_devices_ir(model: Callable[[str], ProgramModel]) -> None:
     host, _ = clang.compile_ir(EXAMPLES / "bfs.c")
     alone = model_of_ir([host])
     assert alone.table() == model("bfs").table()
-    assert (
-        "its kernel is not in the device's IR; its localities are taken as 0 and its objects as densely"
-        in _notes(alone)
-    )
+    absent = "its kernel is not in the device's IR; its localities are taken as 0"
+    assert f"{absent} and its objects as densely" in _notes(alone)
 
 
 def test_without_the_devices_ir_a_plan_takes_objects_as_densely_used() -> None:
@@ -497,7 +493,7 @@ int main(int c, char **v) {{
 def test_places_on_one_line_are_numbered_as_a_run_comes_to_them(
     written: Callable[[str], ProgramModel],
 ) -> None:
-    """The call after the loop is not told before those in it, wherever the compiler has put its
+    """The call after the loop is not listed before those in it, wherever the compiler puts its
     block.
     """
     model = written(f"""

@@ -1,4 +1,4 @@
-"""The example programs compile, run offloaded, tell their launches, and always come to the same
+"""The example programs compile, run offloaded, print their launches, and always have the same
 result.
 """
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from offloaded import NAMES, ProgramOutput, run
+from offloaded import NAMES, RunOutput, run
 from tidegate.compiler.analysis.launches import region_name
 
 LAUNCHES = {
@@ -19,51 +19,52 @@ LAUNCHES = {
     "cfd": "initialize_variables( copy compute_step_factor( compute_flux time_step){3}){20}",
     "hotspot": "(single_iteration ?){9}",
     "kmeans": "invert_mapping( find_nearest){3,}",
-    "louvain": "(clean move_vertices modularity update_communities ){5,}clean move_vertices modularity",
+    "louvain": "(clean move_vertices modularity update_communities ){5,}"
+    "clean move_vertices modularity",
     "nn": "euclid",
     "srad": "extract( speckle coefficients diffuse){6} compress",
 }
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_launches_are_those_of_the_original(name: str, told: Callable[..., ProgramOutput]) -> None:
-    assert re.fullmatch(LAUNCHES[name], " ".join(told(name).functions))
+def test_launches_are_those_of_the_original(name: str, output_of: Callable[..., RunOutput]) -> None:
+    assert re.fullmatch(LAUNCHES[name], " ".join(output_of(name).functions))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_told_is_what_libomptarget_launched(
-    name: str, told: Callable[..., ProgramOutput]
+def test_printed_launches_are_those_of_libomptarget(
+    name: str, output_of: Callable[..., RunOutput]
 ) -> None:
-    assert [region_name(kernel) for kernel in told(name).kernels] == [
-        region for region, *_ in told(name).launches
+    assert [region_name(kernel) for kernel in output_of(name).kernels] == [
+        region for region, *_ in output_of(name).launches
     ]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_object_told_is_used(name: str, told: Callable[..., ProgramOutput]) -> None:
-    assert {o for _, *objects in told(name).launches for o in objects} | {
+def test_every_printed_object_is_used(name: str, output_of: Callable[..., RunOutput]) -> None:
+    assert {o for _, *objects in output_of(name).launches for o in objects} | {
         "past",
         "current",
         "target",
-    } >= set(told(name).objects)
+    } >= set(output_of(name).objects)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_seed_and_nothing_else_decides(name: str, told: Callable[..., ProgramOutput]) -> None:
-    again, other = told(name, "1"), told(name, "7")
-    assert told(name).checksum == again.checksum
+def test_the_seed_and_nothing_else_decides(name: str, output_of: Callable[..., RunOutput]) -> None:
+    again, other = output_of(name, "1"), output_of(name, "7")
+    assert output_of(name).checksum == again.checksum
     assert re.fullmatch(r"-?\d+(\.\d+)?(e[+-]\d+)?", again.checksum)
     assert other.checksum != again.checksum
 
 
-def test_bfs_finds_the_levels(told: Callable[..., ProgramOutput]) -> None:
+def test_bfs_finds_the_levels(output_of: Callable[..., RunOutput]) -> None:
     """Every level is one launch of each region, and one more finds that nothing is left."""
-    functions = told("bfs").functions
+    functions = output_of("bfs").functions
     assert functions.count("visit") == functions.count("advance")
 
 
-def test_swapped_buffers_are_told_by_their_allocation(told: Callable[..., ProgramOutput]) -> None:
-    first, second, *_ = told("hotspot").launches
+def test_swapped_buffers_are_named_by_their_allocation(output_of: Callable[..., RunOutput]) -> None:
+    first, second, *_ = output_of("hotspot").launches
     assert first[1:] == ("temp", "power", "result")
     assert second[1:] == ("result", "power", "temp")
 

@@ -52,7 +52,7 @@ def launch(region: str, block: str, *objects: str, index: int = 0) -> LaunchSite
     )
 
 
-@settings(deadline=None)  # LLVM is asked in a process of its own
+@settings(deadline=None)  # LLVM runs in a separate process
 @given(st.integers(1, 40), st.integers(1, 40))
 def test_frequencies_are_trip_counts(outer: int, inner: int) -> None:
     flow = nested(outer, inner)
@@ -65,10 +65,10 @@ def test_frequencies_are_trip_counts(outer: int, inner: int) -> None:
     ("start", "step", "again", "turns"),
     [
         (100, -10, "sgt i32 %next, 0", 10),
-        (100, -10, "ugt i32 %i, 10", 10),  # what clang makes of the line above
+        (100, -10, "ugt i32 %i, 10", 10),  # clang's form of the line above
         (5, -1, "ne i32 %i, 0", 6),
         (9, -1, "ult i32 %i, 10", 11),  # an unsigned counter that wraps
-        (0, 1, "ult i32 %next, -2147483648", None),  # 2³¹ turns are not counted out
+        (0, 1, "ult i32 %next, -2147483648", None),  # 2³¹ iterations are not counted
         (-3, 1, "slt i32 %next, 4", 7),
     ],
 )
@@ -114,7 +114,7 @@ def test_what_comes_next() -> None:
         nested(outer, inner), [launch("A", "a", "x"), launch("B", "b", "y")]
     ).next.tolist()
     assert steps[0] == pytest.approx([0, 1])
-    # what is missing is the end
+    # the rest is the end of the program
     assert steps[1] == pytest.approx([(1 - 1 / outer) / inner, 1 - 1 / inner])
 
 

@@ -1,4 +1,4 @@
-"""What is asked visit by visit, told by conditions on the visit's number."""
+"""Requests of each visit, by conditions on the visit's number."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def place(*asked: str) -> SiteSchedule:
     return SiteSchedule("r", "r:1", ("a",), tuple(ACTIONS[name] for name in asked), {})
 
 
-def told(of: SiteSchedule, visit: int) -> tuple[Action, ...]:
-    """What the conditions come to; Python reads C's once && and || are spelt out."""
+def actions_at(of: SiteSchedule, visit: int) -> tuple[Action, ...]:
+    """Return the actions whose C conditions hold, evaluated in Python with `and` and `or`."""
     plain = [
         (condition.replace("&&", "and").replace("||", "or"), actions)
         for condition, actions in of.cases()
@@ -29,8 +29,10 @@ def told(of: SiteSchedule, visit: int) -> tuple[Action, ...]:
 
 
 @given(visits)
-def test_the_visits_seen_are_told(seen: list[str]) -> None:
-    assert [told(place(*seen), n + 1) for n in range(len(seen))] == [ACTIONS[name] for name in seen]
+def test_the_visits_seen_are_actions_at(seen: list[str]) -> None:
+    assert [actions_at(place(*seen), n + 1) for n in range(len(seen))] == [
+        ACTIONS[name] for name in seen
+    ]
 
 
 @given(
@@ -38,13 +40,13 @@ def test_the_visits_seen_are_told(seen: list[str]) -> None:
 )
 @example(["p"], ["", "e", "e"], 1)
 def test_what_repeats_itself_goes_on(before: list[str], cycle: list[str], more: int) -> None:
-    """Twelve turns of any cycle are enough to go on for ever, wherever it is cut off."""
+    """Twelve rounds of any cycle, cut anywhere, are enough to continue it."""
     whole = before + cycle * 40
     seen = whole[: len(before) + len(cycle) * 12 + more % len(cycle)]
     of = place(*seen)
-    assert [told(of, n + 1) for n in range(len(whole))] == [ACTIONS[name] for name in whole]
+    assert [actions_at(of, n + 1) for n in range(len(whole))] == [ACTIONS[name] for name in whole]
 
 
 def test_what_never_repeats_itself_says_nothing_of_later() -> None:
     assert place("p", "e").settled() == (2, 0)
-    assert told(place("p", "e"), 3) == ()
+    assert actions_at(place("p", "e"), 3) == ()

@@ -1,4 +1,4 @@
-"""Objects, regions and who uses what, of every example program."""
+"""Objects, regions and uses of every example program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from offloaded import ARGUMENTS, EXAMPLES, NAMES, ProgramOutput
+from offloaded import ARGUMENTS, EXAMPLES, NAMES, RunOutput
 from tidegate.compiler import ProgramModel, model_of_source
 from tidegate.compiler.ir import clang
 
@@ -68,24 +68,24 @@ def test_table(name: str, model: Callable[[str], ProgramModel]) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_table_is_what_the_launches_tell(
-    name: str, model: Callable[[str], ProgramModel], told: Callable[..., ProgramOutput]
+    name: str, model: Callable[[str], ProgramModel], output_of: Callable[..., RunOutput]
 ) -> None:
     seen: dict[str, set[str]] = {}
-    for region, *objects in told(name).launches:
+    for region, *objects in output_of(name).launches:
         seen.setdefault(region, set()).update(objects)
     lines = {region: set(objects) for region, objects in model(name).table().items()}
-    # the pragma that tells is compiled out of what is analysed, but not out of the line numbers
+    # the analysed program lacks the pragma that prints, but line numbers count it
     assert lines == seen
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_sizes(
-    name: str, model: Callable[[str], ProgramModel], told: Callable[..., ProgramOutput]
+    name: str, model: Callable[[str], ProgramModel], output_of: Callable[..., RunOutput]
 ) -> None:
     variables = dict(zip(VARIABLES[name], map(int, ARGUMENTS[name]), strict=True))
-    variables["edge_count"] = told(name).objects.get("edges", 0) // 4
+    variables["edge_count"] = output_of(name).objects.get("edges", 0) // 4
     sizes = {o.name: o.bytes.at(variables) for o in model(name).placeable() if o.bytes is not None}
-    assert sizes == told(name).objects
+    assert sizes == output_of(name).objects
 
 
 @pytest.mark.parametrize("version", [v for v in range(clang.OLDEST, clang.NEWEST + 1) if v != 19])

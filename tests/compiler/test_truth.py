@@ -1,4 +1,4 @@
-"""Estimates beside the launches really made."""
+"""Estimates compared with the launches of real runs."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from collections.abc import Callable
 
 import pytest
 
-from offloaded import EXAMPLES, NAMES, ProgramOutput, clang_19
+from offloaded import EXAMPLES, NAMES, RunOutput, clang_19
 from tidegate.compiler import ProgramModel, model_of_source
 from tidegate.compiler.plan.make import make_plan
 from tidegate.reproduce.hybrid.inner_loop import kept_by, locality_order
 
 
-def _gaps(told: ProgramOutput) -> dict[tuple[str, str], list[int]]:
+def _gaps(output: RunOutput) -> dict[tuple[str, str], list[int]]:
     """(region, object) → launches from each use to the next."""
     gaps: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for at, (region, *objects) in enumerate(told.launches):
+    for at, (region, *objects) in enumerate(output.launches):
         for name in objects:
-            later = (n for n in range(at + 1, len(told.launches)) if name in told.launches[n][1:])
+            later = (
+                n for n in range(at + 1, len(output.launches)) if name in output.launches[n][1:]
+            )
             after = next(later, None)
             gaps[region, name] += [after - at] if after is not None else []
     return gaps
@@ -28,9 +30,9 @@ def _gaps(told: ProgramOutput) -> dict[tuple[str, str], list[int]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_reuse_distances_are_within_a_tenth(
-    name: str, model: Callable[[str], ProgramModel], told: Callable[..., ProgramOutput]
+    name: str, model: Callable[[str], ProgramModel], output_of: Callable[..., RunOutput]
 ) -> None:
-    program, gaps = model(name), _gaps(told(name))
+    program, gaps = model(name), _gaps(output_of(name))
     heap = {o.name for o in program.placeable()}
     estimates: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for launch in program.launches:
@@ -47,9 +49,9 @@ def test_reuse_distances_are_within_a_tenth(
 
 @pytest.mark.parametrize("name", ["backprop", "cfd", "nn"])
 def test_frequencies_are_exact_where_loops_count_to_a_constant(
-    name: str, model: Callable[[str], ProgramModel], told: Callable[..., ProgramOutput]
+    name: str, model: Callable[[str], ProgramModel], output_of: Callable[..., RunOutput]
 ) -> None:
-    launched = [region for region, *_ in told(name).launches]
+    launched = [region for region, *_ in output_of(name).launches]
     for region in model(name).regions:
         assert model(name).region_frequency(region.name) == pytest.approx(
             launched.count(region.name), rel=0.01
@@ -58,12 +60,12 @@ def test_frequencies_are_exact_where_loops_count_to_a_constant(
 
 @pytest.mark.parametrize("name", ["bfs", "hotspot", "kmeans", "louvain", "srad"])
 def test_other_frequencies_are_in_proportion(
-    name: str, model: Callable[[str], ProgramModel], told: Callable[..., ProgramOutput]
+    name: str, model: Callable[[str], ProgramModel], output_of: Callable[..., RunOutput]
 ) -> None:
     """How long they loop is known only to the run; regions of the same loop are launched alike all
     the same.
     """
-    launched = [region for region, *_ in told(name).launches]
+    launched = [region for region, *_ in output_of(name).launches]
     program = model(name)
     looped = [r.name for r in program.regions if launched.count(r.name) > 1]
     scale = program.region_frequency(looped[0]) / launched.count(looped[0])
@@ -117,7 +119,7 @@ def test_the_papers_distance_is_the_nearest_region_and_never_less(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_analysis_takes_less_than_three_seconds(name: str) -> None:
-    """Of processor time, ours and clang's: others may be using the machine."""
+    """Processor time, clang's included: other programs may use the machine."""
     clang_19()
     before = os.times()
     model_of_source(EXAMPLES / f"{name}.c")
@@ -126,7 +128,7 @@ def test_an_analysis_takes_less_than_three_seconds(name: str) -> None:
 
 
 def test_cfd_localities_counted_by_hand(model: Callable[[str], ProgramModel]) -> None:
-    """Accesses in the source, one by one; neighbours are wing, far field or cell by LLVM's halves."""
+    """Accesses counted in the source; LLVM halves wing, far field and cell of the neighbours."""
     cfd = model("cfd")
     by_hand = {
         ("copy", "variables"): 1,

@@ -1,4 +1,4 @@
-"""Grids: the same runs on any number of workers, in the order in which they were asked for."""
+"""Grids: the same runs on any number of workers, in the order given."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_what_goes_wrong_in_a_worker_is_said_as_clearly_as_here(tmp_path):
             workers=2,
             cache=False,
         )
-    with pytest.raises(TidegateError, match="cannot hold one region"):
+    with pytest.raises(TidegateError, match="near memory must hold at least one region"):
         run_grid([RunSpec(SMALL, near=1)] * 2, workers=2, cache=False)
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from tidegate.errors import TidegateError
 from tidegate.experiments import Comparison, Run, compare
 from tidegate.experiments.plots import plot_comparison, plot_run, summary_html
-from tidegate.experiments.runs import PARTS
+from tidegate.experiments.two_tiers import PARTS
 from tidegate.figures import save_figure
 from traces import Given, Kernel, machine, one_block, reads, run_of
 

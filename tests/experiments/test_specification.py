@@ -1,4 +1,4 @@
-"""Asks: what people say becomes the right machine, trace, capacity and policies, or one clear line."""
+"""Run specifications: machine, trace, capacity and policies, or one clear line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REGION = PAGES * PAGE
 
 
 @pytest.mark.parametrize(
-    ("asked", "frames"),
+    ("settings", "frames"),
     [
         ({"near": "24MiB"}, 12),
         ({"near": 5 * MIB}, 2),
@@ -36,8 +36,8 @@ REGION = PAGES * PAGE
         ({"oversubscribe": "1/5"}, 20),
     ],
 )
-def test_capacity_is_whole_regions(asked, frames):
-    assert RunSpec("cyclic(bytes=48MiB)", **asked).prepare().frames == frames
+def test_capacity_is_whole_regions(settings, frames):
+    assert RunSpec("cyclic(bytes=48MiB)", **settings).prepare().frames == frames
 
 
 BAD = [
@@ -47,34 +47,35 @@ BAD = [
     ),
     (
         {"near": "1MiB"},
-        "near memory of 1.00 MiB cannot hold one region of 2.00 MiB; give it more, or the workload more bytes",
+        "near memory must hold at least one region of 2.00 MiB, got 1.00 MiB; "
+        "give it more, or the workload more bytes",
     ),
-    ({"scale": 0}, "a scale of 0 is none; expected something like 1/8"),
-    ({"scale": "big"}, "'big' is not a share; expected something like 50%, 1/8 or 0.5"),
-    ({"samples": -1}, "-1 samples are none; expected at least 1, or 0 to adapt the number"),
-    ({"observed": 0}, "0 observed regions are none; expected at least 1"),
+    ({"scale": 0}, "scale must be positive, such as 1/8, got 0"),
+    ({"scale": "big"}, "share must be a number such as 50%, 1/8 or 0.5, got 'big'"),
+    ({"samples": -1}, "samples must be a whole number, at least 0, got -1"),
+    ({"observed": 0}, "observed must be a whole number, at least 1, got 0"),
+    ({"oversubscribe": "-10%"}, "oversubscribe must be at least 0% (all of it fits), got -10%"),
+    ({"oversubscribe": "lots"}, "share must be a number such as 50%, 1/8 or 0.5, got 'lots'"),
+    ({"slots": 0}, "slots must be a whole number, at least 1, got 0"),
     (
-        {"oversubscribe": "-10%"},
-        "oversubscribe=-10% is negative; 0% means that everything just fits",
+        {"bytes": "1GiB"},
+        "bytes was given twice, in 'cyclic(bytes=48MiB)' and as bytes=1GiB; give it once",
     ),
-    ({"oversubscribe": "lots"}, "'lots' is not a share; expected something like 50%, 1/8 or 0.5"),
-    ({"slots": 0}, "slots=0 cannot run anything; expected at least 1"),
-    ({"bytes": "1GiB"}, "'cyclic(bytes=48MiB)' gives bytes, and so does --bytes; give it once"),
-    ({"geometry": "64KiB"}, "'64KiB' is not a geometry; expected PAGE/REGION such as 64KiB/2MiB"),
-    ({"geometry": "64KiB/4KiB"}, "a region of 4096 bytes is smaller than its page of 65536 bytes"),
-    ({"geometry": "60KiB/2MiB"}, "a page of 61440 bytes is not a power of two; try page=64KiB"),
+    ({"geometry": "64KiB"}, "geometry must be PAGE/REGION, such as 64KiB/2MiB, got '64KiB'"),
+    ({"geometry": "64KiB/4KiB"}, "region must be at least a page of 65536 bytes, got 4096 bytes"),
+    ({"geometry": "60KiB/2MiB"}, "page must be a power of two, got 61440 bytes; try page=64KiB"),
 ]
 
 
-@pytest.mark.parametrize(("asked", "complaint"), BAD)
-def test_what_cannot_be_run_is_refused_in_one_line(asked, complaint):
+@pytest.mark.parametrize(("settings", "message"), BAD)
+def test_what_cannot_be_run_is_refused_in_one_line(settings, message):
     with pytest.raises(TidegateError) as error:
-        RunSpec("cyclic(bytes=48MiB)", **asked).prepare()
-    assert str(error.value) == complaint
+        RunSpec("cyclic(bytes=48MiB)", **settings).prepare()
+    assert str(error.value) == message
 
 
 @pytest.mark.parametrize(
-    ("asked", "complaint"),
+    ("settings", "message"),
     [
         ({"eviction": "lrux"}, "unknown eviction 'lrux'; did you mean"),
         ({"prefetch": "trees"}, "unknown prefetch 'trees'; did you mean 'tree'"),
@@ -83,54 +84,59 @@ def test_what_cannot_be_run_is_refused_in_one_line(asked, complaint):
         ({"machine": "rtx3090"}, "unknown machine 'rtx3090'; did you mean 'rtx3090-pcie4'"),
     ],
 )
-def test_unknown_names_are_refused_with_the_nearest(asked, complaint):
-    with pytest.raises(UnknownName, match=complaint):
-        RunSpec("cyclic(bytes=48MiB)", **asked).prepare()
+def test_unknown_names_are_refused_with_the_nearest(settings, message):
+    with pytest.raises(UnknownName, match=message):
+        RunSpec("cyclic(bytes=48MiB)", **settings).prepare()
     with pytest.raises(UnknownName, match="unknown workload 'cyclics'; did you mean 'cyclic'"):
         RunSpec("cyclics").prepare()
 
 
 @pytest.mark.parametrize(
-    ("asked", "complaint"),
+    ("settings", "message"),
     [
-        ({"eviction": 5}, "5 is no eviction; expected a name, or a tidegate.EvictionPolicy"),
+        ({"eviction": 5}, "eviction must be a name or a tidegate.EvictionPolicy, got 5"),
         (
             {"eviction": prefetch.find("tree")},
-            "is no eviction; expected a name, or a tidegate.EvictionPolicy",
+            "eviction must be a name or a tidegate.EvictionPolicy, got <",
         ),
         (
             {"eviction": prefetch.make("tree")},
-            "is no eviction; expected a name, or a tidegate.EvictionPolicy",
+            "eviction must be a name or a tidegate.EvictionPolicy, got <",
         ),
-        ({"prefetch": ["tree"]}, "is no prefetch; expected a name, or a tidegate.PrefetchPolicy"),
-        ({"near": ["8MiB"]}, "['8MiB'] is not a size"),
-        ({"slots": "x"}, "slots='x' is not a whole number"),
-        ({"samples": 1.5}, "samples=1.5 is not a whole number"),
-        ({"workload": None}, "None is no workload; expected a name, or a tidegate.Workload"),
+        (
+            {"prefetch": ["tree"]},
+            "prefetch must be a name or a tidegate.PrefetchPolicy, got ['tree']",
+        ),
+        ({"near": ["8MiB"]}, "got ['8MiB']"),
+        ({"slots": "x"}, "slots must be a whole number, at least 1, got 'x'"),
+        ({"samples": 1.5}, "samples must be a whole number, at least 0, got 1.5"),
+        ({"workload": None}, "workload must be a name or a tidegate.Workload, got None"),
     ],
 )
-def test_what_is_of_another_kind_is_refused_in_one_line(asked, complaint):
-    with pytest.raises(TidegateError, match=re.escape(complaint)):
-        tidegate.run(**{"workload": "cyclic(bytes=48MiB)"} | asked)
+def test_what_is_of_another_kind_is_refused_in_one_line(settings, message):
+    with pytest.raises(TidegateError, match=re.escape(message)):
+        tidegate.run(**{"workload": "cyclic(bytes=48MiB)"} | settings)
 
 
 @pytest.mark.parametrize("call", [tidegate.analyze, lambda given: save_trace(given, "x.parquet")])
 def test_a_name_is_no_trace(call):
     with pytest.raises(
         TidegateError,
-        match=re.escape("'matmul' is no trace; expected one such as tidegate.RunSpec"),
+        match=re.escape(
+            "trace must be a Trace, such as tidegate.RunSpec('matmul').trace(), got 'matmul'"
+        ),
     ):
         call("matmul")
 
 
 def test_a_trace_is_saved_under_a_name_that_can_be_run(tmp_path):
-    with pytest.raises(TidegateError, match=r"expected a name that ends in \.parquet"):
+    with pytest.raises(TidegateError, match=r"its name must end in \.parquet"):
         save_trace(RunSpec("cyclic(bytes=16MiB)").trace(), tmp_path / "x.txt")
     assert not any(tmp_path.iterdir())
 
 
-def test_a_grid_is_made_of_asks():
-    with pytest.raises(TidegateError, match="'cyclic' is no RunSpec"):
+def test_a_grid_is_made_of_specifications():
+    with pytest.raises(TidegateError, match=r"run_grid needs RunSpecs, .*, got 'cyclic'"):
         tidegate.run_grid(["cyclic"])
 
 
@@ -143,9 +149,11 @@ def test_a_class_of_workloads_will_do():
 def test_one_policy_or_size_may_stand_alone():
     race = tidegate.compare("cyclic(bytes=16MiB)", "lrm", near="8MiB", bound=False)
     assert (race.policies, race.sizes) == (["lrm"], [8 * MIB])
-    with pytest.raises(TidegateError, match="no policy was given"):
+    with pytest.raises(TidegateError, match="evictions must name at least one policy"):
         tidegate.compare("cyclic(bytes=16MiB)", [])
-    with pytest.raises(TidegateError, match="has no keyword 'evict'"):
+    with pytest.raises(
+        TidegateError, match="unknown keyword of a run 'evict'; did you mean 'eviction'"
+    ):
         tidegate.compare("cyclic(bytes=16MiB)", evict="lrm")
 
 
@@ -194,7 +202,9 @@ def test_a_scale_shrinks_the_workload_and_what_is_observed():
         == RunSpec("cyclic").trace().footprint // 2
     )
     assert RunSpec("cyclic", bytes="8MiB", scale="1/2").trace().footprint == 4 * MIB
-    assert RunSpec("cyclic(bytes=48MiB)", scale="1/4").prepare().observed is None  # nobody observes
+    assert (
+        RunSpec("cyclic(bytes=48MiB)", scale="1/4").prepare().observed is None
+    )  # no policy observes
     assert (
         RunSpec("cyclic(bytes=48MiB)", eviction="lru", scale="1/4", observed=7).prepare().observed
         == 7
@@ -202,10 +212,10 @@ def test_a_scale_shrinks_the_workload_and_what_is_observed():
 
 
 def test_evicted_regions_are_watched_however_many_are_observed():
-    """ObservUVM, V-D: of 100 evicted regions, or as many as the scale leaves, how many came back?"""
+    """ObservUVM, V-D: 100 evicted regions are watched, or as many as the scale leaves."""
 
-    def watch(**asked):
-        return RunSpec("cyclic(bytes=1GiB)", eviction="lru", **asked).prepare()._constants.watch
+    def watch(**settings):
+        return RunSpec("cyclic(bytes=1GiB)", eviction="lru", **settings).prepare()._constants.watch
 
     assert [watch(), watch(observed=10), watch(observed=200)] == [100, 100, 100]
     assert [
@@ -213,7 +223,7 @@ def test_evicted_regions_are_watched_however_many_are_observed():
         watch(scale="1/4", observed=7),
         watch(scale="1/4", observed=7, watched=9),
     ] == [25, 25, 9]
-    with pytest.raises(TidegateError, match="0 watched regions are none"):
+    with pytest.raises(TidegateError, match="watched must be a whole number, at least 1, got 0"):
         RunSpec("cyclic", eviction="lru", watched=0).prepare()
 
 
@@ -226,21 +236,21 @@ def test_samples_and_observed_regions_name_a_run():
 
 
 def test_a_trace_has_its_size_and_geometry_already():
-    for asked in ({"bytes": "1MiB"}, {"scale": "1/2"}, {"geometry": "4KiB/64KiB"}):
+    for settings in ({"bytes": "1MiB"}, {"scale": "1/2"}, {"geometry": "4KiB/64KiB"}):
         with pytest.raises(
             TidegateError,
-            match="trace given has its size and geometry already; leave out bytes, scale and geometry",
+            match="trace given has its size and geometry already; leave out bytes, scale and geo",
         ):
-            RunSpec(flat([0, 1]), **asked).prepare()
+            RunSpec(flat([0, 1]), **settings).prepare()
 
 
 def test_a_saved_trace_runs_like_the_one_it_was_saved_from(tmp_path):
     blocks = [reads(range(b, b + 9), write=b % 2 == 0, reference=b) for b in range(20)]
     trace = Given([Kernel(blocks[:9]), Kernel(blocks[9:], width=2, intensity=3.0)], [4 * PAGES])
     path = save_trace(trace, tmp_path / "t.parquet")
-    asked = {"machine": machine(3), "near": 2 * REGION, "cache": False}
+    settings = {"machine": machine(3), "near": 2 * REGION, "cache": False}
     for policy in ("lrm", "belady", "lru-ideal"):
-        here, there = (tidegate.run(w, eviction=policy, **asked) for w in (trace, Path(path)))
+        here, there = (tidegate.run(w, eviction=policy, **settings) for w in (trace, Path(path)))
         assert (here.counts, here.parts, here.tables) == (there.counts, there.parts, there.tables)
 
 
@@ -279,20 +289,20 @@ def test_facts_spell_policies_as_people_write_them():
 
 @pytest.mark.parametrize("policy", ["lrm", "lru-ideal"])
 @pytest.mark.parametrize(
-    ("touches", "complaint"),
+    ("touches", "message"),
     [
         (reads([0, 99]), "trace given touches page 99, but its pages run from 0 to 15"),
         (reads([0, -1]), "trace given touches page -1, but its pages run from 0 to 15"),
         (reads([0, 3]), "trace given touches page 3, which belongs to no object"),
         (reads([0, PAGES + 5]), "trace given touches page 13, which belongs to no object"),
-        (reads([0], bytes=-1), "trace given has a touch of -1 bytes; expected at least 0"),
+        (reads([0], bytes=-1), "bytes of a touch in trace given must be at least 0, got -1"),
         ([], "trace given is empty: it touches nothing"),
     ],
 )
-def test_a_trace_that_touches_what_is_not_there_is_refused(policy, touches, complaint):
+def test_a_trace_that_touches_what_is_not_there_is_refused(policy, touches, message):
     with pytest.raises(TidegateError) as error:
         run_of(one_block(touches, [3, 5]), machine(2), 2, eviction=policy)
-    assert str(error.value) == complaint
+    assert str(error.value) == message
 
 
 def test_a_stray_page_among_many_slots_is_named():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "store"
 
 
-def kept(folder: Path) -> list[Path]:
+def stored(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("*") if p.is_file() and "compiled" not in p.parts)
 
 
@@ -49,7 +50,7 @@ def test_a_run_is_computed_once_and_kept_in_one_file(folder, count_runs):
     first = SPEC.answer()
     second = SPEC.answer()
     assert len(count_runs) == 1
-    assert [p.name for p in kept(folder)] == [f"{first.key}.json"]
+    assert [p.name for p in stored(folder)] == [f"{first.key}.json"]
     assert (first.counts, first.parts, first.busy) == (second.counts, second.parts, second.busy)
     assert (first.tables, first.facts, first.notes, first.key) == (
         second.tables,
@@ -63,13 +64,13 @@ def test_a_run_is_computed_once_and_kept_in_one_file(folder, count_runs):
     assert first.launches.equals(second.launches)
 
 
-def test_a_run_from_the_store_equals_the_run_that_was_kept():
+def test_a_run_from_the_store_equals_the_run_that_was_stored():
     assert SPEC.answer() == SPEC.answer()
 
 
 def test_without_the_store_nothing_is_read_or_written(folder, count_runs):
     SPEC.answer(cache=False)
-    assert kept(folder) == []
+    assert stored(folder) == []
     SPEC.answer()
     SPEC.answer(cache=False)
     assert len(count_runs) == 3
@@ -90,14 +91,14 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_file_that_is_not_whole_is_computed_again_and_put_right(folder, damage, count_runs):
     first = SPEC.answer()
-    (path,) = kept(folder)
+    (path,) = stored(folder)
     whole = path.read_bytes()
     path.write_bytes(DAMAGE[damage](whole))
     again = SPEC.answer()
     assert len(count_runs) == 2
     assert again.counts == first.counts
     assert path.read_bytes() == whole
-    assert kept(folder) == [path]
+    assert stored(folder) == [path]
 
 
 @pytest.mark.parametrize("blocked", ["the store", "runs", "the file"])
@@ -118,23 +119,32 @@ def test_a_store_that_cannot_be_written_to_does_not_fail_a_run(folder, blocked, 
     assert not list(folder.parent.rglob("*.part"))
 
 
-def test_a_full_disk_leaves_no_half_file(folder, monkeypatch):
-    def full(*args: Any) -> None:
-        raise OSError(28, "No space left on device")
+@pytest.fixture
+def failing_store(monkeypatch):
+    """A function that sets the error of storing a run; compiled code is stored as ever."""
 
-    monkeypatch.setattr(store.os, "replace", full)
+    def fail(error: BaseException) -> None:
+        def replace(source: Any, target: Any, really: Any = os.replace) -> None:
+            if Path(target).suffix == ".json":
+                raise error
+            really(source, target)
+
+        monkeypatch.setattr("os.replace", replace)
+
+    return fail
+
+
+def test_a_full_disk_leaves_no_half_file(folder, failing_store):
+    failing_store(OSError(28, "No space left on device"))
     assert SPEC.answer().counts["touches"] == 18
-    assert kept(folder) == []
+    assert stored(folder) == []
 
 
-def test_ctrl_c_while_keeping_leaves_no_half_file(folder, monkeypatch):
-    def interrupt(*args: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(store.os, "replace", interrupt)
+def test_ctrl_c_while_storing_leaves_no_half_file(folder, failing_store):
+    failing_store(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         SPEC.answer()
-    assert kept(folder) == []
+    assert stored(folder) == []
 
 
 # What names a run
@@ -171,7 +181,7 @@ CHANGES = [
 
 def test_everything_that_can_change_the_outcome_changes_the_name():
     keys = [key()] + [key(**change) for change in CHANGES]
-    # the same as machine(pipelined=True), asked for in another way
+    # the same as machine(pipelined=True), given in another way
     keys.remove(key(pipelined=True))
     assert len(set(keys)) == len(keys)
 
@@ -249,21 +259,21 @@ class Nowhere(EvictionPolicy):
         return self.order.head
 
 
-def test_a_policy_without_a_file_is_never_kept(folder, monkeypatch, count_runs):
+def test_a_policy_without_a_file_is_never_stored(folder, monkeypatch, count_runs):
     monkeypatch.setattr(Nowhere, "__module__", "a_notebook_cell")
     for _ in range(2):
         RunSpec(
             SPEC.workload, machine=machine(), near=4 * 4096, eviction=Nowhere(), prefetch="none"
         ).answer()
     assert len(count_runs) == 2
-    assert kept(folder) == []
+    assert stored(folder) == []
 
 
 class Pathed(Nowhere):
     where = Option(Path("."), "an option that JSON has no word for", parse=Path)
 
 
-def test_an_option_that_json_has_no_word_for_can_be_kept(count_runs):
+def test_an_option_that_json_has_no_word_for_can_be_stored(count_runs):
     for _ in range(2):
         RunSpec(
             SPEC.workload,

@@ -13,6 +13,8 @@ from tidegate.live import Arena
 from tidegate.policies.interface.visibility import TouchBits
 from tidegate.policies.registries import eviction, prefetch
 
+pytestmark = pytest.mark.live
+
 PAGE, REGION, REGIONS = 16 << 10, 128 << 10, 16
 OPERATIONS = 4000 if SOAK else 400
 

@@ -1,4 +1,4 @@
-"""A machine of one's own."""
+"""Machines from users' own files."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_slots_and_pipeline_can_be_changed_on_purpose(name):
 
 @pytest.mark.parametrize("name", preset_names())
 def test_every_constant_names_a_run(name):
-    """Machines that differ anywhere are told apart by ``constants``."""
+    """Machines that differ anywhere differ in ``constants``."""
     m = load_machine(name)
     for part in ("near", "link", "driver"):
         values = getattr(m, part)

@@ -69,7 +69,7 @@ def test_the_cost_of_a_fault(name):
         m.link.run_overhead,
     )
     assert costs == pytest.approx([us * US for us in DRIVER[name][1:]])
-    assert not m.driver.pipelined  # the fetch waits for the eviction, unless asked otherwise
+    assert not m.driver.pipelined  # by default the fetch waits for the eviction
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,15 +14,28 @@ from hypothesis import strategies as st
 from tidegate.errors import PolicyError
 from tidegate.policies import PlacementPolicy, PrefetchPolicy
 from tidegate.policies.eviction.lrm import LRM
-from tidegate.policies.eviction.tournament import Tournament
 from tidegate.policies.prefetch.together import make_prefetch
-from tidegate.policies.registries import eviction, placement, prefetch
+from tidegate.policies.registries import prefetch
 from tidegate.reproduce.observuvm.grid import GRID, grid_of
 from tidegate.reproduce.observuvm.setup import SYSTEMS, Setup
 from traces import FLAT, PAGES, Given, Kernel, flat, machine, one_block, reads, simulation_of
 from worlds import machines, observing, traces
 
-TWINS = ["lrm","fifo","mru","clock","lru-ideal","belady","lru","lfu","cp","tournament","random","reserved-lru","sle"]
+TWINS = [
+    "lrm",
+    "fifo",
+    "mru",
+    "clock",
+    "lru-ideal",
+    "belady",
+    "lru",
+    "lfu",
+    "cp",
+    "tournament",
+    "random",
+    "reserved-lru",
+    "sle",
+]
 OPTIONS = [
     "lfu(bins=2)",
     "lfu(bins=3, remember=False)",
@@ -100,7 +113,8 @@ def both(
             **how,
         )
         simulation.run()
-        if compiled: print([type(c.caller).__name__+c.reason for c in simulation._choices])
+        if compiled:
+            print([type(c.caller).__name__ + c.reason for c in simulation._choices])
         reports = [
             p.report() for p in (simulation.eviction, simulation.prefetch, simulation.placement)
         ]

@@ -46,7 +46,7 @@ def decide(
     decider.attach(memory)  # type: ignore[arg-type]
     decider.start()
     for n, memory.launch in enumerate(order):
-        memory.asked = []
+        memory.actions = []
         decider.on_launch(n)
     decider.finished()
     return decider, memory
@@ -121,7 +121,7 @@ def test_partial_mapping(partial: str, held: dict[str, int]) -> None:
     launches = {"1": [use("a", distance=1), use("b", distance=2), use("c", distance=3)]}
     decider, memory = decide(f"rdm(partial={partial})", 4, {"a": 2, "b": 5, "c": 1}, launches, "1")
     assert near(decider) == held
-    far = {a.object: a.first // GEOMETRY.region for a in memory.asked if a.verb == "far"}
+    far = {a.object: a.first // GEOMETRY.region for a in memory.actions if a.verb == "far"}
     assert far == {
         name: held.get(name, 0)
         for name, size in {"a": 2, "b": 5, "c": 1}.items()
@@ -134,7 +134,7 @@ def test_partial_mapping(partial: str, held: dict[str, int]) -> None:
 )
 def test_only_what_is_used_densely_is_prefetched(density: float | None, verbs: list[str]) -> None:
     _, memory = decide("rdm", 2, {"a": 2}, {"1": [use("a", density=density)]}, "1")
-    assert [a.verb for a in memory.asked] == verbs
+    assert [a.verb for a in memory.actions] == verbs
 
 
 def test_what_has_no_room_is_used_remotely_and_moves_nothing() -> None:
@@ -148,12 +148,12 @@ def test_what_has_no_room_is_used_remotely_and_moves_nothing() -> None:
 
 
 def test_baselines_copy_once_or_at_each_launch() -> None:
-    ask = {"machine": "v100-nvlink2", "near": "64MiB"}
-    once = RunSpec("openmp-hotspot(bytes=24MB, steps=4)", placement="explicit", **ask).answer(
+    settings = {"machine": "v100-nvlink2", "near": "64MiB"}
+    once = RunSpec("openmp-hotspot(bytes=24MB, steps=4)", placement="explicit", **settings).answer(
         cache=False
     )  # type: ignore[arg-type]
     each = RunSpec(
-        "openmp-hotspot(bytes=24MB, steps=4)", placement="explicit(copies=launch)", **ask
+        "openmp-hotspot(bytes=24MB, steps=4)", placement="explicit(copies=launch)", **settings
     ).answer(cache=False)  # type: ignore[arg-type]
     assert once.counts["pages_in"] * 65536 == pytest.approx(24e6, rel=0.02)
     # power and the source, 8 MB each, come again with each later launch; the source was the result
@@ -306,7 +306,7 @@ def test_partial_mapping_wastes_no_room_and_takes_nobodys(program: Any, partial:
     if any(held[o] < sizes[o] for o in wanted):
         assert sum(held.values()) == frames  # somebody went short, so there is no room left
     for o in memory.objects:  # what is asked for is what is held
-        far = [a for a in memory.asked if a.verb == "far" and a.object == o.name]
+        far = [a for a in memory.actions if a.verb == "far" and a.object == o.name]
         assert all(a.first == held[o.name] * GEOMETRY.region for a in far)
 
 

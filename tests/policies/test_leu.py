@@ -55,7 +55,7 @@ def by_reference(pairs):
 
 
 def hot_and_loop(rounds, loop, hot=1):
-    """axayaz …: reference 0 touches hot pages, reference 1 walks round the others."""
+    """axayaz …: access site 0 touches hot pages, site 1 the others cyclically."""
     return by_reference(
         [x for i in range(rounds * loop) for x in ((i % hot, 0), (hot + i % loop, 1))]
     )
@@ -144,7 +144,7 @@ def test_time_takes_regions_where_they_belong(moves):
 
 
 class Checked(LEU):
-    """Holds each victim against all resident regions, by the exact equations."""
+    """Compares each victim with all resident regions, by the exact equations."""
 
     checked = 0
 
@@ -277,7 +277,7 @@ def test_no_touch_is_lost_and_none_is_longer_than_the_whole(gaps, before, hidden
     assert all(1 <= interval <= when[-1] - before for _, _, interval in found)
 
 
-def test_the_coldest_reference_gives_way():
+def test_the_coldest_access_site_is_replaced():
     table = IntervalTable(size=2, batch=10)
     for reference, times in ((7, 3), (8, 1), (9, 1)):
         for _ in range(times):
@@ -312,7 +312,7 @@ def test_candidates_do_not_grow_with_residents():
 
 
 class CheckedObserved(LEUObserved):
-    """Holds each victim against all resident regions, by the exact equations."""
+    """Compares each victim with all resident regions, by the exact equations."""
 
     checked = 0
 

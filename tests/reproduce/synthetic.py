@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.experiments.runs import PARTS, Run
+from tidegate.experiments.runs import Run
+from tidegate.experiments.two_tiers import PARTS
 from tidegate.reproduce.observuvm.findings import BEST
 from tidegate.reproduce.observuvm.setup import SYSTEMS
 from tidegate.reproduce.results import Results

@@ -559,11 +559,11 @@ def test_nobody_makes_room() -> None:
 def test_bad_input() -> None:
     trace = Touches(reads([0]))
     for how, told in (
-        ({"machine": load_machine("rtx3090-pcie4")}, r"no \[storage\]"),
-        ({"near": 0}, "at least one page"),
-        ({"middle": -1}, "expected at least 0"),
-        ({"service": "dma"}, "service 'dma' is not known"),
-        ({"most_stays": -1}, "expected at least 0"),
+        ({"machine": load_machine("rtx3090-pcie4")}, r"must have \[storage\]"),
+        ({"near": 0}, "must have at least 1 page, got 0"),
+        ({"middle": -1}, "must have at least 0 pages, got -1"),
+        ({"service": "dma"}, "service must be one of gpu, cpu, got 'dma'"),
+        ({"most_stays": -1}, "most_stays must be at least 0, got -1"),
     ):
         given = {
             "machine": MACHINE,

@@ -1,4 +1,4 @@
-"""Trace files: what is saved is what is read, and a file appears whole or not at all."""
+"""Trace files: what is read equals what was saved, and a file is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from workloads.read_traces import read as read_launches
 OBJECTS = [13, 20, 3]  # pages; their regions begin at 0, 16 and 40
 
 
-class Told(Given):
+class NamedLaunches(Given):
     """A trace whose launches have names."""
 
-    name, provenance = "told", Provenance.RECORDED
+    name, provenance = "named", Provenance.RECORDED
 
     def __init__(self, kernels: list[Kernel], names: list[str]):
         super().__init__(kernels, OBJECTS)
@@ -58,8 +58,8 @@ kernels = st.builds(
     st.floats(0, 100),
     st.tuples(st.integers(0, 8), st.integers(0, 8)),
 )
-told = st.lists(st.tuples(kernels, st.text(max_size=5)), min_size=1, max_size=4).map(
-    lambda pairs: Told(*map(list, zip(*pairs, strict=True)))
+traces = st.lists(st.tuples(kernels, st.text(max_size=5)), min_size=1, max_size=4).map(
+    lambda pairs: NamedLaunches(*map(list, zip(*pairs, strict=True)))
 )
 
 
@@ -86,7 +86,7 @@ def path(tmp_path_factory):
 
 
 @settings(max_examples=60, deadline=None)
-@given(trace=told, rows=st.sampled_from([1, 2, 7, 1 << 20]))
+@given(trace=traces, rows=st.sampled_from([1, 2, 7, 1 << 20]))
 def test_what_is_saved_is_what_is_read(path, trace, rows):
     with mock.patch.object(file, "_ROWS", rows):  # so that blocks and launches lie across batches
         save_trace(trace, path)
@@ -94,7 +94,7 @@ def test_what_is_saved_is_what_is_read(path, trace, rows):
         assert whole(read) == whole(trace)
         assert whole(read) == whole(trace)  # a second time too
     assert (read.name, read.provenance, read.geometry, read.objects) == (
-        "told",
+        "named",
         Provenance.RECORDED,
         SMALL,
         trace.objects,
@@ -108,7 +108,7 @@ def test_what_is_saved_is_what_is_read(path, trace, rows):
 
 @settings(max_examples=40, deadline=None)
 @given(
-    trace=told,
+    trace=traces,
     slots=st.sampled_from([1, 3, 16]),
     frames=st.integers(1, 5),
     policy=st.sampled_from(["lrm", "lru-ideal", "belady"]),
@@ -150,7 +150,9 @@ def test_every_workload_comes_back(path, name):
 
 
 def test_any_parquet_tool_can_open_it(path):
-    save_trace(Told([Kernel([reads([0, 1]), reads([2], write=True, reference=7)])], ["k"]), path)
+    save_trace(
+        NamedLaunches([Kernel([reads([0, 1]), reads([2], write=True, reference=7)])], ["k"]), path
+    )
     assert pl.read_parquet(path).to_dict(as_series=False) == {
         "launch": [0, 0, 0],
         "block": [0, 0, 1],
@@ -171,7 +173,7 @@ def test_it_is_compressed_with_zstd(path):
 
 
 def test_launches_of_one_name_stay_apart(path):
-    trace = Told(
+    trace = NamedLaunches(
         [Kernel([reads([0])]), Kernel([reads([0])]), Kernel([reads([1])])], ["k", "k", "k"]
     )
     assert [rows for *_, rows in whole(TraceFile(save_trace(trace, path)))] == [
@@ -180,26 +182,27 @@ def test_launches_of_one_name_stay_apart(path):
 
 
 def test_the_file_names_the_run(path):
-    trace = Told([Kernel([reads([0, 1, 2])])], ["k"])
+    trace = NamedLaunches([Kernel([reads([0, 1, 2])])], ["k"])
     first = TraceFile(save_trace(trace, path)).identity()
     assert TraceFile(save_trace(trace, path)).identity() == first
     assert (
-        TraceFile(save_trace(Told([Kernel([reads([0, 1, 3])])], ["k"]), path)).identity() != first
+        TraceFile(save_trace(NamedLaunches([Kernel([reads([0, 1, 3])])], ["k"]), path)).identity()
+        != first
     )
 
 
-# What a file cannot hold: a row is a touch, so what has no touches has no row
+# What a file cannot hold: a row is a touch, so launches without touches have no rows
 
 
 def test_blocks_without_touches_are_not_kept(path):
-    trace = Told([Kernel([[], reads([0]), [], [], reads([1, 2]), []])], ["k"])
+    trace = NamedLaunches([Kernel([[], reads([0]), [], [], reads([1, 2]), []])], ["k"])
     assert [
         len(block) for *_, rows in whole(TraceFile(save_trace(trace, path))) for block in rows
     ] == [1, 2]
 
 
 def test_segments_without_blocks_are_harmless(path):
-    trace = Told([Kernel([reads([0]), reads([1])], cuts=(0, 1, 1))], ["k"])
+    trace = NamedLaunches([Kernel([reads([0]), reads([1])], cuts=(0, 1, 1))], ["k"])
     assert len(trace.kernels[0].segments()) == 3
     read = TraceFile(save_trace(trace, path))
     assert whole(read) == whole(trace)
@@ -212,7 +215,7 @@ def test_blocks_without_touches_make_no_difference(path):
         kernel = Kernel(
             [reads(rng.integers(0, 13, n), bytes=64) for n in rng.integers(0, 4, 12)] + [reads([0])]
         )
-        trace = Told([kernel], ["k"])
+        trace = NamedLaunches([kernel], ["k"])
         here, there = (
             run_of(t, machine(3), 1) for t in (trace, TraceFile(save_trace(trace, path)))
         )
@@ -220,7 +223,7 @@ def test_blocks_without_touches_make_no_difference(path):
 
 
 def test_launches_without_touches_are_kept_or_refused(path):
-    trace = Told([Kernel([reads([0])]), Kernel([]), Kernel([reads([1])])], ["a", "b", "c"])
+    trace = NamedLaunches([Kernel([reads([0])]), Kernel([]), Kernel([reads([1])])], ["a", "b", "c"])
     try:
         save_trace(trace, path)
     except TidegateError:
@@ -229,16 +232,16 @@ def test_launches_without_touches_are_kept_or_refused(path):
 
 
 def test_a_trace_without_touches_can_be_saved_but_not_run(path):
-    read = TraceFile(save_trace(Told([], []), path))
+    read = TraceFile(save_trace(NamedLaunches([], []), path))
     assert whole(read) == []
-    with pytest.raises(TidegateError, match="trace told is empty: it touches nothing"):
+    with pytest.raises(TidegateError, match="trace named is empty: it touches nothing"):
         run_of(read, machine(), 2)
 
 
 # Whole or not at all
 
 
-class Breaks(Told):
+class Breaks(NamedLaunches):
     """A trace that ends badly after its launches."""
 
     def __init__(self, error: BaseException):
@@ -267,7 +270,7 @@ def test_what_ends_badly_leaves_nothing(tmp_path, error, old):
         target.write_bytes(old)
     with pytest.raises(type(error)) as raised:
         save_trace(Breaks(error), target)
-    assert raised.value is error  # not polars' wrapping of it
+    assert raised.value is error  # not the error that polars wraps it in
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == (
         {} if old is None else {"trace.parquet": old}
     )
@@ -278,7 +281,7 @@ def test_what_cannot_be_put_in_place_leaves_nothing(tmp_path):
         mock.patch("os.replace", side_effect=OSError(28, "No space left")),
         pytest.raises(TidegateError, match="No space left"),
     ):
-        save_trace(Told([Kernel([reads([0])])], ["k"]), tmp_path / "trace.parquet")
+        save_trace(NamedLaunches([Kernel([reads([0])])], ["k"]), tmp_path / "trace.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -287,14 +290,14 @@ def test_where_it_cannot_be_written(tmp_path, where):
     (tmp_path / "file").write_text("kept")
     (tmp_path / "folder.parquet").mkdir()
     with pytest.raises(TidegateError, match="cannot write"):
-        save_trace(Told([Kernel([reads([0])])], ["k"]), tmp_path / where)
+        save_trace(NamedLaunches([Kernel([reads([0])])], ["k"]), tmp_path / where)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder.parquet"]
 
 
 def test_progress_counts_touches(path):
-    told_so_far: list[int] = []
-    save_trace(workloads.make("cyclic(bytes=8MiB, passes=3)").trace(), path, told_so_far.append)
-    assert sum(told_so_far) == 3 * 128
+    progress: list[int] = []
+    save_trace(workloads.make("cyclic(bytes=8MiB, passes=3)").trace(), path, progress.append)
+    assert sum(progress) == 3 * 128
 
 
 # Memory

@@ -1,4 +1,4 @@
-"""What ``tidegate trace info`` adds up."""
+"""Totals of ``tidegate trace info``."""
 
 from __future__ import annotations
 
@@ -94,14 +94,14 @@ class Flat(Trace):
         (WINDOW, WINDOW),
         (WINDOW + 1, WINDOW),
         (MOST * WINDOW, WINDOW),
-        (MOST * WINDOW + 1, 2 * WINDOW),  # one too many: neighbours are put together
+        (MOST * WINDOW + 1, 2 * WINDOW),  # one too many: neighbours are merged
         (2 * MOST * WINDOW, 2 * WINDOW),
         (2 * MOST * WINDOW + 7, 4 * WINDOW),
     ],
 )
 def test_windows_are_merged_as_if_they_had_been_wide_from_the_start(touches, width):
     rng = np.random.default_rng(touches)
-    # hot places that wander, so that neighbouring windows overlap in part
+    # hot pages that move, so that neighbouring windows overlap in part
     pages = (np.arange(touches) // 3000 + rng.integers(0, 400, touches)) % 2003
     windows = [pages[i : i + width] for i in range(0, touches, width)]
     table = describe(Flat(pages, cut=99_991)).working_set

@@ -98,7 +98,7 @@ def test_a_program_without_a_plan_is_placed_by_its_profile_and_a_note_says_so() 
 
 
 class Many(Named):
-    """Launches of different names that use one object each, in turn, from one segment per object."""
+    """Launches of different names; each uses one object, in turn."""
 
     def __init__(self, count: int, objects: int):
         super().__init__([("", [o]) for o in range(objects)], objects)

@@ -1,4 +1,4 @@
-"""Objects, segments, and the ways to make them."""
+"""Objects, segments and their builders."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_built_block_by_block(blocks):
         assert [
             s.page[a:b].tolist() for a, b in zip(s.starts[:-1], s.starts[1:], strict=True)
         ] == blocks
-    assert list(build.segments()) == []  # what was given back is gone
+    assert list(build.segments()) == []  # the builder is empty
 
 
 def test_a_builder_says_when_it_is_full():

@@ -17,7 +17,10 @@ from tidegate.interrupts import INTERRUPTED, raising_interrupts
 
 app = typer.Typer(
     name="tidegate",
-    help="Run programs larger than their fast memory: race eviction, prefetch and placement policies on a simulated GPU.",
+    help=(
+        "Run programs larger than their fast memory: race eviction, prefetch and placement "
+        "policies on a simulated GPU."
+    ),
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -55,21 +58,18 @@ def start(
         ),
     ] = False,
 ) -> None:
-    """``--debug`` is dealt with in ``invoke``, so that it may also be typed last; here it only
-    shows in the help.
-    """
+    """Declare ``--debug`` for the help; ``invoke`` handles it, so it may also be typed last."""
 
 
 def main() -> None:
-    """Run the command line.
-
-    What the user can put right is one line and exit code 2; a traceback is for --debug.
+    """Run the command line. A mistake of the user is one line and exit code 2; a traceback needs
+    --debug.
     """
     sys.exit(invoke(sys.argv[1:]))
 
 
 def invoke(arguments: list[str]) -> int:
-    """Run one command and answer its exit code."""
+    """Run one command and return its exit code."""
     from tidegate.errors import TidegateError
 
     global _debug
@@ -80,7 +80,7 @@ def invoke(arguments: list[str]) -> int:
         with raising_interrupts():
             code = app(args=arguments or ["--help"], prog_name="tidegate", standalone_mode=False)
         sys.stdout.flush()
-        if code == INTERRUPTED:  # Typer has dealt with Ctrl-C, without a word
+        if code == INTERRUPTED:  # Typer handles Ctrl-C silently
             raise KeyboardInterrupt
         return int(code or 0)
     except TyperException as error:
@@ -89,8 +89,8 @@ def invoke(arguments: list[str]) -> int:
         return _fail(str(error), error)
     except (KeyboardInterrupt, typer.Abort):
         print("tidegate: stopped; nothing was written", file=sys.stderr)
-        # CPython remembers a Ctrl-C that came inside an exec of text and would end by SIGINT; now
-        # it forgets
+        # CPython remembers a Ctrl-C that came inside an exec of text and would end by SIGINT; this
+        # clears it
         exec("")
         return INTERRUPTED
     except BrokenPipeError:

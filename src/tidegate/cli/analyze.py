@@ -1,10 +1,9 @@
-"""tidegate analyze: what a trace asks of memory, without a machine."""
+"""tidegate analyze: miss-ratio curve and reuse of a trace, without a machine."""
 
 from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class UnitName(StrEnum):
-    """What is counted."""
+    """The unit that is counted."""
 
     REGION = "region"
     PAGE = "page"
@@ -56,39 +55,29 @@ def analyze(
     """
     output.check(as_json, as_csv, plot)
     if near is not None and not leu:
-        raise TidegateError(f"--near {near} needs --leu; the curve has every size")
+        raise TidegateError(f"--near {near} was given without --leu; the curve has every size")
     if shards is not None and leu:
         raise TidegateError(
-            "--shards samples the LRU curve, which --leu does not draw; give one of them"
+            "--shards and --leu were both given; --shards samples the LRU curve, give one"
         )
     from tidegate import units
-    from tidegate.analysis import analyze as look
+    from tidegate.analysis import analyze as analyze_trace
     from tidegate.experiments import RunSpec
 
     rate = units.fraction(shards) if shards is not None else None
     trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+    module: Any = access_sites if leu else sys.modules[__name__]
+    found: Any
     with Bar(f"analyze {trace.name}") as bar:
         if leu:
-            return _answer(
-                access_sites.analyze(trace, unit.value, near, bar.advance),
-                access_sites,
-                as_json,
-                as_csv,
-                plot,
-            )
-        found = look(trace, unit.value, rate, bar.advance)
-    _answer(found, sys.modules[__name__], as_json, as_csv, plot)
-
-
-def _answer(found: Any, words: Any, as_json: bool, as_csv: bool, plot: Path | None) -> None:
-    """Show what was found; ``words`` is the module that knows how: its ``data``, ``rows`` and
-    ``show``.
-    """
-    output.show(found, words.data(found), words.rows(found), words.show, as_json, as_csv, plot)
+            found = access_sites.analyze(trace, unit.value, near, bar.advance)
+        else:
+            found = analyze_trace(trace, unit.value, rate, bar.advance)
+    output.show(found, module.data(found), module.rows(found), module.show, as_json, as_csv, plot)
 
 
 def rows(found: Analysis) -> list[dict[str, float]]:
-    """The curve at up to 64 sizes, evenly spread."""
+    """Return the curve at up to 64 sizes, evenly spread."""
     import numpy as np
 
     at = np.unique(np.linspace(0, len(found.curve.capacities) - 1, 64).astype(int))
@@ -124,8 +113,8 @@ def show(found: Analysis) -> None:
     from tidegate.units import show_count, show_size
 
     print(
-        f"{found.name}: {show_count(found.touches)} touches of {show_count(found.distinct)} {found.unit}s, "
-        f"{show_size(found.distinct * found.unit_bytes)}"
+        f"{found.name}: {show_count(found.touches)} touches of {show_count(found.distinct)} "
+        f"{found.unit}s, {show_size(found.distinct * found.unit_bytes)}"
     )
     points = rows(found)
     step = max(1, len(points) // 12)

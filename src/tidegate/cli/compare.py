@@ -19,7 +19,10 @@ Evictions = Annotated[
     typer.Option(
         "--eviction",
         "-e",
-        help="Policies to race; repeat it or use commas. By default lrm,fifo,clock,random,mru,lru-ideal.",
+        help=(
+            "Policies to race; repeat it or use commas. "
+            "By default lrm,fifo,clock,random,mru,lru-ideal."
+        ),
     ),
 ]
 Prefetches = Annotated[
@@ -70,6 +73,7 @@ def compare(
     pipelined: o.Pipelined = None,
     observed: o.Observed = None,
     samples: o.Samples = 0,
+    checked: o.Checked = False,
     belady: Annotated[bool, typer.Option("--belady/--no-belady", help="Add Belady's line.")] = True,
     workers: Annotated[
         int | None,

@@ -67,9 +67,9 @@ def _show(model: ProgramModel) -> None:
     head = ("object", "kind", "allocated", "bytes", "GL")
     title = f"{model.source}: objects, by global locality"
     output.print_table(head, [_object_row(model, o) for o in by_locality], title, left=4)
-    head = ("region", "iterations", "object", "RF", "RL", "bytes/iteration", "distance")
+    columns = ("region", "iterations", "object", "RF", "RL", "bytes/iteration", "distance")
     rows = [row for launch in model.launches for row in _launch_rows(model, launch)]
-    output.print_table(head, rows, "launches", left=3)
+    output.print_table(columns, rows, "launches", left=3)
     print("what follows what:")
     for line in _graph(model):
         print(f"  {line}")

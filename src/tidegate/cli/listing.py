@@ -1,4 +1,4 @@
-"""tidegate list: what there is to name."""
+"""tidegate list: workloads, policies, systems and machines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.errors import TidegateError, UnknownName
 
 
 class Kind(StrEnum):
-    """What can be listed."""
+    """The lists."""
 
     WORKLOADS = "workloads"
     POLICIES = "policies"
@@ -57,29 +57,27 @@ def list_names(
 
 
 def _found(kind: Kind, name: str) -> Any:
-    """The class of this name."""
+    """Return the class of this name."""
     from tidegate.policies.registries import eviction, placement, prefetch, tiering
     from tidegate.workloads import workloads
 
     families: dict[str, Any] = {r.family: r for r in (eviction, prefetch, placement, tiering)}
     if kind in (Kind.SYSTEMS, Kind.MACHINES):
         raise TidegateError(
-            f"'{name}' was given behind {kind}, whose list says all there is; leave it out"
+            f"'{name}' was given after {kind}, which have no page of their own; leave it out"
         )
     if kind is Kind.WORKLOADS:
         return workloads.find(name)
     if kind is not Kind.POLICIES:
         return families[kind].find(name)
-    holding = [registry for registry in families.values() if name in registry.names()]
-    if not holding:
-        raise UnknownName(
-            "policy", name, [n for registry in families.values() for n in registry.names()]
-        )
-    return holding[0].find(name)
+    known = {n: registry for registry in reversed(families.values()) for n in registry.names()}
+    if name not in known:
+        raise UnknownName("policy", name, known)
+    return known[name].find(name)
 
 
 def _show(cls: Any, as_json: bool, as_csv: bool) -> None:
-    """All about a policy or workload: its docstring, and its options with their meaning."""
+    """Print a policy's or workload's docstring, and its options with their meaning."""
     rows = [
         {"option": name, "default": option.shown, "allowed": option.allowed, "what": option.help}
         for name, option in cls.options().items()

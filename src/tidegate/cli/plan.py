@@ -1,8 +1,7 @@
-"""tidegate plan: where a program's objects should live, launch by launch, and the predicted times."""
+"""tidegate plan: where a program's objects should live, launch by launch, and predicted times."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -159,12 +158,9 @@ def _put(text: str, out: Path | None) -> None:
     if out is None:
         print(text)
         return
-    partial = out.with_name(f".{out.name}.{os.getpid()}.part")
-    try:
-        partial.write_text(text + "\n")
-        os.replace(partial, out)
-    finally:
-        partial.unlink(missing_ok=True)
+    from tidegate.files import write_atomically
+
+    write_atomically(out, text + "\n")
     print(f"written to {out}")
 
 
@@ -195,9 +191,9 @@ def _show(schedule: Schedule, runs: dict[str, Run | str], chosen: str, notes: li
     output.print_table(head, rows, f"{schedule.source}: {chosen}", 2)
     um = runs.get("um", "")
     base = 0.0 if isinstance(um, str) else um.time
-    head = ("policy", "time", "over um", "moved in", "moved out", "used remotely")
+    columns = ("policy", "time", "over um", "moved in", "moved out", "used remotely")
     rows = [_run_row(name, run, base, name == chosen) for name, run in runs.items()]
-    output.print_table(head, rows, "predicted, of what the compiler believes")
+    output.print_table(columns, rows, "predicted, of what the compiler believes")
     for note in notes:
         print(f"note: {note}")
 

@@ -1,4 +1,4 @@
-"""Progress for people: a bar on standard error, for anything that takes longer than a second."""
+"""Progress: a bar on standard error, for anything that takes longer than a second."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from tidegate import units
 
 
 class Bar:
-    """Counts what is done.
-
-    Nothing is shown in the first second, nor where standard error is not a terminal.
-    """
+    """A counter that shows itself after the first second, where standard error is a terminal."""
 
     def __init__(self, what: str, total: int | None = None, unit: str = "touches"):
         self._what, self._total, self._unit = what, total, unit

@@ -37,6 +37,7 @@ def run(
     pipelined: o.Pipelined = None,
     observed: o.Observed = None,
     samples: o.Samples = 0,
+    checked: o.Checked = False,
     no_cache: o.NoCache = False,
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,

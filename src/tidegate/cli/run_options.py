@@ -100,6 +100,10 @@ Pipelined = Annotated[
     bool | None,
     typer.Option("--pipelined/--serial", help="Overlap eviction with migration, or not."),
 ]
+Checked = Annotated[
+    bool,
+    typer.Option("--checked", help="Run policies in Python and check their indices and numbers."),
+]
 NoCache = Annotated[
     bool, typer.Option("--no-cache", help="Compute anew even if this very run is in the store.")
 ]

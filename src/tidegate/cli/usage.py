@@ -1,6 +1,4 @@
-"""What Typer finds wrong with the words that were typed, said as everything else is: in one line,
-with what was given.
-"""
+"""Typer's errors in one line, as all others are."""
 
 from __future__ import annotations
 
@@ -17,17 +15,17 @@ _EXPECTED = {
 
 
 def explain(error: TyperException) -> str:
-    """One line: what was given, what was expected, and whose help says more."""
-    said = _wrong_value(error) or " ".join(error.format_message().split())
+    """Return one line: what was given, what was expected, and the command with more help."""
+    text = _wrong_value(error) or " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)
     verb = context.command_path if context is not None else "tidegate"
-    if said.startswith("Missing command") and context is not None:
-        said = f"'{verb}' needs one of {', '.join(context.command.commands)}"
-    return f"{said}{'' if said.endswith(('.', '?')) else '.'} See '{verb} --help'."
+    if text.startswith("Missing command") and context is not None:
+        text = f"'{verb}' needs one of {', '.join(context.command.commands)}"
+    return f"{text}{'' if text.endswith(('.', '?')) else '.'} See '{verb} --help'."
 
 
 def _wrong_value(error: TyperException) -> str | None:
-    """Of an option whose value could not be read: which, what it was, and what it should be."""
+    """Return the line for an option whose value could not be parsed."""
     option, errors = getattr(error, "param", None), getattr(error.__cause__, "errors", None)
     if option is None or errors is None:
         return None
@@ -35,4 +33,5 @@ def _wrong_value(error: TyperException) -> str | None:
     name = option.get_error_hint().strip("'")
     if wrong["type"] not in _EXPECTED:
         return f"{name}: {wrong['msg'].removeprefix('Value error, ')}"
-    return f"{name} {wrong['input']}: expected {_EXPECTED[wrong['type']].format(**wrong.get('ctx', {}))}"
+    expected = _EXPECTED[wrong["type"]].format(**wrong.get("ctx", {}))
+    return f"{name} must be {expected}, got {wrong['input']}"

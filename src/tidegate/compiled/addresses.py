@@ -50,14 +50,16 @@ store32, store = _storer(_I32), _storer(_I64)
 store_float = _storer(_F64, types.float64)
 
 
-@intrinsic  # type: ignore[arg-type]
-def outside(context: Any, index: Any, size: Any) -> Any:
+def _outside(context: Any, index: Any, size: Any) -> Any:
     """Return whether ``index`` is negative or ``size`` and more, by one comparison."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.icmp_unsigned(">=", *args)
 
     return types.boolean(types.int64, types.int64), codegen
+
+
+outside: Any = intrinsic(_outside)  # type: ignore[arg-type]
 
 
 @intrinsic  # type: ignore[arg-type]

@@ -22,6 +22,8 @@ import numba
 from numba import int64
 from numba.core.dispatcher import Dispatcher
 
+from tidegate.files import cache_folder
+
 _KEPT = 3  # states of the source whose compiled code stays
 _IN_USE = 24 * 3600  # seconds: a state used since then may be in use by another process
 # rooms with compiled functions
@@ -116,13 +118,6 @@ class _TolerantCache:
     def save_overload(self, signature: Any, data: Any) -> None:
         with suppress(OSError):
             self._cache.save_overload(signature, data)
-
-
-def cache_folder() -> Path:
-    """Return the folder of runs and compiled code: ``$TIDEGATE_CACHE``, or the user's cache."""
-    if given := os.environ.get("TIDEGATE_CACHE"):
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidegate"
 
 
 @functools.cache

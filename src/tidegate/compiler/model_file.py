@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from tidegate.compiler.model import (
     Use,
 )
 from tidegate.errors import TidegateError
+from tidegate.files import write_atomically
 
 FORMAT = 1
 """Increased whenever files written before can no longer be read."""
@@ -26,16 +26,7 @@ FORMAT = 1
 
 def save(model: ProgramModel, path: Path) -> None:
     """Write a model to a file, whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        partial.write_text(json.dumps(to_data(model), indent=1, allow_nan=False) + "\n")
-        os.replace(partial, path)
-    except OSError as error:
-        raise TidegateError(
-            f"cannot write {path}: {error.strerror}; give a file in a folder that can be written to"
-        ) from error
-    finally:
-        partial.unlink(missing_ok=True)
+    write_atomically(path, json.dumps(to_data(model), indent=1, allow_nan=False) + "\n")
 
 
 def load(path: Path) -> ProgramModel:

@@ -87,9 +87,9 @@ def _linked(given: Sequence[str | bytes], name: str) -> Module:
         try:
             first.link_in(other)
         except RuntimeError as error:
-            said = str(error).strip()
             raise TidegateError(
-                f"'{name}' cannot be linked: {said}; give each file of one program once"
+                f"'{name}' cannot be linked: {str(error).strip()}; "
+                "give each file of one program once"
             ) from None
     return first
 

@@ -20,7 +20,7 @@ from tidegate.experiments import two_tiers
 from tidegate.experiments.grid import run_grid
 from tidegate.experiments.naming import spell
 from tidegate.experiments.runs import Run
-from tidegate.experiments.specification import RunSpec
+from tidegate.experiments.specification import BOTH_SIZES, RunSpec
 from tidegate.options import parse_spec
 from tidegate.simulation.gpu.simulation import Simulation
 from tidegate.simulation.tiers.simulation import Tiered
@@ -219,7 +219,7 @@ def _tierings(tierings: Sequence[Any], bound: bool) -> list[Any]:
 
 def _sizes(near: Sequence[Any], oversubscribe: Sequence[Any]) -> list[dict[str, Any]]:
     if near and oversubscribe:
-        raise TidegateError("near and oversubscribe exclude each other; give one of them")
+        raise TidegateError(BOTH_SIZES)
     sizes: list[dict[str, Any]] = [{"near": units.size(n)} for n in near]
     return sizes or [{"oversubscribe": level} for level in oversubscribe] or [{}]
 

@@ -1,13 +1,10 @@
-"""Grids: many runs, on any ``concurrent.futures`` executor, answered in the order in which they
-were asked for.
-"""
+"""Grids: many runs on any ``concurrent.futures`` executor, returned in the order given."""
 
 from __future__ import annotations
 
 import dataclasses
 import multiprocessing
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
@@ -18,43 +15,44 @@ from typing import Any, TypeVar
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.experiments.specification import RunSpec
+from tidegate.interrupts import ignore_interrupts
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 SERIAL_BELOW = 8  # starting a worker process takes longer than a few runs
-BLINK = 0.2  # seconds: a wait without end may not notice Ctrl-C if another thread gets the signal
+POLL = 0.2  # seconds: an endless wait may miss Ctrl-C if another thread gets the signal
 
 
 def run_grid(
-    asks: Iterable[RunSpec],
+    specs: Iterable[RunSpec],
     *,
     workers: int | None = None,
     executor: Executor | None = None,
     cache: bool = True,
-    progress: Callable[[RunSpec], None] = lambda ask: None,
+    progress: Callable[[RunSpec], None] = lambda spec: None,
 ) -> list[Run]:
-    """Answer every ask. The runs are the same, bit for bit, on any number of workers.
+    """Run every specification. The runs are the same, bit for bit, on any number of workers.
 
     ``workers``: processes; by default one per core, or none for a small grid. ``executor``: one of
     your own, such as a Dask cluster's, in place of processes here.
 
     >>> from tidegate import RunSpec
-    >>> runs = run_grid(RunSpec("cyclic(bytes=16MiB)", near=near, slots=1) for near in ("8MiB", "16MiB"))
-    >>> [r.counts["evictions"] > 0 for r in runs]
+    >>> specs = [RunSpec("cyclic(bytes=16MiB)", near=near, slots=1) for near in ("8MiB", "16MiB")]
+    >>> [run.counts["evictions"] > 0 for run in run_grid(specs)]
     [True, False]
     """
-    asked = list(asks)
-    for ask in asked:
-        if not isinstance(ask, RunSpec):
+    grid = list(specs)
+    for spec in grid:
+        if not isinstance(spec, RunSpec):
             raise TidegateError(
-                f"{ask!r} is no RunSpec; expected a list of them, such as [tidegate.RunSpec('matmul', near='1GiB')]"
+                "run_grid needs RunSpecs, such as [tidegate.RunSpec('matmul', near='1GiB')], "
+                f"got {spec!r}"
             )
-    if workers is None and len(asked) < SERIAL_BELOW:
+    if workers is None and len(grid) < SERIAL_BELOW:
         workers = 1
-    return spread(
-        partial(_answer, cache=cache), asked, workers=workers, executor=executor, progress=progress
-    )
+    answer = partial(RunSpec.answer, cache=cache)
+    return spread(answer, grid, workers=workers, executor=executor, progress=progress)
 
 
 def spread(
@@ -65,25 +63,23 @@ def spread(
     executor: Executor | None = None,
     progress: Callable[[T], None] = lambda part: None,
 ) -> list[R]:
-    """Do ``work`` on every part, on several processes, and answer in the order of the parts.
+    """Do ``work`` on every part, on several processes; return the results in order.
 
-    A part with a policy or workload whose class the script itself (or a notebook) defines keeps all
-    of them here: workers do not import the script.
+    If the script itself (or a notebook) defines the class of a policy or workload, all parts are
+    done in this process: workers do not import the script.
     """
     if executor is not None:
         return _on(executor, work, parts, progress)
     workers = workers or os.cpu_count() or 1
     if workers == 1 or any(map(_of_the_script, parts)):
-        answers = []
+        results = []
         for part in parts:
-            answers.append(work(part))
+            results.append(work(part))
             progress(part)
-        return answers
+        return results
     # spawned, not forked: polars and Numba have threads, and a fork copies their locks
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_leave_ctrl_c_to_the_parent
-    ) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=ignore_interrupts) as pool:
         return _on(pool, work, parts, progress)
 
 
@@ -95,12 +91,12 @@ def _on(
     try:
         waiting = set(futures)
         while waiting:
-            done, waiting = wait(waiting, timeout=BLINK, return_when=FIRST_COMPLETED)
+            done, waiting = wait(waiting, timeout=POLL, return_when=FIRST_COMPLETED)
             for future in done:
                 future.result()
                 progress(futures[future])
     except BaseException:
-        # stop the workers at once, or Ctrl-C would wait for runs that nobody wants any more
+        # stop the workers at once, or Ctrl-C would wait for runs that are no longer needed
         workers = list((getattr(executor, "_processes", None) or {}).values())
         executor.shutdown(wait=False, cancel_futures=True)
         for worker in workers:
@@ -111,9 +107,7 @@ def _on(
 
 @contextmanager
 def _hidden_main() -> Iterator[None]:
-    """A spawned worker imports the script that started it, which would start workers again; an ask
-    needs no script.
-    """
+    """Hide the script from spawned workers, which would import it and start workers again."""
     main = sys.modules["__main__"]
     hidden = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
     main.__dict__.pop("__file__", None)
@@ -125,14 +119,6 @@ def _hidden_main() -> Iterator[None]:
 
 
 def _of_the_script(part: Any) -> bool:
-    held = vars(part).values() if dataclasses.is_dataclass(part) else ()
-    return any((v if isinstance(v, type) else type(v)).__module__ == "__main__" for v in held)
-
-
-def _leave_ctrl_c_to_the_parent() -> None:
-    """A terminal interrupts the workers too; the parent stops them, and they have nothing to add."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _answer(ask: RunSpec, cache: bool) -> Run:
-    return ask.answer(cache)
+    """Return whether a field of ``part`` is an instance of, or a class of, the script."""
+    values = vars(part).values() if dataclasses.is_dataclass(part) else ()
+    return any((v if isinstance(v, type) else type(v)).__module__ == "__main__" for v in values)

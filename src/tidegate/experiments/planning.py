@@ -1,13 +1,12 @@
-"""Planning: what a placement policy would ask for at each launch of a program, and how long the
-program would take.
+"""Planning: the requests of a placement policy at each launch of a program, and predicted times.
 
-rehearse  the policy itself, on a memory that only writes down what it is asked for ──▶ Schedule, for code
+rehearse  the policy, on a memory that only records requests ──▶ Schedule, for code
 predict   the same policy and its rivals in the simulator ──▶ times
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -25,20 +24,20 @@ from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object
 from tidegate.workloads.openmp.modelled import Modelled, sizes_of
 
-OVER = 1.5  # times near memory: the size that is assumed when nobody says how large the program is
+OVER = 1.5  # times near memory: the size that is assumed where none is given
 RIVALS = ("um", "host", "prefetch-all", "explicit", "object-lru", "rlm", "glm", "rdm")
 
 
 class Rehearsal:
-    """A memory that only notes what it is asked. A region may be resident once nothing keeps it
-    far, and what is asked for again changes nothing, so it is noted once."""
+    """A memory that only records requests. A region counts as resident once nothing keeps it far;
+    a request that changes nothing is not recorded again.
+    """
 
     def __init__(self, objects: tuple[Object, ...], geometry: Geometry, frames: int, plan: Any):
         self.objects, self.geometry, self.frames, self.plan = objects, geometry, frames, plan
-        self.launch, self.asked = "", list[Action]()
-        self._near: set[int] = set()  # regions that may be near, by faults or by a prefetch
-        self._fetched: set[int] = set()
-        self._far: set[int] = set()
+        self.launch, self.actions = "", list[Action]()
+        # regions that may be near, by faults or by a prefetch
+        self._near, self._fetched, self._far = set[int](), set[int](), set[int]()
 
     def is_resident(self, region: int) -> bool:
         return region in self._near
@@ -46,23 +45,25 @@ class Rehearsal:
     def prefetch(self, first_page: int, pages: int = 1) -> None:
         regions = self._regions(first_page, pages)
         if regions - self._fetched:
-            self._note("prefetch", first_page, pages)
+            self._record("prefetch", first_page, pages)
         self._fetched |= regions
         self._near |= regions
 
     def evict(self, region: int) -> None:
         self._near.discard(region)
         self._fetched.discard(region)
-        self._note("evict", region * self.geometry.pages_per_region, self.geometry.pages_per_region)
+        self._record(
+            "evict", region * self.geometry.pages_per_region, self.geometry.pages_per_region
+        )
 
     def advise(self, first_page: int, pages: int, prefer: str | None) -> None:
         regions = self._regions(first_page, pages)
         if prefer == "far" and regions - self._far:
-            self._note("far", first_page, pages)
+            self._record("far", first_page, pages)
             self._far |= regions
         elif prefer is None:
             if regions & self._far:
-                self._note("anywhere", first_page, pages)
+                self._record("anywhere", first_page, pages)
                 self._far -= regions
             self._near |= regions
 
@@ -70,33 +71,32 @@ class Rehearsal:
         ppr = self.geometry.pages_per_region
         return set(range(first_page // ppr, -(-(first_page + pages) // ppr)))
 
-    def _note(self, verb: str, first_page: int, pages: int) -> None:
+    def _record(self, verb: str, first_page: int, pages: int) -> None:
         owner = next(o for o in reversed(self.objects) if o.first_page <= first_page)
         at = (first_page - owner.first_page) * self.geometry.page
         to = min(owner.bytes, at + pages * self.geometry.page)
         # regions that leave one by one are one call
-        if self.asked and self.asked[-1].follows(verb, owner.name, at):
-            self.asked[-1] = Action(verb, owner.name, self.asked[-1].first, to, owner.bytes)
-        else:
-            self.asked.append(Action(verb, owner.name, at, to, owner.bytes))
+        if self.actions and self.actions[-1].follows(verb, owner.name, at):
+            at = self.actions.pop().first
+        self.actions.append(Action(verb, owner.name, at, to, owner.bytes))
 
 
 def rehearse(
     program: Modelled, policy: PlacementPolicy, geometry: Geometry, frames: int
 ) -> Schedule:
-    """What the policy asks for before each launch, place by place and visit by visit."""
+    """Return the policy's requests before each launch, place by place and visit by visit."""
     trace = program.trace(geometry)
     memory = Rehearsal(trace.objects, geometry, frames, trace.plan)
     policy.attach(memory)  # type: ignore[arg-type]
     policy.start()
     visits: dict[str, list[tuple[Action, ...]]] = defaultdict(list)
-    near: dict[str, list[dict[str, int]]] = defaultdict(list)
+    near: dict[str, dict[str, int]] = {}
     names = [launch.name for launch in program.plan().launches]
     for number, at in enumerate(program.order):
-        memory.launch, memory.asked = names[at], []
+        memory.launch, memory.actions = names[at], []
         policy.on_launch(number)
-        visits[names[at]].append(tuple(memory.asked))
-        near[names[at]].append(_held(memory, program, names[at]))
+        visits[names[at]].append(tuple(memory.actions))
+        near[names[at]] = _near_bytes(memory, program, names[at])
     regions = {
         name: program.model.where(launch)
         for name, launch in zip(names, program.model.launches, strict=True)
@@ -107,7 +107,7 @@ def rehearse(
             regions[name],
             tuple(u.object for u in program.plan().by_name[name].uses),
             tuple(visits[name]),
-            near[name][-1],
+            near[name],
         )
         for name in visits  # in the order of their first launches
     )
@@ -118,8 +118,8 @@ def rehearse(
     return Schedule(program.model.source, given, places, len(order), program.cut, order, notes)
 
 
-def _held(memory: Rehearsal, program: Modelled, name: str) -> dict[str, int]:
-    """Bytes of each used object that have room near."""
+def _near_bytes(memory: Rehearsal, program: Modelled, name: str) -> dict[str, int]:
+    """Return the bytes of each used object that have room near."""
     uses = {u.object for u in program.plan().by_name[name].uses}
     return {
         o.name: min(
@@ -138,7 +138,7 @@ def predict(
     policies: Iterable[str] = RIVALS,
     progress: Callable[[int], None] = lambda touches: None,
 ) -> dict[str, Run | str]:
-    """Each policy's run, or why there is none."""
+    """Return each policy's run, or the error message."""
     runs: dict[str, Run | str] = {}
     for name in policies:
         spec = RunSpec(program, machine, placement=name, near=near)
@@ -152,21 +152,20 @@ def predict(
 def settle(
     model: ProgramModel, given: Mapping[str, int], near: int
 ) -> tuple[dict[str, int], list[str]]:
-    """Values for the variables that size objects: as given, and for the others one that makes what
-    they size too large.
+    """Return values for the variables that size objects, and notes.
 
-    A variable that only says how often a region loops, and is not given, has none: no size could
-    tell it.
+    Variables that are not given get one value that makes their objects larger than near memory. A
+    variable that only counts a region's iterations gets none: no size determines it.
     """
-    wanted = model.variables()
-    unknown = sorted(given.keys() - set(wanted))
+    variables = model.variables()
+    unknown = sorted(given.keys() - set(variables))
     if unknown:
-        known = f"it has {', '.join(wanted)}" if wanted else "it has none"
         raise TidegateError(
-            f"'{model.source}' has no size that depends on {', '.join(unknown)}; {known}"
+            f"--set must name a variable of '{model.source}' ({', '.join(variables) or 'none'}), "
+            f"got {', '.join(unknown)}"
         )
     sizing = {v for o in model.placeable() if o.bytes is not None for v in o.bytes.variables()}
-    missing = [v for v in wanted if v not in given and v in sizing]
+    missing = [v for v in variables if v not in given and v in sizing]
     if not missing:
         return dict(given), []
     low, high = 1, 2
@@ -174,21 +173,21 @@ def settle(
         low, high = high, high * 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (
-            (middle, high)
-            if _footprint(model, given, missing, middle) < OVER * near
-            else (low, middle)
-        )
+        if _footprint(model, given, missing, middle) < OVER * near:
+            low = middle
+        else:
+            high = middle
     values = {**given, **dict.fromkeys(missing, high)}
     size = units.show_size(sum(sizes_of(model, values).values()))
-    said = f"{', '.join(missing)} = {high:,} {'was' if len(missing) == 1 else 'each was'} assumed: {size} in all"
-    return values, [f"{said}; say otherwise with --set"]
+    verb = "was" if len(missing) == 1 else "each was"
+    note = f"{', '.join(missing)} = {high:,} {verb} assumed: {size} in all; give it with --set"
+    return values, [note]
 
 
 def _footprint(
     model: ProgramModel, given: Mapping[str, int], missing: list[str], value: int
 ) -> int:
-    """Bytes of the objects that the missing variables size."""
+    """Return the bytes of the objects that the missing variables size."""
     sizes = sizes_of(model, {**given, **dict.fromkeys(missing, value)})
     grow = [
         o.name
@@ -199,7 +198,7 @@ def _footprint(
 
 
 def _loops_not_known(model: ProgramModel, values: Mapping[str, int]) -> Iterator[str]:
-    """A note for each place whose iterations depend on variables that have no value."""
+    """Yield a note for each place whose iterations depend on variables without a value."""
     for launch in model.launches:
         lacking = sorted(
             (launch.trip_count.variables() if launch.trip_count is not None else set())
@@ -207,13 +206,13 @@ def _loops_not_known(model: ProgramModel, values: Mapping[str, int]) -> Iterator
         )
         if lacking:
             yield (
-                f"{model.where(launch)}: how often it loops depends on {', '.join(lacking)}, which no size tells; "
-                "its objects are taken as densely used (or give it with --set)"
+                f"{model.where(launch)}: its iterations depend on {', '.join(lacking)}, which no "
+                "size determines; its objects are taken as densely used (or give it with --set)"
             )
 
 
 def make_policy(spec: str) -> PlacementPolicy:
-    """The policy that is planned with; it must be one that decides at launches."""
+    """Return the policy to plan with; refuse one that decides nothing at launches."""
     policy = placement.make(spec)
     if type(policy).on_launch is PlacementPolicy.on_launch:
         decides = [
@@ -222,12 +221,6 @@ def make_policy(spec: str) -> PlacementPolicy:
             if placement.find(n).on_launch is not PlacementPolicy.on_launch
         ]
         raise TidegateError(
-            f"{spec} decides nothing at launches, so there is nothing to plan; take {', '.join(decides)}"
+            f"policy must decide at launches ({', '.join(decides)}), got {spec}; take one of those"
         )
     return policy
-
-
-def launched(program: Modelled) -> Counter[str]:
-    """How often each place launches in the order that was taken."""
-    names = [launch.name for launch in program.plan().launches]
-    return Counter(names[at] for at in program.order)

@@ -1,4 +1,4 @@
-"""Pictures of runs and comparisons."""
+"""Figures of runs and comparisons."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOVED = {  # by the SSD and host memory of three tiers, in pages
 
 
 def plot_run(run: Run) -> Figure:
-    """Draw rates over time above and the parts of time below; for three tiers, parts and traffic."""
+    """Draw rates over time and the parts of time; for three tiers, parts and traffic."""
     if "tiering" in run.facts:
         return plot_comparison(Comparison([run], [str(run.facts["tiering"])], "tiering"))
     figure = Figure(figsize=(9, 5.6), layout="constrained")
@@ -53,16 +53,14 @@ def plot_run(run: Run) -> Figure:
     )
     _time_by_parts(parts, [run], [str(run.facts["eviction"])], scale, unit)
     f = run.facts
-    figure.suptitle(
-        f"{f['workload']} · {f['eviction']} + {f['prefetch']} + {f['placement']} · "
-        f"{units.show_size(f['footprint_bytes'])} in {units.show_size(f['near_bytes'])} · {f['machine']}",
-        fontsize=10,
-    )
+    policies = f"{f['eviction']} + {f['prefetch']} + {f['placement']}"
+    sizes = f"{units.show_size(f['footprint_bytes'])} in {units.show_size(f['near_bytes'])}"
+    figure.suptitle(f"{f['workload']} · {policies} · {sizes} · {f['machine']}", fontsize=10)
     return figure
 
 
 def _rates(axes: Any, run: Run, scale: float, unit: str) -> None:
-    """Faults, evictions and traffic per stretch of time."""
+    """Draw faults and traffic per interval of time."""
     t = run.timeline
     edges = np.linspace(0, run.time, 121)
     time = np.concatenate([[0], t["time"].to_numpy()]) if len(t) else np.zeros(1)
@@ -110,10 +108,9 @@ def plot_comparison(comparison: Comparison) -> Figure:
         else f"{f['footprint_bytes'] / near - 1:.0%} oversubscribed"
     )
     axes[0].set_title(f"near {units.show_size(near)} ({over})", fontsize=9)
-    figure.suptitle(
-        f"{f['workload']}, {units.show_size(f['footprint_bytes'])} · {comparison.others}{f['machine']}",
-        fontsize=10,
-    )
+    footprint = units.show_size(f["footprint_bytes"])
+    title = f"{f['workload']}, {footprint} · {comparison.others}{f['machine']}"
+    figure.suptitle(title, fontsize=10)
     return figure
 
 
@@ -200,7 +197,7 @@ def _time_unit(ns: float) -> tuple[float, str]:
 
 
 def summary_html(run: Run) -> str:
-    """A run as a small table, for notebooks."""
+    """Return a run as a small table, for notebooks."""
     shown = {
         "time": units.show_duration(run.time),
         **{p.replace("_", " "): f"{ns / run.time:.1%}" for p, ns in run.parts.items() if ns},
@@ -211,5 +208,6 @@ def summary_html(run: Run) -> str:
         for k, v in shown.items()
     )
     f = run.facts
-    title = f"<b>{html.escape(f['workload'])}</b> · {html.escape(f['eviction'])} + {html.escape(f['prefetch'])}"
+    policies = html.escape(f"{f['eviction']} + {f['prefetch']}")
+    title = f"<b>{html.escape(f['workload'])}</b> · {policies}"
     return f"{title}<table>{rows}</table>"

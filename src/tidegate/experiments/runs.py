@@ -1,8 +1,7 @@
-"""Run: what happened. Figures, a timeline, tables by launch and by object, and a picture.
+"""The outcome of a run: counts, times, a timeline, tables by launch and by object, and a picture.
 
-Time is the sum of its named parts. A moment in which any slot runs is compute or remote access
-(split by what the slots did); a moment in which all wait belongs to the driver, split by what its
-turn consisted of.
+Time is the sum of its named parts. While any slot runs, time is compute or remote access (split by
+what the slots did). While all slots wait, time is the driver's (split by what its turn did).
 """
 
 from __future__ import annotations
@@ -20,15 +19,6 @@ from tidegate.errors import TidegateError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PARTS = (
-    "compute",
-    "fault_handling",
-    "transfer_in",
-    "transfer_out",
-    "remote_access",
-    "policy_overhead",
-)
-
 
 @dataclass(frozen=True, repr=False)
 class Run:
@@ -42,28 +32,22 @@ class Run:
 
     key: str
     inputs: dict[str, Any]
-    facts: dict[str, Any]  # name, policies, sizes, as people want to read them
+    facts: dict[str, Any]  # name, policies, sizes
     counts: dict[str, int]
     parts: dict[str, float]  # ns; they add up to ``time``
-    # ns: driver and both directions of the link, whether or not anybody waited
-    busy: dict[str, float]
+    busy: dict[str, float]  # ns: driver and both directions of the link, even if no slot waited
     tables: dict[str, dict[str, list[Any]]]  # timeline, launches, objects: columns
     notes: list[str]
 
     def __repr__(self) -> str:
-        """One line; all of it would fill a prompt's screen."""
         f = self.facts
-        how = (
-            f["tiering"]
-            if "tiering" in f
-            else f"{f['eviction']} + {f['prefetch']} + {f['placement']}"
-        )
+        how = f.get("tiering", f"{f['eviction']} + {f['prefetch']} + {f['placement']}")
         sizes = f"{units.show_size(f['footprint_bytes'])} in {units.show_size(f['near_bytes'])}"
         return f"<Run of {f['workload']}, {sizes}, {how}: {units.show_duration(self.time)}>"
 
     @property
     def time(self) -> float:
-        """How long the program took, in ns."""
+        """Time that the program took, in ns."""
         return sum(self.parts.values())
 
     @cached_property
@@ -89,7 +73,7 @@ class Run:
         """
         if "timeline" not in self.tables:
             raise TidegateError(
-                "a run over three tiers keeps no timeline; run.launches has each launch"
+                "a run over three tiers has no timeline; use run.launches, a row per launch"
             )
         return pl.DataFrame(self.tables["timeline"])
 
@@ -100,21 +84,18 @@ class Run:
 
     @cached_property
     def objects(self) -> pl.DataFrame:
-        """Each object: bytes, faults, evictions of its regions, pages migrated, pages near at the
-        end.
-        """
+        """Each object: bytes, faults, evictions of its regions, pages migrated and left near."""
         return pl.DataFrame(self.tables["objects"])
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """A picture of the run: faults, evictions and traffic over time, and the parts of time."""
+        """Draw the run: faults, evictions and traffic over time, and the parts of time."""
         from tidegate.experiments.plots import plot_run
         from tidegate.figures import save_figure
 
         figure = plot_run(self)
         if path is not None:
-            save_figure(
-                figure, Path(path), title=f"{self.facts['workload']}: {self.facts['eviction']}"
-            )
+            title = f"{self.facts['workload']}: {self.facts['eviction']}"
+            save_figure(figure, Path(path), title=title)
         return figure
 
     def _repr_html_(self) -> str:
@@ -123,7 +104,7 @@ class Run:
         return summary_html(self)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as plain data."""
+        """Return everything as plain data."""
         return asdict(self)
 
     @classmethod

@@ -21,7 +21,7 @@ from tidegate.machine.machine import Machine, load_machine
 from tidegate.options import parse_spec
 from tidegate.policies.interface.policy import EvictionPolicy, PlacementPolicy, PrefetchPolicy
 from tidegate.policies.interface.tier_policy import TierPolicy
-from tidegate.simulation.tiers.simulation import MOST_STAYS, Tiered
+from tidegate.simulation.tiers.simulation import MOST_STAYS
 from tidegate.trace.file import TraceFile
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
@@ -29,6 +29,7 @@ from tidegate.workloads.program import Workload, workloads
 
 MACHINE = "rtx3090-pcie4"  # where none is given
 TIERED_MACHINE = "a100-pcie3-ssd"  # where none is given and there are three tiers: GMT's
+BOTH_SIZES = "near and oversubscribe were both given; they say the same thing, give one"
 
 _TWO_TIERS = (
     "system",
@@ -40,6 +41,7 @@ _TWO_TIERS = (
     "observed",
     "watched",
     "pipelined",
+    "checked",
 )
 _THREE_TIERS = ("middle", "service", "shared", "read_ahead", "most_stays", "flush", "traits")
 _AT_LEAST = {"slots": 1, "samples": 0, "observed": 1, "watched": 1, "most_stays": 0}
@@ -57,9 +59,9 @@ class RunSpec:
     ``tiering`` adds a third tier. ``middle`` is then the capacity of host memory. Without sizes the
     footprint is twice near and middle memory, and the middle is four times near memory, as in GMT.
 
-    >>> spec = RunSpec("cyclic(bytes=8MiB, passes=2)", near="1MiB", middle="4MiB", tiering="tier-order")
+    >>> spec = RunSpec("cyclic(bytes=8MiB)", tiering="tier-order", near="1MiB", middle="4MiB")
     >>> spec.answer(cache=False).counts["far_reads"]
-    256
+    512
     """
 
     workload: str | Path | type[Workload] | Workload | Trace
@@ -84,6 +86,7 @@ class RunSpec:
     # evicted regions by which the number of samples is judged; by default as many as observed
     watched: int | None = None
     pipelined: bool | None = None  # overlap eviction with migration; by default as the machine does
+    checked: bool = False  # run policies in Python and check them; never from the store
     # three tiers
     service: str | None = None  # serves misses; by default as the tiering policy declares
     shared: bool = True  # the SSD reads and writes from one queue
@@ -103,45 +106,53 @@ class RunSpec:
 
     def __post_init__(self) -> None:
         if self.near is not None and self.oversubscribe is not None:
-            raise TidegateError(
-                "near and oversubscribe were both given; they say the same thing, give one"
-            )
+            raise TidegateError(BOTH_SIZES)
         for name, least in _AT_LEAST.items():
             check_whole(name, getattr(self, name), least)
         defaults = {f.name: f.default for f in fields(self)}
         for name in _THREE_TIERS if self.tiering is None else _TWO_TIERS:
             if getattr(self, name) != defaults[name]:
-                _refuse(name, self.tiering is None)
+                raise TidegateError(
+                    f"{name} was given without tiering; give tiering too, such as tier-reuse"
+                    if self.tiering is None
+                    else f"{name} and tiering were both given; three tiers have no {name}"
+                )
 
     def answer(
         self, cache: bool = True, progress: Callable[[int], None] = lambda touches: None
     ) -> Run:
         """Run it, or load it from the store."""
-        simulation = self.prepare()
-        if isinstance(simulation, Tiered):
-            inputs = three_tiers.inputs_of(simulation, self)
-        else:
-            inputs = two_tiers.inputs_of(simulation, self)
+        tiers = self._tiers()
+        simulation = tiers.prepare(self)
 
         def make(key: str, inputs: dict[str, Any]) -> Run:
             simulation.run(progress)
-            if isinstance(simulation, Tiered):
-                return three_tiers.describe(simulation, key, inputs, self.traits)
-            return two_tiers.describe(simulation, key, inputs)
+            run: Run = tiers.describe(simulation, key, inputs, self)
+            return run
 
-        return store.answer(inputs, cache, make)
+        inputs = tiers.inputs_of(simulation, self)
+        return store.answer(inputs, cache and not self.checked, make)
 
     def prepare(self) -> Any:
         """Look everything up and set the simulation up, without running it."""
-        return two_tiers.prepare(self) if self.tiering is None else three_tiers.prepare(self)
+        return self._tiers().prepare(self)
+
+    def _tiers(self) -> Any:
+        """Return the module for the number of tiers; both have the same functions."""
+        return two_tiers if self.tiering is None else three_tiers
 
     def trace(self) -> Trace:
-        """Return the trace: of a workload laid out for the geometry, or of a trace file."""
+        """Return the trace: of a workload laid out for the geometry, or of a file.
+
+        A file is a trace that Tidegate saved (.parquet) or one that it can import.
+        """
         given = str(self.workload) if isinstance(self.workload, Path) else self.workload
         if isinstance(given, Trace):
             return self._as_recorded(given)
         if isinstance(given, str) and given.endswith(".parquet"):
             return self._as_recorded(TraceFile(given))
+        if isinstance(given, str) and Path(given).suffix != ".py" and Path(given).is_file():
+            return self._imported(Path(given))
         if isinstance(given, str):
             name, options = parse_spec(given)
             made = self._sized(workloads.find(name), name, options)
@@ -181,6 +192,13 @@ class RunSpec:
                 "leave out bytes, scale and geometry"
             )
         return trace
+
+    def _imported(self, path: Path) -> Trace:
+        from tidegate.trace.importers import import_trace
+
+        if self.bytes is not None or self.scale is not None:
+            raise TidegateError(f"{path} has its size already; leave out bytes and scale")
+        return import_trace(path, geometry=self._geometry())
 
     @property
     def factor(self) -> float:
@@ -226,7 +244,7 @@ def run(workload: Any, *, cache: bool = True, **settings: Any) -> Run:
     """Run a workload under a policy and return what happened. Keywords: ``RunSpec``'s fields.
 
     >>> import tidegate
-    >>> r = tidegate.run("cyclic(bytes=96MiB, passes=4)", near="64MiB", eviction="lrm", prefetch="region", slots=1)
+    >>> r = tidegate.run("cyclic(bytes=96MiB, passes=4)", near="64MiB", prefetch="region", slots=1)
     >>> r.counts["evictions"]  # every pass migrates all 48 regions; 32 are still there at the end
     160
     """
@@ -241,11 +259,3 @@ def check_whole(name: str, value: Any, least: int) -> None:
     except TypeError:
         pass
     raise TidegateError(f"{name} must be a whole number, at least {least}, got {value!r}")
-
-
-def _refuse(name: str, needs_tiering: bool) -> None:
-    if needs_tiering:
-        raise TidegateError(
-            f"{name} needs tiering; add tiering, such as tier-reuse, or leave it out"
-        )
-    raise TidegateError(f"{name} and tiering exclude each other; leave one of them out")

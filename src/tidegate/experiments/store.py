@@ -1,73 +1,63 @@
-"""The store: runs kept on disk by the hash of what they were made from, so that none is computed
-twice.
+"""The store: runs on disk by the hash of what they were made from, so that none is computed twice.
 
-It is a folder of JSON files, ``$TIDEGATE_CACHE`` or ``~/.cache/tidegate``. A file appears whole or
-not at all, and one that cannot be read counts as absent.
+It is a folder of JSON files in the cache folder. A file that cannot be read counts as absent.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tidegate.compiled.jit import cache_folder, code_digest
+from tidegate.compiled.jit import code_digest
+from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
+from tidegate.files import cache_folder, write_atomically
 
 
 def key_of(inputs: dict[str, Any]) -> str:
-    """The name of a run: a hash of everything that can change its outcome, this package's own code
-    included.
+    """Return the name of a run: a hash of everything that can change its outcome, the package's own
+    code included.
     """
     text = json.dumps({"inputs": inputs, "code": code_digest()}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def load(key: str) -> Run | None:
-    """The run of that name, if it is there."""
+    """Return the run of that name, if it is there."""
     with suppress(OSError, ValueError, TypeError):
         return Run.from_json(json.loads(_path(key).read_text()))
     return None
 
 
-def keep(run: Run) -> None:
-    """Keep a run.
+def save(run: Run) -> None:
+    """Store a run, if the store can be written to: a full disk must not lose the result."""
+    save_json(_path(run.key), run.to_json())
 
-    A store that cannot be written to is no reason to lose the result, so that is passed over.
-    """
-    path = _path(run.key)
-    text = json.dumps(run.to_json(), default=str)
-    with suppress(OSError):
+
+def save_json(path: Path, data: Any) -> None:
+    """Write data to a file of the store, if it can be written to."""
+    with suppress(OSError, TidegateError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, suffix=".part", delete=False
-        ) as file:
-            try:
-                file.write(text)
-                file.flush()
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        write_atomically(path, json.dumps(data, default=str))
 
 
 def answer(inputs: dict[str, Any], cache: bool, make: Callable[[str, dict[str, Any]], Run]) -> Run:
-    """The run made from these inputs: the one that is kept, or made now (from its key and inputs)
-    and kept from now on.
+    """Return the run made from these inputs: from the store, or made now and stored.
+
+    ``make`` is called with the run's key and inputs.
     """
     inputs = json.loads(json.dumps(inputs, default=str))
     key = key_of(inputs)
     cache = cache and "unrepeatable" not in str(inputs)
-    if cache and (kept := load(key)) is not None:
-        return kept
+    if cache and (stored := load(key)) is not None:
+        return stored
     made = make(key, inputs)
     if cache:
-        keep(made)
+        save(made)
     return made
 
 

@@ -56,8 +56,8 @@ def inputs_of(s: Tiered, spec: RunSpec) -> dict[str, Any]:
     }
 
 
-def describe(s: Tiered, key: str, inputs: dict[str, Any], traits: bool) -> Run:
-    """Put finished tiers' books into a Run."""
+def describe(s: Tiered, key: str, inputs: dict[str, Any], spec: RunSpec) -> Run:
+    """Put the books of a finished simulation into a Run."""
     c = s.counts
     written = c["near_written"] + c["middle_written"] + c["near_flushed"] + c["middle_flushed"]
     counts = c | {
@@ -71,7 +71,7 @@ def describe(s: Tiered, key: str, inputs: dict[str, Any], traits: bool) -> Run:
     }
     facts = _facts(s)
     tables: dict[str, dict[str, list[Any]]] = {"launches": s.launches, "objects": _objects(s)}
-    if traits:
+    if spec.traits:
         more_facts, more_tables = trace_traits(s.trace, s.near, s.middle or int(RATIO * s.near))
         facts, tables = facts | more_facts, tables | more_tables
     return Run(key, inputs, facts, counts, s.parts, s.busy, tables, list(_notes(s)))
@@ -100,29 +100,31 @@ def _facts(s: Tiered) -> dict[str, Any]:
 
 
 def _eviction(s: Tiered) -> str:
-    """Who chooses the page that leaves near memory."""
+    """Return the name of the policy that chooses the page to leave near memory."""
     if s.eviction is not None:
         return spell(s.eviction)
     return "its own" if s.chooses else "clock"
 
 
 def _objects(s: Tiered) -> dict[str, list[Any]]:
-    """Each object: bytes, and where its pages are at the end."""
-    table: dict[str, list[Any]] = {n: [] for n in ("name", "bytes", "pages_near", "pages_middle")}
-    for o in s.trace.objects:
-        at = s.memory.where[o.first_page : o.first_page + o.pages]
-        row = o.name, o.bytes, int((at >= 0).sum()), int((at <= IN_MIDDLE).sum())
-        for column, value in zip(table, row, strict=True):
-            table[column].append(value)
-    return table
+    """Return the bytes of each object, and where its pages are at the end."""
+    objects = s.trace.objects
+    places = [s.memory.where[o.first_page : o.first_page + o.pages] for o in objects]
+    return {
+        "name": [o.name for o in objects],
+        "bytes": [o.bytes for o in objects],
+        "pages_near": [int((at >= 0).sum()) for at in places],
+        "pages_middle": [int((at <= IN_MIDDLE).sum()) for at in places],
+    }
 
 
 def _notes(s: Tiered) -> Iterator[str]:
-    """What a reader of the figures should know."""
+    """Yield notes on what the policies see and what was left out."""
     for policy in (s.placement, s.eviction):
         if policy is not None and getattr(policy.sees, "future", False):
-            yield f"{spell(policy)} sees the future, which no machine shows: a line to measure against"
+            yield f"{spell(policy)} sees the future, which no machine shows; use it as a bound"
     if not s.placement.keeps_middle:
         yield f"{spell(s.placement)} has no middle; what leaves near memory goes far"
     if not s.flush:
-        yield "what was dirty at the end was not written"
+        yield "pages that were dirty at the end were not written"
+    yield from s.notes

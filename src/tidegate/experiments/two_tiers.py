@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 OVERSUBSCRIBE = "50%"  # where no size is given: ObservUVM's level
 
+PARTS = (
+    "compute",
+    "fault_handling",
+    "transfer_in",
+    "transfer_out",
+    "remote_access",
+    "policy_overhead",
+)
 _COUNTED = (
     "touches",
     "faults",
@@ -56,7 +64,7 @@ def prepare(spec: RunSpec) -> Simulation:
     )
     geometry = trace.geometry
     near = spec.near_bytes(trace, 1 + fraction(OVERSUBSCRIBE), "region", geometry.region)
-    return Simulation(
+    simulation = Simulation(
         trace,
         machine,
         near // (geometry.page if machine.near.frame == "page" else geometry.region),
@@ -67,6 +75,8 @@ def prepare(spec: RunSpec) -> Simulation:
         watched=_watched(spec, policies),
         compiled=spec.compiled,
     )
+    simulation.checked |= spec.checked
+    return simulation
 
 
 def _prefetch(given: Any) -> PrefetchPolicy:
@@ -112,14 +122,14 @@ def inputs_of(s: Simulation, spec: RunSpec) -> dict[str, Any]:
     }
 
 
-def describe(s: Simulation, key: str, inputs: dict[str, Any]) -> Run:
+def describe(s: Simulation, key: str, inputs: dict[str, Any], spec: RunSpec) -> Run:
     """Put a finished simulation's books into a Run."""
     b = s.books[0]
     counts = {name: int(b[name]) for name in _COUNTED}
     counts["hits"] = int(b["touches"] - b["stalls"] - b["remote_touches"])
     busy = {name: float(b[f"{name}_time"]) for name in ("driver", "link_in", "link_out")}
     tables = {"timeline": _timeline(s), "launches": _launches(s), "objects": _objects(s)}
-    return Run(key, inputs, _facts(s), counts, _parts(b), busy, tables, _notes(s))
+    return Run(key, inputs, _facts(s), counts, _parts(b), busy, tables, _notes(s) + s.notes)
 
 
 def _parts(b: Any) -> dict[str, float]:
@@ -131,14 +141,8 @@ def _parts(b: Any) -> dict[str, float]:
     remote_time = float(b["remote_time"])
     share = remote_time / ((near_time + remote_time) or 1.0)
     remote = float(b["running"] - b["launching"]) * share
-    return {
-        "compute": float(b["running"]) - remote,
-        "fault_handling": float(b["fault_handling"]),
-        "transfer_in": float(b["transfer_in"]),
-        "transfer_out": float(b["transfer_out"]),
-        "remote_access": remote,
-        "policy_overhead": float(b["policy_overhead"]),
-    }
+    split = {"compute": float(b["running"]) - remote, "remote_access": remote}
+    return {part: split[part] if part in split else float(b[part]) for part in PARTS}
 
 
 def _facts(s: Simulation) -> dict[str, Any]:
@@ -162,8 +166,8 @@ def _facts(s: Simulation) -> dict[str, Any]:
 
 
 def near_bytes(s: Simulation) -> int:
-    """Near memory: the bytes of its frames, which are regions, or pages where the machine gives it
-    out by pages.
+    """Return the bytes of near memory: of its frames, which are regions, or pages on machines with
+    ``near.frame = "page"``.
     """
     return s.frames * (
         s.trace.geometry.page if s.machine.near.frame == "page" else s.trace.geometry.region
@@ -171,7 +175,7 @@ def near_bytes(s: Simulation) -> int:
 
 
 def _notes(s: Simulation) -> list[str]:
-    """What a reader of the figures should know."""
+    """Return notes on what the policies see and what the machine offers."""
     notes = []
     for policy in (s.eviction, s.prefetch, s.placement):
         if policy.sees.level not in s.machine.offers:
@@ -181,8 +185,8 @@ def _notes(s: Simulation) -> list[str]:
             )
     if s.trace.plan is None and isinstance(s.placement, Planned):
         notes.append(
-            f"nobody compiled {s.trace.name}, so {spell(s.placement)} is told what its trace shows: a perfect profile, "
-            f"where a compiler would estimate"
+            f"{s.trace.name} has no compiler's plan, so {spell(s.placement)} uses a perfect "
+            "profile of its trace, where a compiler would estimate"
         )
     return notes
 
@@ -202,18 +206,16 @@ def _launches(s: Simulation) -> dict[str, list[Any]]:
 
 def _objects(s: Simulation) -> dict[str, list[Any]]:
     m, ppr = s.memory, s.trace.geometry.pages_per_region
-    table: dict[str, list[Any]] = {
-        n: [] for n in ("name", "bytes", "faults", "evictions", "pages_in", "pages_near")
+    objects = s.trace.objects
+    own = [slice(o.first_page // ppr, -(-(o.first_page + o.pages) // ppr)) for o in objects]
+    summed: dict[str, Any] = {
+        "faults": m.region_faults,
+        "evictions": m.region_evictions,
+        "pages_in": m.region_pages_in,
+        "pages_near": m.resident,
     }
-    for o in s.trace.objects:
-        own = slice(o.first_page // ppr, -(-(o.first_page + o.pages) // ppr))
-        table["name"].append(o.name)
-        table["bytes"].append(o.bytes)
-        for column, array in (
-            ("faults", m.region_faults),
-            ("evictions", m.region_evictions),
-            ("pages_in", m.region_pages_in),
-            ("pages_near", m.resident),
-        ):
-            table[column].append(int(array[own].sum()))
-    return table
+    return {
+        "name": [o.name for o in objects],
+        "bytes": [o.bytes for o in objects],
+        **{column: [int(of[regions].sum()) for regions in own] for column, of in summed.items()},
+    }

@@ -13,20 +13,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import prod
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from tidegate.compiled.jit import cache_folder
 from tidegate.experiments.grid import spread
 from tidegate.experiments.runs import Run
-from tidegate.experiments.store import key_of
+from tidegate.experiments.store import key_of, save_json
+from tidegate.files import cache_folder
 from tidegate.reproduce.ledger import Finding, Verdict
 from tidegate.reproduce.results import Key
 from tidegate.reproduce.setup import Setup
@@ -161,20 +159,12 @@ def _answer(
             return dict(zip(chunk, map(Run.from_json, json.loads(file.read_text())), strict=True))
     runs = [_slim(make(v).answer(cache=False)) for v in chunk]
     if cache:
-        _store(file, [r.to_json() for r in runs])
+        save_json(file, [r.to_json() for r in runs])
     return dict(zip(chunk, runs, strict=True))
 
 
 def _slim(run: Run) -> Run:
     return replace(run, inputs={}, tables={}, notes=[])
-
-
-def _store(file: Path, data: list[dict[str, Any]]) -> None:
-    partial = file.with_suffix(f".{os.getpid()}.part")
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps(data))
-        os.replace(partial, file)
 
 
 # Shares

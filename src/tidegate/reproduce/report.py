@@ -18,6 +18,7 @@ import polars as pl
 
 from tidegate.errors import TidegateError
 from tidegate.figures import check_output
+from tidegate.files import write_atomically
 from tidegate.reproduce.ledger import Ledger, load_claims
 
 if TYPE_CHECKING:
@@ -104,15 +105,15 @@ def write_report(reproductions: Sequence[Reproduction], path: Path) -> list[Path
     check_destination(path)
     page = page_of(reproductions)
     if path.suffix and not path.is_dir():
-        return [_write_whole(path, page)]
+        return [_write(path, page)]
     path.mkdir(exist_ok=True)
-    written = [_write_whole(path / "report.html", page)]
+    written = [_write(path / "report.html", page)]
     for r in reproductions:
         ledger = json.dumps(r.to_json(), indent=2, default=str)
-        written.append(_write_whole(path / f"{r.paper}-ledger.json", ledger))
+        written.append(_write(path / f"{r.paper}-ledger.json", ledger))
         for e in r.exhibits:
-            written.append(_write_whole(path / f"{r.paper}-{e.slug}.svg", svg_of(e.draw(), e.slug)))
-            written.append(_write_whole(path / f"{r.paper}-{e.slug}.csv", e.table.write_csv()))
+            written.append(_write(path / f"{r.paper}-{e.slug}.svg", svg_of(e.draw(), e.slug)))
+            written.append(_write(path / f"{r.paper}-{e.slug}.csv", e.table.write_csv()))
     return written
 
 
@@ -177,16 +178,8 @@ def show_cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _write_whole(path: Path, text: str) -> Path:
-    """Write a file whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        partial.write_text(text)
-        os.replace(partial, path)
-    except OSError as error:
-        raise TidegateError(f"cannot write {path}: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+def _write(path: Path, text: str) -> Path:
+    write_atomically(path, text)
     return path
 
 

@@ -43,6 +43,13 @@ def option(
     return field(default=default, metadata=declared)
 
 
+def require(holds: bool, expected: str, given: Any) -> None:
+    """Raise "NAME must be …, got …" unless ``holds``."""
+    if not holds:
+        shown = f"{given:g}" if isinstance(given, float) else given
+        raise TidegateError(f"{expected}, got {shown}")
+
+
 @dataclass(frozen=True)
 class Setup:
     """What can be varied in every reproduction. ``Setup()`` is the paper's own setup."""
@@ -57,14 +64,10 @@ class Setup:
     readings: int = 0  # combinations of open readings to try
 
     def __post_init__(self) -> None:
-        if not self.scale > 0:
-            raise TidegateError(f"scale must be positive, such as 1/8, got {self.scale:g}")
+        require(self.scale > 0, "scale must be positive, such as 1/8", self.scale)
         systems = getattr(self, "systems", (self.base,))
-        if self.base not in systems:
-            raise TidegateError(
-                f"systems must include {self.base}, which all others are compared with, "
-                f"got {', '.join(systems)}"
-            )
+        expected = f"systems must include {self.base}, which all others are compared with"
+        require(self.base in systems, expected, ", ".join(systems))
 
     @classmethod
     def quick(cls) -> Self:

@@ -8,12 +8,9 @@ can open.
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -24,6 +21,7 @@ from polars.exceptions import PolarsError
 from polars.io.plugins import register_io_source
 
 from tidegate.errors import TidegateError
+from tidegate.files import write_atomically
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, check_trace
 
@@ -66,10 +64,7 @@ def save_trace(
         "objects": [[o.name, o.bytes, o.first_page, o.pages] for o in trace.objects],
         "fresh": sorted(trace.fresh),
     }
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     failed: list[BaseException] = []
-    # Ctrl-C can come twice, from polars and from Python, and skip the clean-up below
-    atexit.register(_remove, partial)
 
     def frames(columns: Any, predicate: Any, rows: Any, size: Any) -> Iterator[pl.DataFrame]:
         try:
@@ -80,33 +75,21 @@ def save_trace(
             failed.append(error)
             raise
 
-    try:
-        if not path.parent.is_dir():
-            raise TidegateError(f"cannot write {path}: there is no folder {path.parent}")
+    def write(partial: Path) -> None:
         metadata = {"tidegate": json.dumps(head)}
         register_io_source(frames, schema=SCHEMA).sink_parquet(
             partial, compression="zstd", metadata=metadata, row_group_size=_ROWS
         )
-        os.replace(partial, path)
-    except (OSError, PolarsError) as error:
+
+    try:
+        write_atomically(path, write)
+    except (TidegateError, PolarsError) as error:
         if failed:
             raise failed[0] from None
+        if isinstance(error, TidegateError):
+            raise
         raise TidegateError(f"cannot write {path}: {error}") from error
-    finally:
-        _remove(partial)
-    atexit.unregister(_remove)
     return path
-
-
-def _remove(partial: Path) -> None:
-    """Remove a half-written file, even if Ctrl-C comes a second time."""
-    for _ in range(5):
-        try:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
-            return
-        except KeyboardInterrupt:
-            continue
 
 
 def _frames(trace: Trace) -> Iterator[pl.DataFrame]:
@@ -146,8 +129,8 @@ class TraceFile(Trace):
             self.geometry = Geometry(page, region)
             self.provenance = Provenance(head["provenance"])
             self.fresh = frozenset(map(str, head.get("fresh", ())))  # older files have none
-            objects = ((str(name), *map(int, numbers)) for name, *numbers in head["objects"])
-            self.objects = tuple(Object(*each) for each in objects)
+            given = head["objects"]
+            self.objects = tuple(Object(str(name), *map(int, numbers)) for name, *numbers in given)
             _check_objects(self.objects, self.geometry)
         except (KeyError, TypeError, ValueError) as error:
             raise TidegateError(

@@ -1,4 +1,4 @@
-"""Which references deserve memory: stays by brute force, worth by closed forms."""
+"""Which access sites deserve memory: stays by brute force, worth by closed forms."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_a_hot_page_deserves_memory_and_a_loop_as_much_as_fits():
     trace = hot_and_loop(10, 6)
     touches = TouchSequence.of_trace(trace)
     found = analyze_access_sites(trace, touches, "region", 4096, 4)
-    assert [(r.reference, r.object) for r in found.references] == [(0, "o0"), (1, "o1")]
-    hot, loop = found.references
+    assert [(r.site, r.object) for r in found.sites] == [(0, "o0"), (1, "o1")]
+    hot, loop = found.sites
     assert (hot.lease, loop.lease) == (2, 12)
     assert (hot.lease_hits, loop.lease_hits) == (59 / 60, 54 / 60)
     assert (hot.reused, loop.reused) == (59 / 60, 54 / 60)
@@ -63,10 +63,8 @@ def test_what_is_never_reused_has_no_lease():
     trace = one_block([*reads([0, 1, 0, 1]), *reads(range(2, 9), reference=4)], [9], FLAT)
     once = next(
         r
-        for r in analyze_access_sites(
-            trace, TouchSequence.of_trace(trace), "region", 4096, 2
-        ).references
-        if r.reference == 4
+        for r in analyze_access_sites(trace, TouchSequence.of_trace(trace), "region", 4096, 2).sites
+        if r.site == 4
     )
     assert (once.lease, once.lease_hits, once.hits, once.quantile(0.5)) == (None, 0, 0, None)
 
@@ -88,7 +86,7 @@ def test_of_a_run_of_touches_the_last_one_decides():
     ]
 
 
-def test_objects_are_told_by_region_and_by_page():
+def test_objects_of_regions_and_of_pages():
     trace = one_block(reads([0, 3 * PAGES]), [2 * PAGES, PAGES, 3 * PAGES], SMALL)
     assert objects_of(trace, np.array([0, 1, 2, 5], np.int32), "region").tolist() == [0, 0, 1, 2]
     assert objects_of(trace, np.array([2 * PAGES - 1, 2 * PAGES], np.int32), "page").tolist() == [
@@ -99,5 +97,5 @@ def test_objects_are_told_by_region_and_by_page():
 
 def test_where_all_fits_there_is_nothing_to_say():
     trace = hot_and_loop(2, 3)
-    with pytest.raises(TidegateError, match="all 4 of given fit"):
+    with pytest.raises(TidegateError, match="capacity must be below the 4 regions of given, got 4"):
         analyze_access_sites(trace, TouchSequence.of_trace(trace), "region", 4096, 4)

@@ -19,7 +19,7 @@ F = Fraction
 
 
 def drawn(seed, touches, ids):
-    """Long sequences, which hypothesis by itself rarely tries; some ids hot."""
+    """Long sequences, which hypothesis alone rarely tries; some ids are hot."""
     return (np.random.default_rng(seed).zipf(1.3, touches) % ids).tolist()
 
 
@@ -189,9 +189,9 @@ def test_large_counts_do_not_overflow():
 
 
 def test_bad_input_is_refused():
-    with pytest.raises(TidegateError, match="3 touches have 2 references; give one for each"):
+    with pytest.raises(TidegateError, match="references must be one per touch, 3, got 2"):
         leu_misses([1, 2, 3], 2, [0, 0])
-    with pytest.raises(TidegateError, match="a capacity of 0 holds nothing"):
+    with pytest.raises(TidegateError, match="capacity must be at least 1, got 0"):
         leu_misses([1, 2, 3], 0)
-    with pytest.raises(TidegateError, match="a sequence without touches has no curve"):
+    with pytest.raises(TidegateError, match="ids must have at least one touch, got none"):
         leu_curve([])

@@ -1,4 +1,4 @@
-"""The tree of bounds knows the highest, whatever is set_leaf where."""
+"""The root of a tree of maxima is the highest leaf."""
 
 import numpy as np
 import pytest
@@ -12,9 +12,9 @@ pytestmark = pytest.mark.oracle
 
 
 @jit
-def _after(bounds, first, seats, values, roots, found):
-    for i in range(len(seats)):
-        set_leaf(bounds, first + seats[i], values[i])
+def _after(bounds, first, leaves_set, values, roots, found):
+    for i in range(len(leaves_set)):
+        set_leaf(bounds, first + leaves_set[i], values[i])
         roots[i], found[i] = bounds[ROOT], highest_leaf(bounds, first) - first
 
 
@@ -25,13 +25,13 @@ def _after(bounds, first, seats, values, roots, found):
 def test_root_is_the_highest_and_a_leaf_has_it(leaves, puts):
     bounds, first = max_tree(leaves)
     assert bounds.ctypes.data % 64 == 0
-    seats, values = (np.array([p[i] for p in puts], np.int64) for i in (0, 1))
-    seats %= leaves
+    leaves_set, values = (np.array([p[i] for p in puts], np.int64) for i in (0, 1))
+    leaves_set %= leaves
     roots, found = np.zeros(len(puts)), np.zeros(len(puts), np.int64)
-    _after(bounds, first, seats, values.astype(np.float64), roots, found)
+    _after(bounds, first, leaves_set, values.astype(np.float64), roots, found)
     kept = np.zeros(leaves)
-    for seat, value, root, leaf in zip(seats, values, roots, found, strict=True):
-        kept[seat] = value
+    for leaf_set, value, root, leaf in zip(leaves_set, values, roots, found, strict=True):
+        kept[leaf_set] = value
         assert root == kept.max()
         if root:
             assert kept[leaf] == root

@@ -15,9 +15,9 @@ the sequence ends: the cost is exactly what the blocks occupy, and the average s
 first step that does not fit is the end: the size is at most C.
 
 Beware of hindsight: distributions are counted on the very sequence the leases are used on, as by Li
-et al. The lease of a block with one interval is its future. If most blocks are used twice, OSL
-knows what OPT knows. So OSL is a bound on what leases can do, not what a system reaches that has to
-learn them.
+et al. The lease of a block with one interval is its future. If most blocks are used twice, OSL has
+the same information as OPT. So OSL is a bound on what leases can do, not what a system reaches that
+has to learn them.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What the IR says: control flow, pointers, launches, localities, reuse distances."""
+"""Analysis of the IR: control flow, pointers, launches, localities, reuse distances."""

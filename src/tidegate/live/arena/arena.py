@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import faulthandler
 import itertools
 import math
 import os
+import sys
 import weakref
 from collections import deque
 from collections.abc import Iterator
@@ -27,8 +27,16 @@ from numpy.typing import DTypeLike, NDArray
 from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.live.arena import files
-from tidegate.live.arena.arguments import check_memory, check_names, check_options, dims_of
-from tidegate.live.arena.connection import Connection
+from tidegate.live.arena.arguments import (
+    check_memory,
+    check_names,
+    check_observation,
+    check_options,
+    dims_of,
+)
+from tidegate.live.arena.connection import Connection, RequestError
+from tidegate.live.arena.exit_code import set_exit_code
+from tidegate.live.arena.forked import end_on_use
 from tidegate.live.arena.free_runs import FreeRuns
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.transfer import userfault
@@ -38,6 +46,7 @@ from tidegate.live.transfer.store import ALIGN, Backing
 from tidegate.trace.geometry import Geometry
 
 SPAN = 256 * units.GiB  # addresses that an arena reserves for all its arrays together
+LONGEST_NAME = 256  # characters; the statistics hold twenty names
 Shape = int | tuple[int, ...]
 _numbers = itertools.count()
 _open_arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
@@ -70,7 +79,8 @@ class Arena:
     ``placement``: names of policies, as for the simulator. ``middle``: RAM for a tier of compressed
     pages between near memory and the store; ``tiering``: the policy that decides what goes there
     (tier-order by default). ``geometry``: PAGE/REGION. ``observed``, ``samples``: as for
-    ``tidegate run``. ``span``: bytes of addresses to reserve. ``record``: keep a log of faults.
+    ``tidegate run``. ``observe_share``: of time, for observation. ``span``: bytes of addresses to
+    reserve. ``record``: keep a log of faults.
     """
 
     def __init__(
@@ -86,6 +96,7 @@ class Arena:
         geometry: str | Geometry = "64KiB/2MiB",
         observed: int | None = None,
         samples: int = 0,
+        observe_share: float = 0.03,
         span: str | int = SPAN,
         record: bool = False,
     ):
@@ -94,7 +105,8 @@ class Arena:
         self.near, middle, span = units.size(near), units.size(middle), units.size(span)
         check_memory(self.geometry, self.near, middle)
         check_names(eviction=eviction, prefetch=prefetch, placement=placement, tiering=tiering)
-        check_options(observed, samples, span, self.geometry, middle, tiering)
+        check_observation(observed, samples, observe_share)
+        check_options(span, self.geometry, middle, tiering)
         setup = ArenaSetup(
             name=f"tidegate-live-{os.getuid()}-{self._pid}-{next(_numbers)}",
             page=self.geometry.page,
@@ -106,6 +118,7 @@ class Arena:
             placement=placement,
             observed=observed,
             samples=samples,
+            observe_share=observe_share,
             tiering=(tiering or "tier-order") if middle else "",
             middle_bytes=middle,
         )
@@ -116,15 +129,19 @@ class Arena:
         self._ids = itertools.count()
         self._objects: dict[int, dict[str, Any]] = {}
         self._recorded: list[dict[str, Any]] = []  # all objects that ever were, if record is set
-        with contextlib.ExitStack() as undo:
-            self._open_memory(setup, undo)
-            self._open_files(setup, None if store is None else os.fspath(store), record, undo)
-            self._connection = Connection(setup, undo)
-            self._supervisor = self._connection.supervisor
-            self._undo = undo.pop_all()
+        self._unwritten: set[int] = set()  # released objects whose changes could not be written
+        try:
+            with contextlib.ExitStack() as undo:
+                self._open_memory(setup, undo)
+                self._open_files(setup, None if store is None else os.fspath(store), record, undo)
+                self._connection = Connection(setup, undo)
+                self._supervisor = self._connection.supervisor
+                self._undo = undo.pop_all()
+        except OSError as error:
+            raise TidegateError(f"the arena cannot be opened: {files.explain(error)}") from error
         self._state = "open"
         self._finalizer = weakref.finalize(self, self._undo.close)
-        self._finalizer.atexit = False  # see _close_all
+        self._finalizer.atexit = False  # see _write_back_all
         _open_arenas.add(self)
 
     def _open_memory(self, setup: ArenaSetup, undo: contextlib.ExitStack) -> None:
@@ -231,6 +248,10 @@ class Arena:
         self, size: int, name: str | None = None, backing: Backing | None = None
     ) -> tuple[int, int]:
         """Return the number and the address of a new object, which ``release`` takes back."""
+        if name is not None and len(name) > LONGEST_NAME:
+            raise TidegateError(
+                f"name must be of at most {LONGEST_NAME} characters, got {len(name)}"
+            )
         self._check_open()
         self._send_removals()
         geometry = self.geometry
@@ -272,9 +293,15 @@ class Arena:
             # it stays noted until the pager has answered: a Ctrl-C may come at any moment
             released = self._released[0]
             ident = released if isinstance(released, int) else released.ident
-            self._connection.request({"do": "remove", "id": ident})
+            try:
+                self._connection.request({"do": "remove", "id": ident})
+            except RequestError as error:
+                print(f"tidegate: {error}; flush and close will try again", file=sys.stderr)
+                self._unwritten.add(ident)
             with contextlib.suppress(ValueError):  # another thread sent it, too
                 self._released.remove(released)
+            if ident in self._unwritten:
+                continue
             self._refs.pop(ident, None)
             if one := self._objects.pop(ident, None):
                 first = one["first_page"] // self.geometry.pages_per_region
@@ -310,6 +337,9 @@ class Arena:
     def flush(self) -> None:
         """Write changes back to the files of ``open``; on return they are on storage."""
         self._request({"do": "flush"})
+        self._released.extend(self._unwritten)  # their changes are written now
+        self._unwritten.clear()
+        self._send_removals()
 
     def settle(self) -> None:
         """Wait until every prefetch is done."""
@@ -337,8 +367,12 @@ class Arena:
             raise interrupt
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):
+        try:
             self.close()
+        except TidegateError as error:
+            _report(error)
+        except Exception:  # at the interpreter's end anything may be missing
+            pass
 
     def __enter__(self) -> Arena:
         return self
@@ -397,21 +431,41 @@ class Arena:
             raise TidegateError("this arena is closed")
 
 
-def _close_all() -> None:
-    """Write changes back when the program ends without closing its arenas."""
+def _write_back_all() -> None:
+    """Write changes back when the program ends without closing its arenas.
+
+    The arenas stay open until the process is gone: daemon threads may still use their arrays.
+    """
+    interrupts = []
     for arena in list(_open_arenas):
-        with contextlib.suppress(TidegateError):
-            arena.close()
+        if arena._state != "open" or os.getpid() != arena._pid:
+            continue
+        try:
+            _, interrupt = arena._connection.request_uninterrupted({"do": "flush"})
+            interrupts.append(interrupt)
+        except TidegateError as error:
+            _report(error)
+        finally:
+            arena.leave_open()
+    for interrupt in filter(None, interrupts):
+        raise interrupt
+
+
+def _report(error: TidegateError) -> None:
+    """Report an error that cannot be raised: one line, and the program's exit code."""
+    print(f"tidegate: {error}", file=sys.stderr, flush=True)
+    set_exit_code(1)
 
 
 def _forked() -> None:
-    """Detach a forked child: it has no arrays (using one is a SIGSEGV) and no connection."""
-    for arena in list(_open_arenas):
+    """Detach a forked child: it has no connection, and using an array ends it with one line."""
+    arenas = list(_open_arenas)
+    for arena in arenas:
         arena._finalizer.detach()
         arena._connection.forget()
-        if not faulthandler.is_enabled():
-            faulthandler.enable()
+    if arenas:
+        end_on_use([arena.addresses for arena in arenas])
 
 
 os.register_at_fork(after_in_child=_forked)
-atexit.register(_close_all)
+atexit.register(_write_back_all)

@@ -28,6 +28,10 @@ _F_SETSIG = 10
 _GOODBYE = 10  # seconds for the supervisor to end
 
 
+class RequestError(TidegateError):
+    """The pager answered a request with an error."""
+
+
 class Connection:
     """One arena's connection. ``undo`` hangs up, which ends the supervisor and its pager."""
 
@@ -112,7 +116,7 @@ class Connection:
             if answer.get("number") == number:
                 break
         if "error" in answer:
-            raise TidegateError(answer["error"])
+            raise RequestError(answer["error"])
         return answer
 
     def _hang_up(self) -> None:

@@ -53,11 +53,15 @@ def open_file(path: str, writable: bool) -> tuple[int, int]:
     try:
         plain = os.open(path, flags | os.O_CLOEXEC)
     except OSError as error:
-        raise TidegateError(f"{path} cannot be opened: {error.strerror}") from error
+        raise TidegateError(f"{path} cannot be opened: {explain(error)}") from error
     if not stat.S_ISREG(os.fstat(plain).st_mode):
         os.close(plain)
         raise TidegateError(f"{path} is not a regular file; give one that holds an array")
-    return _reopen_direct(path, plain, flags), plain
+    try:
+        return _reopen_direct(path, plain, flags), plain
+    except OSError as error:
+        os.close(plain)
+        raise TidegateError(f"{path} cannot be opened: {explain(error)}") from error
 
 
 def _reopen_direct(path: str, plain: int, flags: int) -> int:
@@ -77,4 +81,21 @@ def reserve_space(fd: int, offset: int, size: int, folder: str) -> None:
                 f"the store in {folder} has no room for {size} bytes more; nothing was allocated"
             ) from error
         if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
-            raise
+            raise TidegateError(
+                f"the store in {folder} cannot take {size} bytes more: {explain(error)}"
+            ) from error
+
+
+_REMEDIES = {
+    errno.ENOMEM: "give a smaller span, or raise ulimit -v",
+    errno.EFBIG: "give a smaller span, or raise ulimit -f",
+    errno.EMFILE: "raise ulimit -n",
+    errno.ENFILE: "close files",
+}
+
+
+def explain(error: OSError) -> str:
+    """Return a system's error with what to do."""
+    said = error.strerror or str(error)
+    remedy = _REMEDIES.get(error.errno or 0)
+    return f"{said}; {remedy}" if remedy else said

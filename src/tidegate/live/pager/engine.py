@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from time import monotonic
 from typing import Any
 
 from tidegate.errors import PolicyError, TidegateError
@@ -49,6 +50,10 @@ RESTORED = -1  # in place of touched pages: these are sampled pages to restore
 # processor can need two regions at a time, which a simulated block never does; a policy that always
 # evicts the region that came last (mru) would evict both in turn for ever.
 LIVELOCK_FAULTS, LIVELOCK_LATEST = 12, 3
+# Observation may take a share of time. A notification stops a thread for the cost of a fault,
+# 115 to 125 µs on an idle machine (benchmarks/live.py), beside the pager's own work. Unused time
+# adds up to BURST seconds.
+NOTIFICATION_STALL, BURST = 120e-6, 0.05
 EVENTS = ("on_launch", "on_fault", "on_prefetch", "on_eviction", "on_notification")
 COUNTS = (
     *("faults", "evictions", "notifications", "observations", "batches", "decisions"),
@@ -72,6 +77,7 @@ class Engine:
         observed: int | None = None,
         samples: int = 0,
         tiers: LiveTiers | None = None,
+        observe_share: float = 1.0,
     ):
         check_policies(policies)
         self.geometry, self.frames, self.mover, self.tiers = geometry, frames, mover, tiers
@@ -84,6 +90,9 @@ class Engine:
             min(most, frames), samples, self.ppr, watched=min(declared, frames)
         )
         self.observe_most = self._observation.most
+        # seconds that observation may still take, and the time and the cost of the last look
+        self._observe_share, self._allowance = observe_share, BURST
+        self._looked_at, self._cost = monotonic(), 0.0
         self.region = Regions(self.ppr)
         self.objects: tuple[Object, ...] = ()
         self.regions = 0
@@ -390,6 +399,8 @@ class Engine:
     def _ask_observe(self) -> None:
         if self.frames - self.used > self.observe_most or self._observation.is_full:
             return
+        if not self._may_observe():
+            return
         number = self._ask(self.eviction, "observe")
         self._carry_out()
         if number is None:
@@ -405,6 +416,19 @@ class Engine:
         if sampled := self._observation.sample(region):
             self.count["observations"] += 1
             self.mover.sample(number, sampled)
+
+    def _may_observe(self) -> bool:
+        """Return whether regions must be evicted at all, and observation stays within its share."""
+        if len(self.region) <= self.frames:
+            return False
+        if self._observe_share >= 1:
+            return True
+        cost = self.mover.observe_ns / 1e9 + self.count["notifications"] * NOTIFICATION_STALL
+        now = monotonic()
+        earned, spent = self._observe_share * (now - self._looked_at), cost - self._cost
+        self._allowance = min(BURST, self._allowance + earned - spent)
+        self._looked_at, self._cost = now, cost
+        return self._allowance > 0
 
     # Policies
 
@@ -439,8 +463,9 @@ class Engine:
                 case events.ASK_THRESHOLD:
                     (self.threshold,) = what
                 case events.ASK_OBSERVE:
-                    left_far = self._observation.leave_one_far(self.region[what[0]])
-                    self.count["observations"] += bool(left_far)
+                    if self._may_observe():
+                        left_far = self._observation.leave_one_far(self.region[what[0]])
+                        self.count["observations"] += bool(left_far)
                 case events.ASK_COUNT:
                     (self._remote.threshold,) = what
                 case events.ASK_EVICT:

@@ -15,7 +15,8 @@ import select
 import signal
 import socket
 import time
-from typing import Any
+from mmap import mmap
+from typing import Any, NamedTuple
 
 from tidegate.errors import TidegateError
 from tidegate.live.arena.setup import ArenaSetup
@@ -30,24 +31,29 @@ from tidegate.policies.interface.visibility import TouchBits
 from tidegate.trace.trace import Object
 
 MESSAGE = 1 << 17  # bytes of a request or an answer at most
+LONGEST_ERROR = 4000  # characters
 TOP_OBJECTS = 20  # in the statistics
 # seconds for a program to end at SIGBUS; one that handles it may be blocked in a system call
 SIGBUS_SECONDS = 3
 CLOSED, FAILED = 0, 3  # exit codes: the arena was closed; the program must not go on
 
 
+class PagerState(NamedTuple):
+    """What a new pager needs to know: objects and their files by number, and restarts so far."""
+
+    objects: dict[int, dict[str, Any]]
+    files: dict[int, tuple[int, int]]
+    restarts: int
+
+
 class Pager:
-    """Serves one arena."""
+    """Serves one arena. ``has_served[0]`` is set when it has served something."""
 
     def __init__(
-        self,
-        setup: ArenaSetup,
-        control: socket.socket,
-        objects: dict[int, dict[str, Any]],
-        files: dict[int, tuple[int, int]],
-        restarts: int,
+        self, setup: ArenaSetup, control: socket.socket, state: PagerState, has_served: mmap
     ):
-        self._setup, self._control, self._restarts = setup, control, restarts
+        self._setup, self._control, self._has_served = setup, control, has_served
+        self._restarts = state.restarts
         memory = ArenaMemory.of(setup)
         self._geometry, self._ppr = memory.geometry, memory.geometry.pages_per_region
         self._userfault, self._flags, self._copies = memory.userfault, memory.flags, memory.copies
@@ -63,6 +69,7 @@ class Pager:
             setup.observed,
             setup.samples,
             self._tiers,
+            setup.observe_share,
         )
         self._objects: dict[int, dict[str, Any]] = {}
         self._left_over: list[int] = []  # faults that the last turn did not serve
@@ -71,9 +78,9 @@ class Pager:
         self._log = array.array("i")
         self._began = time.monotonic()
         self._open = True
-        for given in objects.values():
-            self._add(given, files.get(given["id"]))
-        if restarts:
+        for ident, given in state.objects.items():
+            self._add(given, state.files.get(ident))
+        if state.restarts:
             self._recover()
 
     def run(self) -> int:
@@ -90,6 +97,7 @@ class Pager:
             if control in ready:
                 self._answer()
             self._mover.reap()
+            self._has_served[0] = 1
         return CLOSED
 
     # Faults
@@ -159,7 +167,7 @@ class Pager:
     # Requests
 
     def _answer(self) -> None:
-        data, fds, _, _ = socket.recv_fds(self._control, MESSAGE, 2)
+        data, fds, flags, _ = socket.recv_fds(self._control, MESSAGE, 2)
         if not data:
             # the supervisor is gone: SIGUSR1 says so soon, and ends this process
             time.sleep(SIGBUS_SECONDS)
@@ -167,9 +175,10 @@ class Pager:
             return
         request = json.loads(data)
         try:
+            check_descriptors(request, flags)
             reply = getattr(self, f"_do_{request['do']}")(request, fds) or {}
         except (TidegateError, OSError) as error:
-            reply = {"error": getattr(error, "strerror", None) or str(error)}
+            reply = {"error": (getattr(error, "strerror", None) or str(error))[:LONGEST_ERROR]}
         self._control.send(json.dumps(reply | {"number": request.get("number")}).encode())
 
     def _do_add(self, request: dict[str, Any], fds: list[int]) -> None:
@@ -277,7 +286,7 @@ class Pager:
         if o["id"] in self._objects:
             return
         direct, plain = fds or (self._setup.store, self._setup.store_plain)
-        backing = Backing(direct, plain, **o["backing"])
+        backing = Backing(direct, plain, name=o["name"], **o["backing"])
         first = o["first_page"] // self._ppr
         for i in range(self._geometry.regions(o["bytes"])):
             self._mover.backing[first + i] = (backing, i * self._geometry.region)
@@ -330,13 +339,7 @@ def end_program(pidfd: int, why: str) -> None:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
 
-def main(
-    setup: ArenaSetup,
-    control: socket.socket,
-    objects: dict[int, dict[str, Any]],
-    files: dict[int, tuple[int, int]],
-    restarts: int,
-) -> int:
+def main(setup: ArenaSetup, control: socket.socket, state: PagerState, has_served: mmap) -> int:
     """Run a pager process; report an error to the supervisor, which ends the program."""
 
     def orphaned(*_: Any) -> None:
@@ -347,7 +350,7 @@ def main(
     signal.signal(signal.SIGUSR1, orphaned)
     die_with_parent(signal.SIGUSR1)
     try:
-        return Pager(setup, control, objects, files, restarts).run()
+        return Pager(setup, control, state, has_served).run()
     except Exception as error:
         if os.environ.get("TIDEGATE_DEBUG"):
             raise
@@ -356,5 +359,15 @@ def main(
 
 
 def describe_error(error: Exception) -> str:
-    """Return an error as one line; one that is not ours with its type."""
-    return str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {error}"
+    """Return an error as text that fits in a message; one that is not ours with its type."""
+    is_ours = isinstance(error, TidegateError)
+    return (str(error) if is_ours else f"{type(error).__name__}: {error}")[:LONGEST_ERROR]
+
+
+def check_descriptors(request: dict[str, Any], flags: int) -> None:
+    """Refuse a request whose descriptors this process could not receive."""
+    if flags & socket.MSG_CTRUNC:
+        raise TidegateError(
+            f"{request['object']['name']} cannot be opened: Too many open files; "
+            "drop some arrays, or raise ulimit -n"
+        )

@@ -22,7 +22,7 @@ from tidegate.policies.interface.tier_policy import TierPolicy
 from tidegate.policies.interface.visibility import Everything, TouchBits
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, tiering
-from tidegate.registry import told
+from tidegate.registry import error_line
 
 
 def make_policies(setup: ArenaSetup) -> tuple[EvictionPolicy, PrefetchPolicy, PlacementPolicy]:
@@ -87,5 +87,5 @@ def handler(policy: Policy, event: str) -> Callable[[int], Any] | None:
 
 def blame(policy: Policy, method: str, argument: tuple[int, ...], error: Exception) -> PolicyError:
     call = f"{method}({', '.join(map(str, argument))})"
-    said = told(error, type(policy))
+    said = error_line(error, type(policy))
     return PolicyError(f"policy '{label(policy)}' raised in {call}: {said}")

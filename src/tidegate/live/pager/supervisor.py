@@ -10,23 +10,23 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import mmap
 import os
+import resource
 import select
 import signal
 import socket
 import sys
-import time
 from collections import deque
 from typing import Any
 
+from tidegate.errors import TidegateError
 from tidegate.interrupts import ignore_interrupts
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.pager import pager
 from tidegate.live.pager.policies import check_policies, make_policies, make_tiering
 
-# pagers in a row that live for less than SHORT seconds, ten seconds in all, before we give up
-TOO_OFTEN = 200
-SHORT = 0.05
+TOO_OFTEN = 200  # pagers in a row that die before they have served anything
 
 
 class Supervisor:
@@ -43,8 +43,8 @@ class Supervisor:
         self._objects: dict[int, dict[str, Any]] = {}
         self._files: dict[int, tuple[int, int]] = {}
         self._restarts = -1
-        self._died_young = 0
-        self._started = 0.0
+        self._died_unused = 0
+        self._has_served = mmap.mmap(-1, 1)  # set by the pager
         self._poll = select.poll()
         for fd in (setup.pidfd, program.fileno(), self._listener.fileno()):
             self._poll.register(fd, select.POLLIN)
@@ -74,7 +74,7 @@ class Supervisor:
 
     def _start_pager(self) -> None:
         self._restarts += 1
-        self._started = time.monotonic()
+        self._has_served[0] = 0
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._pid = os.fork()
         if self._pid == 0:
@@ -82,8 +82,8 @@ class Supervisor:
                 for end in (self._control, self._program, self._listener):
                     end.close()
                 os.close(self._setup.lifeline)
-                code = pager.main(self._setup, theirs, self._objects, self._files, self._restarts)
-                os._exit(code)
+                state = pager.PagerState(self._objects, self._files, self._restarts)
+                os._exit(pager.main(self._setup, theirs, state, self._has_served))
             finally:
                 os._exit(1)
         theirs.close()
@@ -100,7 +100,9 @@ class Supervisor:
 
     def _pager_ended(self) -> int | None:
         """Start another pager, unless this one closed the arena or cannot be replaced."""
-        while self._control in select.select([self._control], [], [], 0)[0] and self._relay_back():
+        answers = select.poll()
+        answers.register(self._control, select.POLLIN)
+        while answers.poll(0) and self._relay_back():
             pass
         self._poll.unregister(self._pager_fd)
         os.close(self._pager_fd)
@@ -113,9 +115,8 @@ class Supervisor:
             return 0
         if status == pager.FAILED:
             return 1
-        is_young = time.monotonic() - self._started < SHORT
-        self._died_young = self._died_young + 1 if is_young else 0
-        if self._died_young == TOO_OFTEN:
+        self._died_unused = 0 if self._has_served[0] else self._died_unused + 1
+        if self._died_unused == TOO_OFTEN:
             pager.end_program(self._setup.pidfd, "the pager died again and again")
             return 1
         self._start_pager()
@@ -133,9 +134,9 @@ class Supervisor:
     def _relay(self, peer: socket.socket) -> bool:
         """Pass a request on, and note what a new pager must know. False: the peer hung up."""
         try:
-            data, fds, _, _ = socket.recv_fds(peer, pager.MESSAGE, 2)
+            data, fds, flags, _ = socket.recv_fds(peer, pager.MESSAGE, 2)
         except OSError:
-            data, fds = b"", []
+            data = b""
         if not data:
             self._poll.unregister(peer)
             self._peers.pop(peer.fileno(), None)
@@ -143,6 +144,13 @@ class Supervisor:
             return False
         request = json.loads(data)
         if peer is not self._program and request["do"] != "stats":
+            return True
+        try:
+            pager.check_descriptors(request, flags)
+        except TidegateError as error:
+            for fd in fds:
+                os.close(fd)
+            peer.send(json.dumps({"error": str(error), "number": request["number"]}).encode())
             return True
         if request["do"] == "add":
             self._objects[request["object"]["id"]] = request["object"]
@@ -181,12 +189,17 @@ class Supervisor:
         peer, request, _ = self._pending.popleft()
         # not before the answer: a pager that dies while it removes leaves the rest to the next one
         if request["do"] == "remove" and "error" not in answer:
-            self._objects.pop(request["id"], None)
-            for fd in self._files.pop(request["id"], ()):
-                os.close(fd)
+            self._forget(request["id"])
+        elif request["do"] == "add" and "error" in answer:
+            self._forget(request["object"]["id"])
         with contextlib.suppress(OSError):
             peer.send(data)
         return True
+
+    def _forget(self, ident: int) -> None:
+        self._objects.pop(ident, None)
+        for fd in self._files.pop(ident, ()):
+            os.close(fd)
 
     def _accept(self) -> None:
         """Accept a peer that asks for statistics, if it is of the same user or root."""
@@ -202,6 +215,8 @@ class Supervisor:
 def main() -> int:
     """``python -m tidegate.live.pager.supervisor SETUP SOCKET``, started by an arena."""
     ignore_interrupts()  # Ctrl-C is for the program, which needs us until it ends
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # two per opened file
     setup, program = ArenaSetup.of(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))
     try:
         check_policies(make_policies(setup))

@@ -29,7 +29,7 @@ from numba.extending import intrinsic
 from tidegate.compiled.addresses import words_at
 from tidegate.compiled.jit import CFunction, jit_inner
 from tidegate.errors import TidegateError
-from tidegate.live.arena.arena import Arena
+from tidegate.live.arena.arena import LONGEST_NAME, Arena
 
 _SET_HANDLER = 304  # in NumPy's table of C functions, since 1.22
 # Words that the compiled functions read: the arena's addresses, the least size it is used for, and
@@ -259,7 +259,7 @@ def _caller() -> str:
     frame = sys._getframe(1)
     while frame.f_back is not None and _is_library(frame.f_code.co_filename):
         frame = frame.f_back
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"[-LONGEST_NAME:]
 
 
 def _is_library(file: str) -> bool:

@@ -10,10 +10,8 @@ until Ctrl-C is handled.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import io
 import json
-import logging
 import os
 import pkgutil
 import runpy
@@ -30,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.interrupts import exiting_on_interrupt
+from tidegate.live.arena.exit_code import set_exit_code
 
 if TYPE_CHECKING:
     from tidegate.live.arena.arena import Arena
@@ -152,15 +151,7 @@ def _end(arena: Arena, allocator: ArenaAllocator, options: ScriptOptions, script
     finally:
         arena.leave_open()
         if script.succeeded and not saved:
-            _exit(2)
-
-
-def _exit(code: int) -> None:
-    """End with this exit code, which a function of atexit cannot set in another way."""
-    logging.shutdown()  # registered before us, so it would be called after us
-    with contextlib.suppress(OSError, ValueError):
-        sys.stdout.flush()
-    os._exit(code)
+            set_exit_code(2)
 
 
 def _save(arena: Arena, path: str) -> None:
@@ -184,8 +175,9 @@ def _summary(s: dict[str, Any]) -> str:
     policies = " + ".join(s[kind] for kind in ("eviction", "prefetch", "tiering") if kind in s)
     return (
         f"{units.counted(s['arrays'], 'array')} in {size(s['near_limit'])} of near memory, "
-        f"{policies}: {s['faults']:,} faults, {s['evictions']:,} evictions, "
-        f"{size(s['bytes_in'])} in, {size(s['bytes_out'])} out, {s['seconds']:.1f} s"
+        f"{policies}: {s['faults']:,} faults, {s['notifications']:,} notifications, "
+        f"{s['evictions']:,} evictions, {size(s['bytes_in'])} in, {size(s['bytes_out'])} out, "
+        f"{s['seconds']:.1f} s"
     )
 
 

@@ -205,7 +205,7 @@ class Carrier:
         try:
             backing.write(at + first * self._page, data)
         except OSError as error:
-            said = f"the store cannot be written: {error.strerror}"
+            said = f"{backing.name}: the store cannot be written: {error.strerror}"
             raise StoreError(error.errno, said) from error
 
     # The middle tier

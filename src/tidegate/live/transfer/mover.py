@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 
 from tidegate.live.pager.regions import bits, runs, span
 from tidegate.live.transfer.carrier import INLINE, ArenaMemory, Carrier, Load
@@ -287,27 +289,43 @@ class LiveMover:
         self._userfault.wake(self._address(region, page), self._page)
 
     def flush(self, pinned: set[int], regions: range | None = None) -> None:
-        """Copy dirty pages of users' files (in these regions, or all) to them; they stay near."""
+        """Copy dirty pages of users' files (in these regions, or all) to them; they stay near.
+
+        If some cannot be written, the others are; then the first error is raised.
+        """
         own = {
             r: b
             for r, (b, _) in self.backing.items()
             if not b.scratch and (regions is None or r in regions)
         }
-        for region in own.keys() & self.present.keys():
-            self.settle_loading(region)
-            dirty = self._flags.dirty(region * self._ppr, self._ppr) & self.present[region]
-            for first, n in self._carrier.parts(dirty):
-                self._carrier.write_back(region, first, n, protect=region not in pinned)
-                if region not in pinned:
-                    self._flags.set_dirty(region * self._ppr + first, n, False)
-            dirty |= self._flush_copies(region)
-            self._carrier.bytes_out += dirty.bit_count() * self._page
+        steps: list[Callable[[], None]] = [
+            partial(self._flush_region, region, region in pinned)
+            for region in own.keys() & self.present.keys()
+        ]
         if self._middle is not None:
-            for number in [n for n in self._middle.oldest_first() if self._middle.is_newer(n)]:
-                if number // self._ppr in own:
-                    self._carrier.store_from_middle(number)
-        for fd in {backing.plain for backing in own.values() if backing.writable}:
-            os.fsync(fd)
+            newer = [n for n in self._middle.oldest_first() if self._middle.is_newer(n)]
+            in_own = [n for n in newer if n // self._ppr in own]
+            steps += [partial(self._carrier.store_from_middle, number) for number in in_own]
+        files = {backing.plain for backing in own.values() if backing.writable}
+        steps += [partial(os.fsync, fd) for fd in files]
+        errors = []
+        for step in steps:
+            try:
+                step()
+            except OSError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _flush_region(self, region: int, is_pinned: bool) -> None:
+        self.settle_loading(region)
+        dirty = self._flags.dirty(region * self._ppr, self._ppr) & self.present[region]
+        for first, n in self._carrier.parts(dirty):
+            self._carrier.write_back(region, first, n, protect=not is_pinned)
+            if not is_pinned:
+                self._flags.set_dirty(region * self._ppr + first, n, False)
+        dirty |= self._flush_copies(region)
+        self._carrier.bytes_out += dirty.bit_count() * self._page
 
     def recover(self, region: int) -> int:
         """Return the pages of this region that the last pager left near; complete them first."""

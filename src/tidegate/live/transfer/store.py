@@ -54,6 +54,7 @@ class Backing:
 
     ``direct`` is a descriptor with O_DIRECT, or a plain one where the file system has no O_DIRECT.
     ``scratch``: the file is the arena's own, so bytes behind the object's end may be written.
+    ``name`` is the object's, for errors.
     """
 
     direct: int
@@ -62,6 +63,7 @@ class Backing:
     size: int
     writable: bool
     scratch: bool
+    name: str = ""
 
     def read(self, at: int, into: memoryview) -> None:
         """Fill ``into`` from the object's byte ``at`` on; with zeros behind its end."""

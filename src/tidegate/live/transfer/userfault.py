@@ -44,7 +44,7 @@ _MESSAGES = 64  # read at a time
 
 PROT_NONE, PROT_READ, PROT_WRITE = 0, 1, 2
 _MAP_SHARED, _MAP_PRIVATE, _MAP_FIXED, _MAP_ANONYMOUS, _MAP_NORESERVE = 1, 2, 0x10, 0x20, 0x4000
-_MADV_DONTFORK = 10
+_MADV_DONTFORK, _MADV_DONTDUMP = 10, 16
 _PUNCH_HOLE, _KEEP_SIZE = 2, 1
 _PR_SET_PDEATHSIG = 1
 
@@ -204,10 +204,12 @@ def reserve(size: int) -> int:
 def map_shared(address: int, size: int, fd: int) -> None:
     """Map a memory file over reserved addresses.
 
-    A forked child does not get the mapping: it would read zeros.
+    A forked child does not get the mapping: it would read zeros. Nor does a core dump, which would
+    read every page from the store.
     """
     _mapped(address, size, PROT_READ | PROT_WRITE, _MAP_SHARED | _MAP_FIXED | _MAP_NORESERVE, fd)
-    check(_libc.madvise(address, size, _MADV_DONTFORK), "madvise(DONTFORK)")
+    for advice in (_MADV_DONTFORK, _MADV_DONTDUMP):
+        check(_libc.madvise(address, size, advice), f"madvise {advice}")
 
 
 def seal(address: int, size: int) -> None:

@@ -69,8 +69,8 @@ class CyclicProtection(EvictionPolicy):
         self._settle()
 
     def victim(self) -> int:
-        free = (r for r in self._open if not self.memory.is_served(r))
-        return next(free, self._protected.tail if self._protected else self._open.head)
+        last = self._protected.tail if self._protected else self._open.head
+        return next((r for r in self._open if not self.memory.is_served(r)), last)
 
     def observe(self) -> int | None:
         near_split = islice(self._open, max(1, int(self.observe_share * len(self._open))))

@@ -29,8 +29,10 @@ class RGP(PrefetchPolicy):
     streak = Option(3, "faulting regions that must follow one another", least=1)
 
     def start(self) -> None:
-        self._first, self._end = self.bounds()
-        count = len(self._first)
+        first, self._end = self.bounds()
+        # by region, the number of its object
+        self._object = [bisect_right(first, r) - 1 for r in range(self.memory.regions)]
+        count = len(first)
         self._last = [-2] * count  # the region each object faulted in last
         self._run = [0] * count
         self._next = [0] * count  # the next region to prefetch
@@ -44,7 +46,7 @@ class RGP(PrefetchPolicy):
         return first, [-(-(o.first_page + o.pages) // ppr) for o in self.memory.objects]
 
     def on_fault(self, region: int) -> None:
-        here = bisect_right(self._first, region) - 1
+        here = self._object[region]
         step = region - self._last[here]
         self._last[here] = region
         if step == 0:
@@ -64,7 +66,7 @@ class RGP(PrefetchPolicy):
     def on_notification(self, region: int) -> None:
         if region in self._triggers:
             self._triggers.discard(region)
-            self._go_on(bisect_right(self._first, region) - 1)
+            self._go_on(self._object[region])
 
     def on_eviction(self, region: int) -> None:
         self._triggers.discard(region)

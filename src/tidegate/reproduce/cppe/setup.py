@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from tidegate import units
-from tidegate.errors import TidegateError
 from tidegate.options import parse_spec
 from tidegate.reproduce import setup
-from tidegate.reproduce.setup import option
+from tidegate.reproduce.setup import option, require
 
 MACHINE = "gpgpusim-28sm"
 BASE = "sl+lru"
@@ -45,13 +44,10 @@ class Setup(setup.Setup):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.levels:
-            raise TidegateError("levels must name at least one share that fits, such as 75%,50%")
+        require(bool(self.levels), "level must name a share that fits, such as 75%,50%", "none")
         for level in self.levels:
-            if not 0 < units.fraction(level) <= 1:
-                raise TidegateError(
-                    f"level must be the share that fits, above 0% and at most 100%, got {level}"
-                )
+            expected = "level must be the share that fits, above 0% and at most 100%"
+            require(0 < units.fraction(level) <= 1, expected, level)
         # findings and figures know levels by their names, so 0.5 and 1/2 are 50%
         shown = dict.fromkeys(f"{100 * units.fraction(level):g}%" for level in self.levels)
         object.__setattr__(self, "levels", tuple(shown))

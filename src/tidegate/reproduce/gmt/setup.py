@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from tidegate import units
-from tidegate.errors import TidegateError
 from tidegate.reproduce import setup
-from tidegate.reproduce.setup import option
+from tidegate.reproduce.setup import option, require
 
 MACHINE = "a100-pcie3-ssd"
 BASE = "bam"
@@ -47,20 +46,18 @@ class Setup(setup.Setup):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.factor is not None and not 0 < self.factor < math.inf:
-            raise TidegateError(
-                "factor must be the footprint over both tiers, positive and finite, such as 2, "
-                f"got {self.factor:g}"
+        if self.factor is not None:
+            expected = (
+                "factor must be the footprint over both tiers, finite and positive, such as 2"
             )
-        if not 0 < self.ratio < math.inf:
-            raise TidegateError(
-                "ratio must be Tier-2 over Tier-1, positive and finite, such as 4, "
-                f"got {self.ratio:g}"
-            )
-        if self.near is not None and units.size(self.near) < PAGE:
-            raise TidegateError(f"near must be at least one page of 64 KiB, got {self.near}")
-        if unknown := [s for s in self.systems if s not in SYSTEMS]:
-            raise TidegateError(f"systems must be among {', '.join(SYSTEMS)}, got {unknown[0]}")
+            require(0 < self.factor < math.inf, expected, self.factor)
+        expected = "ratio must be Tier-2 over Tier-1, finite and positive, such as 4"
+        require(0 < self.ratio < math.inf, expected, self.ratio)
+        if self.near is not None:
+            expected = "near must be at least one page of 64 KiB"
+            require(units.size(self.near) >= PAGE, expected, self.near)
+        for system in self.systems:
+            require(system in SYSTEMS, f"systems must be among {', '.join(SYSTEMS)}", system)
 
     @classmethod
     def quick(cls) -> Self:

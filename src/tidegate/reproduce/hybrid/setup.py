@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from tidegate.errors import TidegateError
 from tidegate.reproduce import setup
-from tidegate.reproduce.setup import option
+from tidegate.reproduce.setup import option, require
 
 MACHINE = "v100-nvlink2"
 NEAR = 16  # GB (5.1)
@@ -82,28 +81,20 @@ class Setup(setup.Setup):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.threshold < math.inf:
-            raise TidegateError(
-                f"threshold must be a density, 0 or more, such as 0.5, got {self.threshold:g}"
-            )
-        if unknown := [a for a in self.applications if a not in APPLICATIONS]:
-            raise TidegateError(
-                f"applications must be among {', '.join(APPLICATIONS)}, got {unknown[0]}"
-            )
-        if self.loops not in LOOPS:
-            raise TidegateError(f"loops must be one of {', '.join(LOOPS)}, got {self.loops}")
-        if self.unmap is not None and not 0 <= self.unmap < math.inf:
-            raise TidegateError(
-                f"unmap must be µs per KiB, 0 or more, such as 0.15, got {self.unmap:g}"
-            )
-        if not self.applications or not (self.fitting or self.larger):
-            raise TidegateError("at least one application and one size must be given, got none")
+        expected = "threshold must be a density, 0 or more, such as 0.5"
+        require(0 <= self.threshold < math.inf, expected, self.threshold)
+        for a in self.applications:
+            require(a in APPLICATIONS, f"applications must be among {', '.join(APPLICATIONS)}", a)
+        require(self.loops in LOOPS, f"loops must be one of {', '.join(LOOPS)}", self.loops)
+        if self.unmap is not None:
+            expected = "unmap must be µs per KiB, 0 or more, such as 0.15"
+            require(0 <= self.unmap < math.inf, expected, self.unmap)
+        require(bool(self.applications), "applications must name at least one", "none")
+        require(bool(self.fitting or self.larger), "at least one size must be given", "none")
         for size in self.fitting:
-            if not 0 < size < NEAR:
-                raise TidegateError(f"fitting sizes must be below {NEAR} GB, got {size:g}")
+            require(0 < size < NEAR, f"fitting sizes must be below {NEAR} GB", size)
         for size in self.larger:
-            if not NEAR <= size < math.inf:
-                raise TidegateError(f"larger sizes must be at least {NEAR} GB, got {size:g}")
+            require(NEAR <= size < math.inf, f"larger sizes must be at least {NEAR} GB", size)
 
     @classmethod
     def quick(cls) -> Self:

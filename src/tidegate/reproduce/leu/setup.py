@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import ClassVar, NamedTuple, Self
 
 from tidegate import units
-from tidegate.errors import TidegateError
 from tidegate.options import parse_spec
 from tidegate.reproduce import setup
-from tidegate.reproduce.setup import option
+from tidegate.reproduce.setup import option, require
 
 # The suites, on their papers' machines, at shares of their sizes for which all of it takes minutes
 SUITES = {
@@ -52,10 +51,8 @@ class Setup(setup.Setup):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if units.oversubscription(self.oversubscribe) <= 0:
-            raise TidegateError(
-                f"oversubscribe must be above 0%, or everything fits, got {self.oversubscribe}"
-            )
+        expected = "oversubscribe must be above 0%, or everything fits"
+        require(units.oversubscription(self.oversubscribe) > 0, expected, self.oversubscribe)
 
     @classmethod
     def quick(cls) -> Self:

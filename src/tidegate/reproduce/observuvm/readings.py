@@ -85,7 +85,7 @@ READINGS: Readings[Setup] = Readings(
     reduce=lambda setup: replace(setup, scale=setup.robust_scale),
     includes=_includes,
     remark=(
-        f", at {ROBUST_SCALE:g} of the paper's sizes; tournaments in the first {TOURNAMENTS} of "
-        "them. Small sizes change some results"
+        f", at {ROBUST_SCALE:g} of the paper's sizes; tournaments in at most {TOURNAMENTS} of them. "
+        "Small sizes change some results"
     ),
 )

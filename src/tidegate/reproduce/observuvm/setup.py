@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from tidegate import units
-from tidegate.errors import TidegateError
 from tidegate.options import parse_spec
 from tidegate.reproduce import setup
-from tidegate.reproduce.setup import option
+from tidegate.reproduce.setup import option, require
 
 MACHINE = "rtx3090-pcie4"
 SYSTEMS = ("uvm", "acbm", "ea", "lru", "lfu", "cp", "tm", "tm+", "tm++")
@@ -36,14 +35,10 @@ class Setup(setup.Setup):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.robust_scale <= 0:
-            raise TidegateError(f"robust_scale must be positive, got {self.robust_scale:g}")
-        if self.observed < 1:
-            raise TidegateError(f"observed must be at least 1 region, got {self.observed}")
-        if self.samples < 0:
-            raise TidegateError(
-                f"samples must be at least 1, or 0 to adapt the number, got {self.samples}"
-            )
+        require(self.robust_scale > 0, "robust_scale must be positive", self.robust_scale)
+        require(self.observed >= 1, "observed must be at least 1 region", self.observed)
+        expected = "samples must be at least 1, or 0 to adapt the number"
+        require(self.samples >= 0, expected, self.samples)
         units.oversubscription(self.oversubscribe)
 
     @classmethod

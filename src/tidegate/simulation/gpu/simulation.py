@@ -28,7 +28,7 @@ from tidegate.policies.interface.policy import (
     label,
 )
 from tidegate.policies.interface.visibility import Everything, Samples
-from tidegate.registry import told
+from tidegate.registry import error_line
 from tidegate.simulation.gpu.driver import begin_launch
 from tidegate.simulation.gpu.future import foresee
 from tidegate.simulation.gpu.memory import (
@@ -50,6 +50,7 @@ from tidegate.simulation.gpu.memory import (
 from tidegate.simulation.gpu.observation import LEFT_FAR
 from tidegate.simulation.gpu.policy_calls import execute_requests
 from tidegate.simulation.gpu.relay import (
+    LONG_RUN,
     Caller,
     Choice,
     CompiledCaller,
@@ -68,8 +69,6 @@ _NO_TOUCHES = TouchColumns(
 )
 _NOTHING = join_blocks(_NO_TOUCHES, blocks_of(1, [], bytes=0))
 _BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about 0.1 s
-# calls of policies from which a class of a user's is compiled: as long as compiling would take
-_LONG = 500_000
 
 
 class _CompiledFailure(Exception):
@@ -160,7 +159,7 @@ class Simulation:
         for policy, choice in zip(self._policies, self._choices, strict=True):
             if choice.caller.unpack():
                 self._guard(policy, "finished", policy.finished)
-            if choice.reason and self._events() > _LONG:
+            if choice.reason and self._events() > LONG_RUN:
                 self.notes.append(f"policy '{label(policy)}' runs in Python: {choice.reason}")
 
     def _start(self) -> None:
@@ -178,7 +177,7 @@ class Simulation:
             self._guard(policy, "start", policy.start)
             # a compiled policy begins with what ``start`` has set
             if self.checked:
-                check_policy(policy)
+                check_policy(policy, policy.memory.regions)
             self._choices.append(self._choose(policy, long=False))
         self._connect()
 
@@ -196,7 +195,7 @@ class Simulation:
 
     def _compile_later(self) -> None:
         """Compile what was not worth it before, if this has become a long run."""
-        if any(choice.later for choice in self._choices) and self._events() > _LONG:
+        if any(choice.later for choice in self._choices) and self._events() > LONG_RUN:
             for which, policy in enumerate(self._policies):
                 if self._choices[which].later:
                     self._choices[which] = self._choose(policy, long=True)
@@ -286,7 +285,7 @@ class Simulation:
                         f"policy '{label(policy)}' answered {where} with {failure}"
                     ) from failure
                 raise PolicyError(
-                    f"policy '{label(policy)}' raised in {where}: {told(failure, type(policy))}"
+                    f"policy '{label(policy)}' raised in {where}: {error_line(failure, type(policy))}"
                 ) from failure
 
     def _guard(self, policy: Policy, call: str, method: Callable[[], None]) -> None:
@@ -294,7 +293,7 @@ class Simulation:
             method()
         except Exception as error:
             raise PolicyError(
-                f"policy '{label(policy)}' raised in {call}(): {told(error, type(policy))}"
+                f"policy '{label(policy)}' raised in {call}(): {error_line(error, type(policy))}"
             ) from error
         execute_requests(self._table, self._record)  # of start()
 

@@ -205,7 +205,7 @@ def _wait(r: Any, rows: Any, block: Any, row: Any, now: int) -> None:
     row = _above(r, rows, row)
     if r.blocks[block, TOUCHED] + rows[row, START] <= now:
         _rise(r, rows, block, row, now)
-        row = _next_above(r, rows, block, row)
+        row = _next_above(r, rows, block)
     _set_alarm(r, rows, block, row, now)
 
 
@@ -222,13 +222,10 @@ def _above(r: Any, rows: Any, row: Any) -> Any:
 
 
 @jit_inline
-def _next_above(r: Any, rows: Any, block: Any, row: Any) -> Any:
-    """Return the next row after this one that begins above the level; -1 if it is not needed."""
-    if (
-        rows[row, WITHIN]
-        and r.blocks[block, TOUCHED] + rows[row + 1, START] < r.blocks[block, AGAIN]
-    ):
-        return _above(r, rows, row + 1)
+def _next_above(r: Any, rows: Any, block: Any) -> Any:
+    """Return the row after a block's phase that begins above the level; -1 if a touch ends it."""
+    if _is_over(r.blocks, block, rows, r.blocks[block, AGAIN] - 1):
+        return _above(r, rows, r.blocks[block, PHASE] + 1)
     return -1
 
 
@@ -294,9 +291,8 @@ def _lower_level(r: Any, phases: Any, now: int) -> None:
     for frame in range(len(r.held)):
         block = r.held[frame]
         enter_phase(blocks, block, phases, now)
-        row = blocks[block, PHASE]
         blocks[block, AWAKE] = 0
         if height(blocks, block, rows, now) > level * (1 - SLACK):
-            _rise(r, rows, block, row, now)
-        _set_alarm(r, rows, block, _next_above(r, rows, block, row), now)
+            _rise(r, rows, block, blocks[block, PHASE], now)
+        _set_alarm(r, rows, block, _next_above(r, rows, block), now)
     r.counts[WOKEN] = 0

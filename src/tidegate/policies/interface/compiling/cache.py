@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 from tidegate.compiled.jit import compiled_folder
+from tidegate.errors import TidegateError
+from tidegate.files import write_atomically
 from tidegate.policies.interface.compiling.layout import Layout
 from tidegate.policies.interface.compiling.source import CannotCompile, digest
 from tidegate.policies.interface.handled_events import handled_events
@@ -37,23 +38,23 @@ _known: dict[str, Function | str] = {}
 
 @global_compiler_lock
 def find_function(
-    policy: Policy, layout: Layout, sees: str, only_known: bool = False
+    policy: Policy, layout: Layout, surface: str, sees: str, only_known: bool = False
 ) -> Function | None:
-    """Return a policy's compiled function; compile it unless it is known.
+    """Return a policy's compiled function for a surface; compile it unless it is known.
 
     With ``only_known``, return None instead of compiling. Raise CannotCompile with the reason.
     """
     target = repr(cpu_target.target_context.codegen().magic_tuple())
     events = handled_events(policy)
     cls = type(policy)
-    key = digest(cls, layout.signature, sees, repr(events), numba.__version__, target)
+    key = digest(cls, layout.signature, surface, sees, repr(events), numba.__version__, target)
     file = _folder() / f"{cls.__name__}-{key}"
     if key not in _known:
         found = _load(file)
         if found is None:
             if only_known:
                 return None
-            found = _compile(policy, layout, sees, events, key, file)
+            found = _compile(policy, layout, surface, sees, events, key, file)
         _known[key] = found
     known = _known[key]
     if isinstance(known, str):
@@ -67,16 +68,18 @@ def _folder() -> Path:
 
 
 def _compile(
-    policy: Policy, layout: Layout, sees: str, events: list[int], key: str, file: Path
+    policy: Policy, layout: Layout, surface: str, sees: str, events: list[int], key: str, file: Path
 ) -> Function | str:
     from tidegate.policies.interface.compiling.compiler import compile_class
     from tidegate.policies.interface.compiling.explain import explain
     from tidegate.policies.interface.compiling.operations import GPU
+    from tidegate.policies.interface.compiling.tier_surface import TIERS
 
+    shown = next(s for s in (GPU, TIERS) if s.name == surface)
     try:
-        result = compile_class(type(policy), layout, GPU, sees, events, key)
+        result = compile_class(type(policy), layout, shown, sees, events, key)
     except Exception as error:  # whatever it is: the class runs in Python
-        reason = explain(error)
+        reason = explain(error, type(policy))
         _save(file, _REFUSAL + reason.encode())
         return reason
     function = Function(result)
@@ -100,12 +103,6 @@ def _load(file: Path) -> Function | str | None:
 
 def _save(file: Path, content: bytes) -> None:
     """Write a file whole or not at all; a disk that is full is no reason to fail."""
-    with suppress(OSError):
+    with suppress(OSError, TidegateError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=file.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as written:
-                written.write(content)
-            os.replace(name, file)
-        except OSError:
-            os.unlink(name)
+        write_atomically(file, content)

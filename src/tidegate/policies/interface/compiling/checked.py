@@ -30,12 +30,12 @@ _GROWING = (ast.Add, ast.Sub, ast.Mult, ast.LShift, ast.Pow)  # operators that m
 _CONVERSIONS = {"int", "round", "sum", "abs"}
 
 
-def check_policy(policy: Policy) -> None:
+def check_policy(policy: Policy, regions: int) -> None:
     """Check a policy, and those it is made of, from now on; ``start`` has been called."""
     for part in policy.parts:
-        check_policy(part)
+        check_policy(part, regions)
     for name, value in vars(policy).items():
-        vars(policy)[name] = _checked(value, policy.memory.regions)
+        vars(policy)[name] = _checked(value, regions)
     policy.__class__ = _checked_class(type(policy))
 
 
@@ -106,6 +106,9 @@ class _List(list[Any]):
         super().__setitem__(index, _int64(item))
 
 
+_CHECKED: dict[type, type] = {Order: _Order, Marks: _Marks, Heap: _Heap}
+
+
 def _checked(value: Any, regions: int) -> Any:
     """Return a structure that looks at its indices, with the same content."""
     made: Any
@@ -116,8 +119,8 @@ def _checked(value: Any, regions: int) -> Any:
         return _List(value)
     if type(value) is Column:
         made = _Column(value.default)
-    elif type(value) in (Order, Marks, Heap):
-        made = {Order: _Order, Marks: _Marks, Heap: _Heap}[type(value)]()
+    elif type(value) in _CHECKED:
+        made = _CHECKED[type(value)]()
     else:
         return value
     made.regions = regions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -16,6 +17,7 @@ from tidegate.policies.interface.compiling.handles import (
     I64,
     ColumnType,
     DrawsType,
+    Event,
     FloatColumnType,
     FloatListType,
     HeapType,
@@ -27,14 +29,21 @@ from tidegate.policies.interface.compiling.handles import (
     PartsType,
     PartType,
     Surface,
-    whole_number,
+    said,
 )
 from tidegate.policies.interface.compiling.header import FAILURE, OWN, REQUEST_N
 from tidegate.policies.interface.compiling.interrupt import interrupt_point
 from tidegate.policies.interface.compiling.iteration import in_order
 from tidegate.policies.interface.compiling.layout import Layout, Place
 from tidegate.policies.interface.compiling.policy_type import Field, PolicyType
-from tidegate.policies.interface.compiling.source import CannotCompile, Methods, Rewriting
+from tidegate.policies.interface.compiling.source import (
+    CannotCompile,
+    Methods,
+    Rewriting,
+    at,
+    find_member,
+    function_of,
+)
 from tidegate.policies.interface.events import EVENT_BITS, FAILED
 from tidegate.policies.structures.order import first
 
@@ -57,7 +66,7 @@ def compile_class(
     fields = {p.attribute: _field(p, layout) for p in layout.places}
     memory = MemoryType(surface, sees)
     policy = PolicyType(f"{cls.__name__} {key}", fields, layout.refused, methods, memory)
-    dispatch = _dispatch(policy, surface, events, key)
+    dispatch = _dispatch(cls, policy, surface, events, key)
     dispatch.compile((types.int64, types.int64))
     guarded = _guarded(dispatch)
 
@@ -65,8 +74,8 @@ def compile_class(
         return guarded(block, event)  # type: ignore[no-any-return]
 
     entry.__name__ = entry.__qualname__ = f"policy_{key}"
-    compiler = CFunc(entry, normalize_signature(int64(int64, int64)), {}, {})._compiler  # type: ignore[no-untyped-call]
-    result = compiler.compile((int64, int64), int64)
+    cfunc: Any = CFunc(entry, normalize_signature(int64(int64, int64)), {}, {})  # type: ignore[no-untyped-call]
+    result = cfunc._compiler.compile((int64, int64), int64)
     for function in methods:
         for overload in function.overloads.values():
             _check_stores(policy, overload.type_annotation)
@@ -97,43 +106,59 @@ def _field(place: Place, layout: Layout) -> Field:
     return Field(kind, at if place.kind.name == "order" else cell)
 
 
-def _dispatch(policy: PolicyType, surface: Surface, events: list[int], key: str) -> Any:
+def _dispatch(cls: type, policy: PolicyType, surface: Surface, events: list[int], key: str) -> Any:
     """Return a compiled function that calls the method that an event is for."""
 
     @intrinsic
     def as_policy(context: Any, block: Any) -> Any:
         return policy(types.int64), lambda context, builder, signature, args: args[0]
 
+    space: dict[str, Any] = {"as_policy": as_policy}
     lines = ["def dispatch(block, event):", " self = as_policy(block)"]
     lines += [f" kind, number = event & {(1 << EVENT_BITS) - 1}, event >> {EVENT_BITS}"]
-    for event in events:
-        if event in surface.asked:
-            lines += [f" if kind == {event}: return answer(self.{surface.asked[event]}())"]
+    for number in events:
+        event = surface.events[number]
+        call = f"self.{event.method}({'number' if event.takes_number else ''})"
+        lines += [f" if kind == {number}:"]
+        if event.answer:
+            space[f"answer_{number}"] = _answer(cls, event)
+            call = f"answer_{number}({call})"
+            if event.convert:
+                space[f"convert_{number}"] = event.convert
+                call = f"convert_{number}({call})"
+            lines += [f"  return {call}"]
         else:
-            lines += [f" if kind == {event}:", f"  self.{surface.relayed[event]}(number)"]
-            lines += ["  return 0"]
-    space = {"as_policy": as_policy, "answer": _answer}
+            lines += [f"  {call}", "  return 0"]
     exec("\n".join([*lines, " return 0"]), space)
     made: Any = space["dispatch"]
     made.__name__ = made.__qualname__ = f"dispatch_{key}"
     return _jit(made)
 
 
-@intrinsic  # type: ignore[arg-type]
-def _answer(context: Any, answer: Any) -> Any:
-    """Return a method's answer as a number, FAILED for None."""
-    whole_number(types.int64 if isinstance(answer, types.NoneType) else answer, "an answer")
+def _answer(cls: type, event: Event) -> Any:
+    """Return an intrinsic that makes a number of a method's answer, FAILED of None."""
+    function = function_of(find_member(cls, event.method))
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        if isinstance(answer, types.NoneType):
-            return I64(FAILED)
-        if not isinstance(answer, types.Optional):
-            return context.cast(builder, args[0], answer, types.int64)
-        found = context.make_helper(builder, answer, args[0])
-        number = context.cast(builder, found.data, answer.type, types.int64)
-        return builder.select(cgutils.as_bool_bit(builder, found.valid), number, I64(FAILED))
+    def answer(context: Any, given: Any) -> Any:
+        number = given.type if isinstance(given, types.Optional) else given
+        if not isinstance(number, types.Integer | types.Boolean | types.NoneType):
+            where = at(function) if function else cls.__name__
+            raise CannotCompile(
+                f"{where}: {event.method}() must answer {event.answer}, not {said(number)}"
+            )
 
-    return types.int64(answer), codegen
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            if isinstance(number, types.NoneType):
+                return I64(FAILED)
+            if given is number:
+                return context.cast(builder, args[0], number, types.int64)
+            found = context.make_helper(builder, given, args[0])
+            value = context.cast(builder, found.data, number, types.int64)
+            return builder.select(cgutils.as_bool_bit(builder, found.valid), value, I64(FAILED))
+
+        return types.int64(given), codegen
+
+    return intrinsic(answer)  # type: ignore[arg-type]
 
 
 def _guarded(dispatch: Any) -> Any:
@@ -171,7 +196,7 @@ def _check_stores(policy: PolicyType, typed: Any) -> None:
             if not isinstance(step, SetAttr) or typed.typemap[step.target.name] != policy:
                 continue
             kind, value = policy.fields[step.attr].kind, typed.typemap[step.value.name]
-            where = f"line {step.loc.line}: self.{step.attr}"
+            where = f"{Path(step.loc.filename).name}, line {step.loc.line}: self.{step.attr}"
             if kind in (types.int64, types.boolean) and isinstance(value, types.Float):
                 raise CannotCompile(
                     f"{where} begins as a whole number and becomes a fraction; let it begin as 0.0"

@@ -1,7 +1,6 @@
 """Loops over orders, resident regions, faulted pages and parts; and functions of iterables.
 
-``reversed`` · ``islice`` · ``next(iterator, default)`` · ``sorted(resident)`` · ``first`` ·
-``sum`` · ``min`` · ``max`` · ``any`` · ``all``
+``reversed`` · ``islice`` · ``next(iterator, default)`` · ``sorted(resident)`` · ``first``
 """
 
 from __future__ import annotations
@@ -107,7 +106,8 @@ class _Islice(AbstractTemplate):
             return None
         if len(args) not in (2, 3):
             raise TypingError("islice takes an order, and one or two numbers")
-        stride = getattr(args[0], "iterator_type", args[0]).stride
+        order: Any = args[0]
+        stride = getattr(order, "iterator_type", order).stride
         bounds = [
             a if isinstance(a, types.NoneType) else whole_number(a, "islice") for a in args[1:]
         ]
@@ -267,54 +267,3 @@ def _first(regions: Any, unless: Any) -> Any:
         return None
 
     return first_of
-
-
-def _sum(items: Any) -> Any:
-    total = 0
-    for item in items:
-        total += item
-    return total
-
-
-def _max(items: Any) -> Any:
-    best, some = 0, False
-    for item in items:
-        if not some or item > best:
-            best, some = item, True
-    if not some:
-        raise ValueError("max() of nothing")
-    return best
-
-
-def _min(items: Any) -> Any:
-    best, some = 0, False
-    for item in items:
-        if not some or item < best:
-            best, some = item, True
-    if not some:
-        raise ValueError("min() of nothing")
-    return best
-
-
-def _any(items: Any) -> Any:
-    for item in items:
-        if item:
-            return True
-    return False
-
-
-def _all(items: Any) -> Any:
-    for item in items:
-        if not item:
-            return False
-    return True
-
-
-def _add_reduction(builtin: Any, reduction: Any) -> None:
-    @overload(builtin, inline="always")
-    def overloaded(items: Any) -> Any:
-        return reduction if isinstance(items, _ITERABLE) else None
-
-
-for _builtin, _reduction in ((sum, _sum), (max, _max), (min, _min), (any, _any), (all, _all)):
-    _add_reduction(_builtin, _reduction)

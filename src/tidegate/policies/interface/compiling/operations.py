@@ -17,6 +17,7 @@ from tidegate.policies.interface.compiling.handles import (
     I64,
     ColumnType,
     DrawsType,
+    Event,
     FaultedType,
     FloatColumnType,
     FloatListType,
@@ -127,8 +128,8 @@ GPU = Surface(
         "observe_prefetched": "Samples()",
         "count_remote": "Samples()",
     },
-    relayed=_RELAYED,
-    asked={VICTIM: "victim", OBSERVE: "observe"},
+    events={event: Event(name) for event, name in _RELAYED.items()}
+    | {e: Event(EVENT_NAMES[e], takes_number=False, answer="a region") for e in (VICTIM, OBSERVE)},
     typed={"faulted": lambda kind: _faulted(kind), "advise": lambda kind: _advise(kind)},
 )
 
@@ -138,7 +139,7 @@ def _typed(context: Any, function: Any, handle: Handle, args: Any, what: str, **
     words = [types.int64] * (len(handle.members) + len(handle.numbers))
     given = [whole_number(a, what, handle.floats and i == 1) for i, a in enumerate(args)]
     named = {name: whole_number(kind, what) for name, kind in kws.items()}
-    found = types.Dispatcher(function).get_call_type(context, (*words, *given), named)
+    found: Any = types.Dispatcher(function).get_call_type(context, (*words, *given), named)
     return signature(found.return_type, *found.args[len(words) :])
 
 
@@ -161,6 +162,10 @@ def _add_operator(key: Any) -> None:
             if key not in args[0].operators:
                 return None
             what = f"{args[0].shown}: {getattr(key, '__name__', key)}"
+            if key is _SET and not args[0].floats and isinstance(args[2], types.Float):
+                raise TypingError(
+                    f"{args[0].shown} of whole numbers cannot hold a fraction; let it begin as 0.0"
+                )
             sig = _typed(self.context, args[0].operators[key], args[0], args[1:], what)
             return signature(sig.return_type, args[0], *sig.args)
 
@@ -187,7 +192,7 @@ def _as_boolean(context: Any, builder: Any, kind: Any, to: Any, value: Any) -> A
 class _Attributes(AttributeTemplate):
     key = Handle
 
-    def generic_resolve(self, kind: Any, name: str) -> Any:
+    def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
         if isinstance(kind, MemoryType):
             _check_sees(kind, name)
             if name in kind.surface.views:
@@ -195,9 +200,7 @@ class _Attributes(AttributeTemplate):
             if name in kind.surface.typed:
                 return kind.surface.typed[name](kind)
         if isinstance(kind, PartType) and name in _RELAYED.values():
-            return _bound(
-                kind, name, lambda c, args: signature(types.none, whole_number(*args, name))
-            )
+            return _bound(kind, name, _one_number(types.none, name))
         if function := kind.methods.get(name):
             _add_method(type(kind), name)
             return _bound(
@@ -217,6 +220,17 @@ def _bound(kind: Any, name: str, typed: Any) -> Any:
             return typed(self.context, args, **kws).replace(recvr=kind)
 
     return types.BoundFunction(Method, kind)
+
+
+def _one_number(result: Any, name: str) -> Any:
+    """Return the typing of a method that takes one whole number."""
+
+    def typed(context: Any, args: Any) -> Any:
+        if len(args) != 1:
+            raise TypingError(f"{name} takes one number")
+        return signature(result, whole_number(args[0], name))
+
+    return typed
 
 
 def _check_sees(kind: MemoryType, name: str) -> None:
@@ -255,9 +269,7 @@ def _lower_property(context: Any, builder: Any, kind: Any, value: Any, name: str
 
 
 def _faulted(kind: Any) -> Any:
-    return _bound(
-        kind, "faulted", lambda c, args: signature(FaultedType(), whole_number(*args, "faulted"))
-    )
+    return _bound(kind, "faulted", _one_number(FaultedType(), "faulted"))
 
 
 @lower_builtin((MemoryType, "faulted"), MemoryType, types.int64)

@@ -71,7 +71,7 @@ class _Model(models.PrimitiveModel):
 class _Attributes(AttributeTemplate):
     key = PolicyType
 
-    def generic_resolve(self, policy: Any, name: str) -> Any:
+    def generic_resolve(self, policy: Any, name: str) -> Any:  # type: ignore[override]
         if name in policy.fields:
             return policy.fields[name].kind
         if name in policy.refused:
@@ -82,8 +82,8 @@ class _Attributes(AttributeTemplate):
             return _KINDS[type(policy.methods.constants[name])]
         compiled = policy.methods.compiled(name)
         if compiled is None:
-            raise TypingError(f"self.{name} is not set in start()")
-        kind = types.Dispatcher(compiled)
+            raise TypingError(f"self.{name} is not set in start(); set it there")
+        kind: Any = types.Dispatcher(compiled)
         if name in policy.methods.properties:
             return kind.get_call_type(self.context, (policy,), {}).return_type
         _add_method(name)

@@ -248,10 +248,11 @@ def float_column_set(block, at, stride, region, value):
 @primitive
 def _item(block, cell, index):
     size = load_fixed(block + cell + 8)
-    at = index + size if index < 0 else index
-    if outside(at, size):
-        raise IndexError("list index out of range")
-    return block + load_fixed(block + cell) + 8 * at
+    if outside(index, size):
+        index += size  # from the end, perhaps
+        if outside(index, size):
+            raise IndexError("list index out of range")
+    return block + load_fixed(block + cell) + 8 * index
 
 
 @primitive

@@ -2,6 +2,7 @@
 
 Rewriting changes what Numba cannot take, and nothing else:
 
+    next(e for r in X if C)  a function with a loop; so any, all, sum, min, max
     (e for r in X if C)      a generator function
     super().name(…)          the method that Python would find
     while C: …               counts its rounds, so that Ctrl-C ends an endless loop
@@ -15,6 +16,7 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -67,7 +69,7 @@ class Methods:
         rewriting = self._rewriting(self._cls, function)
         rewritten = rewriting.visit(definition)
         space = {**function.__globals__, **self._replaced}
-        for name in sorted({n.id for n in ast.walk(definition) if isinstance(n, ast.Name)}):
+        for name in sorted(_used(definition)):
             value = function.__globals__.get(name)
             if isinstance(value, FunctionType) and value not in self._overloaded:
                 space[name] = self._helper(value)
@@ -89,8 +91,9 @@ class Methods:
 
 
 def at(function: FunctionType, line: int = 0) -> str:
-    """Return where a function is, as messages say it."""
-    return f"line {line or function.__code__.co_firstlineno}"
+    """Return where a function is: file and line."""
+    code = function.__code__
+    return f"{Path(code.co_filename).name}, line {line or code.co_firstlineno}"
 
 
 def find_member(cls: type, name: str) -> Any:
@@ -138,7 +141,7 @@ def digest(cls: type, *more: str) -> str:
             add_value(name, function.__globals__.get(name))
 
     def add_value(name: str, value: Any) -> None:
-        function = function_of(value)
+        function = function_of(getattr(value, "py_func", value))
         if function:
             add(name, type(value))
             add_function(function)
@@ -178,7 +181,8 @@ def _names(code: CodeType) -> set[str]:
 def _check_global(function: FunctionType, name: str, value: Any) -> None:
     """Refuse variables of the module that may change while compiled code would not notice."""
     fixed = (*_CONSTANTS, type, ModuleType, BuiltinFunctionType, FunctionType)
-    if name in function.__globals__ and not isinstance(value, fixed):
+    fits = isinstance(value, fixed) or hasattr(value, "py_func")  # a function made with Numba
+    if name in function.__globals__ and not fits:
         raise CannotCompile(
             f"{at(function)}: {function.__name__} uses {name}, a {type(value).__name__} of the "
             "module, which compiled code cannot; keep it on self"
@@ -213,7 +217,7 @@ def definition_of(function: FunctionType) -> ast.FunctionDef:
     for argument in ast.walk(definition.args):
         if isinstance(argument, ast.arg):
             argument.annotation = None
-    _check_constants(definition)
+    _check_syntax(definition, function)
     return definition
 
 
@@ -221,10 +225,10 @@ def definition_of(function: FunctionType) -> ast.FunctionDef:
 def _parse(text: str, file: str) -> tuple[dict[Any, ast.FunctionDef], dict[Any, CodeType]]:
     """Return the functions of a file by name and first line: as syntax trees, and as code."""
     tree = ast.parse(text)
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     definitions = {
-        (node.name, min(n.lineno for n in (node, *node.decorator_list))): node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
+        (node.name, min([node.lineno, *(d.lineno for d in node.decorator_list)])): node
+        for node in found
     }
     codes = {}
     waiting = [compile(tree, file, "exec", dont_inherit=True)]
@@ -235,13 +239,26 @@ def _parse(text: str, file: str) -> tuple[dict[Any, ast.FunctionDef], dict[Any, 
     return definitions, codes
 
 
-def _check_constants(definition: ast.FunctionDef) -> None:
+# Syntax that Numba does not take, or takes for something else
+_REFUSED: dict[type[ast.AST], str] = {
+    ast.NamedExpr: "':=' cannot be compiled; assign in a line of its own",
+    ast.Import: "imports belong at the top of the file",
+    ast.ImportFrom: "imports belong at the top of the file",
+    ast.Global: "variables of the module cannot be assigned in compiled code; keep it on self",
+    ast.Nonlocal: "variables of other functions cannot be assigned in compiled code",
+}
+
+
+def _check_syntax(definition: ast.FunctionDef, function: FunctionType) -> None:
     for node in ast.walk(definition):
+        reason = _REFUSED.get(type(node), "")
         if isinstance(node, ast.Constant) and type(node.value) is int and node.value > _MOST:
-            raise CannotCompile(
-                f"line {node.lineno}: {node.value} is larger than 64 bits hold; compiled code "
-                "has 64-bit numbers"
-            )
+            reason = f"{node.value} does not fit the 64 bits that compiled code has"
+        if isinstance(node, ast.arguments) and (node.kwonlyargs or node.vararg or node.kwarg):
+            reason = f"{function.__name__} takes '*' or '**'; compiled code knows plain arguments"
+        if reason:
+            line = getattr(node, "lineno", 0)
+            raise CannotCompile(f"{at(function, line)}: {reason}")
 
 
 def make_function(
@@ -312,26 +329,69 @@ class SuperCalls(ast.NodeTransformer):
         return ast.fix_missing_locations(node)
 
 
+# Functions of generator expressions, as loops: what comes before, for each item, and at the end
+_LOOPS = {
+    "next": ("", "return item", "return default"),
+    "any": ("", "if item: return True", "return False"),
+    "all": ("", "if not item: return False", "return True"),
+    "sum": ("total = 0", "total += item", "return total"),
+    "min": (
+        "best, some = 0, False",
+        "if not some or item < best: best, some = item, True",
+        "if not some: raise ValueError('min() of nothing')\nreturn best",
+    ),
+    "max": (
+        "best, some = 0, False",
+        "if not some or item > best: best, some = item, True",
+        "if not some: raise ValueError('max() of nothing')\nreturn best",
+    ),
+}
+
+
 class Rewriting(SuperCalls):
     """Rewrite one function for Numba."""
 
+    def visit_Call(self, node: ast.Call) -> Any:
+        match node:
+            case ast.Call(ast.Name("next"), [ast.GeneratorExp() as items, default], []):
+                return self._lift(items, "next", [self.visit(default)])
+            case ast.Call(ast.Name(name), [items], []) if name in _LOOPS and name != "next":
+                if not isinstance(items, ast.GeneratorExp):
+                    item = ast.comprehension(ast.Name("item", ast.Store()), items, [], 0)
+                    items = ast.GeneratorExp(ast.Name("item", ast.Load()), [item])
+                    ast.fix_missing_locations(ast.copy_location(items, node))
+                return self._lift(items, name, [])
+        return super().visit_Call(node)
+
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
+        return self._lift(node, "generator", [])
+
+    def _lift(self, node: ast.GeneratorExp, name: str, arguments: list[ast.expr]) -> Any:
+        """Return a call of a new function that does what ``name`` does with these items."""
         self.generic_visit(node)
-        body: list[ast.stmt] = [ast.Expr(ast.Yield(node.elt))]
+        free = sorted(_used(node) & self._locals - _bound(node))
+        before, each, end = _LOOPS.get(name, ("", "yield item", ""))
+        body: list[ast.stmt] = [
+            ast.Assign([ast.Name("item", ast.Store())], node.elt),
+            *ast.parse(each).body,
+        ]
         for clause in reversed(node.generators):
             for condition in reversed(clause.ifs):
                 body = [ast.If(condition, body, [])]
             body = [ast.For(clause.target, clause.iter, body, [])]
-        bound = {
-            n.id for c in node.generators for n in ast.walk(c.target) if isinstance(n, ast.Name)
-        }
-        used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-        free = sorted(used & self._locals - bound)
-        name = f"generator_{node.lineno}_{node.col_offset}"
-        arguments = ast.arguments([], [ast.arg(n) for n in free], None, [], [], None, [])
-        self.lifted.append(ast.copy_location(ast.FunctionDef(name, arguments, body, []), node))
-        call = ast.Call(ast.Name(name, ast.Load()), [ast.Name(n, ast.Load()) for n in free], [])
-        return ast.copy_location(call, node)
+        given = [*free, *(["default"] if arguments else [])]
+        made = ast.FunctionDef(
+            f"{name}_{node.lineno}_{node.col_offset}",
+            ast.arguments([], [ast.arg(n) for n in given], None, [], [], None, []),
+            [*ast.parse(before).body, *body, *ast.parse(end).body],
+            [],
+        )
+        for part in ast.walk(made):
+            ast.copy_location(part, node)
+        self.lifted.append(made)
+        names: list[ast.expr] = [ast.Name(n, ast.Load()) for n in free]
+        call = ast.Call(ast.Name(made.name, ast.Load()), [*names, *arguments], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
 
     def visit_While(self, node: ast.While) -> Any:
         self.generic_visit(node)
@@ -343,3 +403,12 @@ class Rewriting(SuperCalls):
             for part in ast.walk(statement):
                 ast.copy_location(part, node)
         return [*before, node]
+
+
+def _bound(node: ast.GeneratorExp) -> set[str]:
+    targets = [clause.target for clause in node.generators]
+    return {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+
+
+def _used(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}

@@ -48,7 +48,7 @@ def _leu(own: int, event: int) -> int:
         settle_arrivals(own)
         region = lowest(own)
         while region >= 0:
-            fetch_known(own, nodes(own)[region, AFTER])  # who is likely next
+            fetch_known(own, nodes(own)[region, AFTER])  # likely the next victim
             if not touched_since(own, region):
                 return region
             region = lowest(own)

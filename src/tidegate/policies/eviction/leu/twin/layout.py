@@ -33,12 +33,12 @@ _SCALARS = 8
     NODES,  # [regions, cells, arrivals; 8] rings, and what is known of a region: see below
     AT,  # [places] the time to which its cells were brought
     MEMBERS,  # [places] how many regions are there
-    FILLED,  # [places; levels] which cells may hold somebody
+    FILLED,  # [places; levels] bits of cells that may hold regions
     ENTRY,  # [places] the reference
     PLACE_OF,  # [references] its place in the table
     ENTRY_TOUCHES,  # [places]
     COUNTS,  # [places; buckets]
-    CHANGED,  # [places] counts have, since its phases were worked out
+    CHANGED,  # [places] whether counts changed since its phases were computed
     ROWS,  # [places; rows; 4] phases
     ROW,  # [places; 2] the first and last of them
     BEST,  # [places] the lowest priority, as a double

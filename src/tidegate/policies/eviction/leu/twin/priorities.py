@@ -59,7 +59,7 @@ def consider(own: int, place: int, node: int, tesla: int, row: int) -> None:
 
 @jit_inner
 def rises(own: int, place: int, row: int) -> bool:
-    """Return whether the priority rises in this phase. If no use is expected, it is 0 throughout."""
+    """Return whether the priority rises in this phase. If no use is expected, it stays 0."""
     return rows_of(own, place)[row, WITHIN] != 0
 
 
