@@ -281,7 +281,7 @@ def words_of(context: Any, builder: Any, kind: Handle, value: Any) -> list[Any]:
 def call_compiled(
     context: Any, builder: Any, function: Any, args: list[Any], kinds: list[Any] | None = None
 ) -> Any:
-    """Emit a call of a compiled function; its arguments are int64 unless ``kinds`` says otherwise."""
+    """Emit a call of a compiled function; arguments are int64 unless ``kinds`` says otherwise."""
     dispatcher = types.Dispatcher(function)
     given = tuple(kinds or [types.int64] * len(args))
     signature = dispatcher.get_call_type(context.typing_context, given, {})

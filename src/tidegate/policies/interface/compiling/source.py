@@ -310,7 +310,7 @@ def _same_code(one: CodeType, other: CodeType) -> bool:
 
 
 class SuperCalls(ast.NodeTransformer):
-    """Rewrite ``super().name`` to ``self.super_N__name``; ``lifted`` are functions needed beside."""
+    """Rewrite ``super().name`` to ``self.super_N__name``; ``lifted`` are more functions."""
 
     def __init__(self, cls: type, function: FunctionType):
         code = function.__code__
