@@ -1,7 +1,7 @@
 """Nsight Systems' SQLite export: GPU page faults of managed memory, by kernel.
 
 Faults are seen, hits are not: a page that stays near after its fault is not in the trace again.
-Each fault belongs to the kernel that was running when it began. Tables exist only if they have rows:
+Each fault belongs to the kernel that was running when it began. Tables without rows are missing:
 
     CUDA_UM_GPU_PAGE_FAULT_EVENTS    start, address, numberOfPageFaults, faultAccessType
     CUPTI_ACTIVITY_KIND_KERNEL       start, end, shortName → StringIds
