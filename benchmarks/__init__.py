@@ -1,4 +1,4 @@
-"""How quick tidegate is: ``python -m benchmarks``.
+"""Measurements of tidegate's speed and memory: ``python -m benchmarks``.
 
 One question per file; docs/performance.md has the answers.
 """

@@ -1,6 +1,6 @@
 """``python -m benchmarks``: every question, one table.
 
-``python -m benchmarks NAME…`` asks some of them.
+``python -m benchmarks NAME…`` runs some of them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from benchmarks.growth import growth
 from benchmarks.hit_path import hit_path
 from benchmarks.large_matmul import large_matmul
 from benchmarks.leu import leu
+from benchmarks.policy_events import policy_events
 from benchmarks.python_lru import python_lru
 from benchmarks.python_policy import python_policy
 from benchmarks.reproductions import SLOW
@@ -37,6 +38,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     for b in (
         hit_path,
         flat_lru,
+        policy_events,
         python_policy,
         python_lru,
         start_up,
@@ -75,18 +77,19 @@ def main() -> None:
 
 
 def machine() -> dict[str, str]:
-    """What the figures depend on."""
+    """Return the date, the processor and the software, on which the figures depend."""
     models = [
         line.split(":")[1].strip()
         for line in _read("/proc/cpuinfo").splitlines()
         if line.startswith("model name")
     ]
+    processor = models[0] if models else platform.processor()
     load = ", ".join(f"{share:.1f}" for share in os.getloadavg())
     return {
         "date": datetime.date.today().isoformat(),
-        "processor": f"{models[0] if models else platform.processor()}, {os.cpu_count()} cores, load {load}",
-        "software": f"Python {platform.python_version()}, Numba {numba.__version__}, NumPy {numpy.__version__}, "
-        f"tidegate {tidegate.__version__}",
+        "processor": f"{processor}, {os.cpu_count()} cores, load {load}",
+        "software": f"Python {platform.python_version()}, Numba {numba.__version__}, "
+        f"NumPy {numpy.__version__}, tidegate {tidegate.__version__}",
     }
 
 

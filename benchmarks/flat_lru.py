@@ -61,7 +61,7 @@ def flat_lru() -> list[Row]:
             True,
         )
 
-    whole = best_of(REPETITIONS, lambda s: s.run() or int(s.books["faults"][0]), _ask(ids).prepare)
+    whole = best_of(REPETITIONS, lambda s: s.run() or int(s.books["faults"][0]), _spec(ids).prepare)
     alone = best_of(REPETITIONS, lambda _: lru_misses(ids, CAPACITY))
     return [
         *rows,
@@ -70,7 +70,7 @@ def flat_lru() -> list[Row]:
     ]
 
 
-def _ask(ids: Any) -> RunSpec:
+def _spec(ids: Any) -> RunSpec:
     page = 64 * 1024
     segments = [
         blocks_of(16, ids[first : first + SEGMENT], bytes=page)
@@ -81,7 +81,7 @@ def _ask(ids: Any) -> RunSpec:
 
 
 def _libcachesim(libcachesim: Any, ids: Any, path: Path) -> tuple[float, int]:
-    """Its best rate in M requests per second, and its misses."""
+    """Return its best rate in M requests per second, and its misses."""
     records = np.zeros(len(ids), RECORD)
     records["id"], records["size"], records["next"] = ids, 1, -1
     records.tofile(path)

@@ -49,7 +49,7 @@ def growth() -> list[Row]:
 
 
 def _touching(name: str, touches: int) -> str:
-    """A workload over PAGES pages with about that many touches."""
+    """Return a workload over PAGES pages with about that many touches."""
     how_long = f"passes={round(touches / PAGES)}" if name == "cyclic" else f"touches={touches}"
     return f"{name}(bytes={64 * PAGES}KiB, {how_long})"
 

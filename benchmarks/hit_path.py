@@ -38,10 +38,10 @@ def _rows(what: str, used: int, block: int) -> list[Row]:
     pages = np.resize(np.arange(REGIONS * PAGES_PER_REGION, dtype=np.int32), SEGMENT)
     segment = blocks_of(block, pages, bytes=used)
     trace = InMemory(REGIONS * PAGES_PER_REGION, [[segment] * SEGMENTS] * LAUNCHES)
-    ask = RunSpec(trace, near=trace.footprint, prefetch="region")
+    spec = RunSpec(trace, near=trace.footprint, prefetch="region")
     near = np.ones(trace.pages, np.uint8)
-    loop = min(_seconds_in_loop(ask.prepare()) for _ in range(REPETITIONS))
-    whole = best_of(REPETITIONS, lambda s: s.run(), ask.prepare).cpu
+    loop = min(_seconds_in_loop(spec.prepare()) for _ in range(REPETITIONS))
+    whole = best_of(REPETITIONS, lambda s: s.run(), spec.prepare).cpu
     least = best_of(1 + REPETITIONS, lambda _: _least(segment.page, segment.bytes, near)).cpu
     in_loop = SEGMENT * SEGMENTS * (LAUNCHES - 1) / loop / 1e6
     in_all = SEGMENT * SEGMENTS * LAUNCHES / whole / 1e6
@@ -57,7 +57,7 @@ def _rows(what: str, used: int, block: int) -> list[Row]:
 
 
 def _seconds_in_loop(prepared: simulation.Simulation) -> float:
-    """Processor time inside ``play``, without the first launch."""
+    """Return the processor time inside ``play``, without the first launch."""
     spent: list[float] = []
 
     def timed(*arguments: Any) -> int:

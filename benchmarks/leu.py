@@ -1,9 +1,8 @@
-"""How fast is statistical caching: the policy ``leu`` in whole runs, its search for a victim, and
-exact LEU?
+"""How fast are the policy ``leu`` in whole runs, its search for a victim, and exact LEU?
 
 Whole runs: the zipf workload, in segments made beforehand. Faults take most of the time there
-whatever the policy, so ``lrm`` and ``lru-ideal`` are run beside it. The search: the twin alone,
-called as the mechanism does, with as many regions resident as are asked for; after each victim
+whatever the policy, so ``lrm`` and ``lru-ideal`` are run beside it. The search: the compiled policy
+alone, called as the mechanism does, with a given number of resident regions; after each victim
 another region arrives and is touched. Exact LEU: several kinds of sequence over twice as many
 blocks as fit.
 """
@@ -50,15 +49,16 @@ def _whole_runs() -> list[Row]:
     for share, target in ((2 / 3, None), (0.95, RATE)):
         seconds, faults = {}, 0
         for policy in ("lrm", "lru-ideal", "leu"):
-            ask = RunSpec(
+            spec = RunSpec(
                 trace, eviction=policy, prefetch="none", near=round(share * trace.footprint)
             )
             timing = best_of(
-                REPETITIONS, lambda s: s.run() or int(s.books["faults"][0]), ask.prepare
+                REPETITIONS, lambda s: s.run() or int(s.books["faults"][0]), spec.prepare
             )
             seconds[policy], faults = timing.cpu, timing.result
         beside = ", ".join(f"{p} {TOUCHES / s / 1e6:.1f}" for p, s in seconds.items() if p != "leu")
-        against = f"{beside}; {faults / TOUCHES:.1%} of touches fault; {seconds['leu'] / seconds['lru-ideal']:.2f} × lru-ideal"
+        ratio = seconds["leu"] / seconds["lru-ideal"]
+        against = f"{beside}; {faults / TOUCHES:.1%} of touches fault; {ratio:.2f} × lru-ideal"
         rate = TOUCHES / seconds["leu"] / 1e6
         rows.append(
             Row(f"leu: zipf, {share:.0%} near", rate, "M touches/s", against, target, at_least=True)
@@ -84,14 +84,14 @@ def _searches() -> list[Row]:
 
 
 def _search(resident: int) -> float:
-    """µs for a victim, its leaving, and the arrival and first touch of another region."""
+    """Return µs for a victim, its eviction, and the arrival and first touch of another region."""
     pages = resident + VICTIMS + 1
     rng = np.random.default_rng(1)
     warm = np.concatenate([np.arange(resident), rng.integers(0, resident, resident)])
     trace = InMemory(pages, [[blocks_of(16, warm, bytes=PAGE)]], Geometry(PAGE, PAGE))
     simulation = RunSpec(trace, eviction=LEU(), near=resident * PAGE, prefetch="none").prepare()
     simulation.run()
-    caller = simulation._callers[0]
+    caller = simulation._choices[0].caller
     twin = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(caller.address)
     own, memory = caller.own, simulation.memory
     touches, turn = memory.books["touches"], memory.books["turn"]

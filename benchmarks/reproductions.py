@@ -1,10 +1,10 @@
-"""How long do whole reproductions take, nothing fetched from the store? By name only: they take
-minutes.
+"""How long do whole reproductions take, without the store? They take minutes: run them by name.
 
 The grids of ObservUVM's Figures 9 to 13 and of CPPE, at the papers' sizes, on one worker per core.
 Traces are made once per worker: the grid's time counts them, a run's rate does not. Compilation is
-not counted: a small grid goes before. Rates are per second of processor time, so that they stand
-when others use the cores. The original of ObservUVM's takes 24 hours on a real card.
+not counted: a small grid is run before. Rates are per second of processor time, so that other
+programs on the machine change them little. The original of ObservUVM's takes 24 hours on a real
+card.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from tidegate.reproduce.trace_cache import cached
 
 
 class Timed(NamedTuple):
-    """One run: how long the processor took to make ready and to play, the touches, and how large
-    its worker had become.
-    """
+    """One run: processor time to prepare and to run, touches, and the size of its worker."""
 
     readying: float  # the trace, where the worker had another one before, and loading compiled code
     playing: float

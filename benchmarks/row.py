@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """``figure`` in ``unit``; ``target`` is how it should compare, None if the figure is for
-    information only.
-    """
+    """``figure`` in ``unit``; ``target`` is its bound, or None if it is for information only."""
 
     question: str
     figure: float

@@ -3,8 +3,8 @@
 Three traces of 20 M touches over twice what near and middle hold together, as GMT's factor has it:
 zipf (0.9), a loop, in which every touch misses, and bursts, in which a page is touched 32 times
 running. The peer is a bare CLOCK over near memory (analysis.clock_misses), which neither keeps time
-nor places anything, in the same process: the ratio to it says more than the rate where others use
-the machine. Then a million near pages, in a process of its own, for its peak of memory.
+nor places anything, in the same process: on a busy machine the ratio to it says more than the rate.
+Then a million near pages, in a process of its own, for its peak of memory.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def test_a_run_is_computed_once_and_kept_in_one_file(folder, count_runs):
     assert first.launches.equals(second.launches)
 
 
-def test_a_run_from_the_store_equals_the_run_that_was_kept():
+def test_a_run_from_the_store_equals_the_run_that_was_stored():
     assert SPEC.answer() == SPEC.answer()
 
 
@@ -118,20 +119,29 @@ def test_a_store_that_cannot_be_written_to_does_not_fail_a_run(folder, blocked, 
     assert not list(folder.parent.rglob("*.part"))
 
 
-def test_a_full_disk_leaves_no_half_file(folder, monkeypatch):
-    def full(*args: Any) -> None:
-        raise OSError(28, "No space left on device")
+@pytest.fixture
+def failing_store(monkeypatch):
+    """A function that sets the error of storing a run; compiled code is stored as ever."""
 
-    monkeypatch.setattr("os.replace", full)
+    def fail(error: BaseException) -> None:
+        def replace(source: Any, target: Any, really: Any = os.replace) -> None:
+            if Path(target).suffix == ".json":
+                raise error
+            really(source, target)
+
+        monkeypatch.setattr("os.replace", replace)
+
+    return fail
+
+
+def test_a_full_disk_leaves_no_half_file(folder, failing_store):
+    failing_store(OSError(28, "No space left on device"))
     assert SPEC.answer().counts["touches"] == 18
     assert stored(folder) == []
 
 
-def test_ctrl_c_while_storing_leaves_no_half_file(folder, monkeypatch):
-    def interrupt(*args: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("os.replace", interrupt)
+def test_ctrl_c_while_storing_leaves_no_half_file(folder, failing_store):
+    failing_store(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         SPEC.answer()
     assert stored(folder) == []
@@ -249,7 +259,7 @@ class Nowhere(EvictionPolicy):
         return self.order.head
 
 
-def test_a_policy_without_a_file_is_never_kept(folder, monkeypatch, count_runs):
+def test_a_policy_without_a_file_is_never_stored(folder, monkeypatch, count_runs):
     monkeypatch.setattr(Nowhere, "__module__", "a_notebook_cell")
     for _ in range(2):
         RunSpec(
@@ -263,7 +273,7 @@ class Pathed(Nowhere):
     where = Option(Path("."), "an option that JSON has no word for", parse=Path)
 
 
-def test_an_option_that_json_has_no_word_for_can_be_kept(count_runs):
+def test_an_option_that_json_has_no_word_for_can_be_stored(count_runs):
     for _ in range(2):
         RunSpec(
             SPEC.workload,

@@ -148,12 +148,12 @@ def test_what_has_no_room_is_used_remotely_and_moves_nothing() -> None:
 
 
 def test_baselines_copy_once_or_at_each_launch() -> None:
-    ask = {"machine": "v100-nvlink2", "near": "64MiB"}
-    once = RunSpec("openmp-hotspot(bytes=24MB, steps=4)", placement="explicit", **ask).answer(
+    settings = {"machine": "v100-nvlink2", "near": "64MiB"}
+    once = RunSpec("openmp-hotspot(bytes=24MB, steps=4)", placement="explicit", **settings).answer(
         cache=False
     )  # type: ignore[arg-type]
     each = RunSpec(
-        "openmp-hotspot(bytes=24MB, steps=4)", placement="explicit(copies=launch)", **ask
+        "openmp-hotspot(bytes=24MB, steps=4)", placement="explicit(copies=launch)", **settings
     ).answer(cache=False)  # type: ignore[arg-type]
     assert once.counts["pages_in"] * 65536 == pytest.approx(24e6, rel=0.02)
     # power and the source, 8 MB each, come again with each later launch; the source was the result

@@ -84,14 +84,14 @@ def test_misses_equal_libcachesim(policy, name, tmp_path):
     ids = SEQUENCES[name].astype(np.int64)
     distinct = len(np.unique(ids))
     for frames in (1, 2, 31, distinct // 3, distinct - 1, distinct):
-        ask = RunSpec(
+        spec = RunSpec(
             Requests(ids),
             machine=machine(),
             near=frames * FLAT.region,
             eviction=policy,
             prefetch="none",
         )
-        run = ask.answer(cache=False)
+        run = spec.answer(cache=False)
         assert run.counts["faults"] == their_misses(policy, ids, frames, tmp_path), (
             f"{frames} frames"
         )

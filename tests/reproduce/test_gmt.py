@@ -287,6 +287,7 @@ def test_robustness_gives_every_finding_its_share() -> None:
 
 def test_figures_need_no_second_size() -> None:
     runs = {
-        (a, s): ask.answer() for (a, s, size), ask in grid_of(replace(TINY, near="256KiB")).items()
+        (a, s): spec.answer()
+        for (a, s, size), spec in grid_of(replace(TINY, near="256KiB")).items()
     }
     assert len(list(figures_of({TABLE_2: Results(runs)}))) == 10

@@ -188,14 +188,14 @@ def test_baselines_are_run_where_everything_fits_only() -> None:
 
 def test_scale_keeps_ratios() -> None:
     for scale in (1, 1 / 32):
-        ask = specify(Setup(scale=scale), Workload("cfd", 24), "rdm")
-        assert ask.bytes == pytest.approx(1.5 * float(ask.near or 0), rel=1e-6)
+        spec = specify(Setup(scale=scale), Workload("cfd", 24), "rdm")
+        assert spec.bytes == pytest.approx(1.5 * float(spec.near or 0), rel=1e-6)
 
 
 def test_edges_are_tried_both_ways_with_bfs_only() -> None:
-    asks = edges_of(Setup.quick())
-    assert {way for _, way, _ in asks} == {"implicit", "explicit"}
-    assert "connected=0.25" in str(asks[0.25, "implicit", EDGES].workload)
+    specs = edges_of(Setup.quick())
+    assert {way for _, way, _ in specs} == {"implicit", "explicit"}
+    assert "connected=0.25" in str(specs[0.25, "implicit", EDGES].workload)
     assert edges_of(Setup(applications=("nn",))) == {}
 
 
@@ -227,7 +227,7 @@ def test_the_default_reading_is_the_grid_itself() -> None:
     assert set(default) == set(plain)
     for key, variant in default.items():
         ours, theirs = (
-            ask.prepare() for ask in (PAPER.specification(variant, reduced(setup)), plain[key])
+            spec.prepare() for spec in (PAPER.specification(variant, reduced(setup)), plain[key])
         )
         assert ours.machine.constants() == theirs.machine.constants(), key
         assert ours.trace.identity() == theirs.trace.identity()

@@ -51,8 +51,8 @@ def test_every_policy_meets_every_application() -> None:
     runs = [key for key in grid if key[2] == RUNS]
     assert len(runs) == 46 * len(Setup().evictions) == PAPER.size(Setup()) - 46
     assert Setup().evictions.count(BEST) == 1
-    ask = grid[Application("observuvm", "MM"), "lru", RUNS]
-    assert (ask.slots, ask.prefetch, ask.observed) == (1, "region", round(100 / 32))
+    spec = grid[Application("observuvm", "MM"), "lru", RUNS]
+    assert (spec.slots, spec.prefetch, spec.observed) == (1, "region", round(100 / 32))
 
 
 @pytest.mark.parametrize("given", [{"scale": 0}, {"scale": -1}, {"oversubscribe": "0%"}])

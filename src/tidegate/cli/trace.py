@@ -1,4 +1,4 @@
-"""tidegate trace: save a workload's touches to a file, and describe one."""
+"""tidegate trace: save, describe, import and export traces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tidegate.trace.info import TraceInfo
     from tidegate.trace.trace import Trace
 
-app = typer.Typer(help="Save what a workload touches, and look into it.")
+app = typer.Typer(help="Save what a workload touches, look into it, import and export it.")
 
 
 @app.command("save")
@@ -70,6 +70,82 @@ def info(
         output.print_csv(found.launches.to_dicts())
     else:
         _show(trace, found)
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="A trace of another tool.", show_default=False)],
+    path: Annotated[
+        Path, typer.Argument(help="The file to write, e.g. mine.parquet.", show_default=False)
+    ],
+    format: Annotated[
+        str | None, typer.Option(help="The format; recognised by content unless given.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="An option of the format, e.g. expert_bytes=336MiB."),
+    ] = None,
+    geometry: o.GeometryText = None,
+) -> None:
+    """Read a trace of another tool and save it as a Parquet file.
+
+    Formats: nsight, nvbit, accel-sim, uvm-tools, lackey, oracle-general, csv, moe, kv-cache.
+
+    tidegate trace import app.mem_trace app.parquet
+    """
+    from tidegate.figures import check_output
+    from tidegate.trace import save_trace
+    from tidegate.trace.geometry import Geometry
+    from tidegate.trace.importers import import_trace
+    from tidegate.units import show_size
+
+    check_output(path, (".parquet",))
+    options = dict(_setting(text) for text in settings or ())
+    made = Geometry.parse(geometry) if geometry else None
+    with Bar(f"read {file.name}", unit="bytes") as bar:
+        trace = import_trace(file, format, made, bar.advance, **options)
+    with Bar(f"save {trace.name}") as bar:
+        save_trace(trace, path, bar.advance)
+    print(f"imported {file.name} ({trace.importer.name}) to {path}, ", end="")
+    print(show_size(path.stat().st_size))
+    for note in trace.importer.notes:
+        print(f"note: {note}")
+
+
+@app.command("export")
+def export(
+    workload: o.Workload,
+    path: Annotated[Path, typer.Argument(help="The file to write.", show_default=False)],
+    format: Annotated[str, typer.Option(help="csv or oracle-general (libCacheSim).")] = "csv",
+    bytes: o.Bytes = None,
+    machine: o.MachineName = "rtx3090-pcie4",
+    geometry: o.GeometryText = None,
+) -> None:
+    """Write a trace in the format of another tool.
+
+    tidegate trace export matmul mm.csv --bytes 64MiB
+    """
+    from tidegate.errors import UnknownName
+    from tidegate.experiments import RunSpec
+    from tidegate.files import write_atomically
+    from tidegate.trace.exporters import EXPORTERS
+    from tidegate.units import show_size
+
+    if format not in EXPORTERS:
+        raise UnknownName("format", format, list(EXPORTERS))
+    trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+    with Bar(f"export {trace.name}") as bar:
+        write_atomically(path, lambda part: EXPORTERS[format](trace, part, bar.advance))
+    print(f"exported {trace.name} to {path}, {show_size(path.stat().st_size)}")
+
+
+def _setting(text: str) -> tuple[str, str]:
+    from tidegate.errors import TidegateError
+
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise TidegateError(f"--set must be NAME=VALUE, got '{text}'")
+    return name.strip(), value.strip()
 
 
 def _data(trace: Trace, found: TraceInfo) -> dict[str, Any]:

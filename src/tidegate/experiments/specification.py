@@ -142,12 +142,17 @@ class RunSpec:
         return two_tiers if self.tiering is None else three_tiers
 
     def trace(self) -> Trace:
-        """Return the trace: of a workload laid out for the geometry, or of a trace file."""
+        """Return the trace: of a workload laid out for the geometry, or of a file.
+
+        A file is a trace that Tidegate saved (.parquet) or one that it can import.
+        """
         given = str(self.workload) if isinstance(self.workload, Path) else self.workload
         if isinstance(given, Trace):
             return self._as_recorded(given)
         if isinstance(given, str) and given.endswith(".parquet"):
             return self._as_recorded(TraceFile(given))
+        if isinstance(given, str) and Path(given).suffix != ".py" and Path(given).is_file():
+            return self._imported(Path(given))
         if isinstance(given, str):
             name, options = parse_spec(given)
             made = self._sized(workloads.find(name), name, options)
@@ -187,6 +192,13 @@ class RunSpec:
                 "leave out bytes, scale and geometry"
             )
         return trace
+
+    def _imported(self, path: Path) -> Trace:
+        from tidegate.trace.importers import import_trace
+
+        if self.bytes is not None or self.scale is not None:
+            raise TidegateError(f"{path} has its size already; leave out bytes and scale")
+        return import_trace(path, geometry=self._geometry())
 
     @property
     def factor(self) -> float:

@@ -127,3 +127,4 @@ def _notes(s: Tiered) -> Iterator[str]:
         yield f"{spell(s.placement)} has no middle; what leaves near memory goes far"
     if not s.flush:
         yield "pages that were dirty at the end were not written"
+    yield from s.notes

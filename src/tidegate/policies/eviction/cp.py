@@ -18,8 +18,8 @@ class CyclicProtection(EvictionPolicy):
     after them.
 
         head  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│············  tail
-              protected           │unprotected: newcomers enter at the tail, victims leave at the split
-                                  └ observed here: still in use? then the unprotected area is too small
+              protected           │unprotected: new regions at the tail, victims at the split
+                                  └ observed here; if used, the unprotected area is too small
 
     Just-migrated regions are used for a while, so the unprotected area must be large enough for
     that. The regions next to the split are observed: if one is used, the area grows by one; if one

@@ -20,7 +20,7 @@ class MHPE(EvictionPolicy):
     """Start with MRU, some way from the very last; turn to LRU for good when much of what leaves
     was never touched.
 
-        LRU  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│▓▓▓▓│████  MRU        ▒ old   ▓ migrated in the last interval   █ in this one
+        LRU  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│▓▓▓▓│████  MRU  ▒ old  ▓ of the last interval  █ of this one
                          ▲◀─────┘
                    victim  forward distance: chunks skipped from the old partition's MRU end
 

@@ -49,7 +49,8 @@ class Tournament(EvictionPolicy):
         elif any(isinstance(p.sees, TouchBits) for p in self.contestants):
             if any(isinstance(p.sees, Samples) for p in self.contestants):
                 raise TidegateError(
-                    f"tournament(policies={self.policies}): some see touch bits, others samples; no hardware has both"
+                    f"tournament(policies={self.policies}): some see touch bits, others samples; "
+                    "no hardware has both"
                 )
             self.sees = TouchBits()
         elif all(isinstance(p.sees, Faults) for p in self.contestants):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from tidegate.policies.interface import tier_events
 from tidegate.policies.interface.events import EVENT_NAMES, FAULT, LAUNCH, PREFETCH
 from tidegate.policies.interface.policy import EvictionPolicy, Policy
+from tidegate.policies.interface.tier_policy import TierPolicy
 
 
 def handled_events(policy: Policy) -> list[int]:
     """Return the events that must be relayed to a policy, or asked of it."""
-    events = {event for event, name in EVENT_NAMES.items() if _defines(type(policy), name)}
+    names = tier_events.EVENT_NAMES if isinstance(policy, TierPolicy) else EVENT_NAMES
+    events = {event for event, name in names.items() if _defines(type(policy), name)}
     # its on_prefetch is its on_fault, unless it says otherwise
     if isinstance(policy, EvictionPolicy) and FAULT in events:
         events.add(PREFETCH)
@@ -19,5 +22,5 @@ def handled_events(policy: Policy) -> list[int]:
 
 
 def _defines(cls: type[Policy], name: str) -> bool:
-    inherited = (getattr(Policy, name, None), getattr(EvictionPolicy, name, None))
+    inherited = [getattr(base, name, None) for base in (Policy, EvictionPolicy, TierPolicy)]
     return getattr(cls, name, None) not in inherited

@@ -1,8 +1,8 @@
 """The policy API: what is relayed to a policy, what it is asked, and what it can ask for.
 
-    relayed   on_fault · on_prefetch · on_eviction · on_notification · on_launch     define those you need
+    relayed   on_fault · on_prefetch · on_eviction · on_notification · on_launch, if defined
     asked     victim · observe (eviction policies)
-    verbs     self.memory.prefetch / evict / advise / set_prefetch_threshold / observe_prefetched / count_remote
+    verbs     self.memory.prefetch / evict / advise / set_prefetch_threshold / …
 
 A method that a class does not define costs nothing: the mechanism never makes the call.
 """
@@ -123,7 +123,8 @@ def check_declared(policy: Policy) -> None:
     """Every mechanism's first question: does the class say what it sees, and can it decide?"""
     if not isinstance(policy.sees, Sees):
         raise PolicyError(
-            f"policy '{label(policy)}' has sees = {policy.sees!r}; expected a level such as Faults()"
+            f"policy '{label(policy)}' has sees = {policy.sees!r}; "
+            "expected a level such as Faults()"
         )
     if isinstance(policy, EvictionPolicy) and getattr(policy.victim, "__isabstractmethod__", False):
         raise PolicyError(

@@ -1,22 +1,21 @@
-"""Placement over three tiers: where does a page go that leaves near memory?
+"""Tiering policies: where does a page go that leaves near memory?
 
-    asked     place(page) → STAY, MIDDLE or FAR · victim() and spill(), of those who choose pages themselves
+    asked     place(page) → STAY, MIDDLE or FAR · victim() and spill(), if the policy chooses pages
     relayed   on_return · on_samples · on_touch                        define those you need
     seen      self.memory, a TierView: now, left(page), room in the middle, pairs, next_use(page)
 
-A class of this kind knows no mechanism: it works on simulated tiers, and on live memory, whoever
-offers a TierView. What a mechanism does for a miss, in this order:
+A class of this kind knows no mechanism: it works on simulated tiers and on live memory, which both
+offer a TierView. What a mechanism does for a miss, in this order:
 
-    on_return(page)          if the page left near memory before
-    place(candidate)         if near memory is full; STAY: another candidate is asked about, until one has to go
-    spill()                  if that one goes to a full middle and makes_room is ASKED
+    on_return(page)     if the page left near memory before
+    place(candidate)    if near memory is full; STAY: the next candidate, until one has to go
+    spill()             if that one goes to a full middle and makes_room is ASKED
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +24,16 @@ from tidegate.policies.interface.policy import Policy
 
 STAY, MIDDLE, FAR = 0, 1, 2  # where a page goes
 
-# Who leaves a middle that is full when another page is to go there.
-NOBODY = 0  # the newcomer goes far instead
+# Which page leaves a middle that is full when another page is to go there.
+NOBODY = 0  # none: the newcomer goes far instead
 OLDEST = 1  # the page that is longest in the middle
-ASKED = 2  # the policy is asked (``spill``)
+ASKED = 2  # the page that ``spill`` names
+
+NEVER = 2**31 - 1  # the next use of a page that is not used again
 
 
 class TierView(Protocol):
-    """What tiers, simulated or live, show a placement policy."""
+    """What tiers, simulated or live, show a tiering policy."""
 
     near_pages: int  # capacities
     middle_pages: int
@@ -50,12 +51,12 @@ class TierView(Protocol):
         """The batch of (virtual time, reuse distance) pairs; during on_samples."""
 
     def left(self, page: int) -> int:
-        """When this page left near memory last, in virtual time; 0 if it never did."""
+        """Return when this page left near memory last, in virtual time; 0 if it never did."""
 
     def next_use(self, page: int) -> int:
-        """When this page is touched next, in virtual time; very large if never.
+        """Return when this page is touched next, in virtual time; NEVER if it is not.
 
-        Everything(future).
+        It needs ``sees = Everything(future=True)``.
         """
 
 
@@ -69,60 +70,39 @@ class TierPolicy(Policy):
 
     memory: TierView  # type: ignore[assignment]
     keeps_middle: ClassVar[bool] = True  # False: there are two tiers only
-    # who serves misses: many at once ("gpu"), or one after another ("cpu")
+    # how misses are served: many at once ("gpu"), or one after another ("cpu")
     service: ClassVar[str] = "gpu"
-    compiled: ClassVar[TierTwin | None] = None
 
     def attach(self, memory: TierView) -> None:  # type: ignore[override]
-        """Called by the mechanism before each run."""
+        """Set ``memory``; the mechanism calls it before each run."""
         self.memory = memory
 
     @property
     def makes_room(self) -> int:
-        """Who leaves a middle that is full: NOBODY, the OLDEST, or whom ``spill`` names (ASKED)."""
+        """Which page leaves a full middle: NOBODY, OLDEST, or the one ``spill`` names (ASKED)."""
         return OLDEST
 
     def sampling(self, near: int) -> tuple[int, int, int]:
-        """Pairs in a batch, pairs in all, and that one page in so many is sampled; (0, 0, 1) for
-        none.
+        """Return pairs in a batch, pairs in all, and that one page in so many is sampled.
 
-        A mechanism that cannot measure reuse distances never calls ``on_samples``.
+        (0, 0, 1) is for none. A mechanism that cannot measure reuse distances never calls
+        ``on_samples``.
         """
         return 0, 0, 1
 
     @abstractmethod
     def place(self, page: int) -> int:
-        """STAY, MIDDLE or FAR, for a near page that is a candidate to leave."""
+        """Return STAY, MIDDLE or FAR, for a near page that is a candidate to leave."""
 
     def on_return(self, page: int) -> int | None:
-        """This page, which had left near memory, is about to come back.
+        """Handle that this page, which had left near memory, is about to come back.
 
-        Who knows already that the page will STAY whenever it is a candidate may say so here, and
-        need not be asked.
+        Return STAY if it is known already that the page stays whenever it is a candidate: then
+        ``place`` is not called for it.
         """
 
     def on_samples(self) -> None:
-        """``self.memory.pairs`` is a new batch."""
+        """Handle a new batch, ``self.memory.pairs``."""
 
     def on_touch(self, page: int) -> None:
-        """This page is touched, and near. Costs a call per touch."""
-
-
-class TierTwin:
-    """Names a placement's compiled twin, a C function ``int64 (own, event)`` made with
-    ``@jit_policy``.
-
-    ``words(policy, pages, near, middle)``: its own words at the beginning of a run.
-    ``results(policy, words)``: called with them at the end, for the sake of ``report``. Events and
-    what lies before the words: policies/interface/tier_events.py, header.py.
-    """
-
-    def __init__(
-        self,
-        function: Any,
-        words: Callable[
-            [Any, int, int, int], NDArray[np.int64]
-        ] = lambda policy, pages, near, middle: np.zeros(0, np.int64),
-        results: Callable[[Any, NDArray[np.int64]], None] = lambda policy, words: None,
-    ):
-        self.function, self.words, self.results = function, words, results
+        """Handle a touch of this page, which is near. Costs a call per touch."""

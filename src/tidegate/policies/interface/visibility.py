@@ -41,7 +41,7 @@ class Samples(Sees):
 
 @dataclass(frozen=True)
 class TouchBits(Sees):
-    """Faults, and which pages of a region were touched, handed over at its eviction and no earlier."""
+    """Faults, and at a region's eviction which of its pages were touched."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ class Explicit(Planned):
         regions = sum(len(regions_of(self.objects[name], self.memory)) for name in used)
         if regions > self.memory.frames:
             raise PolicyError(
-                f"explicit copies {regions} regions and near memory holds {self.memory.frames}; take a policy that need not "
+                f"explicit copies {regions} regions and near memory holds {self.memory.frames}; "
+                "take a policy that need not "
                 f"hold everything, such as rdm, or more near memory"
             )
         self.again: set[int] = set()  # regions that are to leave and come back

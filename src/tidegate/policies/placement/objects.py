@@ -3,7 +3,7 @@
 
 on_launch ──▶ meet      the policy notes what this launch says of its objects
           ──▶ decide    for each object it uses, worthiest first: near, or partly near, or far
-          ──▶ enforce   evict what lost its room · advise "far" for what has none · prefetch what is used densely
+          ──▶ enforce   evict what lost its room · advise "far" for the rest · prefetch if dense
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Planned(PlacementPolicy):
         } - self.objects.keys()
         if unknown:
             raise PolicyError(
-                f"{self.name}: the plan places {', '.join(sorted(unknown))}, which the program does not allocate"
+                f"{self.name}: the plan places {', '.join(sorted(unknown))}, "
+                "which the program does not allocate"
             )
 
     def uses(self) -> tuple[PlannedUse, ...]:
@@ -45,7 +46,8 @@ class Planned(PlacementPolicy):
         if self.memory.launch not in self.plan.by_name:
             known = ", ".join(self.plan.by_name)
             raise PolicyError(
-                f"{self.name}: the plan does not know launch '{self.memory.launch}'; it knows {known}"
+                f"{self.name}: the plan does not know launch '{self.memory.launch}'; "
+                f"it knows {known}"
             )
         return self.plan.by_name[self.memory.launch].uses
 
@@ -69,7 +71,7 @@ class ObjectPlacement(Planned):
 
     transfer = Option(
         "density",
-        "how near objects come: by density, or always explicit (prefetched) or implicit (by faults)",
+        "how objects come near: by density, always explicit (prefetched), or implicit (by faults)",
         choices=("density", "explicit", "implicit"),
     )
     threshold = Option(0.5, "access density from which an object is prefetched (3.1)", least=0.0)
@@ -78,7 +80,8 @@ class ObjectPlacement(Planned):
     )
     partial = Option(
         "no",
-        "is an object that finds too little room mapped partly: with the rest of it, when all others were seen to; or "
+        "is an object that finds too little room mapped partly: with the rest of it, when all "
+        "others were seen to; or "
         "at once, in its turn (3.4)",
         choices=("no", "rest", "at once"),
     )
@@ -87,7 +90,8 @@ class ObjectPlacement(Planned):
         super().start()
         if self.left and self.left not in self.objects:
             raise PolicyError(
-                f"{self.name}: there is no object {self.left} to be left to faults; {_known(self.objects)}"
+                f"{self.name}: there is no object {self.left} to be left to faults; "
+                f"{_known(self.objects)}"
             )
         self.size = {name: len(regions_of(o, self.memory)) for name, o in self.objects.items()}
         # regions, from the object's first, that have room near

@@ -16,7 +16,7 @@ class RGP(PrefetchPolicy):
     """Prefetch whole regions ahead of streams in each object, and no sooner than they are wanted
     (ObservUVM, VI-D).
 
-        object  ████████▓T▓T▓T......      █ used   ▓T prefetched, with a trigger page   . yet to be prefetched
+        object  ████████▓T▓T▓T......   █ used  ▓T prefetched, with a trigger page  . not yet
 
     Faults that follow one another within an object make it a stream; then the next ``ahead``
     regions are prefetched. In each, one page is left far as a trigger: when it is used, the next

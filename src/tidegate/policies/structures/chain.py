@@ -49,7 +49,7 @@ class Chain(Order):
 
     @property
     def oldest(self) -> int:
-        """The LRU position; what was served in this turn is passed over if anything else is there."""
+        """The LRU position; regions served in this turn are passed over if others are there."""
         return next((r for r in self if not self._memory.is_served(r)), self.head)
 
     def from_mru(self, skip_recent: bool = True) -> Iterator[int]:

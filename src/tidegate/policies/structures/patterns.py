@@ -1,7 +1,7 @@
 """Patterns: what an eviction policy tells a prefetcher of the same run. CPPE's fine-grained
 cooperation is this and no more.
 
-eviction  ── record(region, touched pages) ──▶  Patterns  ── match(region, faulted pages) ──▶  prefetch
+eviction ── record(region, touched pages) ──▶ Patterns ── match(region, faulted) ──▶ prefetch
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Placement policies over three tiers, one per file."""
+"""Tiering policies, one per file."""

@@ -1,26 +1,25 @@
-"""Middle or far, by chance."""
+"""TierRandom: middle or far, by chance."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tidegate.compiled.addresses import words_at
-from tidegate.compiled.jit import jit, jit_policy
+from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.policies.interface.tier_events import PLACE
-from tidegate.policies.interface.tier_header import OWN
-from tidegate.policies.interface.tier_policy import FAR, MIDDLE, TierPolicy, TierTwin
+from tidegate.policies.interface.tier_policy import FAR, MIDDLE, TierPolicy
 from tidegate.policies.registries import tiering
 
-_SEED, _DRAWN, _SHARE = range(3)
+_PARTS = 1_000_000  # the share is rounded to so many parts
 
 
 @jit
 def chance(seed: int, number: int) -> Any:
-    """Number ``number`` of a repeatable sequence of chances, from 0 to below 1 (splitmix64)."""
+    """Return number ``number`` of a repeatable sequence of chances, 0 to below 1 (splitmix64).
+
+    It is compiled by itself because Python has no numbers that wrap at 64 bits.
+    """
     z = (np.uint64(seed) + np.uint64(1)) * np.uint64(0xD1342543DE82EF95) + np.uint64(
         number
     ) * np.uint64(0x9E3779B97F4A7C15)
@@ -29,34 +28,17 @@ def chance(seed: int, number: int) -> Any:
     return float((z ^ (z >> np.uint64(31))) >> np.uint64(11)) / 2.0**53
 
 
-@jit_policy
-def _random(own: int, event: int) -> int:
-    if event & 255 != PLACE:
-        return 0
-    w = words_at(own + 8 * OWN, 3)
-    w[_DRAWN] += 1
-    return MIDDLE if 1_000_000 * chance(w[_SEED], w[_DRAWN]) < w[_SHARE] else FAR
-
-
 @tiering("tier-random")
 class TierRandom(TierPolicy):
-    """A coin decides between the middle, whose oldest page makes room, and far (GMT-Random, 2.1.2)."""
+    """Choose the middle, whose oldest page makes room, or far by a coin (GMT-Random, 2.1.2)."""
 
-    share = Option(0.5, "of victims that go to the middle", least=0, most=1)
-    seed = Option(0, "of the random numbers", least=0)
-    compiled = TierTwin(_random, lambda policy, pages, near, middle: policy.words())
+    share = Option(0.5, "share of victims that go to the middle", least=0, most=1)
+    seed = Option(0, "seed of the random numbers", least=0)
 
     def start(self) -> None:
         self._drawn = 0
+        self._to_middle = round(_PARTS * self.share)
 
     def place(self, page: int) -> int:
         self._drawn += 1
-        return (
-            MIDDLE
-            if 1_000_000 * chance(self.seed, self._drawn) < round(1_000_000 * self.share)
-            else FAR
-        )
-
-    def words(self) -> NDArray[np.int64]:
-        """The twin's own."""
-        return np.array([self.seed, 0, round(1_000_000 * self.share)], np.int64)
+        return MIDDLE if _PARTS * chance(self.seed, self._drawn) < self._to_middle else FAR

@@ -35,6 +35,8 @@ from tidegate.simulation.gpu.memory import Memory
 
 _C_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _KINDS = 1 << EVENT_BITS
+# calls of policies from which a class of a user's is compiled: as long as compiling would take
+LONG_RUN = 500_000
 
 
 class Relay(NamedTuple):
@@ -172,7 +174,7 @@ def choose_caller(policy: Policy, world: World, long: bool) -> Choice:
     are compiled when a run turns out to be ``long``, or if they are in the cache.
     """
     try:
-        made = _compiled_caller(policy, str(policy.sees), world, not (long or _is_shipped(policy)))
+        made = _compiled_caller(policy, str(policy.sees), world, not (long or is_shipped(policy)))
     except CannotCompile as why:
         return Choice(Caller(policy, world.memory.books), reason=str(why))
     return Choice(made) if made else Choice(Caller(policy, world.memory.books), later=True)
@@ -194,9 +196,10 @@ def _compiled_caller(
     return CompiledCaller(policy, compiled, parts, world)
 
 
-def _is_shipped(policy: Policy) -> bool:
+def is_shipped(policy: Policy) -> bool:
+    """Return whether a policy, and those it is made of, come with Tidegate."""
     own = type(policy).__module__.startswith("tidegate.")
-    return own and all(_is_shipped(part) for part in policy.parts)
+    return own and all(is_shipped(part) for part in policy.parts)
 
 
 def _showing_touch_bits(policy: Policy) -> Callable[[int], None]:

@@ -50,6 +50,7 @@ from tidegate.simulation.gpu.memory import (
 from tidegate.simulation.gpu.observation import LEFT_FAR
 from tidegate.simulation.gpu.policy_calls import execute_requests
 from tidegate.simulation.gpu.relay import (
+    LONG_RUN,
     Caller,
     Choice,
     CompiledCaller,
@@ -68,8 +69,6 @@ _NO_TOUCHES = TouchColumns(
 )
 _NOTHING = join_blocks(_NO_TOUCHES, blocks_of(1, [], bytes=0))
 _BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about 0.1 s
-# calls of policies from which a class of a user's is compiled: as long as compiling would take
-_LONG = 500_000
 
 
 class _CompiledFailure(Exception):
@@ -160,8 +159,13 @@ class Simulation:
         for policy, choice in zip(self._policies, self._choices, strict=True):
             if choice.caller.unpack():
                 self._guard(policy, "finished", policy.finished)
-            if choice.reason and self._events() > _LONG:
+            if choice.reason and self._events() > LONG_RUN:
                 self.notes.append(f"policy '{label(policy)}' runs in Python: {choice.reason}")
+
+    def reasons(self) -> list[str]:
+        """Return for each policy why it runs in Python, "" if it is compiled; without a run."""
+        self._start()
+        return [self._choose(policy, long=True).reason for policy in self._policies]
 
     def _start(self) -> None:
         """Start the policies, and choose how each is called."""
@@ -178,7 +182,7 @@ class Simulation:
             self._guard(policy, "start", policy.start)
             # a compiled policy begins with what ``start`` has set
             if self.checked:
-                check_policy(policy)
+                check_policy(policy, policy.memory.regions)
             self._choices.append(self._choose(policy, long=False))
         self._connect()
 
@@ -196,7 +200,7 @@ class Simulation:
 
     def _compile_later(self) -> None:
         """Compile what was not worth it before, if this has become a long run."""
-        if any(choice.later for choice in self._choices) and self._events() > _LONG:
+        if any(choice.later for choice in self._choices) and self._events() > LONG_RUN:
             for which, policy in enumerate(self._policies):
                 if self._choices[which].later:
                     self._choices[which] = self._choose(policy, long=True)
@@ -286,7 +290,8 @@ class Simulation:
                         f"policy '{label(policy)}' answered {where} with {failure}"
                     ) from failure
                 raise PolicyError(
-                    f"policy '{label(policy)}' raised in {where}: {error_line(failure, type(policy))}"
+                    f"policy '{label(policy)}' raised in {where}: "
+                    f"{error_line(failure, type(policy), self.checked)}"
                 ) from failure
 
     def _guard(self, policy: Policy, call: str, method: Callable[[], None]) -> None:

@@ -82,7 +82,8 @@ def _sweep(memory: Any, stays: Any) -> Any:
             break
         at = at + there if at + there < near else 0
     ahead = at + lowest(stop & (stop - np.uint64(1)))  # the next victim is likely this one
-    fetch_ahead(memory.history, 2 * np.int64(memory.held[ahead if ahead < near else 0]))
+    page = np.int64(memory.held[ahead if ahead < near else 0])
+    fetch_ahead(memory.history, memory.history.shape[1] * page)
     at += lowest(stop)
     cursors.hand = at
     return at, stays

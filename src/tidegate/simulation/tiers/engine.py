@@ -133,7 +133,7 @@ def _fetch_histories(memory: Any, pages: Any, first: int) -> None:
         page = np.int64(pages[np.uint64(min(i, last))])
         at = np.int64(memory.where[page])
         # of a near page, the first page's: no branch to predict
-        fetch_ahead(memory.history, 2 * page & at >> 63)
+        fetch_ahead(memory.history, memory.history.shape[1] * page & at >> 63)
         place = IN_MIDDLE - at
         fetch_ahead(memory.queue, place & ~(place >> 63))
 

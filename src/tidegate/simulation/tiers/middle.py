@@ -25,7 +25,7 @@ def leave(memory: Any, policies: Any, page: int, dirty: int, to: int) -> Any:
     """
     counts, constants = memory.counts[0], memory.constants[0]
     counts.evictions += 1
-    memory.history[2 * page] = counts.touches
+    memory.history[page, 0] = counts.touches
     full = counts.middle_used >= constants.middle
     if to == MIDDLE and constants.middle and not (full and constants.makes_room == NOBODY):
         if full:

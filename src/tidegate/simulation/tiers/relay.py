@@ -1,5 +1,7 @@
-"""How the compiled walk calls policies: through C functions ``int64 (own, event)``, as in
-simulation/gpu/relay.py.
+"""The relay: how the compiled walk calls policies.
+
+Each is a C function ``int64 (block, event)``, as in simulation/gpu/relay.py: a compiled class, or
+an adapter around the methods of a policy that runs in Python.
 """
 
 from __future__ import annotations
@@ -8,13 +10,14 @@ import ctypes
 from collections.abc import Callable
 from functools import partial
 from operator import index
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, NamedTuple
 
 from tidegate.errors import PolicyError
 from tidegate.policies.interface import events as near_events
+from tidegate.policies.interface.compiling.compiled import Compiled, compile_policy
+from tidegate.policies.interface.compiling.header import OWN
+from tidegate.policies.interface.compiling.source import CannotCompile
+from tidegate.policies.interface.compiling.tier_header import fill_header
 from tidegate.policies.interface.policy import EvictionPolicy, Policy, label
 from tidegate.policies.interface.tier_events import (
     EVENT_BITS,
@@ -26,10 +29,9 @@ from tidegate.policies.interface.tier_events import (
     SPILL,
     VICTIM,
 )
-from tidegate.policies.interface.tier_header import NOW, OWN, PAIR_COUNT, USES
 from tidegate.policies.interface.tier_policy import STAY, TierPolicy
 from tidegate.registry import error_line
-from tidegate.simulation.gpu.relay import WrongAnswer
+from tidegate.simulation.gpu.relay import WrongAnswer, is_shipped
 from tidegate.simulation.tiers.state import Tiers
 
 _C_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -37,42 +39,34 @@ _NOTHING = FAILED - 1  # an answer that is no page and no tier
 _WITHOUT_PAGE = ("victim", "spill", "observe", "on_samples")  # methods without a page
 
 
-class Twin:
-    """Calls a placement's compiled twin directly."""
+_LEFT = 1  # words of a block's rows that the tiers keep: the touch at which a page left
 
-    def __init__(self, policy: TierPolicy, tiers: Tiers, near: int, middle: int):
-        assert policy.compiled is not None
-        self._policy, self._twin = policy, policy.compiled
-        words = self._twin.words(policy, len(tiers.where), near, middle)
-        self._data = _make_header(tiers, near, middle, words)
-        self.own = self._data.ctypes.data
-        self.address = self._twin.function.address
+
+class CompiledCaller:
+    """Calls a compiled tiering policy: nothing stands in between.
+
+    What the tiers keep of a page lies beside what the policy keeps of it, in the rows of its block:
+    a miss waits for memory once, not twice. ``tiers`` are the tiers with these rows.
+    """
+
+    def __init__(
+        self, policy: TierPolicy, compiled: Compiled, tiers: Tiers, near: int, middle: int
+    ):
+        self._policy, self._compiled, self._pages = policy, compiled, len(tiers.where)
+        self._block = compiled.make_block(policy, self._pages)
+        rows = compiled.rows(self._block, self._pages)
+        if tiers.counts["evictions"][0]:  # otherwise all is 0, and takes no memory yet
+            rows[:, :_LEFT] = tiers.history[:, :_LEFT]
+        self.tiers = tiers._replace(history=rows)
+        fill_header(self._block, self.tiers, near, middle)
+        self.own, self.address = self._block.ctypes.data, compiled.address
 
     def raise_failure(self) -> None:
-        """Do nothing: a twin does not fail."""
+        """Do nothing: what compiled code raised is not known."""
 
     def finish(self) -> None:
-        self._twin.results(self._policy, self._data[OWN:])
-
-
-def _make_header(tiers: Tiers, near: int, middle: int, own: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the header, followed by the policy's own words."""
-    header: NDArray[np.int64] = np.zeros(OWN, np.int64)
-    header[:3] = len(tiers.where), near, middle
-    arrays = (
-        tiers.counts["touches"],
-        tiers.counts["middle_used"],
-        tiers.history,
-        tiers.pairs,
-        tiers.sampling["filled"],
-    )
-    header[NOW : PAIR_COUNT + 1] = [_address(array) for array in arrays]
-    header[USES] = _address(tiers.uses)
-    return np.concatenate([header, own])
-
-
-def _address(array: Any) -> int:
-    return int(array.ctypes.data) if array.size else 0
+        """Give the policy its state back."""
+        self._compiled.unpack(self._policy, self._block[OWN:], self._pages)
 
 
 class Caller:
@@ -118,7 +112,33 @@ class Caller:
         """Do nothing: the policy holds its own results."""
 
 
+class Choice(NamedTuple):
+    """How a policy is called; ``later``: it may be compiled yet; ``reason``: why it cannot be."""
+
+    caller: Caller | CompiledCaller
+    later: bool = False
+    reason: str = ""
+
+
+def choose_caller(
+    policy: TierPolicy, tiers: Tiers, near: int, middle: int, only_known: bool
+) -> Choice:
+    """Compile a tiering policy; with ``only_known``, only one that is shipped or in the cache."""
+    only_known &= not is_shipped(policy)
+    try:
+        if policy.parts:
+            raise CannotCompile("a tiering policy that is made of others cannot be compiled")
+        compiled = compile_policy(policy, str(policy.sees), only_known, "tiers", _LEFT)
+    except CannotCompile as why:
+        return Choice(placement_caller(policy), reason=str(why))
+    if compiled is None:
+        return Choice(placement_caller(policy), later=True)
+    assert isinstance(compiled, Compiled)
+    return Choice(CompiledCaller(policy, compiled, tiers, near, middle))
+
+
 def placement_caller(policy: TierPolicy) -> Caller:
+    """Return a caller of a tiering policy that runs in Python."""
     tier = partial(_number, expected="STAY, MIDDLE or FAR")
     return Caller(
         policy, EVENT_NAMES, {PLACE: tier, VICTIM: _number, SPILL: _number, RETURN: _known}
@@ -126,6 +146,7 @@ def placement_caller(policy: TierPolicy) -> Caller:
 
 
 def eviction_caller(policy: EvictionPolicy) -> Caller:
+    """Return a caller of an eviction policy, which runs in Python."""
     kinds = (
         near_events.VICTIM,
         near_events.FAULT,
@@ -151,9 +172,3 @@ def _number(answer: Any, expected: str = "the number of a page") -> int:
 def _known(answer: Any) -> int:
     """Return KNOWN if the policy says on a page's return that it will STAY."""
     return KNOWN if answer == STAY and answer is not False else 0
-
-
-def defines(policy: Policy, event: int) -> bool:
-    """Return whether this placement's class defines a method for the event."""
-    name = EVENT_NAMES[event]
-    return getattr(type(policy), name, None) is not getattr(TierPolicy, name, None)

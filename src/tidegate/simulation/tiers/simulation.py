@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from operator import index
 from typing import Any
@@ -13,15 +14,24 @@ from tidegate.compiled.array_table import ArrayTable
 from tidegate.compiled.jit import jit
 from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.machine.machine import Machine
-from tidegate.policies.interface.policy import EvictionPolicy, label
+from tidegate.policies.interface.compiling.checked import check_policy, uncheck_policy
+from tidegate.policies.interface.handled_events import handled_events
+from tidegate.policies.interface.policy import EvictionPolicy, Policy, label
 from tidegate.policies.interface.tier_events import RETURN, SPILL, TOUCH, VICTIM
-from tidegate.policies.interface.tier_policy import ASKED, NOBODY, OLDEST, TierPolicy
+from tidegate.policies.interface.tier_policy import ASKED, NEVER, NOBODY, OLDEST, TierPolicy
 from tidegate.policies.interface.visibility import Everything
 from tidegate.registry import error_line
 from tidegate.simulation.gpu.memory import columns_of
+from tidegate.simulation.gpu.relay import LONG_RUN
 from tidegate.simulation.tiers import engine
 from tidegate.simulation.tiers.candidates import PolicyAddresses
-from tidegate.simulation.tiers.relay import Twin, defines, eviction_caller, placement_caller
+from tidegate.simulation.tiers.relay import (
+    Choice,
+    CompiledCaller,
+    choose_caller,
+    eviction_caller,
+    placement_caller,
+)
 from tidegate.simulation.tiers.service import Costs, costs_of
 from tidegate.simulation.tiers.state import (
     BAD_PLACE,
@@ -41,10 +51,13 @@ from tidegate.simulation.tiers.state import (
 from tidegate.simulation.tiers.view import NearTier, SimulatedTiers
 from tidegate.trace.trace import Trace, check_segment
 
-NEVER = 2**31 - 1  # the next touch of a page that is not touched again
 MOST_STAYS = 64  # candidates that may stay before one has to go; the paper does not say
 CENSUS = 1 << 16  # pages counted together
 LAUNCH_COUNTS = ("touches", "middle_hits", "far_reads", "near_written", "middle_written")
+
+
+class _CompiledFailure(Exception):
+    """A compiled policy raised, or answered something wrong."""
 
 
 class Tiered:
@@ -52,7 +65,9 @@ class Tiered:
 
     ``eviction``: None is CLOCK. ``flush``: dirty pages are written at the end, and the run lasts
     until they are. ``shared``: the SSD reads and writes from one queue. ``read_ahead``: where the
-    CPU serves misses, only the SSD's bandwidth counts.
+    CPU serves misses, only the SSD's bandwidth counts. ``compiled``: the tiering policy is compiled
+    if it can be and it pays. ``checked``: it runs in Python, and what compiled code would not
+    notice is checked (see checked.py).
     """
 
     def __init__(
@@ -70,6 +85,7 @@ class Tiered:
         most_stays: int = MOST_STAYS,
         flush: bool = True,
         compiled: bool = True,
+        checked: bool | None = None,
     ):
         if near < 1:
             raise TidegateError(f"near memory must have at least 1 page, got {near}")
@@ -77,12 +93,13 @@ class Tiered:
             raise TidegateError(f"the middle must have at least 0 pages, got {middle}")
         if most_stays < 0:
             raise TidegateError(f"most_stays must be at least 0, got {most_stays}")
-        if eviction is not None and defines(placement, VICTIM):
+        handled = handled_events(placement)
+        if eviction is not None and VICTIM in handled:
             raise TidegateError(
                 f"{label(placement)} chooses victims itself; leave the eviction policy out"
             )
         _check_placement(placement, near)
-        if placement.makes_room == ASKED and not defines(placement, SPILL):
+        if placement.makes_room == ASKED and SPILL not in handled:
             raise PolicyError(
                 f"{label(placement)} must have a method spill(), got makes_room = ASKED without one"
             )
@@ -90,7 +107,7 @@ class Tiered:
         self.middle = middle if placement.keeps_middle else 0
         self.placement, self.eviction, self.flush = placement, eviction, flush
         self.service = service or placement.service
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "service": self.service,
             "shared": shared,
             "read_ahead": read_ahead,
@@ -108,10 +125,10 @@ class Tiered:
             middle=self.middle,
             makes_room=placement.makes_room,
             most_stays=min(most_stays, near - 1),
-            clock=eviction is None and not defines(placement, VICTIM),
-            chooses=defines(placement, VICTIM),
-            wants_return=defines(placement, RETURN),
-            wants_touch=defines(placement, TOUCH),
+            clock=eviction is None and VICTIM not in handled,
+            chooses=VICTIM in handled,
+            wants_return=RETURN in handled,
+            wants_touch=TOUCH in handled,
             wants_observe=eviction is not None
             and type(eviction).observe is not EvictionPolicy.observe,
             records=eviction is not None,
@@ -124,32 +141,47 @@ class Tiered:
             constants,
             self.costs,
         )
-        self.chooses = defines(placement, VICTIM)  # the placement, not CLOCK
+        self.chooses = VICTIM in handled  # the placement, not CLOCK
         self.launches: dict[str, list[Any]] = {
             name: [] for name in ("name", "start", "end", *LAUNCH_COUNTS)
         }
-        self._compiled = compiled
+        self.notes: list[str] = []  # what a person should know of this run
+        self._checked = os.environ.get("TIDEGATE_CHECKED") == "1" if checked is None else checked
+        self._compiled = compiled and not self._checked
 
     def run(self, progress: Callable[[int], None] = lambda touches: None) -> None:
         """Play the whole trace, then check the books."""
-        placement, eviction = self._callers = self._attach()
-        policies = PolicyAddresses(placement.address, placement.own, eviction.address, eviction.own)
-        uses, done, table = self._uses(), 0, ArrayTable(self.memory)
+        try:
+            self._run(progress)
+        except _CompiledFailure:
+            self._run_again()
+        finally:
+            uncheck_policy(self.placement)
+
+    def _run(self, progress: Callable[[int], None]) -> None:
+        self._attach()
+        uses, done = self._uses(), 0
         nothing = np.zeros(0, np.int32)
         for launch in self.trace.launches():
             start, before = self.time, self.counts
-            engine.launch(table)
+            engine.launch(self._table)
             for s in launch.segments:
                 check_segment(s, self.trace)
                 next_uses = uses[done : done + s.touches] if len(uses) else nothing
-                self._raise(int(engine.walk(table, policies, columns_of(s), next_uses)))
+                code = engine.walk(self._table, self._policies, columns_of(s), next_uses)
+                self._raise(int(code))
                 done += s.touches
                 progress(s.touches)
-            engine.settle(table)
+                if self._choice.later and self._calls() > LONG_RUN:
+                    self._choose(only_known=False)
+            engine.settle(self._table)
             self._record(launch.name, start, before)
-        engine.finish(table, self.flush)
-        placement.finish()
+        engine.finish(self._table, self.flush)
+        self._choice.caller.finish()
         check_books(self)
+        if self._choice.reason and self._calls() > LONG_RUN:
+            name = label(self.placement)
+            self.notes.append(f"policy '{name}' runs in Python: {self._choice.reason}")
         for policy in (self.placement, self.eviction):
             if policy is not None:
                 _guard(policy, "finished", policy.finished)
@@ -160,19 +192,58 @@ class Tiered:
         for column, value in zip(self.launches, (name, start, self.time, *counted), strict=True):
             self.launches[column].append(value)
 
-    def _attach(self) -> tuple[Any, Any]:
+    def _run_again(self) -> None:
+        """Run in Python what failed when compiled: for the exact error, its file and its line."""
+        again = Tiered(
+            self.trace,
+            self.machine,
+            self.near,
+            self.middle,
+            self.placement,
+            self.eviction,
+            **self.settings,
+            compiled=False,
+            checked=True,
+        )
+        again.run()
+        again.notes.append("a compiled policy failed, but not in Python; please report this")
+        vars(self).update(vars(again))
+
+    def _attach(self) -> None:
+        """Start the policies, and choose how each is called."""
         self.placement.attach(SimulatedTiers(self.memory, self.near, self.middle))
         _guard(self.placement, "start", self.placement.start)
-        placement: Any
-        if self._compiled and self.placement.compiled is not None:
-            placement = Twin(self.placement, self.memory, self.near, self.middle)
+        self._eviction_caller = None
+        if self.eviction is not None:
+            self.eviction.attach(NearTier(self.eviction, self.trace, self.memory, self.near))
+            _guard(self.eviction, "start", self.eviction.start)
+            self._eviction_caller = eviction_caller(self.eviction)
+        if self._checked:
+            check_policy(self.placement, self.trace.pages)
+        self._choose(only_known=True)
+
+    def _choose(self, only_known: bool) -> None:
+        """Choose how the tiering policy is called; see choose_caller."""
+        if self._compiled:
+            self._choice = choose_caller(
+                self.placement, self.memory, self.near, self.middle, only_known
+            )
         else:
-            placement = placement_caller(self.placement)
-        if self.eviction is None:
-            return placement, placement  # not called: the walk takes two addresses
-        self.eviction.attach(NearTier(self.eviction, self.trace, self.memory, self.near))
-        _guard(self.eviction, "start", self.eviction.start)
-        return placement, eviction_caller(self.eviction)
+            self._choice = Choice(placement_caller(self.placement))
+        placement = self._choice.caller
+        if isinstance(placement, CompiledCaller):
+            self.placement.memory.tiers = self.memory = placement.tiers  # type: ignore[attr-defined]
+        self._table = ArrayTable(self.memory)
+        # without an eviction policy the second is not called
+        eviction = self._eviction_caller or placement
+        self._policies = PolicyAddresses(
+            placement.address, placement.own, eviction.address, eviction.own
+        )
+
+    def _calls(self) -> int:
+        """Return about how many times the tiering policy was called."""
+        c = self.counts
+        return 2 * c["evictions"] + c["touches"] * bool(self.memory.constants["wants_touch"][0])
 
     def _uses(self) -> NDArray[np.int32]:
         """Return when the page of every touch is touched next, from 1; empty without the future."""
@@ -191,17 +262,24 @@ class Tiered:
     def _raise(self, stopped: int) -> None:
         if stopped == FINISHED:
             return
-        for caller in self._callers:
-            caller.raise_failure()
-        chooser = (
-            self.eviction if self.eviction is not None and stopped == BAD_VICTIM else self.placement
-        )
+        self._choice.caller.raise_failure()
+        if self._eviction_caller is not None:
+            self._eviction_caller.raise_failure()
+        if isinstance(self._choice.caller, CompiledCaller) and not self._is_evictions(stopped):
+            raise _CompiledFailure
+        chooser: Policy = self.placement
+        if self.eviction is not None and self._is_evictions(stopped):
+            chooser = self.eviction
         wrong = {
             BAD_PLACE: "answered place() with something else than STAY, MIDDLE or FAR",
             BAD_SPILL: "named a page in spill() that is not in the middle",
             BAD_VICTIM: "named a page in victim() that is not near",
         }[stopped]
         raise PolicyError(f"policy '{label(chooser)}' {wrong}")
+
+    def _is_evictions(self, stopped: int) -> bool:
+        """Return whether the eviction policy, and not the tiering policy, made the walk stop."""
+        return self.eviction is not None and stopped == BAD_VICTIM
 
     # Results
 

@@ -64,8 +64,8 @@ class Tiers(NamedTuple):
     """Three tiers."""
 
     where: Any  # per page
-    # two words per page: the touch at which it left near memory (0: never), and one for the
-    # placement's own use
+    # per page, the touch at which it left near memory (0: never), then what a compiled tiering
+    # policy keeps of it
     history: Any
     held: Any  # per near frame, its page; CLOCK goes round them
     frames: Any  # per near frame, flags; padded, because 64 are examined together
@@ -110,7 +110,7 @@ def make_tiers(
 
     tiers = Tiers(
         where=np.full(pages, NEW, np.int32),
-        history=zeros(2 * pages, np.int64),
+        history=np.zeros((pages, 1), np.int64),
         held=np.full(near, -1, np.int32),
         frames=zeros(near + LOOK, np.uint8),
         queue=zeros(room, np.int32),

@@ -23,7 +23,7 @@ class SimulatedTiers:
     """The ``memory`` of a placement policy (a TierView)."""
 
     def __init__(self, tiers: Tiers, near: int, middle: int):
-        self.near_pages, self.middle_pages, self._tiers = near, middle, tiers
+        self.near_pages, self.middle_pages, self.tiers = near, middle, tiers
         self._touches, self._middle_used = tiers.counts["touches"], tiers.counts["middle_used"]
 
     @property
@@ -36,17 +36,17 @@ class SimulatedTiers:
 
     @property
     def pairs(self) -> NDArray[np.int64]:
-        return np.asarray(self._tiers.pairs[: 2 * self._tiers.sampling["filled"][0]]).reshape(-1, 2)
+        return np.asarray(self.tiers.pairs[: 2 * self.tiers.sampling["filled"][0]]).reshape(-1, 2)
 
     def left(self, page: int) -> int:
-        return int(self._tiers.history[2 * page])
+        return int(self.tiers.history[page, 0])
 
     def next_use(self, page: int) -> int:
-        if not len(self._tiers.uses):
+        if not len(self.tiers.uses):
             raise PolicyError(
                 "the placement must declare sees = Everything(future=True) to use memory.next_use"
             )
-        return int(self._tiers.uses[page])
+        return int(self.tiers.uses[page])
 
 
 class _Observed:

@@ -38,23 +38,23 @@ _known: dict[str, Function | str] = {}
 
 @global_compiler_lock
 def find_function(
-    policy: Policy, layout: Layout, sees: str, only_known: bool = False
+    policy: Policy, layout: Layout, surface: str, sees: str, only_known: bool = False
 ) -> Function | None:
-    """Return a policy's compiled function; compile it unless it is known.
+    """Return a policy's compiled function for a surface; compile it unless it is known.
 
     With ``only_known``, return None instead of compiling. Raise CannotCompile with the reason.
     """
     target = repr(cpu_target.target_context.codegen().magic_tuple())
     events = handled_events(policy)
     cls = type(policy)
-    key = digest(cls, layout.signature, sees, repr(events), numba.__version__, target)
+    key = digest(cls, layout.signature, surface, sees, repr(events), numba.__version__, target)
     file = _folder() / f"{cls.__name__}-{key}"
     if key not in _known:
         found = _load(file)
         if found is None:
             if only_known:
                 return None
-            found = _compile(policy, layout, sees, events, key, file)
+            found = _compile(policy, layout, surface, sees, events, key, file)
         _known[key] = found
     known = _known[key]
     if isinstance(known, str):
@@ -68,14 +68,16 @@ def _folder() -> Path:
 
 
 def _compile(
-    policy: Policy, layout: Layout, sees: str, events: list[int], key: str, file: Path
+    policy: Policy, layout: Layout, surface: str, sees: str, events: list[int], key: str, file: Path
 ) -> Function | str:
     from tidegate.policies.interface.compiling.compiler import compile_class
     from tidegate.policies.interface.compiling.explain import explain
     from tidegate.policies.interface.compiling.operations import GPU
+    from tidegate.policies.interface.compiling.tier_surface import TIERS
 
+    shown = next(s for s in (GPU, TIERS) if s.name == surface)
     try:
-        result = compile_class(type(policy), layout, GPU, sees, events, key)
+        result = compile_class(type(policy), layout, shown, sees, events, key)
     except Exception as error:  # whatever it is: the class runs in Python
         reason = explain(error, type(policy))
         _save(file, _REFUSAL + reason.encode())

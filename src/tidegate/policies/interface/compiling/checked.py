@@ -30,12 +30,12 @@ _GROWING = (ast.Add, ast.Sub, ast.Mult, ast.LShift, ast.Pow)  # operators that m
 _CONVERSIONS = {"int", "round", "sum", "abs"}
 
 
-def check_policy(policy: Policy) -> None:
+def check_policy(policy: Policy, regions: int) -> None:
     """Check a policy, and those it is made of, from now on; ``start`` has been called."""
     for part in policy.parts:
-        check_policy(part)
+        check_policy(part, regions)
     for name, value in vars(policy).items():
-        vars(policy)[name] = _checked(value, policy.memory.regions)
+        vars(policy)[name] = _checked(value, regions)
     policy.__class__ = _checked_class(type(policy))
 
 

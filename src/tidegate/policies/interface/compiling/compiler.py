@@ -17,6 +17,7 @@ from tidegate.policies.interface.compiling.handles import (
     I64,
     ColumnType,
     DrawsType,
+    Event,
     FloatColumnType,
     FloatListType,
     HeapType,
@@ -115,29 +116,36 @@ def _dispatch(cls: type, policy: PolicyType, surface: Surface, events: list[int]
     space: dict[str, Any] = {"as_policy": as_policy}
     lines = ["def dispatch(block, event):", " self = as_policy(block)"]
     lines += [f" kind, number = event & {(1 << EVENT_BITS) - 1}, event >> {EVENT_BITS}"]
-    for event in events:
-        if event in surface.asked:
-            name = surface.asked[event]
-            lines += [f" if kind == {event}: return answer_{name}(self.{name}())"]
-            space[f"answer_{name}"] = _answer(cls, name)
+    for number in events:
+        event = surface.events[number]
+        call = f"self.{event.method}({'number' if event.takes_number else ''})"
+        lines += [f" if kind == {number}:"]
+        if event.answer:
+            space[f"answer_{number}"] = _answer(cls, event)
+            call = f"answer_{number}({call})"
+            if event.convert:
+                space[f"convert_{number}"] = event.convert
+                call = f"convert_{number}({call})"
+            lines += [f"  return {call}"]
         else:
-            lines += [f" if kind == {event}:", f"  self.{surface.relayed[event]}(number)"]
-            lines += ["  return 0"]
+            lines += [f"  {call}", "  return 0"]
     exec("\n".join([*lines, " return 0"]), space)
     made: Any = space["dispatch"]
     made.__name__ = made.__qualname__ = f"dispatch_{key}"
     return _jit(made)
 
 
-def _answer(cls: type, name: str) -> Any:
+def _answer(cls: type, event: Event) -> Any:
     """Return an intrinsic that makes a number of a method's answer, FAILED of None."""
-    function = function_of(find_member(cls, name))
+    function = function_of(find_member(cls, event.method))
 
     def answer(context: Any, given: Any) -> Any:
         number = given.type if isinstance(given, types.Optional) else given
         if not isinstance(number, types.Integer | types.Boolean | types.NoneType):
             where = at(function) if function else cls.__name__
-            raise CannotCompile(f"{where}: {name}() must answer a region, not {said(number)}")
+            raise CannotCompile(
+                f"{where}: {event.method}() must answer {event.answer}, not {said(number)}"
+            )
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             if isinstance(number, types.NoneType):
@@ -145,8 +153,8 @@ def _answer(cls: type, name: str) -> Any:
             if given is number:
                 return context.cast(builder, args[0], number, types.int64)
             found = context.make_helper(builder, given, args[0])
-            region = context.cast(builder, found.data, number, types.int64)
-            return builder.select(cgutils.as_bool_bit(builder, found.valid), region, I64(FAILED))
+            value = context.cast(builder, found.data, number, types.int64)
+            return builder.select(cgutils.as_bool_bit(builder, found.valid), value, I64(FAILED))
 
         return types.int64(given), codegen
 

@@ -186,6 +186,16 @@ class PartsType(Handle, types.IterableType):
 
 
 @dataclass(frozen=True)
+class Event:
+    """How an event is handled: by a method that takes its number, or nothing, and may answer."""
+
+    method: str
+    takes_number: bool = True
+    answer: str = ""  # what the method must answer, for messages; "": answers are ignored
+    convert: Any = None  # the mechanism's number for an answer, a compiled function; None: the same
+
+
+@dataclass(frozen=True)
 class Surface:
     """What a mechanism shows compiled policies as ``self.memory``, and the events it relays."""
 
@@ -194,8 +204,7 @@ class Surface:
     properties: dict[str, Any]
     views: dict[str, Handle]  # properties that are handles
     needs: dict[str, str]  # what a policy must see for a name
-    relayed: dict[int, str]  # methods that take a number, by event
-    asked: dict[int, str]  # methods that answer a number or None, by event
+    events: dict[int, Event]
     typed: dict[str, Callable[[Any], Any]] = field(default_factory=dict)  # types of other names
 
 
@@ -272,7 +281,7 @@ def words_of(context: Any, builder: Any, kind: Handle, value: Any) -> list[Any]:
 def call_compiled(
     context: Any, builder: Any, function: Any, args: list[Any], kinds: list[Any] | None = None
 ) -> Any:
-    """Emit a call of a compiled function; its arguments are int64 unless ``kinds`` says otherwise."""
+    """Emit a call of a compiled function; arguments are int64 unless ``kinds`` says otherwise."""
     dispatcher = types.Dispatcher(function)
     given = tuple(kinds or [types.int64] * len(args))
     signature = dispatcher.get_call_type(context.typing_context, given, {})

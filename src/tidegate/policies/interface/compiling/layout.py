@@ -1,6 +1,6 @@
 """Where in a policy's block each of its attributes is, and how they get there and back.
 
-    header │ cells: numbers, options, sizes │ rows: a few words for each region │ lists, heaps, draws
+    header │ cells: numbers, options, sizes │ rows: some words for each region │ lists, heaps, draws
 
 State is whatever the policy's attributes hold when ``start`` has returned. Rows behind the last
 region's are the ends of orders.
@@ -42,7 +42,7 @@ class Block:
 
     def __init__(self, words: Words, layout: Layout, regions: int):
         self.words, self.regions = words, regions
-        rows = (words.size - layout.cells - layout.extra) // layout.row
+        rows = regions + 2 * layout.orders
         self.rows = words[layout.cells : layout.cells + rows * layout.row].reshape(rows, layout.row)
         self.free = layout.cells + self.rows.size  # where the next list begins
 
@@ -75,13 +75,15 @@ class Place:
 
 
 class Layout:
-    """The places of a policy's attributes; ``refused`` says why the others have none."""
+    """The places of a policy's attributes; ``refused`` says why the others have none.
 
-    def __init__(self, policy: Policy):
+    The first ``reserved`` words of each row are the mechanism's.
+    """
+
+    def __init__(self, policy: Policy, reserved: int = 0):
         self.places: list[Place] = []
         self.refused: dict[str, str] = {}
-        self.cells = self.row = self.extra = 0
-        regions = getattr(policy.memory, "regions", 0)
+        self.cells, self.row = 0, reserved
         seen: dict[int, str] = {}
         for name, value in sorted(vars(policy).items()):
             kind = None if name in _NOT_STATE else _kind(policy, value)
@@ -95,9 +97,9 @@ class Layout:
                 self.places.append(Place(name, kind, self.cells, self.row))
                 self.cells += kind.cells
                 self.row += kind.words
-                self.extra += kind.extra(value, regions)
         self.row = max(1, self.row)
-        self._orders = max((_ends(vars(policy)[p.attribute]) for p in self.places), default=0)
+        self.cells += self.cells % 2  # rows of two words each lie within one line of the cache
+        self.orders = max((_ends(vars(policy)[p.attribute]) for p in self.places), default=0)
 
     @property
     def signature(self) -> str:
@@ -108,12 +110,22 @@ class Layout:
 
     def pack(self, policy: Policy, regions: int) -> Words:
         """Return the words of a policy as it is now."""
-        rows = regions + 2 * self._orders
-        words = np.zeros(self.cells + rows * self.row + self.extra, np.int64)
-        block = Block(words, self, regions)
-        for place in self.places:
-            place.kind.pack(vars(policy)[place.attribute], place, block)
+        return self.make_block(policy, regions)[OWN:]
+
+    def make_block(self, policy: Policy, regions: int) -> Words:
+        """Return the same behind a header that is empty."""
+        values = [vars(policy)[place.attribute] for place in self.places]
+        extra = sum(p.kind.extra(v, regions) for p, v in zip(self.places, values, strict=True))
+        rows = regions + 2 * self.orders
+        words = np.zeros(OWN + self.cells + rows * self.row + extra, np.int64)
+        block = Block(words[OWN:], self, regions)
+        for place, value in zip(self.places, values, strict=True):
+            place.kind.pack(value, place, block)
         return words
+
+    def rows(self, block: Words, regions: int) -> Words:
+        """Return the rows of all regions, a view of the block."""
+        return Block(block[OWN:], self, regions).rows[:regions]
 
     def unpack(self, policy: Policy, words: Words, regions: int) -> None:
         """Give the policy's attributes the values that its words hold."""
@@ -260,16 +272,14 @@ def _numbers(column: Column[Any], place: Place, block: Block) -> NDArray[Any]:
 
 def _pack_column(column: Column[Any], place: Place, block: Block) -> None:
     numbers = _numbers(column, place, block)
-    numbers[:] = column.default
+    if column.default:
+        numbers[:] = column.default
     for region, number in column.items():
         numbers[region] = number
 
 
 def _unpack_column(column: Column[Any], place: Place, block: Block) -> Column[Any]:
-    numbers = _numbers(column, place, block)
-    column.clear()
-    other = np.flatnonzero(numbers != column.default)
-    column.update(zip(other.tolist(), numbers[other].tolist(), strict=True))
+    column.replace(_numbers(column, place, block))
     return column
 
 

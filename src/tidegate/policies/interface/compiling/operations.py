@@ -17,6 +17,7 @@ from tidegate.policies.interface.compiling.handles import (
     I64,
     ColumnType,
     DrawsType,
+    Event,
     FaultedType,
     FloatColumnType,
     FloatListType,
@@ -127,8 +128,8 @@ GPU = Surface(
         "observe_prefetched": "Samples()",
         "count_remote": "Samples()",
     },
-    relayed=_RELAYED,
-    asked={VICTIM: "victim", OBSERVE: "observe"},
+    events={event: Event(name) for event, name in _RELAYED.items()}
+    | {e: Event(EVENT_NAMES[e], takes_number=False, answer="a region") for e in (VICTIM, OBSERVE)},
     typed={"faulted": lambda kind: _faulted(kind), "advise": lambda kind: _advise(kind)},
 )
 

@@ -293,7 +293,7 @@ def list_bisect_right(block, cell, value):
     return low
 
 
-# Heaps: a region's word is its number, one higher than it is; 0 means "not in the heap". Five cells:
+# Heaps: a region's word is its number plus one; 0 means "not in the heap". Five cells:
 # where the entries are, how many there is room for, how many there are, how many regions are in the
 # heap, and the shift. An entry is number << shift | region, so that entries compare like (number,
 # region). Entries of earlier numbers are dropped when they come up, or when there is no room left.

@@ -66,10 +66,11 @@ class Methods:
 
     def _rewritten(self, function: FunctionType) -> FunctionType:
         definition = definition_of(function)
+        names = sorted(_used(definition))
         rewriting = self._rewriting(self._cls, function)
         rewritten = rewriting.visit(definition)
         space = {**function.__globals__, **self._replaced}
-        for name in sorted(_used(definition)):
+        for name in names:
             value = function.__globals__.get(name)
             if isinstance(value, FunctionType) and value not in self._overloaded:
                 space[name] = self._helper(value)
@@ -141,7 +142,7 @@ def digest(cls: type, *more: str) -> str:
             add_value(name, function.__globals__.get(name))
 
     def add_value(name: str, value: Any) -> None:
-        function = function_of(value)
+        function = function_of(getattr(value, "py_func", value))
         if function:
             add(name, type(value))
             add_function(function)
@@ -181,7 +182,8 @@ def _names(code: CodeType) -> set[str]:
 def _check_global(function: FunctionType, name: str, value: Any) -> None:
     """Refuse variables of the module that may change while compiled code would not notice."""
     fixed = (*_CONSTANTS, type, ModuleType, BuiltinFunctionType, FunctionType)
-    if name in function.__globals__ and not isinstance(value, fixed):
+    fits = isinstance(value, fixed) or hasattr(value, "py_func")  # a function made with Numba
+    if name in function.__globals__ and not fits:
         raise CannotCompile(
             f"{at(function)}: {function.__name__} uses {name}, a {type(value).__name__} of the "
             "module, which compiled code cannot; keep it on self"
@@ -308,7 +310,7 @@ def _same_code(one: CodeType, other: CodeType) -> bool:
 
 
 class SuperCalls(ast.NodeTransformer):
-    """Rewrite ``super().name`` to ``self.super_N__name``; ``lifted`` are functions needed beside."""
+    """Rewrite ``super().name`` to ``self.super_N__name``; ``lifted`` are more functions."""
 
     def __init__(self, cls: type, function: FunctionType):
         code = function.__code__

@@ -1,0 +1,91 @@
+"""Traces of other tools, read as Tidegate traces.
+
+    file ──▶ recognise ──▶ Importer ──▶ RawLaunch, RawLaunch …   addresses, as the file has them
+                                    └─▶ ImportedTrace            objects and pages, for a geometry
+
+An importer is one module: it recognises its format by content and streams launches. Addresses
+become objects and pages in ``imported.py``, for all formats alike.
+
+>>> sorted(IMPORTERS)[:3]
+['accel-sim', 'csv', 'kv-cache']
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from tidegate.errors import TidegateError
+from tidegate.trace.geometry import Geometry
+from tidegate.trace.importers import (
+    accel_sim,
+    csv,
+    kv_cache,
+    lackey,
+    moe,
+    nsight,
+    nvbit,
+    oracle_general,
+    uvm_tools,
+)
+from tidegate.trace.importers.imported import ImportedTrace, Progress
+from tidegate.trace.importers.importer import Importer, read_head
+
+IMPORTERS: dict[str, type[Importer]] = {
+    module.FORMAT.name: module.FORMAT
+    for module in (
+        # binary formats with a signature first, loose text formats last
+        nsight,
+        nvbit,
+        accel_sim,
+        lackey,
+        kv_cache,
+        moe,
+        uvm_tools,
+        oracle_general,
+        csv,
+    )
+}
+
+
+def import_trace(
+    path: str | Path,
+    format: str | None = None,
+    geometry: Geometry | None = None,
+    progress: Progress = lambda read: None,
+    **options: str,
+) -> ImportedTrace:
+    """Return the trace in ``path``, a file of another tool.
+
+    ``format`` is recognised by content unless it is given. ``options`` are those of the format,
+    such as ``expert_bytes`` of ``moe``. ``progress`` takes the bytes read since the last call.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise TidegateError(f"file must exist to be imported, got {path}")
+    found = _by_name(format) if format else recognise(path)
+    return ImportedTrace(found(path, **options), geometry or Geometry(), progress)
+
+
+def recognise(path: Path) -> type[Importer]:
+    """Return the importer whose format the content of ``path`` has."""
+    head = read_head(path)
+    if not head:
+        raise TidegateError(f"{path} is empty; expected a trace")
+    for importer in IMPORTERS.values():
+        if importer.recognises(path, head):
+            return importer
+    raise TidegateError(
+        f"{path} has no format that Tidegate recognises; give one with --format: "
+        f"{', '.join(IMPORTERS)}"
+    )
+
+
+def _by_name(name: str) -> type[Importer]:
+    if name not in IMPORTERS:
+        near = get_close_matches(name, IMPORTERS, 1)
+        hint = (
+            f"; did you mean '{near[0]}'?" if near else f"; expected one of {', '.join(IMPORTERS)}"
+        )
+        raise TidegateError(f"format must be one that can be imported, got '{name}'{hint}")
+    return IMPORTERS[name]

@@ -1,0 +1,56 @@
+"""tidegate trace import and export, and files of other tools in place of a workload."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate import TraceFile, run
+from tidegate.errors import TidegateError
+from trace_importers_files import BASE, Access, lackey, moe
+
+
+@pytest.fixture
+def accesses(tmp_path):
+    return lackey(
+        tmp_path / "app.lackey", [Access(0, BASE + 65536 * (i % 40), 8, False) for i in range(200)]
+    )
+
+
+def test_an_imported_trace_plays_like_the_file_itself(works, accesses, tmp_path):
+    saved = tmp_path / "app.parquet"
+    assert "imported app.lackey (lackey)" in works("trace", "import", str(accesses), str(saved)).out
+    counts = [run(str(f), near="2MiB", cache=False).counts for f in (accesses, saved)]
+    assert counts[0] == counts[1]
+    assert TraceFile(saved).objects[0].pages == 40
+
+
+def test_options_of_the_format_are_given_with_set(works, tmp_path):
+    log = moe(tmp_path / "log.jsonl", [(0, 0, [1, 2])])
+    works("trace", "import", str(log), "x.parquet", "--set", "expert_bytes=1MiB")
+    assert TraceFile(tmp_path / "x.parquet").footprint == 2 << 20
+
+
+def test_export_writes_a_file_that_can_be_imported(works, tmp_path):
+    path = tmp_path / "loop.bin"
+    works("trace", "export", "cyclic(bytes=4MiB)", str(path), "--format", "oracle-general")
+    assert run(str(path), near="2MiB", cache=False).counts["touches"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["import", "FILE", "x.txt"], ".parquet"),
+        (["import", "missing", "x.parquet"], "file must exist"),
+        (["import", "FILE", "x.parquet", "--format", "nvbitt"], "did you mean 'nvbit'"),
+        (["import", "FILE", "x.parquet", "--set", "a"], "--set must be NAME=VALUE"),
+        (["import", "FILE", "x.parquet", "--set", "a=1"], "takes no options"),
+        (["export", "cyclic", "x", "--format", "cvs"], "csv"),
+    ],
+)
+def test_wrong_input_is_one_line(refused, accesses, arguments, said):
+    assert said in refused("trace", *(str(accesses) if a == "FILE" else a for a in arguments))
+
+
+def test_bytes_do_not_go_with_a_file(accesses):
+    with pytest.raises(TidegateError, match="has its size already"):
+        run(str(accesses), bytes="1GiB")
