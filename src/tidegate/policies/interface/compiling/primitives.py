@@ -19,7 +19,7 @@ from tidegate.compiled.addresses import (
     store_float,
 )
 from tidegate.compiled.jit import jit_within as primitive
-from tidegate.policies.interface.compiling.header import REGIONS
+from tidegate.policies.interface.compiling.header import HEAP_ROOM, REGIONS
 
 
 @primitive
@@ -294,9 +294,10 @@ def list_bisect_right(block, cell, value):
 
 
 # Heaps: a region's word is its number, one higher than it is; 0 means "not in the heap". Five cells:
-# where the entries are, how many there is room for, how many there are, how many regions are in the
-# heap, and the shift. An entry is number << shift | region, so that entries compare like (number,
-# region). Entries of earlier numbers are dropped when they come up, or when there is no room left.
+# where the entries are, at how many the heap is made anew, how many there are, how many regions are
+# in the heap, and the shift. An entry is number << shift | region, so that entries compare like
+# (number, region). Entries of earlier numbers are dropped when they come up, or when the heap is
+# made anew: while they are few, entries stay within the cache.
 
 
 @primitive
@@ -331,13 +332,15 @@ def _drop_first(block, cell, entries):
 @primitive
 def _make_anew(block, at, stride, cell, entries, shift):
     """Make the heap from the regions' present numbers."""
-    size = 0
-    for region in range(load_fixed(block + 8 * REGIONS)):
+    count, size = load_fixed(block + 8 * REGIONS), 0
+    for region in range(count):
         number = load(block + at + stride * region)
         if number:
             _sift_up(entries, size, (number - 1) << shift | region)
             size += 1
     store(block + cell + 16, size)
+    # this took a look at all regions, which must pay when it is done next
+    store(block + cell + 8, min(HEAP_ROOM * count, max(4 * size, size + count // 4)))
 
 
 @primitive
@@ -356,7 +359,7 @@ def heap_set(block, at, stride, cell, region, number):
         _sift_down(entries, load(block + cell + 16), entry)
         return
     size = load(block + cell + 16)
-    if size == load_fixed(block + cell + 8):
+    if size >= load(block + cell + 8):
         _make_anew(block, at, stride, cell, entries, shift)
     else:
         _sift_up(entries, size, entry)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from tidegate.compiled.addresses import grid_at, load, load_fixed, outside
+from tidegate.compiled.jit import jit_inner
 from tidegate.compiled.jit import jit_within as primitive
 from tidegate.policies.interface.compiling.handles import Event, Surface
 from tidegate.policies.interface.compiling.header import REGIONS
@@ -50,7 +51,7 @@ def middle_used(block):
     return load(load_fixed(block + 8 * MIDDLE_USED))
 
 
-@primitive
+@jit_inner  # which may return an array
 def pairs(block):
     filled = load(load_fixed(block + 8 * PAIR_COUNT))
     return grid_at(load_fixed(block + 8 * PAIRS), filled, 2)
