@@ -7,7 +7,7 @@ from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import tiering
 from tidegate.policies.structures.heap import Heap
 
-_MOST_URGENT = 2 * NEVER  # no page's number is as high, nor as high as NEVER
+_MOST_URGENT = 2 * NEVER  # above every time and page added up
 
 
 @tiering("tier-belady")
