@@ -25,6 +25,7 @@ from benchmarks.growth import growth
 from benchmarks.hit_path import hit_path
 from benchmarks.large_matmul import large_matmul
 from benchmarks.leu import leu
+from benchmarks.policy_events import policy_events
 from benchmarks.python_lru import python_lru
 from benchmarks.python_policy import python_policy
 from benchmarks.reproductions import SLOW
@@ -37,6 +38,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     for b in (
         hit_path,
         flat_lru,
+        policy_events,
         python_policy,
         python_lru,
         start_up,

@@ -91,7 +91,7 @@ def _search(resident: int) -> float:
     trace = InMemory(pages, [[blocks_of(16, warm, bytes=PAGE)]], Geometry(PAGE, PAGE))
     simulation = RunSpec(trace, eviction=LEU(), near=resident * PAGE, prefetch="none").prepare()
     simulation.run()
-    caller = simulation._callers[0]
+    caller = simulation._choices[0].caller
     twin = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(caller.address)
     own, memory = caller.own, simulation.memory
     touches, turn = memory.books["touches"], memory.books["turn"]

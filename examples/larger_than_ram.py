@@ -1,7 +1,7 @@
 """An ordinary NumPy script: it knows nothing of Tidegate.
 
-python examples/larger_than_ram.py                                                    # takes 480 MB of RAM for its arrays
-tidegate live run --near 128MiB --eviction lru --prefetch region examples/larger_than_ram.py       # takes 128 MiB
+python examples/larger_than_ram.py          # takes 480 MB of RAM for its arrays
+tidegate live run --near 128MiB --eviction lru --prefetch region examples/larger_than_ram.py
 """
 
 import sys

@@ -31,9 +31,15 @@ if TYPE_CHECKING:
     from tidegate.machine import Machine as Machine
     from tidegate.machine import load_machine as load_machine
     from tidegate.options import Option as Option
+    from tidegate.policies import Column as Column
+    from tidegate.policies import Draws as Draws
     from tidegate.policies import Everything as Everything
     from tidegate.policies import EvictionPolicy as EvictionPolicy
     from tidegate.policies import Faults as Faults
+    from tidegate.policies import Heap as Heap
+    from tidegate.policies import Marks as Marks
+    from tidegate.policies import Order as Order
+    from tidegate.policies import Orders as Orders
     from tidegate.policies import PlacementPolicy as PlacementPolicy
     from tidegate.policies import PrefetchPolicy as PrefetchPolicy
     from tidegate.policies import Samples as Samples
@@ -69,9 +75,15 @@ _HOME = {
     "tidegate.trace.geometry": ("Geometry",),
     "tidegate.options": ("Option",),
     "tidegate.policies": (
+        "Column",
+        "Draws",
         "EvictionPolicy",
         "Everything",
         "Faults",
+        "Heap",
+        "Marks",
+        "Order",
+        "Orders",
         "PlacementPolicy",
         "PrefetchPolicy",
         "Samples",

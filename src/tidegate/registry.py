@@ -140,19 +140,22 @@ class Registry(Generic[T]):
         return cls
 
 
-def error_line(error: BaseException, cls: type[Any]) -> str:
-    """Return an error in one line, with the line of the user's file if ``cls`` is from one."""
+def error_line(error: BaseException, cls: type[Any], with_line: bool = False) -> str:
+    """Return an error in one line, with the line of the user's file if ``cls`` is from one.
+
+    ``with_line``: with the line of other files too.
+    """
     text = (str(error).splitlines() or ["no message"])[0]
     said = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {text}"
-    if not cls.__module__.startswith(_USER_FILE):
+    if not with_line and not cls.__module__.startswith(_USER_FILE):
         return said
-    step, line = error.__traceback__, 0
+    step, place = error.__traceback__, ""
     while step is not None:
         if step.tb_frame.f_globals.get("__name__") == cls.__module__:
-            line = step.tb_lineno
+            file = Path(step.tb_frame.f_code.co_filename).name
+            place = f" ({file}, line {step.tb_lineno})"
         step = step.tb_next
-    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    return f"{said} ({Path(file).name}, line {line})" if file and line else said
+    return said + place
 
 
 def source_digest(cls: type[Any]) -> str:

@@ -72,7 +72,7 @@ def test_csv_and_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
         (["--leu", "--near", "1KiB"], "--near must hold at least one region of 2.00 MiB, got 1KiB"),
         (["--leu", "--near", "1GiB"], "all fit and nothing is evicted"),
         (["--leu", "--near", "much"], "much"),
-        (["--near", "16MiB"], "--near 16MiB needs --leu"),
+        (["--near", "16MiB"], "--near 16MiB was given without --leu"),
         (["--leu", "--shards", "1%"], "--shards samples the LRU curve"),
         (["--leu", "--plot", "r.pdf"], "cannot write r.pdf"),
         (["--leu", "--json", "--csv"], "both given"),

@@ -137,7 +137,7 @@ def test_words_that_are_not_understood(refused, command, said):
         mistake("run 'cyclic(bytes=[1])'", "[1]"),
         mistake("run cyclic --bytes 1e30", "1e30"),
         mistake("trace info cyclic --bytes 1e30", "1e30"),
-        mistake("run matmul --bytes 1", "matmul is empty", "more bytes"),
+        mistake("run matmul --bytes 1", "matmul has an empty object", "more bytes"),
         # near memory
         mistake("run SMALL --near 1MiB", "at least one region of 2.00 MiB, got 1.00 MiB"),
         mistake("run SMALL --near 0", "near memory must hold at least one region", "got 0 B"),
@@ -324,7 +324,7 @@ def broken(name: str, *said: str, **how):
         broken("page-negative", "touches page -3", "page 255"),
         broken("page-unknown", "page-unknown.parquet"),
         broken("launch-unknown", "launch-unknown.parquet"),
-        broken("bytes-negative", "-5 bytes"),
+        broken("bytes-negative", "must be at least 0, got -5"),
         broken("width-zero", "width"),
         broken("width-negative", "width"),
         broken("intensity-nan", "intensity"),
@@ -639,9 +639,11 @@ class Mine(Workload):
             "Mine is empty",
             id="none",
         ),
-        pytest.param("bytes=4096", "bytes=-1", "-1 bytes", id="bytes negative"),
-        pytest.param('{"a": 16 << 20}', "{}", "Mine is empty", id="no objects"),
-        pytest.param('{"a": 16 << 20}', '{"a": 0}', "Mine is empty", id="object without bytes"),
+        pytest.param("bytes=4096", "bytes=-1", "must be at least 0, got -1", id="bytes negative"),
+        pytest.param('{"a": 16 << 20}', "{}", "Mine has an empty object", id="no objects"),
+        pytest.param(
+            '{"a": 16 << 20}', '{"a": 0}', "Mine has an empty object", id="object without bytes"
+        ),
         pytest.param("range(256)", "range(1 // 0)", "Mine", id="raises"),
         pytest.param("def sizes", "def size", "Mine", id="no sizes"),
         pytest.param("def launches", "def launch", "Mine", id="no launches"),
@@ -688,11 +690,25 @@ def constant(key: str, value: str, *said: str, **how):
             id="table unknown",
         ),
         pytest.param("storage = 3\n" + PRESET, ["[storage] must be a table"], id="not a table"),
-        constant("sms", "0", "near.sms: 0", "at least 1"),
-        constant("sms", "-1", "near.sms: -1", "at least 1"),
-        constant("sms", "1.5", "near.sms: 1.5", "whole number"),
-        constant("sms", '"82"', "near.sms: '82'", "whole number"),
-        constant("sms", "true", "near.sms: True", "whole number"),
+        constant("sms", "0", "near.sms: must be a whole number of at least 1, got 0"),
+        constant(
+            "sms", "-1", "near.sms: must be a whole number of at least 1, got -1", "at least 1"
+        ),
+        constant(
+            "sms", "1.5", "near.sms: must be a whole number of at least 1, got 1.5", "whole number"
+        ),
+        constant(
+            "sms",
+            '"82"',
+            "near.sms: must be a whole number of at least 1, got '82'",
+            "whole number",
+        ),
+        constant(
+            "sms",
+            "true",
+            "near.sms: must be a whole number of at least 1, got True",
+            "whole number",
+        ),
         constant("sms", '{ value = 82, sorce = "x" }', "near.sms", "source"),
         constant("sms", '{ source = "x" }', "near.sms", "value"),
         constant("bytes", '"much"', "near.bytes: size must be a number and a unit", "got 'much'"),

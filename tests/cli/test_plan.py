@@ -360,7 +360,7 @@ def test_the_emitted_directives_leave_results_as_they_were(
         (["--set", "side=none"], "whole number"),
         (["--set", "sides=9"], "sides"),
         (["--near", "1KiB"], "near memory must hold at least one region"),
-        (["--placement", "um"], "nothing to plan"),
+        (["--placement", "um"], "policy must decide at launches"),
         (["--out", "/nowhere/plan.h"], "no folder"),
         (["--emit", "fortran"], "fortran"),
         (["--emit", "table"], "give --emit json, cuda or openmp"),

@@ -8,6 +8,7 @@ import pytest
 
 from live.sequences import GEOMETRY, Seen, live_policies, sequences, simulate
 from tidegate.errors import TidegateError
+from tidegate.live.pager import regions
 from tidegate.live.pager.engine import Engine
 from tidegate.live.pager.regions import bits, runs
 from tidegate.policies.interface.visibility import Samples, TouchBits
@@ -23,6 +24,8 @@ FRAMES = 14
 
 class Nowhere:
     """A mover without memory. The test sets ``used``, the touched pages."""
+
+    observe_ns = 0
 
     def __init__(self) -> None:
         self.used: dict[int, int] = {}
@@ -53,10 +56,13 @@ def walk(
     eviction_spec: str,
     prefetch_spec: str = "none",
     observed: int | None = None,
+    mover: Any = None,
+    frames: int = FRAMES,
+    observe_share: float = 1.0,
 ) -> Seen:
-    mover: Any = Nowhere()
+    mover = mover or Nowhere()
     policies = eviction.make(eviction_spec), make_prefetch(prefetch_spec), placement.make("um")
-    engine = Engine(GEOMETRY, FRAMES, policies, mover, observed)
+    engine = Engine(GEOMETRY, frames, policies, mover, observed, observe_share=observe_share)
     engine.set_objects(
         lay_out({str(i): n * GEOMETRY.page for i, n in enumerate(OBJECTS)}, GEOMETRY)
     )
@@ -78,7 +84,7 @@ def walk(
             continue
         mover.used[number] = mover.used.get(number, 0) | bit
     engine.finished()
-    assert engine.used == len([r for r in engine.region.values() if r.resident]) <= FRAMES
+    assert engine.used == len([r for r in engine.region.values() if r.resident]) <= frames
     c = engine.count
     return Seen(c["faults"], c["evictions"], c["notifications"], c["pages_in"], victims)
 
@@ -128,6 +134,42 @@ def test_it_observes_the_given_number_of_regions(policy: str, observed: int) -> 
     live = walk(sequence, **options)
     assert live == simulate(sequence, OBJECTS, FRAMES, **options)
     assert live.notifications > 0 or observed == 1
+
+
+@pytest.mark.parametrize("policy", ["lru", "tournament"])
+def test_nothing_is_observed_while_everything_fits(policy: str) -> None:
+    all_of_them = sum(-(-pages // GEOMETRY.pages_per_region) for pages in OBJECTS)
+    sequence = pages_of("uniform")
+    assert walk(sequence, eviction_spec=policy, frames=all_of_them).notifications == 0
+    assert walk(sequence, eviction_spec=policy, frames=all_of_them - 1).notifications > 0
+
+
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.3])
+def test_observation_takes_its_share_of_time_and_no_more(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A touch takes 1 ms, and restoring a page another one."""
+    clock = 0.0
+
+    class Slow(Nowhere):
+        def restore(self, region: int, pages: int) -> None:
+            nonlocal clock
+            super().restore(region, pages)
+            self.observe_ns += 1_000_000
+            clock += 1e-3
+
+    def now() -> float:
+        nonlocal clock
+        clock += 1e-3
+        return clock
+
+    monkeypatch.setattr(regions, "monotonic", now)
+    mover = Slow()
+    seen = walk(pages_of("hot", 20_000), eviction_spec="lru", mover=mover, observe_share=share)
+    each = 1e-3 + regions.NOTIFICATION_STALL
+    slack = regions.BURST + FRAMES * each  # regions that are observed when it is used up
+    assert seen.notifications * each <= share * clock + slack
+    assert seen.notifications * each >= 0.5 * min(share * clock, 1.0)
 
 
 @pytest.mark.parametrize("policy", ["belady", "lru-ideal", "clock"])

@@ -6,6 +6,7 @@ import ctypes
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,8 @@ def touch_live(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Touch:
 
     def touch(sequence: list[int], settle: bool = False, **policies: str) -> Seen:
         near = FRAMES * GEOMETRY.region
-        with Arena(near, geometry=GEOMETRY, span="64MiB", **policies) as arena:  # type: ignore
+        options: Any = {"geometry": GEOMETRY, "span": "64MiB", "observe_share": 1, **policies}
+        with Arena(near, **options) as arena:
             arrays = [arena.empty(pages * GEOMETRY.page, "u1") for pages in OBJECTS]
             base = arrays[0].ctypes.data
             byte = ctypes.c_uint8.from_address

@@ -6,15 +6,16 @@ import os
 import re
 from pathlib import Path
 
+import pytest
+
 from live.test_failures import OPEN, run
 
+pytestmark = pytest.mark.live
 MOST = 12
 CONCEPTS = Path(__file__).parents[2] / "docs" / "concepts.md"
 # a sitecustomize.py that writes the files whose functions one turn of the pager calls
 PROFILE = """
 import sys
-
-pytestmark = pytest.mark.live
 if any("tidegate.live.pager.supervisor" in argument for argument in sys.orig_argv):
     from tidegate.live.pager.pager import Pager
     take_turn = Pager._take_turn

@@ -172,6 +172,7 @@ def test_wrong_shapes_do_no_harm(shape: Any, said: str) -> None:
         ({"middle": "999TiB"}, "this machine has"),
         ({"observed": -1}, "must be 0 or more"),
         ({"samples": -1}, "must be 1 or more"),
+        ({"observe_share": 1.5}, "must be between 0 and 1"),
         ({"tiering": "tier-reuse"}, "give middle"),
         ({"eviction": tidegate.EvictionPolicy}, "must be a name"),
         ({"prefetch": 5}, "must be a name"),

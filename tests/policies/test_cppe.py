@@ -23,7 +23,7 @@ CHUNKS = Geometry(4096, 65536)
 
 
 class FakeMemory(SimpleNamespace):
-    """Remembers what was asked for; tests say what was touched, what faulted and what is resident."""
+    """Keeps requests; tests say what was touched, what faulted and what is resident."""
 
     def __init__(self, geometry: Geometry = CHUNKS, regions: int = 1000, frames: int = 500):
         objects = lay_out({"a": regions * geometry.region}, geometry)

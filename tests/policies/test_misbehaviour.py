@@ -119,8 +119,8 @@ def test_a_victim_that_is_no_region_number_is_refused(answer):
     with pytest.raises(PolicyError) as error:
         run_with("eviction", broken("eviction", "victim", lambda self: answer))
     assert (
-        line(error)
-        == f"policy 'broken' answered victim() with {answer!r}; expected the number of a resident region"
+        line(error) == f"policy 'broken' answered victim() with {answer!r}; "
+        "expected the number of a resident region"
     )
 
 
@@ -163,8 +163,8 @@ def test_requests_that_cannot_be_carried_out_are_refused(method, ask, complaint)
     with pytest.raises(PolicyError) as error:
         run_with("placement", broken("placement", method, asks))
     assert (
-        line(error)
-        == f"policy 'broken' raised in {method}({'' if method == 'start' else 1}): broken {complaint}"
+        line(error) == f"policy 'broken' raised in {method}({'' if method == 'start' else 1}): "
+        f"broken {complaint}"
     )
 
 

@@ -159,8 +159,6 @@ def test_tournament_blames_nobody_for_a_victim_that_stayed() -> None:
 
 def test_tournament_tells_contestants_of_everything() -> None:
     class Told(LRM):
-        compiled = None
-
         def start(self) -> None:
             self.told: list[str] = []
 

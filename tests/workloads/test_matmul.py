@@ -42,9 +42,9 @@ def check_waves(n: int, wave: int, lanes: int, page: int) -> None:
     blocks = launch.blocks()
     for uses in brute_force(trace, n, wave):
         expected = uses.touches()
-        dealt = min(lanes, wave, (-(-n // T)) ** 2, len(expected))
-        mine, blocks = blocks[:dealt], blocks[dealt:]
-        assert max(map(len, mine)) - min(map(len, mine)) <= 1, "dealt evenly"
+        used = min(lanes, wave, (-(-n // T)) ** 2, len(expected))
+        mine, blocks = blocks[:used], blocks[used:]
+        assert max(map(len, mine)) - min(map(len, mine)) <= 1, "distributed evenly"
         touches = in_order(mine)
         assert len(touches) == len(expected), "each page once"
         assert set(touches) == expected

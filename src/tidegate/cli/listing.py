@@ -40,7 +40,8 @@ def list_names(
     """
     output.check(as_json, as_csv, None)
     if name is not None:
-        _show(_found(kind, name), as_json, as_csv)
+        cls = _found(kind, name)
+        _show(cls, _how_it_runs(cls), as_json, as_csv)
         return
     of = {Kind.WORKLOADS: _workloads, Kind.SYSTEMS: _systems, Kind.MACHINES: _machines}
     rows = (
@@ -76,18 +77,38 @@ def _found(kind: Kind, name: str) -> Any:
     return known[name].find(name)
 
 
-def _show(cls: Any, as_json: bool, as_csv: bool) -> None:
-    """Print a policy's or workload's docstring, and its options with their meaning."""
+def _how_it_runs(cls: Any) -> str:
+    """Return whether a policy of the simulated GPU is compiled, or why it runs in Python."""
+    from tidegate.experiments import RunSpec
+    from tidegate.policies.interface.policy import EvictionPolicy, PlacementPolicy, PrefetchPolicy
+
+    families = (EvictionPolicy, PrefetchPolicy, PlacementPolicy)
+    which = next((i for i, family in enumerate(families) if issubclass(cls, family)), None)
+    if which is None:
+        return ""
+    given = {("eviction", "prefetch", "placement")[which]: cls}
+    simulation = RunSpec("cyclic(bytes=64MiB)", oversubscribe=0, **given).prepare()
+    reason = simulation.reasons()[which]
+    return f"runs in Python: {reason}" if reason else "compiled"
+
+
+def _show(cls: Any, runs: str, as_json: bool, as_csv: bool) -> None:
+    """Print all about a policy or workload: its docstring, how it runs, its options."""
     rows = [
         {"option": name, "default": option.shown, "allowed": option.allowed, "what": option.help}
         for name, option in cls.options().items()
     ]
     if as_json:
-        output.print_json({"name": cls.name, "what": inspect.getdoc(cls) or "", "options": rows})
+        what = {"name": cls.name, "what": inspect.getdoc(cls) or ""} | (
+            {"runs": runs} if runs else {}
+        )
+        output.print_json(what | {"options": rows})
     elif as_csv:
         output.print_csv(rows)
     else:
         print(f"{cls.name}: {inspect.getdoc(cls) or ''}")
+        if runs:
+            print(f"\n{runs}\n")
         if rows:
             output.print_table(list(rows[0]), [list(row.values()) for row in rows], left=4)
 

@@ -188,7 +188,7 @@ def _notes(s: Simulation) -> list[str]:
             f"{s.trace.name} has no compiler's plan, so {spell(s.placement)} uses a perfect "
             "profile of its trace, where a compiler would estimate"
         )
-    return notes
+    return notes + s.notes
 
 
 def _timeline(s: Simulation) -> dict[str, list[Any]]:

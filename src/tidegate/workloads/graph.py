@@ -157,8 +157,9 @@ def _key(seed: int) -> np.uint64:
 def _check(nodes: int, stored: int) -> None:
     if max(nodes, stored) >= _MOST:
         raise TidegateError(
-            f"nodes and stored neighbours of a graph must be below 2^31, got {nodes} and {stored}; "
-            "take fewer bytes"
+            "the graph is too large: nodes and stored neighbours must be below 2^31, "
+            f"got {nodes} and "
+            f"{stored}; take fewer bytes"
         )
 
 

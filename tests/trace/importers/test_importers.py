@@ -1,4 +1,4 @@
-"""Importers: what a file says is what the trace touches, for every format; damaged files are refused."""
+"""Importers: the trace touches what the file says, in every format; damaged files are refused."""
 
 from __future__ import annotations
 

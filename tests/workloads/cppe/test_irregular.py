@@ -245,8 +245,8 @@ def test_btree() -> None:
             before += len(level)
         return pages
 
-    asked = np.random.default_rng((1, 1)).integers(keys, size=queries.starts.size - 1)
-    for bid, (key, touches) in enumerate(zip(asked, queries.blocks(), strict=True)):
+    wanted = np.random.default_rng((1, 1)).integers(keys, size=queries.starts.size - 1)
+    for bid, (key, touches) in enumerate(zip(wanted, queries.blocks(), strict=True)):
         assert {
             page - first_page["knodes_k"] for page, _, _, r in touches if r == btree._NODES_K
         } == walked(key)

@@ -94,7 +94,7 @@ class Plain:
 
 
 def check(trace: Trace, plain: Plain, rounds: Iterator[list[int]]) -> int:
-    """Check that each launch reads the active nodes' lists, every page once, in order; count them."""
+    """Check that each launch reads the active nodes' lists, each page once, in order."""
     launches, expected = read(trace), list(rounds)
     assert len(launches) == len(expected)
     for launch, active in zip(launches, expected, strict=True):

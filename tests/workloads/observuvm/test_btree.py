@@ -141,7 +141,7 @@ class FindK:
         return touches, self.records[node.indices[thid]]
 
 
-def asked(trace: Trace) -> list[list[int]]:
+def queried(trace: Trace) -> list[list[int]]:
     """Return the keys that each launch looks up."""
     work = trace.workload  # type: ignore[attr-defined]
     tree, count = work.tree(), work._count(work.tree())
@@ -167,7 +167,7 @@ def check_walks(keys: int, order: int, page: int, batch: int) -> None:
     tree = trace.workload.tree()  # type: ignore[attr-defined]
     assert (tree.keys, sum(tree.levels), len(tree.levels)) == (keys, len(knodes), height + 1)
     plain = FindK(trace, knodes, records, height, order)
-    launches, queries = read(trace), asked(trace)
+    launches, queries = read(trace), queried(trace)
     assert len(launches) == len(queries)
     for launch, some in zip(launches, queries, strict=True):
         for bid, (block, key) in enumerate(zip(launch.blocks(), some, strict=True)):

@@ -74,8 +74,8 @@ def check_waves(
     for thread_blocks in waves_of(m, n, tile, wave, fastest):
         uses = brute_force(trace, thread_blocks, a, m, n, tile)
         expected = uses.touches()
-        dealt = min(lanes, wave, len(expected))
-        mine, blocks = blocks[:dealt], blocks[dealt:]
+        lanes_used = min(lanes, wave, len(expected))
+        mine, blocks = blocks[:lanes_used], blocks[lanes_used:]
         touches = in_order(mine)
         assert len(touches) == len(expected), "each page once"
         assert set(touches) == expected

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import faulthandler
 import itertools
 import math
 import os
@@ -27,10 +26,15 @@ from numpy.typing import DTypeLike, NDArray
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.live.arena import files
-from tidegate.live.arena.arguments import check_memory, check_names, check_options, dims_of
+from tidegate.live.arena import files, process
+from tidegate.live.arena.arguments import (
+    check_memory,
+    check_names,
+    check_observation,
+    check_options,
+    dims_of,
+)
 from tidegate.live.arena.connection import Connection, RequestError
-from tidegate.live.arena.exit_code import set_exit_code
 from tidegate.live.arena.free_runs import FreeRuns
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.transfer import userfault
@@ -73,7 +77,8 @@ class Arena:
     ``placement``: names of policies, as for the simulator. ``middle``: RAM for a tier of compressed
     pages between near memory and the store; ``tiering``: the policy that decides what goes there
     (tier-order by default). ``geometry``: PAGE/REGION. ``observed``, ``samples``: as for
-    ``tidegate run``. ``span``: bytes of addresses to reserve. ``record``: keep a log of faults.
+    ``tidegate run``. ``observe_share``: of time, for observation. ``span``: bytes of addresses to
+    reserve. ``record``: keep a log of faults.
     """
 
     def __init__(
@@ -89,6 +94,7 @@ class Arena:
         geometry: str | Geometry = "64KiB/2MiB",
         observed: int | None = None,
         samples: int = 0,
+        observe_share: float = 0.03,
         span: str | int = SPAN,
         record: bool = False,
     ):
@@ -97,7 +103,8 @@ class Arena:
         self.near, middle, span = units.size(near), units.size(middle), units.size(span)
         check_memory(self.geometry, self.near, middle)
         check_names(eviction=eviction, prefetch=prefetch, placement=placement, tiering=tiering)
-        check_options(observed, samples, span, self.geometry, middle, tiering)
+        check_observation(observed, samples, observe_share)
+        check_options(span, self.geometry, middle, tiering)
         setup = ArenaSetup(
             name=f"tidegate-live-{os.getuid()}-{self._pid}-{next(_numbers)}",
             page=self.geometry.page,
@@ -109,6 +116,7 @@ class Arena:
             placement=placement,
             observed=observed,
             samples=samples,
+            observe_share=observe_share,
             tiering=(tiering or "tier-order") if middle else "",
             middle_bytes=middle,
         )
@@ -131,7 +139,7 @@ class Arena:
             raise TidegateError(f"the arena cannot be opened: {files.explain(error)}") from error
         self._state = "open"
         self._finalizer = weakref.finalize(self, self._undo.close)
-        self._finalizer.atexit = False  # see _write_back_all
+        self._finalizer.atexit = False  # see process.write_back
         _open_arenas.add(self)
 
     def _open_memory(self, setup: ArenaSetup, undo: contextlib.ExitStack) -> None:
@@ -360,7 +368,7 @@ class Arena:
         try:
             self.close()
         except TidegateError as error:
-            _report(error)
+            process.report(error)
         except Exception:  # at the interpreter's end anything may be missing
             pass
 
@@ -421,40 +429,5 @@ class Arena:
             raise TidegateError("this arena is closed")
 
 
-def _write_back_all() -> None:
-    """Write changes back when the program ends without closing its arenas.
-
-    The arenas stay open until the process is gone: daemon threads may still use their arrays.
-    """
-    interrupts = []
-    for arena in list(_open_arenas):
-        if arena._state != "open" or os.getpid() != arena._pid:
-            continue
-        try:
-            _, interrupt = arena._connection.request_uninterrupted({"do": "flush"})
-            interrupts.append(interrupt)
-        except TidegateError as error:
-            _report(error)
-        finally:
-            arena.leave_open()
-    for interrupt in filter(None, interrupts):
-        raise interrupt
-
-
-def _report(error: TidegateError) -> None:
-    """Report an error that cannot be raised: one line, and the program's exit code."""
-    print(f"tidegate: {error}", file=sys.stderr, flush=True)
-    set_exit_code(1)
-
-
-def _forked() -> None:
-    """Detach a forked child: it has no arrays (using one is a SIGSEGV) and no connection."""
-    for arena in list(_open_arenas):
-        arena._finalizer.detach()
-        arena._connection.forget()
-        if not faulthandler.is_enabled():
-            faulthandler.enable()
-
-
-os.register_at_fork(after_in_child=_forked)
-atexit.register(_write_back_all)
+os.register_at_fork(after_in_child=lambda: process.detach_child(list(_open_arenas)))
+atexit.register(lambda: process.write_back(list(_open_arenas)))

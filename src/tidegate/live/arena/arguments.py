@@ -43,21 +43,20 @@ def check_memory(geometry: Geometry, near: int, middle: int) -> None:
         )
 
 
-def check_options(
-    observed: int | None,
-    samples: int,
-    span: int,
-    geometry: Geometry,
-    middle: int,
-    tiering: str | None,
-) -> None:
-    """Refuse values that an arena cannot have."""
+def check_observation(observed: int | None, samples: int, share: float) -> None:
+    """Refuse numbers of regions, pages and shares of time that observation cannot have."""
     if observed is not None and observed < 0:
         raise TidegateError(f"observed (regions at a time) must be 0 or more, got {observed}")
     if samples < 0:
         raise TidegateError(
             f"samples (pages per region) must be 1 or more, or 0 to adapt it, got {samples}"
         )
+    if not 0 <= share <= 1:
+        raise TidegateError(f"observe_share must be between 0 and 1, got {share}")
+
+
+def check_options(span: int, geometry: Geometry, middle: int, tiering: str | None) -> None:
+    """Refuse a span that cannot be reserved, and tiering without a middle tier."""
     if not 2 * geometry.region <= span <= LARGEST_SPAN:
         raise TidegateError(
             f"a span of {show_size(span)} cannot be reserved; give between two regions "

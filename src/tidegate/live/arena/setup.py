@@ -23,6 +23,7 @@ class ArenaSetup:
     placement: str
     observed: int | None
     samples: int
+    observe_share: float  # of time
     tiering: str  # "" if there is no middle tier
     middle_bytes: int
     base: int = 0  # the first address

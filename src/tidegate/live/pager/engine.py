@@ -20,6 +20,7 @@ from typing import Any
 from tidegate.errors import PolicyError, TidegateError
 from tidegate.live.pager.policies import blame, check_policies, handler
 from tidegate.live.pager.regions import (
+    Allowance,
     Observation,
     Regions,
     RegionState,
@@ -72,6 +73,7 @@ class Engine:
         observed: int | None = None,
         samples: int = 0,
         tiers: LiveTiers | None = None,
+        observe_share: float = 1.0,
     ):
         check_policies(policies)
         self.geometry, self.frames, self.mover, self.tiers = geometry, frames, mover, tiers
@@ -84,6 +86,7 @@ class Engine:
             min(most, frames), samples, self.ppr, watched=min(declared, frames)
         )
         self.observe_most = self._observation.most
+        self._allowance = Allowance(observe_share)
         self.region = Regions(self.ppr)
         self.objects: tuple[Object, ...] = ()
         self.regions = 0
@@ -390,6 +393,8 @@ class Engine:
     def _ask_observe(self) -> None:
         if self.frames - self.used > self.observe_most or self._observation.is_full:
             return
+        if not self._may_observe():
+            return
         number = self._ask(self.eviction, "observe")
         self._carry_out()
         if number is None:
@@ -405,6 +410,12 @@ class Engine:
         if sampled := self._observation.sample(region):
             self.count["observations"] += 1
             self.mover.sample(number, sampled)
+
+    def _may_observe(self) -> bool:
+        """Return whether regions must be evicted at all, and observation stays within its share."""
+        if len(self.region) <= self.frames:
+            return False
+        return self._allowance.is_left(self.mover.observe_ns, self.count["notifications"])
 
     # Policies
 
@@ -439,8 +450,9 @@ class Engine:
                 case events.ASK_THRESHOLD:
                     (self.threshold,) = what
                 case events.ASK_OBSERVE:
-                    left_far = self._observation.leave_one_far(self.region[what[0]])
-                    self.count["observations"] += bool(left_far)
+                    if self._may_observe():
+                        left_far = self._observation.leave_one_far(self.region[what[0]])
+                        self.count["observations"] += bool(left_far)
                 case events.ASK_COUNT:
                     (self._remote.threshold,) = what
                 case events.ASK_EVICT:

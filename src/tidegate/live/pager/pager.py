@@ -39,7 +39,7 @@ CLOSED, FAILED = 0, 3  # exit codes: the arena was closed; the program must not 
 
 
 class PagerState(NamedTuple):
-    """What the supervisor tells a new pager: objects and their files by number, and its restarts."""
+    """What a new pager needs to know: objects and their files by number, and restarts so far."""
 
     objects: dict[int, dict[str, Any]]
     files: dict[int, tuple[int, int]]
@@ -69,6 +69,7 @@ class Pager:
             setup.observed,
             setup.samples,
             self._tiers,
+            setup.observe_share,
         )
         self._objects: dict[int, dict[str, Any]] = {}
         self._left_over: list[int] = []  # faults that the last turn did not serve

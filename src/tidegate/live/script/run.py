@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.interrupts import exiting_on_interrupt
-from tidegate.live.arena.exit_code import set_exit_code
+from tidegate.live.arena.process import set_exit_code
 
 if TYPE_CHECKING:
     from tidegate.live.arena.arena import Arena
@@ -175,8 +175,9 @@ def _summary(s: dict[str, Any]) -> str:
     policies = " + ".join(s[kind] for kind in ("eviction", "prefetch", "tiering") if kind in s)
     return (
         f"{units.counted(s['arrays'], 'array')} in {size(s['near_limit'])} of near memory, "
-        f"{policies}: {s['faults']:,} faults, {s['evictions']:,} evictions, "
-        f"{size(s['bytes_in'])} in, {size(s['bytes_out'])} out, {s['seconds']:.1f} s"
+        f"{policies}: {s['faults']:,} faults, {s['notifications']:,} notifications, "
+        f"{s['evictions']:,} evictions, {size(s['bytes_in'])} in, {size(s['bytes_out'])} out, "
+        f"{s['seconds']:.1f} s"
     )
 
 

@@ -79,7 +79,7 @@ class TierPolicy(Policy):
 
     @property
     def makes_room(self) -> int:
-        """Which page leaves a full middle: NOBODY, the OLDEST, or the one ``spill`` names (ASKED)."""
+        """Which page leaves a full middle: NOBODY, OLDEST, or the one ``spill`` names (ASKED)."""
         return OLDEST
 
     def sampling(self, near: int) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""Pattern-aware prefetch: CPPE's half that prefetches."""
+"""Pattern-aware prefetch: the prefetcher of CPPE."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tidegate.policies.structures.patterns import Patterns, sparse_from
 
 @prefetch("pattern")
 class PatternAware(PrefetchPolicy):
-    """Fetch the pages of a chunk that were touched before it was last evicted; all where that is
+    """Fetch the pages of a chunk that were touched before its last eviction; all pages if they are
     not known (CPPE, IV-C).
 
-        pattern  ■ □ ■ □ ■ □ ■ □      fault on ■: the ■ come        fault on □: the whole chunk comes
+        pattern  ■ □ ■ □ ■ □ ■ □    fault on ■: the ■ come    fault on □: the whole chunk comes
 
     Patterns are those of chunks that MHPE evicted (``patterns.py``). A fault that does not match
     deletes its pattern: always with scheme 1, with scheme 2 only if it is the first to ask (Figure
@@ -33,7 +33,8 @@ class PatternAware(PrefetchPolicy):
     )
     sparse = Option(
         0,
-        "untouched pages from which a pattern is recorded, where the eviction policy records none; 0: half a chunk's",
+        "untouched pages from which a pattern is recorded, where the eviction policy records "
+        "none; 0: half a chunk's",
         least=0,
     )
 

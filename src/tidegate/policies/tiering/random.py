@@ -30,7 +30,7 @@ def chance(seed: int, number: int) -> Any:
 
 @tiering("tier-random")
 class TierRandom(TierPolicy):
-    """A coin decides between the middle, whose oldest page makes room, and far (GMT-Random, 2.1.2)."""
+    """Choose the middle, whose oldest page makes room, or far by a coin (GMT-Random, 2.1.2)."""
 
     share = Option(0.5, "share of victims that go to the middle", least=0, most=1)
     seed = Option(0, "seed of the random numbers", least=0)

@@ -85,7 +85,8 @@ READINGS: Readings[Setup] = Readings(
     reduce=lambda setup: replace(setup, scale=setup.robust_scale),
     includes=_includes,
     remark=(
-        f", at {ROBUST_SCALE:g} of the paper's sizes; tournaments in at most {TOURNAMENTS} of them. "
+        f", at {ROBUST_SCALE:g} of the paper's sizes; "
+        f"tournaments in at most {TOURNAMENTS} of them. "
         "Small sizes change some results"
     ),
 )

@@ -162,6 +162,11 @@ class Simulation:
             if choice.reason and self._events() > LONG_RUN:
                 self.notes.append(f"policy '{label(policy)}' runs in Python: {choice.reason}")
 
+    def reasons(self) -> list[str]:
+        """Return for each policy why it runs in Python, "" if it is compiled; without a run."""
+        self._start()
+        return [self._choose(policy, long=True).reason for policy in self._policies]
+
     def _start(self) -> None:
         """Start the policies, and choose how each is called."""
         future = None
@@ -285,7 +290,8 @@ class Simulation:
                         f"policy '{label(policy)}' answered {where} with {failure}"
                     ) from failure
                 raise PolicyError(
-                    f"policy '{label(policy)}' raised in {where}: {error_line(failure, type(policy))}"
+                    f"policy '{label(policy)}' raised in {where}: "
+                    f"{error_line(failure, type(policy), self.checked)}"
                 ) from failure
 
     def _guard(self, policy: Policy, call: str, method: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.machine.machine import Machine
 from tidegate.policies.interface.compiling.checked import check_policy, uncheck_policy
 from tidegate.policies.interface.handled_events import handled_events
-from tidegate.policies.interface.policy import EvictionPolicy, label
+from tidegate.policies.interface.policy import EvictionPolicy, Policy, label
 from tidegate.policies.interface.tier_events import RETURN, SPILL, TOUCH, VICTIM
 from tidegate.policies.interface.tier_policy import ASKED, NEVER, NOBODY, OLDEST, TierPolicy
 from tidegate.policies.interface.visibility import Everything
@@ -107,7 +107,7 @@ class Tiered:
         self.middle = middle if placement.keeps_middle else 0
         self.placement, self.eviction, self.flush = placement, eviction, flush
         self.service = service or placement.service
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "service": self.service,
             "shared": shared,
             "read_ahead": read_ahead,
@@ -268,11 +268,14 @@ class Tiered:
     def _raise(self, stopped: int) -> None:
         if stopped == FINISHED:
             return
-        for caller in filter(None, (self._choice.caller, self._eviction_caller)):
-            caller.raise_failure()
+        self._choice.caller.raise_failure()
+        if self._eviction_caller is not None:
+            self._eviction_caller.raise_failure()
         if isinstance(self._choice.caller, CompiledCaller) and not self._is_evictions(stopped):
             raise _CompiledFailure
-        chooser = self.eviction if self._is_evictions(stopped) else self.placement
+        chooser: Policy = self.placement
+        if self.eviction is not None and self._is_evictions(stopped):
+            chooser = self.eviction
         wrong = {
             BAD_PLACE: "answered place() with something else than STAY, MIDDLE or FAR",
             BAD_SPILL: "named a page in spill() that is not in the middle",

@@ -1,4 +1,4 @@
-"""Accel-Sim's traces: a .traceg file (perhaps .xz) for each kernel, or the kernelslist that names them.
+"""Accel-Sim's traces: a .traceg file (or .xz) for each kernel, or the kernelslist that names them.
 
     -kernel name = …
     #BEGIN_TB
@@ -9,8 +9,8 @@
     #END_TB
 
 Width 0 is no memory access. Mode 0 lists an address for each active lane, 1 has a base and a
-stride, 2 a base and the differences from lane to lane. A memcpy in a kernelslist is a use by the host
-and names an allocation.
+stride, 2 a base and the differences from lane to lane. A memcpy in a kernelslist names an
+allocation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Importer: what a format's module provides, and what the formats share.
 
-A RawLaunch holds the touches of one launch in order, with addresses as the file has them. Touches of
-one address after another in the same block are merged (``coalesce``) before they are kept, so that a
-launch of many lanes fits in memory.
+A RawLaunch holds the touches of one launch in order, with addresses as the file has them.
+Neighbouring touches of one block are merged (``coalesce``) before they are kept, so that a launch
+of many lanes fits in memory.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DAMAGE = (
 
 
 class RawLaunch(NamedTuple):
-    """The touches of one launch. ``block`` may be in any order; a block's own touches are in order."""
+    """The touches of one launch. Blocks may alternate; a block's own touches are in order."""
 
     name: str
     block: NDArray[np.int64]

@@ -1,7 +1,7 @@
 """Nsight Systems' SQLite export: GPU page faults of managed memory, by kernel.
 
-Faults are seen, hits are not: a page that stays near after its fault is not in the trace again. Each
-fault belongs to the kernel that was running when it began. Tables exist only if they have rows:
+Faults are seen, hits are not: a page that stays near after its fault is not in the trace again.
+Each fault belongs to the kernel that was running when it began. Tables without rows are missing:
 
     CUDA_UM_GPU_PAGE_FAULT_EVENTS    start, address, numberOfPageFaults, faultAccessType
     CUPTI_ACTIVITY_KIND_KERNEL       start, end, shortName → StringIds
@@ -67,7 +67,8 @@ class Nsight(Importer):
         if not _has(database, _FAULTS):
             raise self.wrong(
                 "tables",
-                f"there is no {_FAULTS}; profile with 'nsys profile --cuda-um-gpu-page-faults=true'",
+                f"there is no {_FAULTS}; "
+                "profile with 'nsys profile --cuda-um-gpu-page-faults=true'",
             )
         kernels = _kernels(database) if _has(database, _KERNELS) else []
         begins = np.array([k[0] for k in kernels], np.int64)

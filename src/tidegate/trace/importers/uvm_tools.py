@@ -1,8 +1,8 @@
 """Events of the UVM driver's tools interface: entries of 64 bytes, of which GPU faults are used.
 
-An entry's first byte is its type. A GPU fault (3) has the access type in byte 2, the address in bytes
-8 to 15 and its batch in bytes 32 to 35 (uvm_types.h of NVIDIA's open kernel modules). Faults of one
-batch become one launch. Hits on resident pages are not recorded.
+An entry's first byte is its type. A GPU fault (3) has the access type in byte 2, the address in
+bytes 8 to 15 and its batch in bytes 32 to 35 (uvm_types.h of NVIDIA's open kernel
+modules). Faults of one batch become one launch. Hits on resident pages are not recorded.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where in a policy's block each of its attributes is, and how they get there and back.
 
-    header │ cells: numbers, options, sizes │ rows: a few words for each region │ lists, heaps, draws
+    header │ cells: numbers, options, sizes │ rows: some words for each region │ lists, heaps, draws
 
 State is whatever the policy's attributes hold when ``start`` has returned. Rows behind the last
 region's are the ends of orders.

@@ -66,10 +66,11 @@ class Methods:
 
     def _rewritten(self, function: FunctionType) -> FunctionType:
         definition = definition_of(function)
+        names = sorted(_used(definition))
         rewriting = self._rewriting(self._cls, function)
         rewritten = rewriting.visit(definition)
         space = {**function.__globals__, **self._replaced}
-        for name in sorted(_used(definition)):
+        for name in names:
             value = function.__globals__.get(name)
             if isinstance(value, FunctionType) and value not in self._overloaded:
                 space[name] = self._helper(value)
@@ -309,7 +310,7 @@ def _same_code(one: CodeType, other: CodeType) -> bool:
 
 
 class SuperCalls(ast.NodeTransformer):
-    """Rewrite ``super().name`` to ``self.super_N__name``; ``lifted`` are functions needed beside."""
+    """Rewrite ``super().name`` to ``self.super_N__name``; ``lifted`` are more functions."""
 
     def __init__(self, cls: type, function: FunctionType):
         code = function.__code__
