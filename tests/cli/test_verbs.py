@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tidegate.experiments.comparison import POLICIES
@@ -306,6 +308,9 @@ def test_list_tells_all_about_one(works):
     shown = works("list", "eviction", "tournament").out
     assert "Algorithm 1" in shown
     assert "blames before a judgement" in shown
+    assert "\ncompiled\n" in shown
+    runs = works("list", "eviction", "hpe", "--json").json["runs"]
+    assert re.match(r"runs in Python: line \d+: self.kind is a str", runs)
     about = works("list", "policies", "cp", "--json").json
     assert about["name"] == "cp"
     assert {

@@ -17,9 +17,12 @@ from tidegate.analysis import clock_misses
 from tidegate.analysis.belady import belady_misses
 from tidegate.errors import PolicyError, TidegateError
 from tidegate.machine import load_machine
-from tidegate.policies import EvictionPolicy
+from tidegate.policies import EvictionPolicy, Order
 from tidegate.policies.interface.tier_policy import ASKED, FAR, MIDDLE, NOBODY, STAY, TierPolicy
 from tidegate.policies.registries import eviction, tiering
+from tidegate.policies.structures.column import Column
+from tidegate.policies.structures.heap import Heap
+from tidegate.policies.structures.marks import Marks
 from tidegate.simulation.tiers.simulation import Tiered
 from tidegate.simulation.tiers.transfers import Transfers, crossing
 from tidegate.trace import Launch, Provenance, Trace, lay_out
@@ -234,7 +237,7 @@ def test_predicted_reuse_on_a_long_loop_with_a_large_near_memory(near: int, samp
 
 @settings(deadline=None, max_examples=60)
 @given(ANY, st.integers(1, 6), st.integers(1, 6), st.sampled_from(tiering.names()))
-def test_twins_decide_as_their_classes(
+def test_compiled_policies_decide_as_in_python(
     touches: list[Touch], near: int, middle: int, name: str
 ) -> None:
     one, other = (run(touches, name, near, middle, compiled=compiled) for compiled in (True, False))
@@ -244,6 +247,81 @@ def test_twins_decide_as_their_classes(
         other.placement.report(),
     )
     assert (one.memory.where == other.memory.where).all()
+
+
+@pytest.mark.parametrize("name", tiering.names())
+def test_every_tiering_policy_is_compiled(name: str) -> None:
+    assert Tiered(Touches(reads([0])), MACHINE, 1, 1, tiering.make(name)).reason() == ""
+
+
+class Returning(TierPolicy):
+    """A user's class, with all structures, that sends pages that come back often to the middle."""
+
+    def start(self) -> None:
+        self.returns, self.share = Column(0), Column(0.5)
+        self.seen, self.recent, self.queue = Marks(), Order(), Heap()
+        self.places = [0, 0, 0]
+
+    def place(self, page: int) -> int:
+        self.seen.add(page)
+        to = STAY if page == self.recent_page() else FAR
+        if self.returns[page] > 1 and self.share[page] > 0.2:
+            to = MIDDLE
+        self.places[to] += 1
+        return to
+
+    def recent_page(self) -> int:
+        return self.recent.tail if self.recent else -1
+
+    def on_return(self, page: int) -> int | None:
+        self.returns[page] += 1
+        self.share[page] *= 0.9
+        self.recent.move_to_tail(page)
+        self.queue[page] = self.memory.now - self.memory.left(page)
+        return STAY if self.returns[page] == 3 else None
+
+    def spill(self) -> int:
+        return self.queue.lowest
+
+    def report(self) -> dict[str, Any]:
+        counted = sorted(self.returns.items()), sorted(self.share.items()), sorted(self.seen)
+        return {"kept": (counted, list(self.recent), sorted(self.queue.items()), self.places)}
+
+
+def test_a_users_class_is_compiled_when_a_run_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is compiled after the first segment, with the state that it has then."""
+    rng = np.random.default_rng(5)
+    touches = reads((rng.zipf(1.3, 2000) % 60).tolist())
+    python = run(touches, Returning(), 6, 9, compiled=False)
+    assert python.counts["to_middle"] > 20 < python.counts["stays"]
+    monkeypatch.setattr("tidegate.simulation.tiers.simulation.LONG_RUN", 10)
+    monkeypatch.setattr("tidegate.policies.interface.compiling.cache._known", {})
+    monkeypatch.setattr("tidegate.policies.interface.compiling.cache._load", lambda file: None)
+    one = run(touches, Returning(), 6, 9, cut=900)
+    assert one.memory.history.shape[1] > 1, "it was compiled"
+    assert (one.counts, one.time, one.placement.report()) == (
+        python.counts,
+        python.time,
+        python.placement.report(),
+    )
+
+
+class Failing(TierPolicy):
+    """Fails at page 8."""
+
+    def start(self) -> None:
+        self.placed = [0] * 8
+
+    def place(self, page: int) -> int:
+        self.placed[page] += 1
+        return MIDDLE
+
+
+def test_a_compiled_policy_that_fails_gives_the_error_of_python() -> None:
+    tiered = Tiered(Touches(LONG), MACHINE, 4, 4, Failing())
+    assert tiered.reason() == ""  # from now on it is known, and used in short runs
+    with pytest.raises(PolicyError, match=r"'Failing' raised in place\(8\): IndexError: list"):
+        run(LONG, Failing(), 4, 4)
 
 
 # The bound

@@ -9,7 +9,7 @@ from tidegate.errors import UnknownName
 
 @dataclass(frozen=True)
 class System:
-    """Which policies go together, and who published them so."""
+    """Policies that were published together."""
 
     name: str
     eviction: str
@@ -29,9 +29,7 @@ _PUBLISHED = (
     System(
         "acbm", "lrm", "tree", "acbm", "NVIDIA's driver with access counters on (ObservUVM, II-B)"
     ),
-    System(
-        "ea", "lrm", "early-adaptor", "um", "EarlyAdaptor, a stand-in of ours (ObservUVM, VII-B)"
-    ),
+    System("ea", "lrm", "early-adaptor", "um", "EarlyAdaptor, our stand-in (ObservUVM, VII-B)"),
     System("lru", "lru", "tree", "um", "ObservUVM, VI-A"),
     System("lfu", "lfu", "tree", "um", "ObservUVM, VI-A"),
     System("cp", "cp", "tree", "um", "ObservUVM, VI-A"),
@@ -74,7 +72,7 @@ SYSTEMS: dict[str, System] = {s.name: s for s in _PUBLISHED}
 
 
 def find_system(name: str) -> System:
-    """The system of that name.
+    """Return the system of that name.
 
     >>> find_system("uvm").eviction
     'lrm'

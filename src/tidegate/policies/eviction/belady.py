@@ -13,7 +13,7 @@ class Belady(EvictionPolicy):
     (Belady 1966).
 
     Exact with one slot: then no demand-paging policy has fewer misses. With many slots the future
-    depends on who stalls, and this is Belady on the future of an ideal run
+    depends on which slots stall, and this is Belady on the future of an ideal run
     (simulation/gpu/future.py): a line to measure against, not a bound. It costs 4 bytes per touch
     of the trace.
     """

@@ -10,8 +10,8 @@ from tidegate.policies.structures.column import Column
 
 @eviction("clock")
 class Clock(EvictionPolicy):
-    """Go round the regions in the order of their arrival; one touched since the hand last came by
-    is passed over once.
+    """Go round the regions in the order of their arrival; pass over one that was touched since the
+    last round, once.
 
     A region's reference bit is whether its last touch is later than its stamp. The touch that its
     own fault waited for does not count (Corbató 1968).

@@ -1,4 +1,4 @@
-"""Cyclic protection: keep the old, let the new pass through."""
+"""Cyclic protection: keep old regions, let new ones pass through."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from tidegate.policies.structures.order import Order, first
 
 @eviction("cp")
 class CyclicProtection(EvictionPolicy):
-    """Keep the regions that came first, for the next cycle; evict the oldest of those that came
-    after them.
+    """Keep the regions that came first for the next cycle; evict the oldest of the others.
 
         head  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│············  tail
               protected           │unprotected: new regions at the tail, victims at the split
@@ -46,7 +45,7 @@ class CyclicProtection(EvictionPolicy):
         self._least, self._size = self.bounds()
 
     def bounds(self) -> tuple[int, int]:
-        """The least size of the unprotected area, and its size at first."""
+        """Return the least size of the unprotected area, and its size at first."""
         least = max(1, round(self.floor * self.memory.frames))
         return least, max(least, round(self.start_share * self.memory.frames))
 
@@ -84,7 +83,7 @@ class CyclicProtection(EvictionPolicy):
         assert not set(self._protected) & set(self._open)
 
     def _settle(self) -> None:
-        """Put the split where it belongs: it moves over the regions beside it."""
+        """Move regions over the split until the unprotected area has its size."""
         while len(self._open) > self._size:
             region = self._open.head
             self._open.remove(region)

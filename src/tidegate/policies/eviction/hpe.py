@@ -1,4 +1,4 @@
-"""Hierarchical page eviction, made for GPUs that do not prefetch."""
+"""Hierarchical page eviction, for GPUs that do not prefetch."""
 
 from __future__ import annotations
 
@@ -14,19 +14,17 @@ from tidegate.policies.structures.chain import Chain
 
 @eviction("hpe")
 class HPE(EvictionPolicy):
-    """Classify the program when memory is full, by how full its chunks are; then MRU-C, LRU, or
+    """Classify the program when memory is full, by how full its chunks are; then use MRU-C, LRU, or
     both in turn (CPPE, II-C).
 
     MRU-C takes the first well-filled chunk from the MRU end of the old partition. Where chunks are
-    prefetched whole, all are well filled and every program looks regular: that is the defect CPPE
-    mends.
+    prefetched whole, all are well filled and every program looks regular: CPPE corrects this.
 
-    CPPE tells of HPE in outline only, and the paper that has it whole is not among ours. Plain
-    choices: a program is regular if its chunks are ``regular`` full on average, irregular#1 below
-    ``irregular``, irregular#2 in between; a well-filled chunk has all its pages; a regular
-    program's search begins one chunk further on for each wrong eviction; in irregular#2 a strategy
-    gives way after an interval with a wrong eviction, if it has lasted no longer than the other
-    did.
+    CPPE gives HPE in outline only. Our choices for what it leaves open: a program is regular if its
+    chunks are ``regular`` full on average, irregular#1 below ``irregular``, irregular#2 in between;
+    a well-filled chunk has all its pages; a regular program's search begins one chunk further on
+    for each wrong eviction; in irregular#2 a strategy gives way after an interval with a wrong
+    eviction, if it has lasted no longer than the other did.
     """
 
     interval = Option(64, "faults in an interval", least=1)

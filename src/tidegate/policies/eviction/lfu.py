@@ -1,4 +1,4 @@
-"""Least frequently used, as far as observation tells."""
+"""Least frequently used, by known uses."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ class LFU(EvictionPolicy):
     a notification moves it to the tail of the next one. Regions of the lowest bin are observed
     (ObservUVM, VI-A and Figure 7b).
 
-    The paper does not say whether counts outlive an eviction. The default remembers them: "the
-    driver uses the fault stream to track the frequency of accesses" while a region is far, and
-    observed are the "HBM-resident regions in the lowest frequency bin", so that bins know of others
-    too.
+    The paper does not say whether counts outlive an eviction. The default keeps them: "the driver
+    uses the fault stream to track the frequency of accesses" while a region is far, and the
+    "HBM-resident regions in the lowest frequency bin" are observed, so bins hold others too.
     """
 
     sees = Samples(regions=100)

@@ -1,4 +1,4 @@
-"""Least recently migrated: what NVIDIA's driver does."""
+"""Least recently migrated: the policy of NVIDIA's driver."""
 
 from __future__ import annotations
 

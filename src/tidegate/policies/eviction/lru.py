@@ -1,4 +1,4 @@
-"""Least recently used, as far as observation tells."""
+"""Least recently used, by known uses."""
 
 from __future__ import annotations
 

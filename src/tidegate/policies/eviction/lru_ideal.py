@@ -1,4 +1,4 @@
-"""Least recently used, as if every touch were seen."""
+"""Least recently used, with every touch known."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from tidegate.policies.structures.heap import Heap
 
 @eviction("lru-ideal")
 class LRUIdeal(EvictionPolicy):
-    """Evict the region whose last touch is oldest, every touch being known: what LRU policies
-    approximate.
+    """Evict the region whose last touch is oldest: what LRU policies approximate.
 
     Nothing is done per touch. Regions wait in a heap by the last touch known when they were put
     there; when one comes up that has been touched since, it is put back where it belongs.

@@ -1,4 +1,4 @@
-"""Modified hierarchical page eviction: CPPE's half that evicts."""
+"""Modified hierarchical page eviction: the eviction policy of CPPE."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tidegate.policies.structures.patterns import Patterns, sparse_from
 
 @eviction("mhpe")
 class MHPE(EvictionPolicy):
-    """Start with MRU, some way from the very last; turn to LRU for good when much of what leaves
-    was never touched.
+    """Start with MRU, some chunks from the end; switch to LRU for good when many evicted pages were
+    never touched.
 
         LRU  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│▓▓▓▓│████  MRU  ▒ old  ▓ of the last interval  █ of this one
                          ▲◀─────┘

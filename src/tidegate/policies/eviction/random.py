@@ -13,7 +13,7 @@ _NOWHERE = -1
 
 @eviction("random")
 class Random(EvictionPolicy):
-    """Evict any resident region, each as likely as the other; the seed makes it repeatable."""
+    """Evict a random resident region; the seed makes it repeatable."""
 
     seed = Option(0, "of the random numbers", least=0)
 

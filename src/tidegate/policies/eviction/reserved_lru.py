@@ -1,4 +1,4 @@
-"""LRU that leaves the oldest alone."""
+"""LRU that keeps the oldest regions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tidegate.policies.structures.order import Order
 
 @eviction("reserved-lru")
 class ReservedLRU(EvictionPolicy):
-    """Evict the oldest region behind the ``percent`` % that are oldest of all (Ganguly et al.,
+    """Evict the oldest region except the ``percent`` % that are oldest of all (Ganguly et al.,
     ISCA'19; CPPE, III).
 
-    What is reserved stays for the next pass of a program that thrashes. Age is age of migration:
-    what a driver knows.
+    Reserved regions stay for the next pass of a program that thrashes. Age is time since migration,
+    which a driver can see.
     """
 
     percent = Option(
@@ -34,7 +34,7 @@ class ReservedLRU(EvictionPolicy):
         self._settle()
 
     def on_eviction(self, region: int) -> None:
-        # what comes next settles the shares
+        # the next fault settles the shares
         (self._reserved if region in self._reserved else self._rest).remove(region)
 
     def victim(self) -> int:
@@ -44,7 +44,7 @@ class ReservedLRU(EvictionPolicy):
         assert set(self._reserved) | set(self._rest) == self.resident
 
     def _settle(self) -> None:
-        """The oldest are reserved, as many as there should be; one at least is not."""
+        """Reserve the oldest, ``percent`` of all; at least one region is not reserved."""
         wanted = (len(self._reserved) + len(self._rest)) * self.percent // 100
         while len(self._reserved) < wanted:
             region = self._rest.head

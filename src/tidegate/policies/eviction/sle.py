@@ -13,8 +13,8 @@ class SLe(LRM):
     """Evict the aligned block of 64 KB with the least recently migrated region (Ganguly et al.,
     ISCA'19).
 
-    The counterpart of sequential-local prefetch: what comes as a block leaves as one. Where a
-    region is 64 KB or more it is a block by itself, and this is ``lrm``.
+    The counterpart of sequential-local prefetch: a block comes and leaves as a whole. A region of
+    64 KB or more is a block by itself, and this is ``lrm``.
     """
 
     block = Option(units.size("64KiB"), "size of a block", parse=units.size, least=1)
@@ -26,7 +26,7 @@ class SLe(LRM):
     def on_eviction(self, region: int) -> None:
         super().on_eviction(region)
         if self._together > 1 and not self._leading:
-            self._leading = True  # the others follow; they lead nobody
+            self._leading = True  # their evictions evict no others
             first = region - region % self._together
             for other in range(first, min(first + self._together, self.memory.regions)):
                 if other in self.order and not self.memory.is_served(other):

@@ -11,15 +11,15 @@ from tidegate.policies.structures.neighbourhood import nodes_over, object_bounds
 
 @eviction("tbne")
 class TBNe(LRM):
-    """Evict the least recently migrated region, and what is left of subtrees that are less than
-    half full then.
+    """Evict the least recently migrated region, and the rest of subtrees that are then less than
+    half full.
 
-    The counterpart of tree-based prefetch (Ganguly et al., ISCA'19): over the blocks of every 2 MB
-    stands a binary tree; when an eviction leaves a node less than half resident, the rest of it
-    goes too, before anybody asks for the room.
+    The counterpart of tree-based prefetch (Ganguly et al., ISCA'19): there is a binary tree over
+    the blocks of every 2 MB; when an eviction leaves a node less than half resident, the rest of it
+    is evicted too, before its room is needed.
     """
 
-    span = Option(units.size("2MiB"), "what a tree stands over", parse=units.size, least=1)
+    span = Option(units.size("2MiB"), "bytes under a tree", parse=units.size, least=1)
 
     def start(self) -> None:
         self._leaves = max(1, self.span // self.memory.geometry.region)

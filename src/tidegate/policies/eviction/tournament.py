@@ -1,4 +1,4 @@
-"""Tournament: let policies compete, and retire those whose evictions are regretted."""
+"""Tournament: several policies compete; those with the worst evictions retire."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _NONE = -1
 
 @eviction("tournament")
 class Tournament(EvictionPolicy):
-    """Ask several policies for victims in turn; blame each for the regions that come back; retire
+    """Take victims of several policies in turn; blame each for the regions that come back; retire
     the worst.
 
     When blames exceed ``patience``, every active policy with more than ``margin`` times an even
-    share of all blames retires (ObservUVM, Algorithm 1). All policies are told of everything, so
-    that each one's list is right whoever evicted.
+    share of all blames retires (ObservUVM, Algorithm 1). All policies get all events, so that the
+    list of each is right.
 
     Open readings: the active policies observe in turn, each no more than its share of the regions,
-    or one with patient candidates would starve the others; a policy is blamed once per eviction,
-    and for evictions only: a victim that was served in the same turn is named and stays; blames are
-    kept for good, as the algorithm has it, unless ``afresh``.
+    or one policy could take all; a policy is blamed once per eviction, and for evictions only: a
+    victim that was served in the same turn stays; blames are kept for good, as in the algorithm,
+    unless ``afresh``.
     """
 
     sees: Sees = Samples(regions=100)
     in_driver = False
-    policies = Option("lru+lfu+cp", "the contestants, joined by +; a user's own is file.py:Class")
+    policies = Option("lru+lfu+cp", "the contestants, joined by +; yours is file.py:Class")
     patience = Option(100, "blames before a judgement (T)", least=1)
     margin = Option(1.2, "times the average blame at which a policy retires", least=1)
     afresh = Option(False, "count blames from zero after a retirement")
@@ -145,7 +145,7 @@ class Tournament(EvictionPolicy):
                 self._judge(culprit)
 
     def _judge(self, culprit: int) -> None:
-        """Retire the worst; those who stay keep their order."""
+        """Retire the worst; the others keep their order."""
         # a blame raises its culprit's share and lowers all others', so after the first judgement
         # only it can be too high
         all_suspect = self._blames == self.patience + 1

@@ -26,7 +26,7 @@ class Policy(Configurable):
     sees: Sees = Faults()
     # False: it runs in user space, and each decision costs the machine's ``decision`` time
     in_driver: bool = True
-    parts: Sequence[Policy] = ()  # the policies it is made of, if it asks or tells others
+    parts: Sequence[Policy] = ()  # the policies it is made of, if it relays to others
     memory: MemoryView
 
     def attach(self, memory: MemoryView) -> None:
@@ -55,14 +55,12 @@ class Policy(Configurable):
         """Called after each run: assert what must hold."""
 
     def report(self) -> dict[str, Any]:
-        """What should be known of this policy after a run, as plain data; it goes into the run's
-        facts.
-        """
+        """Return plain data about this policy after a run; it goes into the run's facts."""
         return {}
 
 
 class EvictionPolicy(Policy):
-    """Decides which region leaves. ``self.order`` is there for its use."""
+    """Decides which region leaves. ``self.order`` is an order for its use."""
 
     def __init__(self, **options: Any):
         super().__init__(**options)
@@ -74,16 +72,16 @@ class EvictionPolicy(Policy):
 
     @abstractmethod
     def victim(self) -> int:
-        """The resident region that is to leave now."""
+        """Return the resident region that leaves now."""
 
     def on_prefetch(self, region: int) -> None:
-        """A region brought in by a prefetch arrives like one that faulted."""
+        """Treat a region that is prefetched like one that faulted."""
         self.on_fault(region)
 
     def observe(self) -> int | None:
-        """The resident region whose next use is to be noticed, or None.
+        """Return the resident region whose next use is to be noticed, or None.
 
-        Asked after faults and notifications.
+        Called after faults and notifications.
         """
         return None
 
@@ -105,22 +103,22 @@ class PrefetchPolicy(Policy):
 
 
 class PlacementPolicy(Policy):
-    """Decides where data live, usually once per launch, through ``self.memory.advise``,
+    """Decides where objects live, usually once per launch, through ``self.memory.advise``,
     ``prefetch`` and ``evict``.
     """
 
-    needs_plan: ClassVar[bool] = False  # must ``memory.plan`` say what each launch will use?
+    needs_plan: ClassVar[bool] = False  # whether ``memory.plan`` must give what each launch uses
     # False: the program copies between memories of its own, past the driver's page tables
     managed: ClassVar[bool] = True
 
 
 def label(policy: Policy) -> str:
-    """What a policy is called in messages."""
+    """Return how messages call a policy."""
     return policy.name or type(policy).__name__
 
 
 def check_declared(policy: Policy) -> None:
-    """Every mechanism's first question: does the class say what it sees, and can it decide?"""
+    """Raise PolicyError if a policy's class does not say what it sees, or cannot decide."""
     if not isinstance(policy.sees, Sees):
         raise PolicyError(
             f"policy '{label(policy)}' has sees = {policy.sees!r}; "

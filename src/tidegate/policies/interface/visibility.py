@@ -1,10 +1,9 @@
-"""What a policy may see. Published policies differ most in what they can know, so it is part of
-their declaration.
+"""Visibility: what a policy may see. Published policies differ most in it, so each declares it.
 
-Faults      faults, migrations, evictions                        what every driver knows
-Samples     + notifications for pages it asked to observe        access counters (ObservUVM)
+Faults      faults, migrations, evictions                        every driver
+Samples     + notifications for pages it observes                access counters (ObservUVM)
 TouchBits   + which pages of a region were touched, at eviction  a bit vector per region (HPE, CPPE)
-Everything  + last touch and reference of every page, any time   instrumented programs, oracles
+Everything  + last touch and access site of every page, always   instrumented programs, oracles
 """
 
 from __future__ import annotations

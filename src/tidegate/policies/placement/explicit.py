@@ -10,14 +10,15 @@ from tidegate.policies.registries import placement
 
 @placement("explicit")
 class Explicit(Planned):
-    """Copy whole objects in and out, as map clauses ask (SC'19, 2.3 and 5.2: Baseline); all of them
+    """Copy whole objects in and out, as map clauses say (SC'19, 2.3 and 5.2: Baseline); all of them
     must fit.
 
     ``copies=program``: a ``target data`` holds the program, and each object is copied once.
-    ``copies=launch``: the regions' own map clauses are all there is, so a launch copies in anew
-    what it maps ``to``, and what was written there before is copied out first. What was only read
-    is not copied out, and what the last launch leaves near is not either, as no other policy's is.
-    A copy takes the link's time and nothing else: memory that is not managed is not unmapped.
+    ``copies=launch``: only the map clauses of kernel regions count, so a launch copies in again
+    what it maps ``to``, and what was written there before is copied out first. Objects that were
+    only read are not copied out; nor is what the last launch leaves near, as with all other
+    policies. A copy takes the link's time and nothing else: memory that is not managed is not
+    unmapped.
     """
 
     managed = False
@@ -30,8 +31,7 @@ class Explicit(Planned):
         if regions > self.memory.frames:
             raise PolicyError(
                 f"explicit copies {regions} regions and near memory holds {self.memory.frames}; "
-                "take a policy that need not "
-                f"hold everything, such as rdm, or more near memory"
+                "take a policy that need not hold everything, such as rdm, or more near memory"
             )
         self.again: set[int] = set()  # regions that are to leave and come back
         self.left = -1  # of those, the one that left last
@@ -45,8 +45,8 @@ class Explicit(Planned):
                     self.again.add(region)
                     self.memory.evict(region)
 
-    # A region cannot be asked back before it has left, so each is when the next one leaves, the
-    # last with the first return.
+    # A region can be requested again only after it has left: each is when the next one leaves, the
+    # last one at the first return.
 
     def on_eviction(self, region: int) -> None:
         self._ask_back()

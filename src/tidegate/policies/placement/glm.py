@@ -11,12 +11,12 @@ from tidegate.trace.plan import PlannedUse
 
 @placement("glm")
 class GLM(ObjectPlacement):
-    """Prefer the objects that the whole program accesses most (SC'19, 3.3), so that what is near at
-    last stays there.
+    """Prefer the objects that the whole program accesses most (SC'19, 3.3), so that objects
+    that are near stay there.
     """
 
     def meet(self, uses: Sequence[PlannedUse]) -> None:
-        """Priorities are the program's and never change."""
+        """Do nothing: priorities are the program's and never change."""
 
     def worth(self, name: str) -> tuple[float, ...]:
         return (self.plan.global_locality.get(name, 0.0),)

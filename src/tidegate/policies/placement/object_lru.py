@@ -14,7 +14,7 @@ from tidegate.trace.plan import PlannedUse
 class ObjectLRU(ObjectPlacement):
     """Keep the objects near that were used last, and leave the others far (SC'19, 5.2: "LRU").
 
-    Objects of one launch are equally recent, so none of them pushes another out; everything is
+    Objects of one launch are equally recent, so none of them replaces another; all are
     prefetched.
     """
 

@@ -1,7 +1,7 @@
-"""Placing whole objects, launch by launch: what LRU by objects, RLM, GLM and RDM have in common
+"""Placement of whole objects, launch by launch: the common part of LRU by objects, RLM, GLM and RDM
 (SC'19, 3.1 to 3.4).
 
-on_launch ──▶ meet      the policy notes what this launch says of its objects
+on_launch ──▶ meet      the policy notes how this launch uses its objects
           ──▶ decide    for each object it uses, worthiest first: near, or partly near, or far
           ──▶ enforce   evict what lost its room · advise "far" for the rest · prefetch if dense
 """
@@ -21,9 +21,7 @@ from tidegate.trace.trace import Object
 
 
 class Planned(PlacementPolicy):
-    """Base of the policies that must know what each launch uses: from a compiler, or else from the
-    trace itself.
-    """
+    """Base of the policies that need a plan: from a compiler, or else from the trace itself."""
 
     needs_plan = True
     plan: Plan
@@ -42,7 +40,7 @@ class Planned(PlacementPolicy):
             )
 
     def uses(self) -> tuple[PlannedUse, ...]:
-        """What the launch that is about to begin uses."""
+        """Return what the launch that is about to begin uses."""
         if self.memory.launch not in self.plan.by_name:
             known = ", ".join(self.plan.by_name)
             raise PolicyError(
@@ -57,16 +55,15 @@ def _known(objects: dict[str, Object]) -> str:
 
 
 def regions_of(owner: Object, memory: MemoryView) -> range:
-    """The regions an object lies in; objects begin at region boundaries."""
+    """Return the regions of an object; objects begin at region boundaries."""
     first = owner.first_page // memory.geometry.pages_per_region
     return range(first, first + memory.geometry.regions(owner.bytes))
 
 
 class ObjectPlacement(Planned):
-    """Base.
+    """Base of policies that give each object a worth.
 
-    A policy says what an object is worth; the worthiest are near, and only worthier objects take
-    their room.
+    The worthiest objects are near, and only worthier objects take their room.
     """
 
     transfer = Option(
@@ -108,11 +105,11 @@ class ObjectPlacement(Planned):
 
     @abstractmethod
     def meet(self, uses: Sequence[PlannedUse]) -> None:
-        """A launch with these uses is about to begin."""
+        """Note the uses of the launch that is about to begin."""
 
     @abstractmethod
     def worth(self, name: str) -> tuple[float, ...]:
-        """How much an object deserves its place near; only lower worth is replaced."""
+        """Return how much an object deserves its place near; only lower worth is replaced."""
 
     # The steps of the paper's algorithms
 
@@ -136,8 +133,8 @@ class ObjectPlacement(Planned):
         return self.memory.frames - sum(self.held.values())
 
     def _candidates(self, name: str, lacking: int) -> list[str]:
-        """Objects that make room for ``lacking`` more regions, the least worthy first; none if all
-        of them would not do.
+        """Return objects that make room for ``lacking`` more regions, the least worthy first; none
+        if all of them are not enough.
         """
         own, found = self.worth(name), list[str]()
         for other in sorted((o for o, held in self.held.items() if held), key=self.worth):
@@ -164,9 +161,9 @@ class ObjectPlacement(Planned):
                 self.memory.advise(owner.first_page + near, owner.pages - near, "far")
 
     def explicit(self, use: PlannedUse) -> bool:
-        """Is this object prefetched, or left to faults?
+        """Return whether this object is prefetched rather than left to faults.
 
-        One whose density nobody knows is prefetched.
+        One of unknown density is prefetched.
         """
         if use.object == self.left:
             return False
@@ -179,7 +176,7 @@ class ObjectPlacement(Planned):
         assert all(0 <= held <= self.size[name] for name, held in self.held.items())
 
     def report(self) -> dict[str, Any]:
-        """Which objects had room near at the end, in regions."""
+        """Return which objects had room near at the end, in regions."""
         return {
             "near": {name: held for name, held in self.held.items() if held},
             "target regions": self.clock,

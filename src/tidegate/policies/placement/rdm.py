@@ -17,13 +17,13 @@ class RDM(ObjectPlacement):
     (SC'19, 3.4).
 
     The next use of an object is predicted when a launch uses it: the number of this launch (the
-    target region counter) and the compiler's distance. The object whose next use is furthest gives
-    way; of two with the same, the one of lower global locality.
+    target region counter) and the compiler's distance. The object whose next use is furthest is
+    replaced; of two with the same, the one of lower global locality.
     """
 
     partial = Option(
         "rest",
-        "is an object that finds too little room mapped partly",
+        "whether an object that finds too little room is mapped partly",
         choices=("no", "rest", "at once"),
     )
 

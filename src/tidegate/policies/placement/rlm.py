@@ -14,9 +14,9 @@ from tidegate.trace.plan import PlannedUse
 class RLM(ObjectPlacement):
     """Prefer the objects that this launch accesses most (SC'19, 3.2).
 
-    What the launch does not use has no locality in it and gives way first. The paper also speaks of
-    a priority on record: with ``remember``, an object keeps the locality of the last launch that
-    used it.
+    An object that the launch does not use has no locality in it and is replaced first. The paper
+    also has a priority on record: with ``remember``, an object keeps the locality of the last
+    launch that used it.
     """
 
     remember = Option(

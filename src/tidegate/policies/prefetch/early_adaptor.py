@@ -1,4 +1,4 @@
-"""EarlyAdaptor: a stand-in of ours."""
+"""EarlyAdaptor: our stand-in for an unpublished algorithm."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _SHY, _BOLD = 51, 1  # thresholds of the tree
 
 @prefetch("early-adaptor")
 class EarlyAdaptor(PrefetchPolicy):
-    """Steer the tree's threshold by page faults alone. A stand-in: the published algorithm is not
-    public (Go et al.).
+    """Set the tree's threshold by page faults alone. A stand-in: the algorithm of Go et al. is not
+    public.
 
-    Known of it: faults are its signal, it leaves eviction alone, and it is too bold where locality
-    is poor (ObservUVM, VII-B). The plainest such rule: if, over ``window`` faulting regions, many
-    fault again soon after they did, the tree was too shy, and whole regions are taken from then on.
+    Known about it: it uses faults, does not change eviction, and prefetches too much where locality
+    is poor (ObservUVM, VII-B). Our rule: if, over ``window`` faulting regions, many fault again
+    soon, the tree prefetched too little, and whole regions are taken from then on.
     """
 
-    window = Option(256, "faulting regions per judgement", least=1)
+    window = Option(256, "faulting regions per decision", least=1)
     again = Option(0.25, "share of repeated regions above which it is bold", least=0, most=1)
 
     def start(self) -> None:

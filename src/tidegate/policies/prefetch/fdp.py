@@ -1,4 +1,4 @@
-"""Feedback-driven prefetch: be bold where past prefetches were used."""
+"""Feedback-driven prefetch: prefetch more where past prefetches were used."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class FDP(PrefetchPolicy):
     """Choose between the driver's tree prefetch (51 %) and taking whole regions (1 %), by feedback
     (ObservUVM, Alg. 2).
 
-    Of some prefetched regions one prefetched page is left far. Used before the region is evicted: a
-    useful prefetch; evicted first: a useless one. After ``enough`` verdicts, more than ``share`` of
-    them useful means bold. What another prefetcher brought without a fault says nothing on the
-    threshold and is not watched.
+    In some prefetched regions one prefetched page is left far. If it is used before the region is
+    evicted, the prefetch was useful. After ``enough`` verdicts the threshold is ``bold`` if more
+    than ``share`` of them were useful. Regions that another prefetcher brought without a fault say
+    nothing about the threshold and are not watched.
     """
 
     sees = Samples(regions=100)

@@ -1,4 +1,4 @@
-"""Pattern-aware prefetch: CPPE's half that prefetches."""
+"""Pattern-aware prefetch: the prefetcher of CPPE."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.policies.structures.patterns import Patterns, sparse_from
 
 @prefetch("pattern")
 class PatternAware(PrefetchPolicy):
-    """Fetch the pages of a chunk that were touched before it was last evicted; all where that is
+    """Fetch the pages of a chunk that were touched before its last eviction; all pages if they are
     not known (CPPE, IV-C).
 
         pattern  ■ □ ■ □ ■ □ ■ □    fault on ■: the ■ come    fault on □: the whole chunk comes

@@ -1,4 +1,4 @@
-"""Region-grain prefetch: run ahead of streams, one region for each that is reached."""
+"""Region-grain prefetch: ahead of streams, one region for each that is reached."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tidegate.policies.structures.marks import Marks
 
 @prefetch("rgp")
 class RGP(PrefetchPolicy):
-    """Prefetch whole regions ahead of streams in each object, and no sooner than they are wanted
-    (ObservUVM, VI-D).
+    """Prefetch whole regions ahead of streams in each object, no sooner than needed (ObservUVM,
+    VI-D).
 
         object  ████████▓T▓T▓T......   █ used  ▓T prefetched, with a trigger page  . not yet
 
@@ -40,7 +40,7 @@ class RGP(PrefetchPolicy):
         self._asked = Marks()  # regions asked for and not evicted since
 
     def bounds(self) -> tuple[list[int], list[int]]:
-        """The first region of each object, and the one behind its last."""
+        """Return the first region of each object, and the one behind its last."""
         ppr = self.memory.geometry.pages_per_region
         first = [o.first_page // ppr for o in self.memory.objects]
         return first, [-(-(o.first_page + o.pages) // ppr) for o in self.memory.objects]

@@ -1,4 +1,4 @@
-"""Any prefetcher, until memory is full."""
+"""Another prefetcher, until memory is full."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.policies.registries import prefetch
 
 @prefetch("stop-when-full")
 class StopWhenFull(PrefetchPolicy):
-    """Do as another prefetcher does until the first eviction, and nothing from then on (Li et al.,
+    """Prefetch as another prefetcher does until the first eviction, then stop (Li et al.,
     ASPLOS'19; CPPE, III).
     """
 

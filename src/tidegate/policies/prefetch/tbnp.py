@@ -11,15 +11,15 @@ from tidegate.policies.structures.neighbourhood import nodes_over, object_bounds
 
 @prefetch("tbnp")
 class TBNp(PrefetchPolicy):
-    """Fetch the faulting region whole, and the rest of every node that is more than half resident
-    then.
+    """Fetch the whole faulting region, and the rest of every node that is then more than half
+    resident.
 
-    Over the 64 KB blocks of every 2 MB stands a binary tree. This is the driver's own rule, as
+    There is a binary tree over the 64 KB blocks of every 2 MB. This is the driver's own rule, as
     Ganguly et al. (ISCA'19) found it, for geometries whose regions are the blocks; where a region
-    is 2 MB, ``tree`` is the same within it.
+    is 2 MB, ``tree`` does the same within it.
     """
 
-    span = Option(units.size("2MiB"), "what a tree stands over", parse=units.size, least=1)
+    span = Option(units.size("2MiB"), "bytes under a tree", parse=units.size, least=1)
 
     def start(self) -> None:
         self._leaves = max(1, self.span // self.memory.geometry.region)

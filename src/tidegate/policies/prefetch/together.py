@@ -8,7 +8,7 @@ from tidegate.policies.registries import prefetch
 
 
 class Together(PrefetchPolicy):
-    """Relays everything to each of its members, in order; each asks for what it likes."""
+    """Relays all events to each of its members, in order."""
 
     def __init__(self, members: list[PrefetchPolicy]):
         super().__init__()
@@ -59,6 +59,6 @@ class Together(PrefetchPolicy):
 
 
 def make_prefetch(spec: str) -> PrefetchPolicy:
-    """One prefetcher, or several joined by ``+``."""
+    """Make one prefetcher, or several joined by ``+``."""
     members = [prefetch.make(part) for part in split_outside(spec, "+")]
     return members[0] if len(members) == 1 else Together(members)

@@ -1,4 +1,4 @@
-"""Tree prefetch: what NVIDIA's driver does."""
+"""Tree prefetch: the prefetcher of NVIDIA's driver."""
 
 from __future__ import annotations
 

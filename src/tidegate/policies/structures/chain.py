@@ -1,7 +1,4 @@
-"""Chain: HPE's chunk chain.
-
-Regions by recency of migration, and in which interval each was migrated.
-"""
+"""Chain: HPE's chunk chain: regions by recency of migration, with the interval of each."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ class Chain(Order):
         self._referenced: dict[int, int] = {}  # the interval in which each region was migrated last
 
     def migrated(self, region: int, at_head: bool = False) -> bool:
-        """Pages of this region come. True: an interval is over."""
+        """Note that pages of this region migrate; return whether an interval is over."""
         new = region not in self
         if at_head and new:
             self.move_to_head(region)
@@ -53,7 +50,7 @@ class Chain(Order):
         return next((r for r in self if not self._memory.is_served(r)), self.head)
 
     def from_mru(self, skip_recent: bool = True) -> Iterator[int]:
-        """Regions from the MRU position of the old partition on, or of the whole chain."""
+        """Return the regions from the MRU position of the old partition, or of the whole chain."""
         if not skip_recent:
             return reversed(self)
         return dropwhile(lambda r: self._referenced[r] >= self.interval - 1, reversed(self))

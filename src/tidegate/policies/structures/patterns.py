@@ -1,5 +1,5 @@
-"""Patterns: what an eviction policy tells a prefetcher of the same run. CPPE's fine-grained
-cooperation is this and no more.
+"""Patterns: data from an eviction policy for a prefetcher of the same run: CPPE's fine-grained
+cooperation.
 
 eviction ── record(region, touched pages) ──▶ Patterns ── match(region, faulted) ──▶ prefetch
 """
@@ -17,30 +17,30 @@ class Pattern:
     """Which pages of a region had been touched when it was evicted."""
 
     touched: frozenset[int]
-    searched: bool = False  # a fault has asked for it before
+    searched: bool = False  # a fault looked for it before
 
 
 class Patterns(dict[int, Pattern]):
     """The pattern buffer: patterns of evicted regions, by region.
 
-    It has no size; ``longest`` says how large it grew.
+    Its size is not limited; ``longest`` is the most it held.
     """
 
     longest = 0
-    kept = False  # an eviction policy fills it in; otherwise whoever reads it must
+    kept = False  # an eviction policy records patterns; else the prefetcher does
 
     @classmethod
     def of(cls, memory: MemoryView) -> Patterns:
-        """The one that all policies of a run share."""
+        """Return the buffer that all policies of a run share."""
         found: Any = memory.shared.setdefault("patterns", cls())
         return found  # type: ignore[no-any-return]
 
     def record(self, region: int, touched: frozenset[int]) -> None:
-        """This region is evicted after these of its pages were touched."""
+        """Record which pages of a region were touched before its eviction."""
         self[region] = Pattern(touched)
         self.longest = max(self.longest, len(self))
 
 
 def sparse_from(given: int, memory: MemoryView) -> int:
-    """Untouched pages from which a pattern is worth recording: as given, or half of a chunk's."""
+    """Return the untouched pages from which a pattern is recorded: as given, or half a chunk's."""
     return given or max(1, memory.geometry.pages_per_region // 2)

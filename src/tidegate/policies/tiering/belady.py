@@ -7,7 +7,7 @@ from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import tiering
 from tidegate.policies.structures.heap import Heap
 
-_MOST_URGENT = 2 * NEVER  # no page's number is as high, nor as high as NEVER
+_MOST_URGENT = 2 * NEVER  # above every time and page added up
 
 
 @tiering("tier-belady")
@@ -30,10 +30,12 @@ class TierBelady(TierPolicy):
     def start(self) -> None:
         self._near, self._middle = Heap(), Heap()  # the page whose use is least urgent first
 
-    def on_touch(self, page: int) -> None:
-        self._near[page] = self._urgency(page)
+    def on_return(self, page: int) -> None:
         if page in self._middle:
             self._middle.remove(page)
+
+    def on_touch(self, page: int) -> None:
+        self._near[page] = self._urgency(page)
 
     def victim(self) -> int:
         return self._near.lowest

@@ -87,6 +87,9 @@ def _walk(memory: Any, policies: Any, touches: Any, next_uses: Any) -> int:
             i += 1
             continue
         page = np.int64(touches.page[i])
+        if constants.wants_touch:  # the policy looks at what it keeps of every page
+            later = np.int64(touches.page[np.uint64(min(i + AHEAD, end - 1))])
+            fetch_ahead(memory.history, memory.history.shape[1] * later)
         if len(next_uses):
             memory.uses[page] = next_uses[i]
         code = _touch(memory, policies, page, touches.write[i], touches.bytes[i])

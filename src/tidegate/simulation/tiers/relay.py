@@ -37,8 +37,6 @@ from tidegate.simulation.tiers.state import Tiers
 _C_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _NOTHING = FAILED - 1  # an answer that is no page and no tier
 _WITHOUT_PAGE = ("victim", "spill", "observe", "on_samples")  # methods without a page
-
-
 _LEFT = 1  # words of a block's rows that the tiers keep: the touch at which a page left
 
 

@@ -4,7 +4,8 @@
     layout.py     attributes, as start() left them ⇄ one block of words; header.py is its beginning
     handles.py    Numba types of structures, memory and parts
     operations.py iteration.py policy_type.py   what can be done with them, and with ``self``
-    primitives.py memory_primitives.py          … down to words of the block
+    gpu_surface.py tier_surface.py              what a mechanism shows as ``self.memory``
+    primitives.py                               … down to words of the block
     compiler.py   all of it together: one C function ``int64 (block, event)``
     cache.py      compiled functions on disk, by digest; explain.py  why a class cannot be compiled
 

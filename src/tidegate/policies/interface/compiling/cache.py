@@ -72,7 +72,7 @@ def _compile(
 ) -> Function | str:
     from tidegate.policies.interface.compiling.compiler import compile_class
     from tidegate.policies.interface.compiling.explain import explain
-    from tidegate.policies.interface.compiling.operations import GPU
+    from tidegate.policies.interface.compiling.gpu_surface import GPU
     from tidegate.policies.interface.compiling.tier_surface import TIERS
 
     shown = next(s for s in (GPU, TIERS) if s.name == surface)

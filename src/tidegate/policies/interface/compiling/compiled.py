@@ -22,10 +22,7 @@ class Twin(Protocol):
 
 
 class Compiled:
-    """A policy's class, compiled for the attributes that this policy has now.
-
-    Raise CannotCompile with the reason if it cannot be. ``sees`` is what the memory shows.
-    """
+    """A policy's class, compiled for the attributes that this policy has now."""
 
     def __init__(self, function: Any, layout: Layout):
         self.address, self._function, self._layout = function.address, function, layout

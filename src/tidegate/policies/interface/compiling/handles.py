@@ -5,8 +5,11 @@ known when a policy is compiled (``constants``). Its methods, properties and ope
 primitives, which take the members, then the constants, then the arguments.
 """
 
+# ruff: noqa: RUF012 - tables of primitives, never changed
 from __future__ import annotations
 
+import operator
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -16,15 +19,35 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
+from numba.core.typing.templates import AbstractTemplate, signature
 from numba.extending import models, register_model
 
+from tidegate.policies.interface.compiling import primitives as p
+
 I64 = ir.IntType(64)
+HAS, GET, SET = operator.contains, operator.getitem, operator.setitem
 
 
-class Handle(types.Type):
+class Struct:
+    """Base of types whose values are a few words: ``members``, of which some are pointers."""
+
+    members: tuple[str, ...] = ("block",)
+
+    def __init_subclass__(cls) -> None:
+        register_model(cls)(_Model)
+
+
+class _Model(models.StructModel):
+    def __init__(self, manager: Any, kind: Any):
+        pointer = types.EphemeralPointer(types.int64)
+        special = {"cursor": pointer, "left": pointer, "handle": getattr(kind, "handle", None)}
+        members = [(name, special.get(name, types.int64)) for name in kind.members]
+        super().__init__(manager, kind, members)
+
+
+class Handle(Struct, types.Type):
     """Base of the handles."""
 
-    members: ClassVar[tuple[str, ...]] = ("block",)
     shown: ClassVar[str] = ""  # how messages call it
     floats: ClassVar[bool] = False  # its items are fractions
     methods: Mapping[str, Any] = MappingProxyType({})
@@ -40,7 +63,7 @@ class Handle(types.Type):
         return tuple(c for c in self.constants if isinstance(c, int))
 
 
-class OrderIterator(types.SimpleIteratorType):
+class OrderIterator(Struct, types.SimpleIteratorType):
     """An iteration over an order: forwards, or with ``back`` = 4 backwards."""
 
     members = ("block", "end", "at", "back", "cursor", "left")
@@ -55,6 +78,13 @@ class OrderType(Handle, types.IterableType):
 
     members = ("block", "end", "at", "family")
     shown = "an Order"
+    methods = {
+        "move_to_tail": p.order_to_tail,
+        "move_to_head": p.order_to_head,
+        "remove": p.order_remove,
+    }
+    properties = {"head": p.order_head, "tail": p.order_tail}
+    operators = {HAS: p.order_has, len: p.order_len}
 
     @property
     def iterator_type(self) -> Any:
@@ -65,64 +95,83 @@ class OrdersType(Handle):
     """Constants: at, stride, cell."""
 
     shown = "Orders"
+    operators = {len: p.orders_len}
 
 
 class MarksType(Handle):
     """Constants: at, stride, cell."""
 
     shown = "Marks"
+    methods = {
+        "add": p.marks_add,
+        "discard": p.marks_discard,
+        "remove": p.marks_remove,
+        "clear": p.marks_clear,
+    }
+    operators = {HAS: p.marks_has, len: p.marks_len}
 
 
 class ColumnType(Handle):
     """Constants: at, stride."""
 
     shown = "a Column"
+    operators = {GET: p.column_get, SET: p.column_set}
 
 
-class FloatColumnType(Handle):
+class FloatColumnType(ColumnType):
     """Constants: at, stride."""
 
-    shown = "a Column"
     floats = True
+    operators = {GET: p.float_column_get, SET: p.float_column_set}
 
 
 class ListType(Handle):
     """Constant: cell."""
 
     shown = "a list"
+    operators = {
+        len: p.list_len,
+        GET: p.list_get,
+        SET: p.list_set,
+        bisect_right: p.list_bisect_right,
+    }
 
 
-class FloatListType(Handle):
+class FloatListType(ListType):
     """Constant: cell."""
 
-    shown = "a list"
     floats = True
+    operators = {len: p.list_len, GET: p.float_list_get, SET: p.float_list_set}
 
 
 class HeapType(Handle):
     """Constants: at, stride, cell."""
 
     shown = "a Heap"
+    methods = {"remove": p.heap_remove}
+    properties = {"lowest": p.heap_lowest}
+    operators = {HAS: p.heap_has, GET: p.heap_get, SET: p.heap_set, len: p.heap_len}
 
 
 class DrawsType(Handle):
     """Constant: cell."""
 
     shown = "Draws"
+    methods = {"below": p.draws_below}
 
 
-class ItemsIterator(types.SimpleIteratorType):
-    """An iteration over a sparse handle: ``step(*members, cursor)`` finds the next, or -1."""
+class ItemsIterator(Struct, types.SimpleIteratorType):
+    """An iteration over a sparse handle."""
 
     members = ("handle", "cursor")
 
-    def __init__(self, handle: Handle):
+    def __init__(self, handle: SparseType):
         self.handle = handle
         super().__init__(f"ItemsIterator({handle})", types.int64)
 
 
 class SparseType(Handle, types.IterableType):
-    """Base of handles whose items are found one after another."""
+    """Base of handles whose items ``step(*members, cursor)`` finds one after another, then -1."""
 
     step: ClassVar[Any]
 
@@ -131,45 +180,15 @@ class SparseType(Handle, types.IterableType):
         return ItemsIterator(self)
 
 
-class ResidentType(Handle):
-    """The resident regions; ``sorted`` makes them iterable."""
-
-    shown = "the set of resident regions"
-
-
-class SortedResidentType(SparseType):
-    """The resident regions from the lowest to the highest."""
-
-    shown = "sorted(resident)"
-
-
-class FaultedType(SparseType):
-    """The pages of a region that faulted."""
-
-    members = ("block", "region")
-    shown = "memory.faulted(region)"
-
-
-class ObservedType(Handle):
-    """The observed regions."""
-
-    shown = "the observed regions"
-
-
-class GeometryType(Handle):
-    """Sizes of a page and a region."""
-
-    shown = "memory.geometry"
-
-
 class PartType(Handle):
     """A policy that this one is made of."""
 
     members = ("block", "part")
     shown = "a part"
+    methods = {"victim": p.part_victim, "observe": p.part_observe}
 
 
-class PartsIterator(types.SimpleIteratorType):
+class PartsIterator(Struct, types.SimpleIteratorType):
     """An iteration over parts."""
 
     members = ("block", "cursor")
@@ -179,6 +198,7 @@ class PartsType(Handle, types.IterableType):
     """The policies that this one is made of."""
 
     shown = "the parts"
+    operators = {len: p.parts_len}
 
     @property
     def iterator_type(self) -> Any:
@@ -216,47 +236,6 @@ class MemoryType(Handle):
     def __init__(self, surface: Surface, sees: str):
         self.surface, self.methods, self.properties = surface, surface.methods, surface.properties
         super().__init__(surface.name, sees)
-
-
-HANDLES = (
-    OrderType,
-    OrdersType,
-    MarksType,
-    ColumnType,
-    FloatColumnType,
-    ListType,
-    FloatListType,
-    HeapType,
-    DrawsType,
-    ResidentType,
-    SortedResidentType,
-    FaultedType,
-    ObservedType,
-    GeometryType,
-    PartType,
-    PartsType,
-    MemoryType,
-)
-
-
-def _register(kind: Any) -> None:
-    def member_type(fe_type: Any, member: str) -> Any:
-        if member == "handle":
-            return fe_type.handle
-        pointer = member in ("cursor", "left")
-        return types.EphemeralPointer(types.int64) if pointer else types.int64
-
-    class Model(models.StructModel):
-        def __init__(self, manager: Any, fe_type: Any):
-            super().__init__(
-                manager, fe_type, [(m, member_type(fe_type, m)) for m in fe_type.members]
-            )
-
-    register_model(kind)(Model)
-
-
-for _kind in (*HANDLES, OrderIterator, ItemsIterator, PartsIterator):
-    _register(_kind)
 
 
 def members_of(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
@@ -311,3 +290,27 @@ def said(kind: Any) -> str:
     if isinstance(kind, types.NoneType):
         return "None"
     return getattr(kind, "shown", "") or str(kind)
+
+
+def bound_method(kind: Any, name: str, typed: Any) -> Any:
+    """Return the type of a handle's method; ``typed(context, args)`` gives its signature."""
+
+    class Method(AbstractTemplate):
+        key = (type(kind), name)
+        prefer_literal = True
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            return typed(self.context, args, **kws).replace(recvr=kind)
+
+    return types.BoundFunction(Method, kind)
+
+
+def one_number(result: Any, name: str) -> Any:
+    """Return the typing of a method that takes one whole number."""
+
+    def typed(context: Any, args: Any) -> Any:
+        if len(args) != 1:
+            raise TypingError(f"{name} takes one number")
+        return signature(result, whole_number(args[0], name))
+
+    return typed

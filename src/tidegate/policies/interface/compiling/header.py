@@ -33,6 +33,7 @@ PARTS = 18  # address: a row of PART_WORDS for each policy that this one is made
 PARTS_N = 19  # how many
 OWN = 24  # the policy's own words begin here
 
+HEAP_ROOM = 4  # entries a heap has room for, times the regions: most are of earlier numbers
 PART_WORDS = 3  # a part's function, its block, and a bit for each event it handles
 REGION_BYTES = 64  # from what is kept of one region to what is kept of the next: see memory.py
 

@@ -15,19 +15,21 @@ from numba.core.imputils import RefType, call_iternext, iternext_impl
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, overload
 
-from tidegate.policies.interface.compiling import memory_primitives as m
 from tidegate.policies.interface.compiling import primitives as p
+from tidegate.policies.interface.compiling.gpu_surface import (
+    ObservedType,
+    ResidentType,
+    SortedResidentType,
+    is_observed_unchecked,
+)
 from tidegate.policies.interface.compiling.handles import (
     I64,
     ItemsIterator,
-    ObservedType,
     OrderIterator,
     OrderType,
     PartsIterator,
     PartsType,
     PartType,
-    ResidentType,
-    SortedResidentType,
     SparseType,
     call_compiled,
     make_handle,
@@ -47,7 +49,7 @@ _ITERABLE = (OrderType, OrderIterator, SparseType, ItemsIterator, types.Generato
 def _iterator(context: Any, builder: Any, kind: Any, order: list[Any], back: int) -> Any:
     block, end, at, _ = order
     cursor = cgutils.alloca_once_value(builder, end)
-    most = builder.add(call_compiled(context, builder, m.regions, [block]), I64(1))
+    most = builder.add(call_compiled(context, builder, p.regions, [block]), I64(1))
     left = cgutils.alloca_once_value(builder, most)
     return make_handle(context, builder, kind, block, end, at, I64(back), cursor, left)
 
@@ -190,7 +192,7 @@ def _iterate_parts(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 def _step_parts(context: Any, builder: Any, sig: Any, args: Any, result: Any) -> None:
     block, cursor = members_of(context, builder, sig.args[0], args[0])
     part = builder.load(cursor)
-    count = call_compiled(context, builder, m.parts_len, [block])
+    count = call_compiled(context, builder, p.parts_len, [block])
     valid = builder.icmp_signed("<", part, count)
     result.set_valid(valid)
     with builder.if_then(valid):
@@ -243,7 +245,7 @@ class _IsObserved(AbstractTemplate):
 @lower_builtin(_is_in, ObservedType, types.int64)
 def _lower_is_observed(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     members = members_of(context, builder, sig.args[0], args[0])
-    return call_compiled(context, builder, m.is_observed_unchecked, [*members, args[1]])
+    return call_compiled(context, builder, is_observed_unchecked, [*members, args[1]])
 
 
 @overload(first, inline="always")

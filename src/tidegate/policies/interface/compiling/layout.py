@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.policies.interface.compiling.header import OWN
+from tidegate.policies.interface.compiling.header import HEAP_ROOM, OWN
 from tidegate.policies.interface.policy import Policy
 from tidegate.policies.structures.column import Column
 from tidegate.policies.structures.draws import Draws
@@ -27,7 +27,6 @@ from tidegate.policies.structures.orders import Orders
 Words = NDArray[np.int64]
 
 _NOT_STATE = {"memory", "name", "parts", "sees", "in_driver"}
-_HEAP_ROOM = 4  # entries a heap has room for, times the regions: most are of earlier numbers
 _REMEDIES: dict[type, str] = {
     set: "Marks() is a set of regions",
     dict: "Column(default) holds a number for each region",
@@ -284,15 +283,16 @@ def _unpack_column(column: Column[Any], place: Place, block: Block) -> Column[An
 
 
 def _pack_heap(heap: Heap, place: Place, block: Block) -> None:
-    shift, room = block.regions.bit_length(), _HEAP_ROOM * block.regions
+    shift = block.regions.bit_length()
     if any(number < 0 or number >> (62 - shift) for number in heap.values()):
         raise OverflowError("a heap's numbers must be 0 or more, and fit 64 bits with their region")
-    first = block.take(room)
+    first = block.take(HEAP_ROOM * block.regions)
     for region, number in heap.items():
         block.rows[region, place.word] = number + 1
     entries = sorted(number << shift | region for region, number in heap.items())
     block.words[first : first + len(entries)] = entries
-    cells = (8 * (OWN + first), room, len(entries), len(entries), shift)
+    limit = len(entries)  # the first entry finds out at how many the heap is made anew
+    cells = (8 * (OWN + first), limit, len(entries), len(entries), shift)
     block.words[place.cell : place.cell + 5] = cells
 
 
@@ -306,7 +306,7 @@ def _unpack_heap(heap: Heap, place: Place, block: Block) -> Heap:
 MARKS = Kind("marks", 2, 1, _pack_marks, _unpack_marks)
 COLUMN = Kind("column", 0, 1, _pack_column, _unpack_column)
 FLOAT_COLUMN = Kind("float column", 0, 1, _pack_column, _unpack_column)
-HEAP = Kind("heap", 5, 1, _pack_heap, _unpack_heap, lambda v, regions: _HEAP_ROOM * regions)
+HEAP = Kind("heap", 5, 1, _pack_heap, _unpack_heap, lambda v, regions: HEAP_ROOM * regions)
 
 
 # Lists and draws, behind the rows

@@ -19,7 +19,7 @@ from numba.extending import (
 )
 
 from tidegate.policies.interface.compiling import iteration, operations  # noqa: F401 - registers
-from tidegate.policies.interface.compiling import memory_primitives as m
+from tidegate.policies.interface.compiling import primitives as p
 from tidegate.policies.interface.compiling.handles import (
     I64,
     Handle,
@@ -136,7 +136,7 @@ def _get(context: Any, builder: Any, policy: PolicyType, block: Any, name: str) 
         return make_handle(context, builder, policy.view(name), block)
     field = policy.fields[name]
     if isinstance(field.kind, OrderType):
-        end = call_compiled(context, builder, m.regions, [block])
+        end = call_compiled(context, builder, p.regions, [block])
         return make_handle(context, builder, field.kind, block, end, I64(field.at), I64(0))
     if isinstance(field.kind, PartType):
         return make_handle(context, builder, field.kind, block, I64(field.at))

@@ -1,4 +1,4 @@
-"""Operations on a block's words: orders, marks, columns, heaps, lists and draws.
+"""Operations on a block's words: orders, marks, columns, lists, heaps, draws and parts.
 
 All work on whole numbers, so that one compilation, cached, serves every policy. ``at``, ``stride``
 and ``cell`` are distances in bytes from the block's beginning; they become constants where an
@@ -18,14 +18,21 @@ from tidegate.compiled.addresses import (
     store32,
     store_float,
 )
+from tidegate.compiled.intrinsics import call_at
 from tidegate.compiled.jit import jit_within as primitive
-from tidegate.policies.interface.compiling.header import REGIONS
+from tidegate.policies.interface.compiling import header as h
+from tidegate.policies.interface.events import EVENT_BITS, FAILED, OBSERVE, VICTIM
+
+
+@primitive
+def regions(block):
+    return load_fixed(block + 8 * h.REGIONS)
 
 
 @primitive
 def row(block, at, stride, region):
     """Return where this region's word is."""
-    if outside(region, load_fixed(block + 8 * REGIONS)):
+    if outside(region, load_fixed(block + 8 * h.REGIONS)):
         raise IndexError("no such region")
     return block + at + stride * region
 
@@ -41,18 +48,8 @@ def order_len(block, end, at, family, stride):
 
 
 @primitive
-def order_any(block, end, at, family, stride):
-    return load(block + at + stride * (end + 1)) != 0
-
-
-@primitive
-def order_none(block, end, at, family, stride):
-    return load(block + at + stride * (end + 1)) == 0
-
-
-@primitive
 def order_has(block, end, at, family, stride, region):
-    if outside(region, load_fixed(block + 8 * REGIONS)):
+    if outside(region, load_fixed(block + 8 * h.REGIONS)):
         return False
     here = block + at + stride * region
     return load32(here) != 0 and (not family or load(here + 8) == end)
@@ -157,7 +154,7 @@ def orders_end(block, at, stride, cell, number):
     """Return the row at which an order of a family ends."""
     if outside(number, load_fixed(block + cell)):
         raise IndexError("no such order")
-    return load_fixed(block + 8 * REGIONS) + 2 * number
+    return load_fixed(block + 8 * h.REGIONS) + 2 * number
 
 
 @primitive
@@ -171,7 +168,7 @@ def orders_len(block, at, stride, cell):
 
 @primitive
 def marks_has(block, at, stride, cell, region):
-    if outside(region, load_fixed(block + 8 * REGIONS)):
+    if outside(region, load_fixed(block + 8 * h.REGIONS)):
         return False
     return load(block + at + stride * region) == load(block + cell)
 
@@ -207,16 +204,6 @@ def marks_clear(block, at, stride, cell):
 @primitive
 def marks_len(block, at, stride, cell):
     return load(block + cell + 8)
-
-
-@primitive
-def marks_any(block, at, stride, cell):
-    return load(block + cell + 8) != 0
-
-
-@primitive
-def marks_none(block, at, stride, cell):
-    return load(block + cell + 8) == 0
 
 
 # Columns
@@ -294,9 +281,10 @@ def list_bisect_right(block, cell, value):
 
 
 # Heaps: a region's word is its number plus one; 0 means "not in the heap". Five cells:
-# where the entries are, how many there is room for, how many there are, how many regions are in the
-# heap, and the shift. An entry is number << shift | region, so that entries compare like (number,
-# region). Entries of earlier numbers are dropped when they come up, or when there is no room left.
+# where the entries are, at how many the heap is made anew, how many there are, how many regions are
+# in the heap, and the shift. An entry is number << shift | region, so that entries compare like
+# (number, region). Entries of earlier numbers are dropped when they come up, or when the heap is
+# made anew: while they are few, entries stay within the cache.
 
 
 @primitive
@@ -331,13 +319,15 @@ def _drop_first(block, cell, entries):
 @primitive
 def _make_anew(block, at, stride, cell, entries, shift):
     """Make the heap from the regions' present numbers."""
-    size = 0
-    for region in range(load_fixed(block + 8 * REGIONS)):
+    count, size = load_fixed(block + 8 * h.REGIONS), 0
+    for region in range(count):
         number = load(block + at + stride * region)
         if number:
             _sift_up(entries, size, (number - 1) << shift | region)
             size += 1
     store(block + cell + 16, size)
+    # this took a look at all regions, which must pay when it is done next
+    store(block + cell + 8, min(h.HEAP_ROOM * count, max(4 * size, size + count // 4)))
 
 
 @primitive
@@ -356,7 +346,7 @@ def heap_set(block, at, stride, cell, region, number):
         _sift_down(entries, load(block + cell + 16), entry)
         return
     size = load(block + cell + 16)
-    if size == load_fixed(block + cell + 8):
+    if size >= load(block + cell + 8):
         _make_anew(block, at, stride, cell, entries, shift)
     else:
         _sift_up(entries, size, entry)
@@ -373,7 +363,7 @@ def heap_get(block, at, stride, cell, region):
 
 @primitive
 def heap_has(block, at, stride, cell, region):
-    if outside(region, load_fixed(block + 8 * REGIONS)):
+    if outside(region, load_fixed(block + 8 * h.REGIONS)):
         return False
     return load(block + at + stride * region) != 0
 
@@ -403,16 +393,6 @@ def heap_lowest(block, at, stride, cell):
 @primitive
 def heap_len(block, at, stride, cell):
     return load(block + cell + 24)
-
-
-@primitive
-def heap_any(block, at, stride, cell):
-    return load(block + cell + 24) != 0
-
-
-@primitive
-def heap_none(block, at, stride, cell):
-    return load(block + cell + 24) == 0
 
 
 # Draws: a cell says where the 624 words of a Mersenne Twister and its position are, as in CPython's
@@ -449,3 +429,41 @@ def draws_below(block, cell, limit):
         y ^= y >> 18
         if y >> (32 - bits) < limit:
             return y >> (32 - bits)
+
+
+# Parts: policies that a policy is made of. They may ask for requests or fail, as it may itself
+
+
+@primitive
+def parts_len(block):
+    return load_fixed(block + 8 * h.PARTS_N)
+
+
+@primitive
+def _call(block, part, event):
+    """Relay an event to a part and return its answer; FAILED if it does not handle the event."""
+    if outside(part, load_fixed(block + 8 * h.PARTS_N)):
+        raise IndexError("no such part")
+    here = load_fixed(block + 8 * h.PARTS) + 8 * h.PART_WORDS * part
+    if not load_fixed(here + 16) >> (event & ((1 << EVENT_BITS) - 1)) & 1:
+        return FAILED
+    found = call_at(load_fixed(here), load_fixed(here + 8), event)
+    if load(load_fixed(block + 8 * h.REQUEST_N)) < 0:
+        raise RuntimeError("a part failed")
+    return found
+
+
+@primitive
+def part_relay(block, part, kind, number):
+    _call(block, part, kind | number << EVENT_BITS)
+
+
+@primitive
+def part_victim(block, part):
+    return _call(block, part, VICTIM)
+
+
+@primitive
+def part_observe(block, part):
+    found = _call(block, part, OBSERVE)
+    return None if found < 0 else found

@@ -4,76 +4,59 @@
 from __future__ import annotations
 
 from tidegate.compiled.addresses import grid_at, load, load_fixed, outside
+from tidegate.compiled.jit import jit_inner
 from tidegate.compiled.jit import jit_within as primitive
+from tidegate.policies.interface import tier_events as e
+from tidegate.policies.interface.compiling import tier_header as h
 from tidegate.policies.interface.compiling.handles import Event, Surface
-from tidegate.policies.interface.compiling.header import REGIONS
-from tidegate.policies.interface.compiling.tier_header import (
-    HISTORY,
-    MIDDLE_PAGES,
-    MIDDLE_USED,
-    NEAR_PAGES,
-    NOW,
-    PAIR_COUNT,
-    PAIRS,
-    ROW_BYTES,
-    USES,
-)
-from tidegate.policies.interface.tier_events import (
-    KNOWN,
-    PLACE,
-    RETURN,
-    SAMPLES,
-    SPILL,
-    TOUCH,
-    VICTIM,
-)
+from tidegate.policies.interface.compiling.primitives import regions
 from tidegate.policies.interface.tier_policy import STAY
 
 
 @primitive
 def near_pages(block):
-    return load_fixed(block + 8 * NEAR_PAGES)
+    return load_fixed(block + 8 * h.NEAR_PAGES)
 
 
 @primitive
 def middle_pages(block):
-    return load_fixed(block + 8 * MIDDLE_PAGES)
+    return load_fixed(block + 8 * h.MIDDLE_PAGES)
 
 
 @primitive
 def now(block):
-    return load(load_fixed(block + 8 * NOW))
+    return load(load_fixed(block + 8 * h.NOW))
 
 
 @primitive
 def middle_used(block):
-    return load(load_fixed(block + 8 * MIDDLE_USED))
+    return load(load_fixed(block + 8 * h.MIDDLE_USED))
 
 
-@primitive
+@jit_inner  # which may return an array
 def pairs(block):
-    filled = load(load_fixed(block + 8 * PAIR_COUNT))
-    return grid_at(load_fixed(block + 8 * PAIRS), filled, 2)
+    filled = load(load_fixed(block + 8 * h.PAIR_COUNT))
+    return grid_at(load_fixed(block + 8 * h.PAIRS), filled, 2)
 
 
 @primitive
 def left(block, page):
-    if outside(page, load_fixed(block + 8 * REGIONS)):
+    if outside(page, regions(block)):
         raise IndexError("no such page")
-    return load(load_fixed(block + 8 * HISTORY) + load_fixed(block + 8 * ROW_BYTES) * page)
+    return load(load_fixed(block + 8 * h.HISTORY) + load_fixed(block + 8 * h.ROW_BYTES) * page)
 
 
 @primitive
 def next_use(block, page):
-    if outside(page, load_fixed(block + 8 * REGIONS)):
+    if outside(page, regions(block)):
         raise IndexError("no such page")
-    return load(load_fixed(block + 8 * USES) + 8 * page)
+    return load(load_fixed(block + 8 * h.USES) + 8 * page)
 
 
 @primitive
 def _known(answer):
     """Return what the mechanism gets for an answer of on_return."""
-    return KNOWN if answer == STAY else 0
+    return e.KNOWN if answer == STAY else 0
 
 
 TIERS = Surface(
@@ -89,11 +72,11 @@ TIERS = Surface(
     views={},
     needs={"next_use": "Everything(future=True)"},
     events={
-        PLACE: Event("place", answer="STAY, MIDDLE or FAR"),
-        VICTIM: Event("victim", takes_number=False, answer="a page"),
-        SPILL: Event("spill", takes_number=False, answer="a page"),
-        RETURN: Event("on_return", answer="STAY or None", convert=_known),
-        SAMPLES: Event("on_samples", takes_number=False),
-        TOUCH: Event("on_touch"),
+        e.PLACE: Event("place", answer="STAY, MIDDLE or FAR"),
+        e.VICTIM: Event("victim", takes_number=False, answer="a page"),
+        e.SPILL: Event("spill", takes_number=False, answer="a page"),
+        e.RETURN: Event("on_return", answer="STAY or None", convert=_known),
+        e.SAMPLES: Event("on_samples", takes_number=False),
+        e.TOUCH: Event("on_touch"),
     },
 )
