@@ -90,7 +90,7 @@ def test_a_class_is_known_by_what_it_was_loaded_from(mine):
 
 
 BAD_FILES = [
-    ("class Mine(\n", r".*bad\.py, line \d+: .*; put the syntax error right and try again"),
+    ("class Mine(\n", r".*bad\.py, line \d+: .*; correct the syntax error and try again"),
     (
         "import no_such_module\n",
         r".*bad\.py cannot be imported: ModuleNotFoundError: No module named 'no_such_module'",
@@ -101,7 +101,7 @@ BAD_FILES = [
     ("", r".*bad\.py must have a class that extends"),
     (
         MINE + MINE.replace("Mine", "Other"),
-        r".*bad\.py has several classes; say which: .*bad\.py:Mine, .*bad\.py:Other",
+        r".*bad\.py has several classes; give one: .*bad\.py:Mine, .*bad\.py:Other",
     ),
 ]
 
@@ -129,9 +129,11 @@ def test_a_class_that_is_not_in_the_file_is_refused_with_the_nearest(mine):
         UnknownName, match=r"unknown eviction in .*mine\.py 'Mime'; did you mean 'Mine'\?"
     ):
         eviction.find(f"{mine}:Mime")
-    with pytest.raises(TidegateError, match=r"mine\.py has no PrefetchPolicy"):
+    with pytest.raises(
+        TidegateError, match=r"mine\.py must have a class that extends tidegate\.PrefetchPolicy"
+    ):
         prefetch.find(f"{mine}:Mine")
-    with pytest.raises(TidegateError, match=r"no file .*absent\.py; expected a Python file"):
+    with pytest.raises(TidegateError, match=r"no file .*absent\.py; give a Python file"):
         eviction.find(f"{mine.parent / 'absent.py'}:Mine")
 
 

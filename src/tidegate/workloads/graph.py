@@ -157,9 +157,8 @@ def _key(seed: int) -> np.uint64:
 def _check(nodes: int, stored: int) -> None:
     if max(nodes, stored) >= _MOST:
         raise TidegateError(
-            "the graph is too large: nodes and stored neighbours must be below 2^31, "
-            f"got {nodes} and "
-            f"{stored}; take fewer bytes"
+            f"the graph is too large: nodes and stored neighbours must be below 2^31, got {nodes} "
+            f"and {stored}; take fewer bytes"
         )
 
 

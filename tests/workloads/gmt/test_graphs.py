@@ -94,7 +94,7 @@ class Plain:
 
 
 def check(trace: Trace, plain: Plain, rounds: Iterator[list[int]]) -> int:
-    """Check that each launch reads the active nodes' lists, each page once, in order."""
+    """Check that each launch reads the active nodes' lists, each page once; count them."""
     launches, expected = read(trace), list(rounds)
     assert len(launches) == len(expected)
     for launch, active in zip(launches, expected, strict=True):

@@ -231,5 +231,5 @@ def test_refuses_nonsense() -> None:
     for wrong in ({"degree": 1}, {"lanes": 0}, {"seed": -1}):
         with pytest.raises(TidegateError, match="must be at least"):
             program("BFS", **wrong)
-    with pytest.raises(TidegateError, match="not one of"):
+    with pytest.raises(TidegateError, match="must be one of"):
         program("BFS", graph="star")

@@ -289,5 +289,5 @@ def test_refuses_nonsense() -> None:
     ):
         with pytest.raises(TidegateError, match="must be at"):
             program("BTR", **wrong)
-    with pytest.raises(TidegateError, match="not one of"):
+    with pytest.raises(TidegateError, match="must be one of"):
         program("BTR", placement="sorted")

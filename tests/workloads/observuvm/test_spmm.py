@@ -227,5 +227,5 @@ def test_refuses_nonsense() -> None:
     ):
         with pytest.raises(TidegateError, match="must be at"):
             program("SPM", **wrong)
-    with pytest.raises(TidegateError, match="not one of"):
+    with pytest.raises(TidegateError, match="must be one of"):
         program("SPM", fastest="both")

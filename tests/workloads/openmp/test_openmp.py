@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,6 +36,17 @@ def test_a_stream_touches_every_page_once() -> None:
     assert len(pages) == len(np.unique(pages)) == sum(o.pages for o in trace.objects)
 
 
+def rounded(data: Any) -> Any:
+    """Round all fractions: the last digits of a linear solve differ between processors."""
+    if isinstance(data, float):
+        return float(f"{data:.9g}")
+    if isinstance(data, dict):
+        return {key: rounded(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [rounded(value) for value in data]
+    return data
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_saved_models_are_what_the_programs_give(name: str) -> None:
     clang_19()
@@ -45,4 +57,5 @@ def test_saved_models_are_what_the_programs_give(name: str) -> None:
             model, source="", regions=tuple(replace(r, kernel="") for r in model.regions)
         )
 
-    assert plain(model_of_source(EXAMPLES / f"{name}.c")) == plain(model_named(name))
+    made, saved = plain(model_of_source(EXAMPLES / f"{name}.c")), plain(model_named(name))
+    assert rounded(asdict(made)) == rounded(asdict(saved))
