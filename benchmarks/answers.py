@@ -595,22 +595,20 @@ def _end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def compute(chosen: list[Case], workers: int) -> Answers:
-    """Answer the cases in processes, with a line of progress now and then."""
-    found: Answers = {case.part: {} for case in chosen}
+def compute(chosen: list[Case], workers: int) -> Iterator[tuple[Case, Any]]:
+    """Yield each case with its answer as they become ready, and print progress now and then."""
     left, began, said = Counter(case.part for case in chosen), time.monotonic(), 0.0
     for done, (case, given) in enumerate(_answered(chosen, workers), 1):
-        found[case.part][case.name] = given
+        yield case, given
         left[case.part] -= 1
         now = time.monotonic() - began
         if not left[case.part] or now - said > EVERY:
             said, ready = now, "" if left[case.part] else f"; {case.part} complete"
             print(f"{now:4.0f} s  {done}/{len(chosen)}{ready}", flush=True)
-    return found
 
 
 def _answered(chosen: list[Case], workers: int) -> Iterator[tuple[Case, Any]]:
-    """Yield each case with its answer, as they become ready."""
+    """Answer cases in processes."""
     idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
     for _ in range(workers):
         idle.put(Worker())
@@ -646,8 +644,8 @@ def write(path: Path, answers: Answers) -> None:
 def save(path: Path, chosen: list[Case], workers: int) -> int:
     """Compute and write; other answers in the file stay as they are."""
     kept = read(path) if path.exists() else {}
-    for part, answers in compute(chosen, workers).items():
-        kept[part] = kept.get(part, {}) | answers
+    for case, given in compute(chosen, workers):
+        kept.setdefault(case.part, {})[case.name] = given
     write(path, kept)
     print(f"{sum(map(len, kept.values()))} answers in {path}")
     return 0
@@ -660,15 +658,13 @@ def check(path: Path, chosen: list[Case], workers: int, strict: bool) -> int:
     if not chosen:
         print(f"{path} has none of these cases")
         return 1
-    after, found = compute(chosen, workers), 0
-    for case in chosen:
+    found = 0
+    for case, given in compute(chosen, workers):
         at = f"{case.part}: {case.name}"
-        for line, added in differences(
-            before[case.part][case.name], after[case.part][case.name], at
-        ):
+        for line, added in differences(before[case.part][case.name], given, at):
             if strict or not added:
                 found += 1
-                print(line)
+                print(line, flush=True)
     print(f"{len(chosen)} answers compared, {found} differences")
     return 1 if found else 0
 
