@@ -309,6 +309,7 @@ def test_list_tells_all_about_one(works):
     assert "Algorithm 1" in shown
     assert "blames before a judgement" in shown
     assert "\ncompiled\n" in shown
+    assert works("list", "tiering", "tier-reuse", "--json").json["runs"] == "compiled"
     runs = works("list", "eviction", "hpe", "--json").json["runs"]
     assert re.match(r"runs in Python: line \d+: self.kind is a str", runs)
     about = works("list", "policies", "cp", "--json").json

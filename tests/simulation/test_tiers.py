@@ -251,7 +251,7 @@ def test_compiled_policies_decide_as_in_python(
 
 @pytest.mark.parametrize("name", tiering.names())
 def test_every_tiering_policy_is_compiled(name: str) -> None:
-    assert Tiered(Touches(reads([0])), MACHINE, 1, 1, tiering.make(name)).reason() == ""
+    assert Tiered(Touches(reads([0])), MACHINE, 1, 1, tiering.make(name)).reasons() == [""]
 
 
 class Returning(TierPolicy):
@@ -319,7 +319,7 @@ class Failing(TierPolicy):
 
 def test_a_compiled_policy_that_fails_gives_the_error_of_python() -> None:
     tiered = Tiered(Touches(LONG), MACHINE, 4, 4, Failing())
-    assert tiered.reason() == ""  # from now on it is known, and used in short runs
+    assert tiered.reasons() == [""]  # from now on it is known, and used in short runs
     with pytest.raises(PolicyError, match=r"'Failing' raised in place\(8\): IndexError: list"):
         run(LONG, Failing(), 4, 4)
 

@@ -78,16 +78,21 @@ def _found(kind: Kind, name: str) -> Any:
 
 
 def _how_it_runs(cls: Any) -> str:
-    """Return whether a policy of the simulated GPU is compiled, or why it runs in Python."""
+    """Return whether a policy is compiled in simulations, or why it runs in Python."""
     from tidegate.experiments import RunSpec
     from tidegate.policies.interface.policy import EvictionPolicy, PlacementPolicy, PrefetchPolicy
+    from tidegate.policies.interface.tier_policy import TierPolicy
 
     families = (EvictionPolicy, PrefetchPolicy, PlacementPolicy)
     which = next((i for i, family in enumerate(families) if issubclass(cls, family)), None)
-    if which is None:
+    simulation: Any
+    if issubclass(cls, TierPolicy):
+        which, simulation = 0, RunSpec("cyclic(bytes=64MiB)", tiering=cls).prepare()
+    elif which is not None:
+        given = {("eviction", "prefetch", "placement")[which]: cls}
+        simulation = RunSpec("cyclic(bytes=64MiB)", oversubscribe=0, **given).prepare()
+    else:
         return ""
-    given = {("eviction", "prefetch", "placement")[which]: cls}
-    simulation = RunSpec("cyclic(bytes=64MiB)", oversubscribe=0, **given).prepare()
     reason = simulation.reasons()[which]
     return f"runs in Python: {reason}" if reason else "compiled"
 

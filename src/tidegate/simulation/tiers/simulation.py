@@ -158,11 +158,11 @@ class Tiered:
         finally:
             uncheck_policy(self.placement)
 
-    def reason(self) -> str:
+    def reasons(self) -> list[str]:
         """Return why the tiering policy runs in Python, "" if it is compiled; without a run."""
         self._attach()
         self._choose(only_known=False)
-        return self._choice.reason
+        return [self._choice.reason]
 
     def _run(self, progress: Callable[[int], None]) -> None:
         self._attach()
