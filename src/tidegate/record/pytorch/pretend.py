@@ -16,9 +16,11 @@ from unittest import mock
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.nn.utils import clip_grad
 from torch.optim import optimizer
 from torch.overrides import TorchFunctionMode
 from torch.utils import _device as default_device
+from torch.utils._python_dispatch import _disable_current_modes
 
 from tidegate.errors import TidegateError
 from tidegate.record.pytorch.recorder import Recorder
@@ -35,7 +37,7 @@ class Redirect(TorchFunctionMode):
         super().__init__()
         self._recorder = recorder
         self._handlers: dict[Any, Callable[..., Any]] = {
-            torch.Tensor.device.__get__: self._device_of,  # type: ignore[attr-defined]
+            torch.Tensor.device.__get__: self.device_of,  # type: ignore[attr-defined]
             torch.Tensor.is_cuda.__get__: lambda t: self._is_on_gpu(t),  # type: ignore[attr-defined]
             torch.Tensor.is_cpu.__get__: lambda t: not self._is_on_gpu(t),  # type: ignore[attr-defined]
             torch.Tensor.get_device: lambda t: 0 if self._is_on_gpu(t) else -1,
@@ -45,18 +47,51 @@ class Redirect(TorchFunctionMode):
             torch.Tensor.pin_memory: lambda t, *a, **k: t,
             torch.Tensor.is_pinned: lambda t, *a, **k: True,
             torch.Tensor.record_stream: lambda t, *a, **k: None,
-            _FUNCTIONAL.dropout: self._dropout,
-            _FUNCTIONAL.scaled_dot_product_attention: self._attention,
         }
         self._factories = default_device._device_constructors()
+        self._depth = 0  # of PyTorch's own functions, which must see true devices
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        handler = self._handlers.get(function)
-        if handler is not None:
-            return handler(*args, **kwargs)
+        if self._recorder.inside:
+            return function(*args, **kwargs)
+        if function is torch.Tensor.backward:
+            return self._backward(*args, **kwargs)
+        self._depth += 1
+        try:
+            handler = self._handlers.get(function)
+            return handler(*args, **kwargs) if handler else self._call(function, args, kwargs)
+        finally:
+            self._depth -= 1
+
+    @property
+    def is_honest(self) -> bool:
+        """Whether tensors say that they are on the CPU, as they are."""
+        return self._depth > 0 or self._recorder.inside
+
+    def device_of(self, tensor: Any) -> Any:
+        """Return the device that a program is told."""
+        return _GPU if self._is_on_gpu(tensor) else _CPU
+
+    def _backward(
+        self,
+        tensor: Any,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
+        """Keep on rewriting devices: checkpoints run parts of the program again in backward."""
+        depth, self._depth = self._depth, 0
+        try:
+            with self:
+                torch.autograd.backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
+        finally:
+            self._depth = depth
+
+    def _call(self, function: Any, args: Any, kwargs: Any) -> Any:
         device = kwargs.get("device")
         if device is None and function in self._factories:
             device = default_device.CURRENT_DEVICE
@@ -78,9 +113,6 @@ class Redirect(TorchFunctionMode):
     def _is_on_gpu(self, tensor: Any) -> bool:
         storages = self._recorder.storages
         return storages.on_gpu and storages.number(tensor) is not None
-
-    def _device_of(self, tensor: Any) -> Any:
-        return _GPU if self._is_on_gpu(tensor) else tensor.device
 
     def _to_gpu(self, tensor: Any) -> Any:
         """Note that a tensor is on the GPU, with data from the host unless it was there."""
@@ -106,7 +138,7 @@ class Redirect(TorchFunctionMode):
             **{k: v for k, v in kwargs.items() if k in ("device", "dtype")},
         ) if args or kwargs else (None, None)
         if args and isinstance(args[0], torch.Tensor):
-            device, dtype = self._device_of(args[0]), args[0].dtype
+            device, dtype = self.device_of(args[0]), args[0].dtype
         elif len(args) > 1 and isinstance(args[1], torch.dtype):
             dtype = args[1]
         if device is not None and device.type != "cuda":
@@ -116,21 +148,34 @@ class Redirect(TorchFunctionMode):
             tensor = tensor.to(dtype or tensor.dtype, copy=copied)
         return self._to_gpu(tensor) if device is not None and device.type == "cuda" else tensor
 
-    def _dropout(self, x: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-        """A GPU has one kernel for it; the CPU would use two and a larger mask."""
+
+def _dropout(original: Any) -> Callable[..., Any]:
+    """A GPU has one kernel for dropout; the CPU would use two and a larger mask."""
+
+    def dropout(x: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
         if not training or p == 0 or inplace:
-            return _FUNCTIONAL.dropout(x, p, training, inplace)
+            return original(x, p, training, inplace)
         return torch.native_dropout(x, p, True)[0]
 
-    def _attention(self, *args: Any, **kwargs: Any) -> Any:
-        """A GPU drops out within flash attention; the CPU would make the whole matrix."""
-        if len(args) > 4 and args[4]:
-            args = (*args[:4], 0.0, *args[5:])
-            self._recorder.counts["attention dropout"] += 1
-        elif kwargs.get("dropout_p"):
-            kwargs = {**kwargs, "dropout_p": 0.0}
-            self._recorder.counts["attention dropout"] += 1
-        return _FUNCTIONAL.scaled_dot_product_attention(*args, **kwargs)
+    return dropout
+
+
+def _attention(original: Any, counts: Counter[str]) -> Callable[..., Any]:
+    """A GPU drops out within flash attention; the CPU would make the whole matrix."""
+
+    def attention(
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        **others: Any,
+    ) -> Any:
+        counts["attention dropout"] += dropout_p > 0
+        return original(query, key, value, attn_mask, 0.0, is_causal, **others)
+
+    return attention
 
 
 def _is_gpu(device: Any) -> bool:
@@ -152,12 +197,34 @@ def pretend_gpu(recorder: Recorder) -> Iterator[None]:
         stack.enter_context(patch(torch.nn.Module, "_apply", _apply))
         stack.enter_context(patch(torch.amp.autocast_mode.autocast, "__init__", _autocast()))
         stack.enter_context(patch(torch, "Generator", _Generator))
-        stack.enter_context(patch(torch.utils.data.DataLoader, "__init__", _loader(counts)))
+        loader = torch.utils.data.DataLoader
+        stack.enter_context(patch(loader, "__init__", _without_workers(loader.__init__, counts)))
+        stack.enter_context(patch(loader, "__iter__", _with_data(loader.__iter__)))
+        attention = _FUNCTIONAL.scaled_dot_product_attention
+        for name, made in (
+            ("dropout", _dropout(_FUNCTIONAL.dropout)),
+            ("scaled_dot_product_attention", _attention(attention, counts)),
+        ):
+            stack.enter_context(patch(_FUNCTIONAL, name, made))
+        stack.enter_context(patch(clip_grad, "_has_foreach_support", lambda *given: True))
         supported: list[Any] = optimizer._foreach_supported_types
         supported.append(FakeTensor)
         stack.callback(supported.remove, FakeTensor)
-        stack.enter_context(Redirect(recorder))
+        redirect = Redirect(recorder)
+        stack.enter_context(patch(FakeTensor, "device", _device(redirect)))
+        stack.enter_context(redirect)
         yield
+
+
+def _device(redirect: Redirect) -> Any:
+    """The property ``device`` of tensors without data, which is not a function of PyTorch."""
+
+    true = FakeTensor.device.fget  # type: ignore[attr-defined]
+
+    def device(tensor: Any) -> Any:
+        return true(tensor) if redirect.is_honest else redirect.device_of(tensor)
+
+    return property(device)
 
 
 class _Nothing:
@@ -276,18 +343,34 @@ def _autocast() -> Callable[..., None]:
     return init
 
 
-def _loader(counts: Counter[str]) -> Callable[..., None]:
-    """Data loaders without worker processes, which would be recorded by nobody."""
-    original = torch.utils.data.DataLoader.__init__
+def _without_workers(original: Any, counts: Counter[str]) -> Callable[..., None]:
+    """Data loaders without worker processes, which would not be recorded."""
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         if kwargs.get("num_workers"):
             counts["workers"] += 1
             kwargs = {**kwargs, "num_workers": 0, "prefetch_factor": None}
             kwargs["persistent_workers"] = False
-        original(self, *args, **kwargs)
+        original(self, *args, **{**kwargs, "pin_memory": False})
 
     return init
+
+
+def _with_data(original: Any) -> Callable[..., Any]:
+    """Data loaders whose own tensors have data: they draw the order of samples from them."""
+
+    def iterate(self: Any) -> Iterator[Any]:
+        end = object()
+        with _disable_current_modes():
+            batches = original(self)
+        while True:
+            with _disable_current_modes():
+                batch = next(batches, end)
+            if batch is end:
+                return
+            yield batch
+
+    return iterate
 
 
 def refuse_processes() -> Any:

@@ -35,6 +35,7 @@ class Recorder(TorchDispatchMode):
         self.storages, self.modules = storages, modules
         self.most_launches, self.answer = most_launches, answer
         self.active = True
+        self.inside = False  # an operator is being recorded
         self.making_on_gpu = False  # a factory function was asked for a GPU tensor
         self.going_to_host = False  # what is copied now leaves the GPU
         self.counts: Counter[str] = Counter()  # of what had to be assumed
@@ -47,12 +48,17 @@ class Recorder(TorchDispatchMode):
         operator = self._known.get(function)
         if operator is None:
             operator = self._known[function] = describe(function)
-        if operator.name == "_local_scalar_dense":
-            return self._value(function, args)
-        out = function(*args, **kwargs)
-        if self.active and not operator.ignored:
-            self._note(function, operator, args, kwargs, out)
-        return out
+        before, self.inside = self.inside, True
+        try:
+            if operator.name == "_local_scalar_dense":
+                return self._value(function, args)
+            out = function(*args, **kwargs)
+            if self.active and not operator.ignored:
+                with torch._C.DisableTorchFunction():
+                    self._note(function, operator, args, kwargs, out)
+            return out
+        finally:
+            self.inside = before
 
     def _value(self, function: Any, args: Any) -> Any:
         """Answer ``.item()``; a tensor without data has no value."""

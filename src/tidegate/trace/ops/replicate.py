@@ -1,9 +1,9 @@
 """Replicate: repeat the last step of a recording.
 
 Two successive steps are steady if they do the same: the same launches with operands of the same
-bytes, births and deaths in the same places. A tensor then corresponds to the one that was born in
-the same place of the step before, if it was born in this step or the last, and to itself otherwise.
-The n-th repetition uses the tensors of the last two steps in turn, so that no tensor is added.
+bytes, births and deaths in the same places. A tensor that is born in a step then corresponds to the
+one that is born in the same place of the other step. The n-th repetition uses the tensors of the
+last two steps in turn, so that no tensor is added.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def replicate(ops: Ops, steps: int) -> Ops:
     for last in (recorded - 1, recorded - 2):
         if last >= 1:
             before, window = _Window(ops, last - 1), _Window(ops, last)
-            if before.as_relative() == window.as_relative():
+            if window.follows(before):
                 return _repeat(ops, before, window, steps - last - 1)
     raise TidegateError(
         f"the last two of {recorded} steps of {ops.name} must do the same to be replicated, but "
@@ -59,13 +59,16 @@ class _Window:
         self.born = self.events.filter(pl.col("born"))["tensor"].to_numpy()
 
     def as_relative(self) -> Any:
-        """Return the step with tensors named by their birth in this step or the one before."""
-        before = _Window(self.ops, int(self.launches["step"][0]) - 1) if self._is_later else None
-        names = _names(self.born, before.born if before else np.zeros(0, np.int64))
-        shape = self.launches.select("name", "where", "phase", "flops", "dtype")
+        """Return the step with its own tensors named by their birth, and those that die in it by
+        the order of their births.
+        """
+        own = self.born.tolist()
+        dead = self.events.filter(~pl.col("born"))["tensor"].to_list()
+        names = {t: (1, n) for n, t in enumerate(sorted(set(dead) - set(own)))}
+        names |= {t: (0, n) for n, t in enumerate(own)}
         others = ("low", "high", "bytes", "write", "row", "stride", "group")
         return (
-            shape.rows(),
+            self.launches.select("name", "where", "phase", "flops", "dtype").rows(),
             (self.operands["launch"].to_numpy() - self.begin).tolist(),
             [names.get(t, (2, t)) for t in self.operands["tensor"].to_list()],
             self.operands.select(others).rows(),
@@ -74,14 +77,14 @@ class _Window:
             self.events["born"].to_list(),
         )
 
-    @property
-    def _is_later(self) -> bool:
-        return int(self.launches["step"][0]) > 0
+    def follows(self, before: _Window) -> bool:
+        """Return whether the same can follow again and again.
 
-
-def _names(own: NDArray[Any], before: NDArray[Any]) -> dict[int, tuple[int, int]]:
-    names = {t: (1, n) for n, t in enumerate(before.tolist())}
-    return names | {t: (0, n) for n, t in enumerate(own.tolist())}
+        What dies in this step must be born in it or in the step before.
+        """
+        dead = set(self.events.filter(~pl.col("born"))["tensor"].to_list())
+        known = set(self.born.tolist()) | set(before.born.tolist())
+        return dead <= known and self.as_relative() == before.as_relative()
 
 
 def _slice(launch: NDArray[Any], begin: int, end: int) -> tuple[int, int]:
