@@ -5,7 +5,7 @@
     recording.save("step.parquet")
 
     tidegate.record.torch_script("train.py", steps=3).save("step.parquet")
-    tidegate.record.model("llama-7b", context=2048, decode=32).save("decode.parquet")
+    ops = tidegate.record.model("llama-7b", context=2048, decode=32)
 
 PyTorch and Triton are imported when they are needed. They come with ``tidegate[torch]`` and
 ``tidegate[triton]``.
@@ -22,6 +22,7 @@ from tidegate.record.script import check_script, run_script
 
 if TYPE_CHECKING:
     from tidegate.record.pytorch.recording import Recording
+    from tidegate.trace.ops.ops import Ops
 
 __all__ = ["model", "torch", "torch_script"]
 
@@ -47,12 +48,15 @@ def torch_script(script: str, arguments: Sequence[str] = (), **options: Any) -> 
 
 def model(
     name: str, progress: Callable[[int], None] = lambda launches: None, **options: Any
-) -> Recording:
-    """Build a model from its configuration, without weights, and return the recording of a run."""
+) -> Ops:
+    """Build a model from its configuration, without weights, and return the ops of a run.
+
+    ``model("llama-7b", context=2048, decode=32)``; options are those of the model's class.
+    """
     need("torch")
     from tidegate.record.models import record_model
 
-    return record_model(name, progress, options)
+    return record_model(name, progress, **options)
 
 
 def need(package: str) -> None:
