@@ -18,6 +18,7 @@ TYPE_CHECKING = False  # type checkers take it as True
 if TYPE_CHECKING:
     from typing import Any
 
+    from tidegate import record as record
     from tidegate.analysis import analyze as analyze
     from tidegate.errors import PolicyError as PolicyError
     from tidegate.errors import TidegateError as TidegateError
@@ -115,10 +116,13 @@ _HOME = {
     "tidegate.workloads": ("Workload", "workload"),
 }
 _WHERE = {name: home for home, names in _HOME.items() for name in names}
-__all__ = sorted(_WHERE)
+_ROOMS = ("record",)  # used as modules: tidegate.record.torch()
+__all__ = sorted([*_WHERE, *_ROOMS])
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"tidegate.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module 'tidegate' has no attribute '{name}'")
     value = getattr(importlib.import_module(_WHERE[name]), name)

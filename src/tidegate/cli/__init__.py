@@ -11,7 +11,18 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from tidegate.cli import analyze, compare, compile, listing, live, plan, reproduce, run, trace
+from tidegate.cli import (
+    analyze,
+    compare,
+    compile,
+    listing,
+    live,
+    plan,
+    record,
+    reproduce,
+    run,
+    trace,
+)
 from tidegate.cli.usage import explain
 from tidegate.interrupts import INTERRUPTED, raising_interrupts
 
@@ -32,6 +43,7 @@ app.command("compile")(compile.compile)
 app.command("plan")(plan.plan)
 app.command("list")(listing.list_names)
 app.add_typer(trace.app, name="trace")
+app.add_typer(record.app, name="record")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(live.app, name="live")
 

@@ -55,12 +55,14 @@ _WITHOUT_VALUE = {"--quiet", "--debug", "--help", "-h"}
 
 def before_script(words: list[str]) -> int:
     """Return how many words of a command are ours: under `live run` and `live record` those before
-    the script, else all.
+    the script, under `record` those before ``--``, else all.
 
     >>> before_script(["--debug", "live", "run", "--near", "1GiB", "--quiet", "a.py", "--debug"])
     6
     """
     verb = [i for i, word in enumerate(words) if word != "--debug"][:2]
+    if [words[i] for i in verb[:1]] == ["record"] and "--" in words:
+        return words.index("--")
     if [words[i] for i in verb] not in _VERBS_WITH_SCRIPT:
         return len(words)
     at = verb[1] + 1

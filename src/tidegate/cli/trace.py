@@ -13,6 +13,7 @@ from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
     from tidegate.trace.info import TraceInfo
+    from tidegate.trace.ops import Ops, OpTrace
     from tidegate.trace.trace import Trace
 
 app = typer.Typer(help="Save what a workload touches, look into it, import and export it.")
@@ -149,7 +150,19 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _data(trace: Trace, found: TraceInfo) -> dict[str, Any]:
+    from tidegate.trace.ops import OpTrace
+
+    of_ops: dict[str, Any] = {}
+    if isinstance(trace, OpTrace):
+        ops = trace.ops
+        of_ops = {
+            "peak_bytes": ops.peak,
+            "peak_launch": ops.peak_launch,
+            "peak_by_kind": ops.live_by_kind(),
+            "notes": list(ops.notes),
+        }
     return {
+        **of_ops,
         "name": trace.name,
         "provenance": trace.provenance.value,
         "page_bytes": trace.geometry.page,
@@ -166,42 +179,67 @@ def _data(trace: Trace, found: TraceInfo) -> dict[str, Any]:
     }
 
 
-_SHOWN = 12  # launches
+_SHOWN = 12  # objects and launches
+
+
+def _print_ops(trace: OpTrace) -> None:
+    """Print what ops say beside their pages: the peak by kind of tensor, and what was assumed."""
+    from tidegate.units import show_size
+
+    ops = trace.ops
+    peak = ops.live_by_kind()
+    print(
+        f"peak of live tensors {show_size(ops.peak)}, before launch {ops.peak_launch:,} "
+        f"({_where(ops)}); tensors are laid out by allocator {trace.layout.allocator}"
+    )
+    rows = [(k, show_size(n), f"{n / max(1, ops.peak):.1%}") for k, n in peak.items()]
+    output.print_table(["at the peak", "size", "share"], rows)
+    for note in ops.notes:
+        print(f"note: {note}")
+
+
+def _where(ops: Ops) -> str:
+    row = ops.launches.row(min(ops.peak_launch, len(ops.launches) - 1), named=True)
+    place = f"{row['where']}/{row['name']}" if row["where"] else row["name"]
+    return f"{place}, {row['phase'] or 'forward'} of step {row['step'] + 1}"
+
+
+def _cut(rows: list[tuple[str, str, str, str]]) -> list[tuple[str, str, str, str]]:
+    """Return the first rows, and how many more there are."""
+    more = len(rows) - _SHOWN
+    return rows[:_SHOWN] + ([(f"… {more} more", "", "", "")] if more > 0 else [])
 
 
 def _show(trace: Trace, found: TraceInfo) -> None:
+    from tidegate.trace.ops import OpTrace
     from tidegate.units import show_count, show_size
 
     print(f"{trace.name} ({trace.provenance}), pages / regions of {trace.geometry}")
     print(
         f"footprint {show_size(trace.footprint)}, "
-        f"{show_size(found.touched_pages * trace.geometry.page)} of it touched; "
+        f"{show_size(found.touched_pages * trace.geometry.page)} touched; "
         f"{show_count(found.touches)} touches, {found.writes / found.touches:.0%} of them writes, "
         f"{show_size(found.bytes)} used"
     )
     if (live := found.live_peak * trace.geometry.page) < trace.footprint:
         print(f"at most {show_size(live)} hold data at a time")
-    output.print_table(
-        ["object", "size", "host data", "touched"],
-        [
-            (
-                o["name"],
-                show_size(o["bytes"]),
-                f"{o['host_bytes'] / o['bytes']:.0%}",
-                f"{o['share_touched']:.1%}",
-            )
-            for o in found.objects.to_dicts()
-        ],
-    )
+    if isinstance(trace, OpTrace):
+        _print_ops(trace)
+    objects = [
+        (
+            o["name"],
+            show_size(o["bytes"]),
+            f"{o['host_bytes'] / o['bytes']:.0%}",
+            f"{o['share_touched']:.1%}",
+        )
+        for o in found.objects.to_dicts()
+    ]
+    output.print_table(["object", "size", "host data", "touched"], _cut(objects))
     rows = [
         (r["name"], show_count(r["blocks"]), show_count(r["touches"]), show_size(r["bytes"]))
         for r in found.launches.to_dicts()
     ]
-    more = len(rows) - _SHOWN
-    output.print_table(
-        ["launch", "blocks", "touches", "bytes"],
-        rows[:_SHOWN] + ([(f"… {more} more", "", "", "")] if more > 0 else []),
-    )
+    output.print_table(["launch", "blocks", "touches", "bytes"], _cut(rows))
     widest = max(found.working_set["pages"])
     step = max(1, len(found.working_set) // 16)
     output.print_table(

@@ -24,6 +24,7 @@ from tidegate.policies.interface.tier_policy import TierPolicy
 from tidegate.simulation.tiers.simulation import MOST_STAYS
 from tidegate.trace.file import TraceFile
 from tidegate.trace.geometry import Geometry
+from tidegate.trace.ops import OpTrace, holds_ops
 from tidegate.trace.trace import Trace
 from tidegate.workloads.program import Workload, workloads
 
@@ -144,13 +145,14 @@ class RunSpec:
     def trace(self) -> Trace:
         """Return the trace: of a workload laid out for the geometry, or of a file.
 
-        A file is a trace that Tidegate saved (.parquet) or one that it can import.
+        A file is a trace or ops that Tidegate saved (.parquet) or one that it can import. Ops have
+        options: ``step.parquet(allocator=caching)``.
         """
         given = str(self.workload) if isinstance(self.workload, Path) else self.workload
         if isinstance(given, Trace):
             return self._as_recorded(given)
-        if isinstance(given, str) and given.endswith(".parquet"):
-            return self._as_recorded(TraceFile(given))
+        if isinstance(given, str) and (file := _parquet(given)):
+            return self._from_file(*file)
         if isinstance(given, str) and Path(given).suffix != ".py" and Path(given).is_file():
             return self._imported(Path(given))
         if isinstance(given, str):
@@ -192,6 +194,16 @@ class RunSpec:
                 "leave out bytes, scale and geometry"
             )
         return trace
+
+    def _from_file(self, path: str, options: dict[str, Any]) -> Trace:
+        """Return the trace of a Parquet file; ops are laid out for the geometry."""
+        if not holds_ops(Path(path)):
+            if options:
+                raise TidegateError(f"{path} holds no ops, so it takes no options; leave them out")
+            return self._as_recorded(TraceFile(path))
+        if self.bytes is not None or self.scale is not None:
+            raise TidegateError(f"{path} has its size already; leave out bytes and scale")
+        return OpTrace.load(path, self._geometry(), options)
 
     def _imported(self, path: Path) -> Trace:
         from tidegate.trace.importers import import_trace
@@ -238,6 +250,15 @@ class RunSpec:
                 f"got {units.show_size(near)}; give it more, or the workload more bytes"
             )
         return near
+
+
+def _parquet(given: str) -> tuple[str, dict[str, Any]] | None:
+    """Return a Parquet file's path and options, None if this is another workload."""
+    if given.endswith(".parquet"):
+        return given, {}
+    if ".parquet(" not in given:
+        return None
+    return parse_spec(given)
 
 
 def run(workload: Any, *, cache: bool = True, **settings: Any) -> Run:

@@ -11,7 +11,10 @@ from collections import Counter
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tidegate.errors import TidegateError
@@ -52,13 +55,19 @@ class Recorder(TorchDispatchMode):
         try:
             if operator.name == "_local_scalar_dense":
                 return self._value(function, args)
-            out = function(*args, **kwargs)
+            out = self._compute(function, operator, args, kwargs)
             if self.active and not operator.ignored:
                 with torch._C.DisableTorchFunction():
                     self._note(function, operator, args, kwargs, out)
             return out
         finally:
             self.inside = before
+
+    def _compute(self, function: Any, operator: Operator, args: Any, kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (DynamicOutputShapeException, DataDependentOutputException):
+            raise TidegateError(_NO_SIZE.format(name=operator.name)) from None
 
     def _value(self, function: Any, args: Any) -> Any:
         """Answer ``.item()``; a tensor without data has no value."""
@@ -211,6 +220,11 @@ def _dtype(tensor: Any) -> str:
 _NO_VALUE = (
     "the program asks for the value of a tensor of {kind} (.item(), bool, int), which a recording "
     "without data does not have; give --answer NUMBER for all such values, or --real to compute"
+)
+_NO_SIZE = (
+    "the result of operator {name} has a size that depends on values (a boolean mask, nonzero, "
+    "unique), which a recording without data does not have; use a form of fixed size, such as "
+    "torch.where, or give --real to compute"
 )
 _TOO_MANY = (
     "the program has launched {most:,} operators and goes on; give --steps N to stop after N "

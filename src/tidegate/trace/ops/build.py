@@ -107,8 +107,17 @@ class OpsBuilder:
             ).cast(TENSORS),  # type: ignore[arg-type]
             pl.DataFrame(self._launches, LAUNCHES, orient="row"),
             _frame(operands, OPERANDS),
-            _frame(events, EVENTS),
+            _frame(_in_order(events), EVENTS),
         )
+
+
+def _in_order(events: np.ndarray) -> np.ndarray:
+    """Return the events with deaths that follow each other sorted.
+
+    PyTorch clears some of its tables in the order of addresses, which differs from run to run.
+    """
+    launch, tensor, born = events.T
+    return events[np.lexsort((tensor, 1 - born, launch, np.cumsum(born)))]
 
 
 def _frame(rows: np.ndarray, schema: dict[str, type[pl.DataType]]) -> pl.DataFrame:
