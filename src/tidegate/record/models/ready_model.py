@@ -69,14 +69,14 @@ class Decoder(ReadyModel):
     def run(self, recording: Recording) -> None:
         with torch.no_grad():
             model = self.build().to(torch.bfloat16).cuda().eval()
-            where = torch.arange(self.context, device="cuda")
             with recording.phase("prefill"):
+                token = torch.zeros(self.batch, 1, dtype=torch.long, device="cuda")
+                here = torch.zeros(1, dtype=torch.long, device="cuda")
+                where = torch.arange(self.context, device="cuda")
                 model(torch.zeros(self.batch, self.context, dtype=torch.long, device="cuda"), where)
-            token = torch.zeros(self.batch, 1, dtype=torch.long, device="cuda")
-            where = torch.zeros(1, dtype=torch.long, device="cuda")
             for _ in range(self.tokens_recorded):
                 with recording.phase("decode"):
-                    model(token, where)
+                    model(token, here)
 
 
 class Trained(ReadyModel):

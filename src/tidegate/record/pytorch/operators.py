@@ -1,11 +1,10 @@
-"""What is known of PyTorch's operators: what they write, what they gather, how much they compute."""
+"""PyTorch's operators: what they write, what they gather, how much they compute."""
 
 from __future__ import annotations
 
 import math
 from typing import Any, NamedTuple
 
-import torch
 from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
 _ALLOCATE = {"empty", "empty_like", "empty_strided", "empty_permuted", "empty_quantized"}
@@ -85,7 +84,9 @@ def span(tensor: Any) -> Span | None:
         return Span(low, low + count * size, count * size, 0, 0) if count else None
     if not count:
         return None
-    dims = sorted((st, n) for n, st in zip(tensor.shape, tensor.stride(), strict=True) if st and n > 1)
+    dims = sorted(
+        (st, n) for n, st in zip(tensor.shape, tensor.stride(), strict=True) if st and n > 1
+    )
     used = size * math.prod(n for _, n in dims)
     high = low + size * (1 + sum(st * (n - 1) for st, n in dims))
     run, stride, rows = 1, 0, 1

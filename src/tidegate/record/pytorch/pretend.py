@@ -28,6 +28,7 @@ from tidegate.record.pytorch.recorder import Recorder
 _CPU, _GPU = torch.device("cpu"), torch.device("cuda", 0)
 _MEMORY = 80 << 30  # bytes of the GPU that programs are told of
 _FUNCTIONAL = torch.nn.functional
+_NO_STATE = torch.empty(0)
 
 
 class Redirect(TorchFunctionMode):
@@ -133,10 +134,14 @@ class Redirect(TorchFunctionMode):
             self._recorder.going_to_host = False
 
     def _to(self, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        device, dtype, *_ = torch._C._nn._parse_to(
-            *(a.dtype if isinstance(a, torch.Tensor) else a for a in args[:1]),
-            **{k: v for k, v in kwargs.items() if k in ("device", "dtype")},
-        ) if args or kwargs else (None, None)
+        device, dtype, *_ = (
+            torch._C._nn._parse_to(
+                *(a.dtype if isinstance(a, torch.Tensor) else a for a in args[:1]),
+                **{k: v for k, v in kwargs.items() if k in ("device", "dtype")},
+            )
+            if args or kwargs
+            else (None, None)
+        )
         if args and isinstance(args[0], torch.Tensor):
             device, dtype = self.device_of(args[0]), args[0].dtype
         elif len(args) > 1 and isinstance(args[1], torch.dtype):
@@ -268,7 +273,9 @@ def _cuda(recorder: Recorder) -> dict[str, Any]:
     def value(given: Any) -> Callable[..., Any]:
         return lambda *args, **kwargs: given
 
-    silent = "synchronize empty_cache set_device manual_seed manual_seed_all seed_all init _lazy_init"
+    silent = (
+        "synchronize empty_cache set_device manual_seed manual_seed_all seed_all init _lazy_init"
+    )
     silent += " reset_peak_memory_stats reset_max_memory_allocated ipc_collect set_rng_state"
     silent += " set_rng_state_all set_stream set_per_process_memory_fraction"
     return {
@@ -285,7 +292,7 @@ def _cuda(recorder: Recorder) -> dict[str, Any]:
         "get_device_name": value("tidegate"),
         "get_device_capability": value((8, 0)),
         "get_device_properties": value(properties),
-        "get_rng_state": value(torch.empty(0)),
+        "get_rng_state": value(_NO_STATE),
         "get_rng_state_all": value([]),
         "memory_allocated": lambda *a, **k: storages.live,
         "memory_reserved": lambda *a, **k: storages.live,

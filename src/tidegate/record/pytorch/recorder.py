@@ -11,10 +11,7 @@ from collections import Counter
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-)
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tidegate.errors import TidegateError
@@ -85,9 +82,7 @@ class Recorder(TorchDispatchMode):
                 return float(self.answer)
             return bool(self.answer) if kind == torch.bool else int(self.answer)
 
-    def _note(
-        self, function: Any, operator: Operator, args: Any, kwargs: Any, out: Any
-    ) -> None:
+    def _note(self, function: Any, operator: Operator, args: Any, kwargs: Any, out: Any) -> None:
         reads: list[_Operand] = []
         writes: list[_Operand] = []
         positions, named = operator.writes, operator.writes_named
@@ -108,9 +103,7 @@ class Recorder(TorchDispatchMode):
         elif fresh or operator.mutates:
             self._launch(function, operator, args, kwargs, out, reads, writes, fresh, results)
 
-    def _is_on_gpu(
-        self, operator: Operator, reads: list[_Operand], writes: list[_Operand]
-    ) -> bool:
+    def _is_on_gpu(self, operator: Operator, reads: list[_Operand], writes: list[_Operand]) -> bool:
         """Return whether this runs on the GPU; if so, drop what stays on the host.
 
         Single values are passed by value. Other tensors must be there, too.
@@ -165,7 +158,9 @@ class Recorder(TorchDispatchMode):
                 if operator.reads_what_it_writes and not scattered:
                     self._use(number, tensor, group, False, 0, operator, args)
                 self._use(number, tensor, group, True, moved if scattered else 0, operator, args)
-        for number, (tensor, group) in zip(numbers[len(reads) + len(writes) :], fresh, strict=False):
+        for number, (tensor, group) in zip(
+            numbers[len(reads) + len(writes) :], fresh, strict=False
+        ):
             self._use(number, tensor, group, True, 0, operator, args)
         modules.launched()
         if build.launches >= self.most_launches:

@@ -1,9 +1,9 @@
 """Recording: a PyTorch program, from the first operator to ops.
 
-    with Recording() as recording:          tensors have no data, and a GPU seems to be there
-        model, optimiser = build()
-        step(model, optimiser)
-    ops = recording.ops()
+with Recording() as recording:          tensors have no data, and a GPU seems to be there
+    model, optimiser = build()
+    step(model, optimiser)
+ops = recording.ops()
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch._dynamo  # PyTorch imports it when first needed, which fails while we record
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tidegate.errors import TidegateError

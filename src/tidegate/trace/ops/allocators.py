@@ -4,9 +4,9 @@
     caching   a model of PyTorch's caching allocator: tensors are in segments, which are the objects
 
 The caching model follows c10/cuda/CUDACachingAllocator.cpp with default settings: sizes are rounded
-to 512 bytes; up to 1 MiB come from segments of 2 MiB, others from segments of 20 MiB or, from 10 MiB
-on, of their own size rounded to 2 MiB; the smallest free block that fits is taken and split; free
-neighbours are merged; segments are never given back. It was never held against a card.
+to 512 bytes; up to 1 MiB come from segments of 2 MiB, others from segments of 20 MiB or, from 10
+MiB on, of their own size rounded to 2 MiB; the smallest free block that fits is taken and split;
+free neighbours are merged; segments are never given back. It was never held against a card.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class _Segments:
 
 
 def _replay(ops: Ops, segments: _Segments, which: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Allocate and free the chosen lives in order; return the segment, offset and dead bytes of each."""
+    """Allocate and free the chosen lives in order; return segment, offset and dead bytes."""
     lives = ops.instances
     size = ops.tensors["bytes"].to_numpy()
     begin = np.full(len(ops.events), -1, np.int64)

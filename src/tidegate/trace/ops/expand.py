@@ -25,7 +25,9 @@ _ALL = 8  # this many rows for each page use all pages, but for one in three tho
 class Sweep:
     """The operands of one launch, as addresses in bytes, sorted by group."""
 
-    def __init__(self, low: Any, high: Any, used: Any, write: Any, row: Any, stride: Any, group: Any):
+    def __init__(
+        self, low: Any, high: Any, used: Any, write: Any, row: Any, stride: Any, group: Any
+    ):
         self.low, self.high, self.used = low, high, used
         self.write, self.row, self.stride, self.group = write, row, stride, group
 
@@ -43,7 +45,7 @@ class Sweep:
             n = min(left, SEGMENT_TOUCHES)
             left -= n
             kinds = (np.int32, np.uint8, np.int32, np.int16)
-            out = tuple(np.empty(n, kind) for kind in kinds)
+            out: tuple[Any, ...] = tuple(np.empty(n, kind) for kind in kinds)
             _merge(given, count, first, pool, start, done, cursor, page, out)
             yield Segment(np.append(np.arange(0, n, BLOCK_TOUCHES, dtype=np.int64), n), *out)
 
@@ -103,7 +105,7 @@ def _merge(
 ) -> None:
     """Fill ``out`` with the next touches: always of the operand that is least far on.
 
-    ``done`` and ``cursor`` (the first operand of the current group) are carried on to the next call.
+    ``done`` and ``cursor`` (the current group's first operand) are carried on to the next call.
     """
     low, high, used, write, group = given
     pages, writes, sizes, references = out

@@ -41,7 +41,10 @@ def save_ops(ops: Ops, path: str | Path) -> Path:
 
     def write(partial: Path) -> None:
         stacked.write_parquet(
-            partial, compression="zstd", compression_level=9, metadata={"tidegate": json.dumps(head)}
+            partial,
+            compression="zstd",
+            compression_level=9,
+            metadata={"tidegate": json.dumps(head)},
         )
 
     try:
@@ -75,9 +78,13 @@ def load_ops(path: str | Path) -> Ops:
         )
         expected = str(head["sha256"])
     except (KeyError, TypeError, ValueError, PolarsError) as error:
-        raise TidegateError(f"{path} does not hold ops: {_one_line(error)}; record them anew") from None
+        raise TidegateError(
+            f"{path} does not hold ops: {_one_line(error)}; record them anew"
+        ) from None
     if ops.digest != expected:
-        raise TidegateError(f"{path} is damaged: its content does not match its hash; record it anew")
+        raise TidegateError(
+            f"{path} is damaged: its content does not match its hash; record it anew"
+        )
     return ops
 
 
@@ -95,7 +102,9 @@ def _read(path: Path) -> tuple[dict[str, Any], pl.DataFrame]:
             raise TidegateError(f"{path} has {count} rows; at most {_MOST_ROWS} can be read")
         return head, pl.read_parquet(path)
     except (PolarsError, OSError) as error:
-        raise TidegateError(f"{path} is not a whole Parquet file ({_one_line(error)}); {make}") from None
+        raise TidegateError(
+            f"{path} is not a whole Parquet file ({_one_line(error)}); {make}"
+        ) from None
     except (KeyError, TypeError, ValueError) as error:
         raise TidegateError(f"{path} is Parquet, but holds no ops; {make}") from error
 

@@ -5,8 +5,8 @@
     operands   launch, tensor, low, high, bytes, write, row, stride, group
     events     launch, tensor, born                       births and deaths, before that launch
 
-An operand is the bytes ``low`` to ``high`` of a tensor, of which ``bytes`` are used. If ``row`` is 0,
-they are spread evenly. Otherwise rows of that many bytes are used: every ``stride`` bytes from
+An operand is the bytes ``low`` to ``high`` of a tensor, of which ``bytes`` are used. If ``row`` is
+0, they are spread evenly. Otherwise rows of that many bytes are used: every ``stride`` bytes from
 ``low`` on, or, if ``stride`` is 0, gathered from somewhere within. Operands of one ``group`` are
 swept in step, and groups one after another (foreach operators work through their lists tensor by
 tensor).
@@ -29,10 +29,7 @@ from numpy.typing import NDArray
 from tidegate.errors import TidegateError
 from tidegate.trace.trace import Provenance
 
-KINDS = (
-    *("weight", "gradient", "optimiser state", "activation"),
-    *("kv cache", "input", "buffer"),
-)
+KINDS = (*("weight", "gradient", "optimiser state", "activation"), *("kv cache", "input", "buffer"))
 TENSORS = {"name": pl.String, "kind": pl.String, "bytes": pl.Int64, "host": pl.Boolean}
 LAUNCHES = {
     "name": pl.String,
@@ -63,7 +60,8 @@ class Ops:
     """A program's launches, their operands and its tensors. ``notes``: what was assumed.
 
     >>> ops = Ops("copy", Provenance.ASSUMED, (),
-    ...     pl.DataFrame([("a", "input", 8, True), ("b", "activation", 8, False)], TENSORS, orient="row"),
+    ...     pl.DataFrame([("a", "input", 8, True), ("b", "activation", 8, False)], TENSORS,
+    ...         orient="row"),
     ...     pl.DataFrame([("copy_", "", "forward", 0, 0.0, "float32")], LAUNCHES, orient="row"),
     ...     pl.DataFrame([(0, 0, 0, 8, 8, False, 0, 0, 0), (0, 1, 0, 8, 8, True, 0, 0, 0)],
     ...         OPERANDS, orient="row"),
@@ -176,9 +174,7 @@ class Instances:
         used = ops.operands["tensor"].to_numpy().astype(np.int64)
         wanted = used * stride + ops.operands["launch"].to_numpy()
         at = np.searchsorted(keys, wanted, side="right") - 1
-        if len(used) and (
-            at.min() < 0 or (grouped[at] != used).any() or not born[order[at]].all()
-        ):
+        if len(used) and (at.min() < 0 or (grouped[at] != used).any() or not born[order[at]].all()):
             raise ValueError("an operand uses a tensor that is not alive")
         return cls(tensor[births], births, death, number[order[at]])
 

@@ -68,6 +68,7 @@ class _Window:
         names |= {t: (0, n) for n, t in enumerate(own)}
         others = ("low", "high", "bytes", "write", "row", "stride", "group")
         return (
+            self.ops.tensors["bytes"].to_numpy()[self.born].tolist(),
             self.launches.select("name", "where", "phase", "flops", "dtype").rows(),
             (self.operands["launch"].to_numpy() - self.begin).tolist(),
             [names.get(t, (2, t)) for t in self.operands["tensor"].to_list()],
