@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
+from tidegate.trace.ops.spans import Span, make_span
+
 _ALLOCATE = {"empty", "empty_like", "empty_strided", "empty_permuted", "empty_quantized"}
 _ALLOCATE |= {"new_empty", "new_empty_strided", "resize_", "set_"}
 _IGNORED = {"lift_fresh", "lift_fresh_copy", "_local_scalar_dense", "record_stream", "_version"}
@@ -62,46 +64,13 @@ def describe(function: Any) -> Operator:
     )
 
 
-class Span(NamedTuple):
-    """The bytes of its storage that a tensor's elements are in; see ``trace.ops``."""
-
-    low: int
-    high: int
-    bytes: int
-    row: int
-    stride: int
-
-
 def span(tensor: Any) -> Span | None:
-    """Return the bytes that a tensor uses, None if it has no elements.
-
-    >>> span(torch.zeros(4, 8)[:, 2:4])
-    Span(low=8, high=112, bytes=32, row=8, stride=32)
-    """
-    count, size = tensor.numel(), tensor.element_size()
-    low = tensor.storage_offset() * size
+    """Return the bytes of its storage that a tensor uses, None if it has no elements."""
+    count, size, offset = tensor.numel(), tensor.element_size(), tensor.storage_offset()
     if tensor.is_contiguous():
+        low = offset * size
         return Span(low, low + count * size, count * size, 0, 0) if count else None
-    if not count:
-        return None
-    dims = sorted(
-        (st, n) for n, st in zip(tensor.shape, tensor.stride(), strict=True) if st and n > 1
-    )
-    used = size * math.prod(n for _, n in dims)
-    high = low + size * (1 + sum(st * (n - 1) for st, n in dims))
-    run, stride, rows = 1, 0, 1
-    for step, n in dims:
-        if step == run and not stride:
-            run *= n
-        elif not stride:
-            stride, rows = step, n
-        elif step == stride * rows:
-            rows *= n
-        else:
-            return Span(low, high, min(used, high - low), 0, 0)  # more than rows at one distance
-    if not stride or stride < run:
-        return Span(low, high, min(used, high - low), 0, 0)
-    return Span(low, high, used, run * size, stride * size)
+    return make_span(offset, tensor.shape, tensor.stride(), size)
 
 
 def row_of(operator: str, tensor: Any, arguments: Any) -> int:
