@@ -90,14 +90,16 @@ def import_(
 ) -> None:
     """Read a trace of another tool and save it as a Parquet file.
 
-    Formats: nsight, nvbit, accel-sim, uvm-tools, lackey, oracle-general, csv, moe, kv-cache.
+    Formats: execution-trace (PyTorch), nsight, nvbit, accel-sim, uvm-tools, lackey, oracle-general,
+    csv, moe, kv-cache. An execution trace is saved as ops, for any geometry.
 
     tidegate trace import app.mem_trace app.parquet
     """
     from tidegate.figures import check_output
     from tidegate.trace import save_trace
     from tidegate.trace.geometry import Geometry
-    from tidegate.trace.importers import import_trace
+    from tidegate.trace.importers import find_importer, import_trace
+    from tidegate.trace.ops import OpTrace, save_ops
     from tidegate.units import show_size
 
     check_output(path, (".parquet",))
@@ -105,11 +107,14 @@ def import_(
     made = Geometry.parse(geometry) if geometry else None
     with Bar(f"read {file.name}", unit="bytes") as bar:
         trace = import_trace(file, format, made, bar.advance, **options)
-    with Bar(f"save {trace.name}") as bar:
-        save_trace(trace, path, bar.advance)
-    print(f"imported {file.name} ({trace.importer.name}) to {path}, ", end="")
+    if isinstance(trace, OpTrace):
+        save_ops(trace.ops, path)
+    else:
+        with Bar(f"save {trace.name}") as bar:
+            save_trace(trace, path, bar.advance)
+    print(f"imported {file.name} ({find_importer(file, format).name}) to {path}, ", end="")
     print(show_size(path.stat().st_size))
-    for note in trace.importer.notes:
+    for note in trace.notes:
         print(f"note: {note}")
 
 
@@ -126,12 +131,17 @@ def export(
 
     tidegate trace export matmul mm.csv --bytes 64MiB
     """
-    from tidegate.errors import UnknownName
+    from tidegate.errors import TidegateError, UnknownName
     from tidegate.experiments import RunSpec
     from tidegate.files import write_atomically
     from tidegate.trace.exporters import EXPORTERS
     from tidegate.units import show_size
 
+    if format == "perfetto":
+        raise TidegateError(
+            "a trace has no times, so it cannot be exported for Perfetto; a run can: "
+            f"tidegate run {workload} --perfetto {path}"
+        )
     if format not in EXPORTERS:
         raise UnknownName("format", format, list(EXPORTERS))
     trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()

@@ -27,7 +27,7 @@ from tidegate.files import cache_folder
 _KEPT = 3  # states of the source whose compiled code stays
 _IN_USE = 24 * 3600  # seconds: a state used since then may be in use by another process
 # rooms with compiled functions
-_COMPILED = ("compiled", "trace", "simulation", "policies", "workloads", "analysis", "live")
+_COMPILED = ("compiled", "simulation", "policies", "workloads", "analysis", "live")
 
 
 def jit(function: Callable[..., Any]) -> Any:

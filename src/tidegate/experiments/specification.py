@@ -134,6 +134,14 @@ class RunSpec:
         inputs = tiers.inputs_of(simulation, self)
         return store.answer(inputs, cache and not self.checked, make)
 
+    def answer_watched(self, watch: Callable[[Any, int], None]) -> Run:
+        """Run it, without the store; ``watch`` takes the simulation and touches as it goes on."""
+        tiers = self._tiers()
+        simulation = tiers.prepare(self)
+        simulation.run(lambda touches: watch(simulation, touches))
+        run: Run = tiers.describe(simulation, "", tiers.inputs_of(simulation, self), self)
+        return run
+
     def prepare(self) -> Any:
         """Look everything up and set the simulation up, without running it."""
         return self._tiers().prepare(self)

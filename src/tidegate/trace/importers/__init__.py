@@ -65,10 +65,15 @@ def import_trace(
     such as ``expert_bytes`` of ``moe``. ``progress`` takes the bytes read since the last call.
     """
     path = Path(path)
+    found = find_importer(path, format)
+    return found(path, **options).trace(geometry or Geometry(), progress)
+
+
+def find_importer(path: Path, format: str | None = None) -> type[Importer]:
+    """Return the importer of this format, or of the one that the content has."""
     if not path.is_file():
         raise TidegateError(f"file must exist to be imported, got {path}")
-    found = _by_name(format) if format else recognise(path)
-    return found(path, **options).trace(geometry or Geometry(), progress)
+    return _by_name(format) if format else recognise(path)
 
 
 def recognise(path: Path) -> type[Importer]:

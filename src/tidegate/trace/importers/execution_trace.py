@@ -220,7 +220,9 @@ def _tensors(value: Any, shape: Any, stride: Any) -> Iterator[tuple[Operand, int
                     raise ValueError(f"a tensor must lie within {_MOST} bytes, got {span.high}")
                 yield Operand(int(storage), span, False, 0, device.startswith("cuda")), 0
         return
-    strides = stride if isinstance(stride, list) and len(stride) == len(value) else [[]] * len(value)
+    strides = (
+        stride if isinstance(stride, list) and len(stride) == len(value) else [[]] * len(value)
+    )
     if isinstance(shape, list) and len(shape) == len(value):
         for group, each in enumerate(zip(value, shape, strides, strict=True)):
             for operand, _ in _tensors(*each):
@@ -231,7 +233,7 @@ def _tensors(value: Any, shape: Any, stride: Any) -> Iterator[tuple[Operand, int
 def _written(schema: str) -> tuple[bool, ...]:
     """Return for each argument of a schema whether it is written.
 
-    >>> _written("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)")
+    >>> _written("aten::add_(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)")
     (True, False, False)
     """
     inside = schema.partition("(")[2].rpartition(") ->")[0]
@@ -301,17 +303,24 @@ def _build(
     if not launches:
         raise ValueError("no operator uses a tensor")
     build, numbers = OpsBuilder(), {}
+
+    def add(storage: int) -> None:
+        kind = kinds[storage]
+        numbers[storage] = build.tensor(
+            f"storage {storage}", kind, sizes[storage], host=kind != "activation"
+        )
+
+    for storage, kind in kinds.items():  # what is first read was there before
+        if kind != "activation":
+            add(storage)
     for n, (node, own) in enumerate(launches):
         for o in own:
             if o.storage not in numbers:
-                kind = kinds[o.storage]
-                numbers[o.storage] = build.tensor(
-                    f"storage {o.storage}", kind, sizes[o.storage], host=kind != "activation"
-                )
+                add(o.storage)
         build.launch(node.name, "", phases.get(node.id, "forward"), 0, node.flops, node.dtype)
         for o in own:
             build.use(numbers[o.storage], *o.span[:3], o.write, *o.span[3:], o.group)
-        for storage in {o.storage for o in own if last[o.storage] == n}:
+        for storage in sorted({o.storage for o in own if last[o.storage] == n}):
             if kinds[storage] != "weight":
                 build.die(numbers[storage])
     return build.finish(name, Provenance.RECORDED, notes)

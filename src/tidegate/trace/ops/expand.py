@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.compiled.jit import jit
+from tidegate.compiled.sweeps import merge_sweeps
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.trace import Segment
 
 BLOCK_TOUCHES = 4  # of one block: a few pages, so that a large launch has blocks for every slot
-_LAST_REFERENCE = np.iinfo(np.int16).max  # operands beyond it share this number
 _ALL = 8  # this many rows for each page use all pages, but for one in three thousand
 
 
@@ -46,7 +45,7 @@ class Sweep:
             left -= n
             kinds = (np.int32, np.uint8, np.int32, np.int16)
             out: tuple[Any, ...] = tuple(np.empty(n, kind) for kind in kinds)
-            _merge(given, count, first, pool, start, done, cursor, page, out)
+            merge_sweeps(given, count, first, pool, start, done, cursor, page, out)
             yield Segment(np.append(np.arange(0, n, BLOCK_TOUCHES, dtype=np.int64), n), *out)
 
     def _pages_of_rows(
@@ -89,55 +88,3 @@ def _draw(n: int, below: int, seed: int, operand: int) -> NDArray[np.int64]:
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return ((z ^ (z >> np.uint64(31))) % np.uint64(below)).astype(np.int64)
-
-
-@jit
-def _merge(
-    given: Any,
-    count: Any,
-    first: Any,
-    pool: Any,
-    start: Any,
-    done: Any,
-    cursor: Any,
-    page: int,
-    out: Any,
-) -> None:
-    """Fill ``out`` with the next touches: always of the operand that is least far on.
-
-    ``done`` and ``cursor`` (the current group's first operand) are carried on to the next call.
-    """
-    low, high, used, write, group = given
-    pages, writes, sizes, references = out
-    n, begin = 0, cursor[0]
-    while n < len(pages):
-        end = begin
-        while end < len(low) and group[end] == group[begin]:
-            end += 1
-        while n < len(pages):
-            best, least = -1, 2.0
-            for i in range(begin, end):
-                if done[i] < count[i]:
-                    at = (done[i] + 0.5) / count[i]
-                    if at < least:
-                        best, least = i, at
-            if best < 0:
-                break
-            i = best
-            j = done[i]
-            done[i] = j + 1
-            if start[i] >= 0:  # rows: their bytes are spread evenly
-                pages[n] = pool[start[i] + j]
-                sizes[n] = max(1, min(page, used[i] // count[i]))
-            else:
-                number = first[i] + j
-                pages[n] = number
-                within = min(high[i], (number + 1) * page) - max(low[i], number * page)
-                share = used[i] / (high[i] - low[i])
-                sizes[n] = max(1, min(page, int(within * share + 0.5)))
-            writes[n] = write[i]
-            references[n] = min(i, _LAST_REFERENCE)
-            n += 1
-        if n < len(pages):
-            begin = end
-    cursor[0] = begin

@@ -17,9 +17,7 @@ class Span(NamedTuple):
     stride: int
 
 
-def make_span(
-    offset: int, shape: Sequence[int], strides: Sequence[int], size: int
-) -> Span | None:
+def make_span(offset: int, shape: Sequence[int], strides: Sequence[int], size: int) -> Span | None:
     """Return the bytes that a tensor uses, None if it has no elements.
 
     Offset and strides are in elements of ``size`` bytes. Without strides elements are next to each

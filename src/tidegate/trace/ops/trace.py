@@ -132,17 +132,20 @@ class _Layout:
         Host data in a place that another tensor had before are not there at the start.
         """
         host = self.ops.tensors["host"].to_numpy()[self.ops.instances.tensor]
-        low, high = self.address // self.page, -(-(self.address + self.size) // self.page)
-        earliest = np.full(int(high.max(initial=0)), len(host), np.int64)
-        for life in range(len(host) - 1, -1, -1):
-            earliest[low[life] : high[life]] = life
-        found: list[list[tuple[int, int]]] = [[] for _ in self.objects]
-        for life in np.flatnonzero(host).tolist():
-            if host[earliest[low[life] : high[life]]].all():
-                at = int(self.places.offset[life])
-                found[self.places.object[life]].append((at, at + int(self.size[life])))
-        merged = (_merged(ranges) for ranges in found)
-        return tuple(replace(o, host=r) for o, r in zip(self.objects, merged, strict=True))
+        at, end = self.places.offset, self.places.offset + self.size
+        order = np.argsort(self.places.object, kind="stable")
+        bounds = np.searchsorted(self.places.object[order], np.arange(len(self.objects) + 1))
+        found: list[Ranges] = []
+        for n in range(len(self.objects)):
+            own = order[bounds[n] : bounds[n + 1]]  # the lives in this object, in order of births
+            ranges = []
+            for i in np.flatnonzero(host[own]).tolist():
+                life, earlier = own[i], own[:i]
+                taken = (at[earlier] < end[life]) & (at[life] < end[earlier]) & ~host[earlier]
+                if not taken.any():
+                    ranges.append((int(at[life]), int(end[life])))
+            found.append(_merged(ranges))
+        return tuple(replace(o, host=r) for o, r in zip(self.objects, found, strict=True))
 
     def frees(self) -> dict[int, Ranges]:
         """Return by launch the pages whose data die when it has ended."""
