@@ -244,7 +244,7 @@ class MemoryView(ABC):
         """Keep a request (events.py) until the policy's call returns."""
 
     def _existing(self, region: int) -> int:
-        """Return a region's number for a look-up; refuse one that NumPy would count from the end."""
+        """Return a region's number for a look-up; refuse what NumPy would count from the end."""
         if 0 <= region < self.regions:
             return region
         raise IndexError(f"region must be 0 to {self.regions - 1}, got {region}")
