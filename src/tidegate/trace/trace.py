@@ -180,7 +180,13 @@ def check_segment(segment: Segment, trace: Trace) -> None:
             f"trace {trace.name} touches page {segment.page[highest]}, "
             f"but its pages run from 0 to {trace.pages - 1}"
         )
-    if segment.bytes.min() < 0:
+    least, most = segment.bytes.min(), segment.bytes.max()
+    if least < 0 or most > trace.geometry.page:
         raise TidegateError(
-            f"bytes of a touch in trace {trace.name} must be at least 0, got {segment.bytes.min()}"
+            f"bytes of a touch in trace {trace.name} must be from 0 to those of a page, "
+            f"{trace.geometry.page}, got {least if least < 0 else most}"
+        )
+    if segment.write.max() > 1:
+        raise TidegateError(
+            f"write of a touch in trace {trace.name} must be 0 or 1, got {segment.write.max()}"
         )
