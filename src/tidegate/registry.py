@@ -158,6 +158,14 @@ def error_line(error: BaseException, cls: type[Any], with_line: bool = False) ->
     return said + place
 
 
+def place_of(function: Any, line: int | None = None) -> str:
+    """Return file and line of a user's function, in brackets; nothing for Tidegate's own."""
+    code = getattr(function, "__code__", None)
+    if code is None or function.__module__.startswith("tidegate."):
+        return ""
+    return f" ({Path(code.co_filename).name}, line {line or code.co_firstlineno})"
+
+
 def source_digest(cls: type[Any]) -> str:
     """Return a hash of the file that defines ``cls``; as part of a run's key it tells an edited
     policy from the old one.

@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
-from tidegate.experiments.specification import RunSpec
+from tidegate.experiments.specification import RunSpec, check_whole
 from tidegate.interrupts import ignore_interrupts
 
 T = TypeVar("T")
 R = TypeVar("R")
 
+MOST_WORKERS = 1024
 SERIAL_BELOW = 8  # starting a worker process takes longer than a few runs
 POLL = 0.2  # seconds: an endless wait may miss Ctrl-C if another thread gets the signal
 
@@ -49,6 +50,7 @@ def run_grid(
                 "run_grid needs RunSpecs, such as [tidegate.RunSpec('matmul', near='1GiB')], "
                 f"got {spec!r}"
             )
+    check_whole("workers", workers, 1, MOST_WORKERS)
     if workers is None and len(grid) < SERIAL_BELOW:
         workers = 1
     answer = partial(RunSpec.answer, cache=cache)

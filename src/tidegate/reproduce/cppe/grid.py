@@ -11,7 +11,6 @@ from tidegate.trace.geometry import Geometry
 from tidegate.workloads.suites import members
 
 KINDS = {member.name.removeprefix("cppe-"): member.kind for member in members("cppe")}
-PAGE = "4KiB"
 CHUNK = units.size("64KiB")
 
 
