@@ -50,6 +50,8 @@ def run_grid(
                 "run_grid needs RunSpecs, such as [tidegate.RunSpec('matmul', near='1GiB')], "
                 f"got {spec!r}"
             )
+    if workers is not None and executor is not None:
+        raise TidegateError("workers and executor were both given; an executor has its own workers")
     check_whole("workers", workers, 1, MOST_WORKERS)
     if workers is None and len(grid) < SERIAL_BELOW:
         workers = 1

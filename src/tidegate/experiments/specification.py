@@ -65,7 +65,8 @@ class RunSpec:
     ``near`` is the capacity of near memory. ``oversubscribe`` says how much larger the footprint is
     (50% makes near memory two thirds of it). Give one of them or neither. ``bytes`` and ``scale``
     size the workload; ``scale`` sizes the number of observed regions with it. ``slots`` replaces
-    the machine's; 1 is a sequential cache.
+    the machine's; 1 is a sequential cache. ``eviction``, ``prefetch`` and ``placement`` replace
+    those of ``system``.
 
     ``tiering`` adds a third tier. ``middle`` is then the capacity of host memory. Without sizes the
     footprint is twice near and middle memory, and the middle is four times near memory, as in GMT.
@@ -125,6 +126,12 @@ class RunSpec:
                 raise TidegateError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if self.pipelined not in (None, True, False):
             raise TidegateError(f"pipelined must be True or False, got {self.pipelined!r}")
+        parts = (self.eviction, self.prefetch, self.placement)
+        if self.system != "uvm" and None not in parts:
+            raise TidegateError(
+                f"system {self.system} and all of its parts were given, so nothing is left of it; "
+                "leave system, eviction, prefetch or placement out"
+            )
         defaults = {f.name: f.default for f in fields(self)}
         for name in _THREE_TIERS if self.tiering is None else _TWO_TIERS:
             if getattr(self, name) != defaults[name]:
