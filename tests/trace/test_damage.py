@@ -15,6 +15,7 @@ import pytest
 
 from tidegate.errors import TidegateError
 from tidegate.trace import TraceFile, save_trace
+from tidegate.trace.file import FORMAT, SCHEMA
 from tidegate.trace.importers import import_trace
 from tidegate.trace.trace import Segment, Trace, check_segment
 from trace_importers_files import ADDRESSES, BASE, KEYS, Access
@@ -90,11 +91,12 @@ def test_every_bit_of_the_metadata_counts(saved: Path, tmp_path: Path):
 # Files of other programs have no checksum, so their values are checked
 
 HEAD = {
-    "format": 1,
+    "format": FORMAT,
     "name": "made",
     "provenance": "recorded",
     "geometry": [4096, 32768],
-    "objects": [["a", 40960, 0, 10], ["b", 4096, 16, 1]],
+    "objects": [["a", 40960, 0, 10, None, False], ["b", 4096, 16, 1, [[0, 9]], True]],
+    "first_touch": False,
 }
 
 
@@ -109,9 +111,8 @@ def made_by_hand(path: Path, head: Any = HEAD, **changed: list[Any]) -> Path:
         "name": ["k", "k", "k", "l"],
         "width": [1, 1, 1, 2],
         "intensity": [0.0, 0.0, 0.0, 1.5],
+        "details": ["{}"] * 4,
     } | changed
-    from tidegate.trace.file import SCHEMA
-
     metadata = {"tidegate": head if isinstance(head, str) else json.dumps(head)}
     pl.DataFrame(columns, schema=SCHEMA).write_parquet(path, metadata=metadata)
     return path
@@ -153,19 +154,20 @@ def test_a_value_that_cannot_be(tmp_path: Path, column: str, values: list[Any], 
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 2},
+        {"format": 99},
         {"name": 7},
         {"provenance": "guessed"},
         {"geometry": [4096.5, 32768]},
         {"geometry": [4096]},
         {"geometry": [4000, 32768]},
         {"objects": []},
-        {"objects": [["a", 40960, 0, 11]]},
-        {"objects": [["a", 40960, 1, 10]]},
-        {"objects": [["a", 40960.5, 0, 10]]},
-        {"objects": [["a", 1 << 50, 0, 1 << 38]]},
-        {"fresh": ["c"]},
-        {"fresh": [1]},
+        {"objects": [["a", 40960, 0, 11, None, False]]},
+        {"objects": [["a", 40960, 1, 10, None, False]]},
+        {"objects": [["a", 40960.5, 0, 10, None, False]]},
+        {"objects": [["a", 1 << 50, 0, 1 << 38, None, False]]},
+        {"objects": [["a", 40960, 0, 10, [[0, 40961]], False]]},
+        {"objects": [["a", 40960, 0, 10, None, 1]]},
+        {"first_touch": 1},
         {"digist": "0" * 64},
         {"digest": "0" * 64},
     ],

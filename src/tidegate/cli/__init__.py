@@ -81,7 +81,7 @@ def invoke(arguments: list[str]) -> int:
     arguments = [a for a in arguments[:ours] if a != "--debug"] + arguments[ours:]
     try:
         with raising_interrupts(), warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
             code = app(args=arguments or ["--help"], prog_name="tidegate", standalone_mode=False)
         sys.stdout.flush()
         if code == INTERRUPTED:  # Typer handles Ctrl-C silently

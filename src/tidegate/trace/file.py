@@ -1,16 +1,17 @@
 """The trace file: one Parquet table (zstd) with a row per touch, streamed when written and read.
 
-Columns: launch, block, page, write, bytes, reference, and the launch's name, width and intensity,
-which repeat on every row and take no room once encoded. Objects, geometry and provenance are in the
-file's own metadata under the key ``tidegate``, so that a trace is one file that any Parquet tool
-can open. So is a checksum (``checksum.py``); values are checked while they are read, for files of
-other programs have none.
+Columns: launch, block, page, write, bytes, reference, and the launch's name, width, intensity and
+details (JSON: its other fields that are not the default), which repeat on every row and take no
+room once encoded. Objects, geometry and provenance are in the file's own metadata under the key
+``tidegate``, so that a trace is one file that any Parquet tool can open. So is a checksum
+(``checksum.py``); values are checked while they are read, for files of other programs have none.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import astuple, fields
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
@@ -25,16 +26,22 @@ from tidegate.files import write_atomically
 from tidegate.trace.checksum import PLACEHOLDER, check_digest, write_digest
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import (
+    Copy,
     Launch,
     Object,
     Provenance,
     Segment,
     Trace,
+    check_launch,
     check_segment,
     check_trace,
 )
 
-FORMAT = 1
+FORMAT = 2
+_OF_LAUNCH = {"name": pl.String, "width": pl.Int32, "intensity": pl.Float64, "details": pl.String}
+_DETAILS = {
+    f.name: f.default for f in fields(Launch) if f.name not in _OF_LAUNCH and f.name != "segments"
+}
 SCHEMA = {
     "launch": pl.Int32,
     "block": pl.Int64,
@@ -42,13 +49,11 @@ SCHEMA = {
     "write": pl.UInt8,
     "bytes": pl.Int32,
     "reference": pl.Int16,
-    "name": pl.String,
-    "width": pl.Int32,
-    "intensity": pl.Float64,
+    **_OF_LAUNCH,
 }
-_OF_LAUNCH = ("name", "width", "intensity")
-_HEAD = ("format", "name", "provenance", "geometry", "objects", "fresh", "digest")
+_HEAD = ("format", "name", "provenance", "geometry", "objects", "first_touch", "digest")
 _MOST_PAGES = 2**31 - 1  # page numbers are 32 bits wide
+_KINDS = {str: "text", int: "whole number", bool: "true or false"}
 _ROWS = 1 << 20
 
 
@@ -72,8 +77,8 @@ def save_trace(
         "name": trace.name,
         "provenance": trace.provenance.value,
         "geometry": [trace.geometry.page, trace.geometry.region],
-        "objects": [[o.name, o.bytes, o.first_page, o.pages] for o in trace.objects],
-        "fresh": sorted(trace.fresh),
+        "objects": [list(astuple(o)) for o in trace.objects],
+        "first_touch": trace.first_touch,
         "digest": PLACEHOLDER,
     }
     failed: list[BaseException] = []
@@ -108,7 +113,8 @@ def save_trace(
 def _frames(trace: Trace) -> Iterator[pl.DataFrame]:
     """Yield the trace as tables, a segment each. Blocks count from 0 within their launch."""
     for number, launch in enumerate(trace.launches()):
-        first = touches = 0
+        check_launch(launch, trace)
+        first, touches, common = 0, 0, _literals(launch)
         for s in launch.segments:
             check_segment(s, trace)
             touches += s.touches
@@ -119,16 +125,34 @@ def _frames(trace: Trace) -> Iterator[pl.DataFrame]:
                 "block": np.repeat(blocks, np.diff(s.starts)),
                 **{name: getattr(s, name) for name in ("page", "write", "bytes", "reference")},
             }
-            yield pl.DataFrame(columns).with_columns(
-                pl.lit(launch.name).alias("name"),
-                pl.lit(launch.width, pl.Int32).alias("width"),
-                pl.lit(launch.intensity, pl.Float64).alias("intensity"),
-            )
+            yield pl.DataFrame(columns).with_columns(common)
         if not touches:
             raise TidegateError(
                 f"launch {number} ({launch.name}) touches nothing; "
                 "a trace file holds only launches with touches"
             )
+
+
+def _literals(launch: Launch) -> list[pl.Expr]:
+    """Return the columns that are the same on every row of a launch."""
+    details = {name: getattr(launch, name) for name in _DETAILS}
+    details["copies"] = tuple(astuple(copy) for copy in launch.copies)
+    details["place"] = "" if launch.place == launch.name else launch.place
+    own = json.dumps({name: v for name, v in details.items() if v != _DETAILS[name]})
+    told = (launch.name, launch.width, launch.intensity, own)
+    return [
+        pl.lit(value, kind).alias(name)
+        for value, (name, kind) in zip(told, _OF_LAUNCH.items(), strict=True)
+    ]
+
+
+def _launch(told: tuple[Any, ...], segments: Iterator[Segment]) -> Launch:
+    """Return the launch whose columns these are."""
+    name, width, intensity, text = told
+    details = json.loads(text)
+    copies = tuple(Copy(*copy) for copy in details.pop("copies", ()))
+    frees = tuple((int(first), int(end)) for first, end in details.pop("frees", ()))
+    return Launch(name, segments, width, intensity, copies=copies, frees=frees, **details)
 
 
 class TraceFile(Trace):
@@ -141,12 +165,9 @@ class TraceFile(Trace):
             self.name = _of_type(str, head["name"])
             self.geometry = Geometry(*(_of_type(int, size) for size in head["geometry"]))
             self.provenance = Provenance(head["provenance"])
-            fresh = head.get("fresh", ())  # older files have none
-            self.fresh = frozenset(_of_type(str, name) for name in fresh)
+            self.first_touch = _of_type(bool, head["first_touch"])
             self.objects = tuple(_object(*given) for given in head["objects"])
             _check_objects(self.objects, self.geometry)
-            if unknown := self.fresh - {o.name for o in self.objects}:
-                raise ValueError(f"fresh names {min(unknown)}, which is no object")
         except (KeyError, TypeError, ValueError, TidegateError) as error:
             raise TidegateError(
                 f"{self.path} is not a trace: its metadata is wrong ({error}); save it anew"
@@ -157,10 +178,19 @@ class TraceFile(Trace):
 
     def launches(self) -> Iterator[Launch]:
         for head, pieces in groupby(self._pieces(), key=lambda piece: piece[0]):
-            _, name, width, intensity = head
-            yield Launch(name, (segment for _, segment in pieces), width, intensity)
+            yield self._launch(head, (segment for _, segment in pieces))
 
-    def _pieces(self) -> Iterator[tuple[tuple[int, str, int, float], Segment]]:
+    def _launch(self, head: tuple[Any, ...], segments: Iterator[Segment]) -> Launch:
+        try:
+            launch = _launch(head[1:], segments)
+        except (TypeError, ValueError) as error:
+            raise TidegateError(
+                f"{self.path} is not a trace: launch {head[0]} is wrong ({error}); save it anew"
+            ) from error
+        check_launch(launch, self)
+        return launch
+
+    def _pieces(self) -> Iterator[tuple[tuple[Any, ...], Segment]]:
         """Yield runs of whole blocks, of one launch each. The last block of a batch waits for the
         next batch.
         """
@@ -188,10 +218,10 @@ class TraceFile(Trace):
                 f"{self.path} cannot be read to its end ({_one_line(error)}); save it anew"
             ) from error
 
-    def _split(self, rows: pl.DataFrame) -> Iterator[tuple[tuple[int, str, int, float], Segment]]:
+    def _split(self, rows: pl.DataFrame) -> Iterator[tuple[tuple[Any, ...], Segment]]:
         for part in rows.partition_by("launch", maintain_order=True):
-            launch, name, width, intensity = part.select("launch", *_OF_LAUNCH).row(0)
-            yield (launch, name, width, intensity), _segment(part)
+            head = part.select("launch", *_OF_LAUNCH).row(0)
+            yield head, _segment(part)
 
 
 def _block_starts(rows: pl.DataFrame) -> np.ndarray:
@@ -216,10 +246,11 @@ def _check_rows(rows: pl.DataFrame, trace: TraceFile) -> None:
         "bytes": (0, trace.geometry.page),
     }
     for column, (least, most) in bounds.items():
-        low, high = rows[column].min(), rows[column].max()
-        if low < least or (most is not None and high > most):  # type: ignore[operator]
+        low: Any = rows[column].min()
+        high: Any = rows[column].max()
+        if low < least or (most is not None and high > most):
             within = f"at least {least}" if most is None else f"from {least} to {most}"
-            wrong = low if low < least else high  # type: ignore[operator]
+            wrong = low if low < least else high
             raise TidegateError(
                 f"{trace.path} is not a trace: {column} must be {within}, got {wrong}; save it anew"
             )
@@ -272,12 +303,17 @@ def _read_head(path: Path) -> dict[str, Any]:
 def _of_type(kind: type, value: Any) -> Any:
     """Return a value of the metadata; raise TypeError if it is of another type."""
     if type(value) is not kind:
-        raise TypeError(f"{value!r} must be a {'text' if kind is str else 'whole number'}")
+        raise TypeError(f"{value!r} must be a {_KINDS[kind]}")
     return value
 
 
-def _object(name: Any, *numbers: Any) -> Object:
-    return Object(_of_type(str, name), *(_of_type(int, number) for number in numbers))
+def _object(name: Any, *given: Any) -> Object:
+    size, first_page, pages, host, read_mostly = given
+    if host is not None:
+        host = tuple((_of_type(int, first), _of_type(int, end)) for first, end in host)
+    size, first_page, pages = (_of_type(int, number) for number in (size, first_page, pages))
+    read_mostly = _of_type(bool, read_mostly)
+    return Object(_of_type(str, name), size, first_page, pages, host, read_mostly)
 
 
 def _check_objects(objects: tuple[Object, ...], geometry: Geometry) -> None:
