@@ -121,7 +121,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"pipelined": "no"}, "pipelined must be True or False"),
     ({"geometry": ""}, "geometry must be PAGE/REGION"),
     ({"slots": 10**30}, "slots must be a whole number, at most"),
-    ({"scale": 1e300}, "scale must be positive"),
+    ({"scale": 1e300}, "scale must be at most"),
 ]
 
 

@@ -228,11 +228,10 @@ class RunSpec:
     def factor(self) -> float:
         """``scale`` as a number."""
         factor = 1.0 if self.scale is None else units.fraction(self.scale)
-        if not 0 < factor <= _LARGEST_SCALE:
-            raise TidegateError(
-                f"scale must be positive, such as 1/8, and at most {_LARGEST_SCALE:g}, "
-                f"got {self.scale}"
-            )
+        if factor <= 0:
+            raise TidegateError(f"scale must be positive, such as 1/8, got {self.scale}")
+        if factor > _LARGEST_SCALE:
+            raise TidegateError(f"scale must be at most {_LARGEST_SCALE:g}, got {self.scale}")
         return factor
 
     def _geometry(self) -> Geometry:

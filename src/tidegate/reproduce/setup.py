@@ -64,8 +64,8 @@ class Setup:
     readings: int = 0  # combinations of open readings to try
 
     def __post_init__(self) -> None:
-        expected = "scale must be positive, such as 1/8, and at most 1024"
-        require(0 < self.scale <= 1024, expected, self.scale)
+        require(self.scale > 0, "scale must be positive, such as 1/8", self.scale)
+        require(self.scale <= 1024, "scale must be at most 1024", self.scale)
         systems = getattr(self, "systems", (self.base,))
         expected = f"systems must include {self.base}, which all others are compared with"
         require(self.base in systems, expected, ", ".join(systems))
