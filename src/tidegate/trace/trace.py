@@ -308,9 +308,10 @@ def check_segment(segment: Segment, trace: Trace) -> None:
         )
     least, most = segment.bytes.min(), segment.bytes.max()
     if least < 0 or most > trace.geometry.page:
+        bound = "at least 0" if least < 0 else f"at most a page, {trace.geometry.page}"
         raise TidegateError(
-            f"bytes of a touch in trace {trace.name} must be from 0 to those of a page, "
-            f"{trace.geometry.page}, got {least if least < 0 else most}"
+            f"bytes of a touch in trace {trace.name} must be {bound}, "
+            f"got {least if least < 0 else most}"
         )
     if segment.write.max() > 1:
         raise TidegateError(
