@@ -163,7 +163,8 @@ class TraceFile(Trace):
         head = _read_head(self.path)
         try:
             self.name = _of_type(str, head["name"])
-            self.geometry = Geometry(*(_of_type(int, size) for size in head["geometry"]))
+            page, region = (_of_type(int, size) for size in head["geometry"])
+            self.geometry = Geometry(page, region)
             self.provenance = Provenance(head["provenance"])
             self.first_touch = _of_type(bool, head["first_touch"])
             self.objects = tuple(_object(*given) for given in head["objects"])
