@@ -120,7 +120,8 @@ class Table:
     def _drop_order(self) -> list[int]:
         everything = range(len(self.columns))
         bars = [i for i in everything if self._is_bar(i)]
-        named = [self.columns.index(name) for name in self.drop if name in self.columns]
+        found = [self.columns.index(name) for name in self.drop if name in self.columns]
+        named = [i for i in dict.fromkeys(found) if i not in bars]
         rest = [i for i in everything if i not in (*bars, *named)]
         return [*bars, *named, *reversed(rest[2:])]
 

@@ -114,6 +114,9 @@ def plot_comparison(comparison: Comparison) -> Figure:
     grid = figure.subplots(len(parts), panels, squeeze=False)
     for part, axes in zip(parts, grid, strict=True):
         _draw_part(axes, part, several)
+        if len(parts) > 1:
+            above = axes[0].get_title()
+            axes[0].set_title(f"{_title(part)}\n{above}", fontsize=9)
     _legend_of_parts(figure, [axes[0] for axes in grid])
     if len(parts) == 1:
         figure.suptitle(_title(parts[0]), fontsize=10)
@@ -225,6 +228,7 @@ def _over_size(axes: Any, part: Comparison, scale: float, unit: str) -> None:
             bound = policy.startswith(("belady", "tier-belady"))
             axes.plot(*zip(*points, strict=True), label=policy, **_line_style(i, bound))
     axes.set(xlabel="near memory (MiB)", ylabel=f"time ({unit})", ylim=(0, None))
+    axes.set_ylim(0, 1.06 * axes.get_ylim()[1])  # markers at the top are whole
     handles, labels = axes.get_legend_handles_labels()
     columns = -(-len(labels) // _LEGEND_ROWS)
     axes.legend(
