@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.options import Configurable, Option
+from tidegate.options import Configurable, Option, spell
 from tidegate.registry import Registry, error_line, place_of, source_digest
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, lay_out
@@ -200,7 +200,7 @@ class Program(Trace):
 
     def __init__(self, source: Workload, geometry: Geometry):
         self.workload, self.geometry = source, geometry
-        self.name = source.name or type(source).__name__
+        self.name = spell(source)
         self.provenance = source.provenance
         self.plan, self.first_touch = source.plan(), source.first_touch
         sizes = _checked_sizes(source, self.name)
@@ -259,7 +259,7 @@ class Program(Trace):
 
     def identity(self) -> dict[str, Any]:
         named = {
-            "workload": self.name,
+            "workload": self.workload.name or type(self.workload).__name__,
             "settings": self.workload.settings(),
             "source": source_digest(type(self.workload)),
             "geometry": [self.geometry.page, self.geometry.region],
