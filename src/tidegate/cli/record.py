@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidegate.cli import output
 from tidegate.cli.live import Arguments, Script
 from tidegate.cli.progress import Bar
 
@@ -133,12 +134,12 @@ def _save(ops: Ops, path: Path) -> None:
 
     save_ops(ops, path)
     kinds = ", ".join(f"{kind} {show_size(size)}" for kind, size in ops.live_by_kind().items())
-    print(
+    output.print_text(
         f"recorded {ops.name} to {path}, {show_size(path.stat().st_size)}: "
         f"{show_count(len(ops.launches))} launches, peak {show_size(ops.peak)} ({kinds})"
     )
     for note in ops.notes:
-        print(f"note: {note}")
+        output.print_text(f"note: {note}")
 
 
 def _quiet_torch() -> Any:

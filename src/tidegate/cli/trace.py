@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate.cli import output
+from tidegate.cli import output, progress
 from tidegate.cli import run_options as o
-from tidegate.cli.progress import Bar
+from tidegate.tables import Bar
 
 if TYPE_CHECKING:
     from tidegate.trace.info import TraceInfo
@@ -39,10 +39,11 @@ def save(
     from tidegate.units import show_size
 
     check_output(path, (".parquet",))
-    trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
-    with Bar(f"save {trace.name}") as bar:
-        save_trace(trace, path, bar.advance)
-    print(f"saved {trace.name} to {path}, {show_size(path.stat().st_size)}")
+    with output.user_code():
+        trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+        with progress.Bar(f"save {trace.name}") as bar:
+            save_trace(trace, path, bar.advance)
+    output.print_text(f"saved {trace.name} to {path}, {show_size(path.stat().st_size)}")
 
 
 @app.command("info")
@@ -62,9 +63,10 @@ def info(
     from tidegate.experiments import RunSpec
     from tidegate.trace.info import describe
 
-    trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
-    with Bar(f"read {trace.name}") as bar:
-        found = describe(trace, bar.advance)
+    with output.user_code():
+        trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+        with progress.Bar(f"read {trace.name}") as bar:
+            found = describe(trace, bar.advance)
     if as_json:
         output.print_json(_data(trace, found))
     elif as_csv:
@@ -104,18 +106,18 @@ def import_(
 
     check_output(path, (".parquet",))
     options = dict(_setting(text) for text in settings or ())
-    made = Geometry.parse(geometry) if geometry else None
-    with Bar(f"read {file.name}", unit="bytes") as bar:
+    made = None if geometry is None else Geometry.parse(geometry)
+    with progress.Bar(f"read {file.name}", unit="bytes") as bar:
         trace = import_trace(file, format, made, bar.advance, **options)
     if isinstance(trace, OpTrace):
         save_ops(trace.ops, path)
     else:
-        with Bar(f"save {trace.name}") as bar:
+        with progress.Bar(f"save {trace.name}") as bar:
             save_trace(trace, path, bar.advance)
-    print(f"imported {file.name} ({find_importer(file, format).name}) to {path}, ", end="")
-    print(show_size(path.stat().st_size))
+    kind, size = find_importer(file, format).name, show_size(path.stat().st_size)
+    output.print_text(f"imported {file.name} ({kind}) to {path}, {size}")
     for note in trace.notes:
-        print(f"note: {note}")
+        output.print_text(f"note: {note}")
 
 
 @app.command("export")
@@ -144,10 +146,11 @@ def export(
         )
     if format not in EXPORTERS:
         raise UnknownName("format", format, list(EXPORTERS))
-    trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
-    with Bar(f"export {trace.name}") as bar:
-        write_atomically(path, lambda part: EXPORTERS[format](trace, part, bar.advance))
-    print(f"exported {trace.name} to {path}, {show_size(path.stat().st_size)}")
+    with output.user_code():
+        trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+        with progress.Bar(f"export {trace.name}") as bar:
+            write_atomically(path, lambda part: EXPORTERS[format](trace, part, bar.advance))
+    output.print_text(f"exported {trace.name} to {path}, {show_size(path.stat().st_size)}")
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -198,14 +201,14 @@ def _print_ops(trace: OpTrace) -> None:
 
     ops = trace.ops
     peak = ops.live_by_kind()
-    print(
+    output.print_text(
         f"peak of live tensors {show_size(ops.peak)}, before launch {ops.peak_launch:,} "
         f"({_where(ops)}); tensors are laid out by allocator {trace.layout.allocator}"
     )
     rows = [(k, show_size(n), f"{n / max(1, ops.peak):.1%}") for k, n in peak.items()]
     output.print_table(["at the peak", "size", "share"], rows)
     for note in ops.notes:
-        print(f"note: {note}")
+        output.print_text(f"note: {note}")
 
 
 def _where(ops: Ops) -> str:
@@ -224,8 +227,8 @@ def _show(trace: Trace, found: TraceInfo) -> None:
     from tidegate.trace.ops import OpTrace
     from tidegate.units import show_count, show_size
 
-    print(f"{trace.name} ({trace.provenance}), pages / regions of {trace.geometry}")
-    print(
+    output.print_text(f"{trace.name}, {trace.provenance}, pages / regions of {trace.geometry}")
+    output.print_text(
         f"footprint {show_size(trace.footprint)}, "
         f"{show_size(found.touched_pages * trace.geometry.page)} touched; "
         f"{show_count(found.touches)} touches, {found.writes / found.touches:.0%} of them writes, "
@@ -249,17 +252,15 @@ def _show(trace: Trace, found: TraceInfo) -> None:
         (r["name"], show_count(r["blocks"]), show_count(r["touches"]), show_size(r["bytes"]))
         for r in found.launches.to_dicts()
     ]
-    output.print_table(["launch", "blocks", "touches", "bytes"], _cut(rows))
+    output.print_table(
+        ["launch", "blocks", "touches", "bytes"], _cut(rows), drop=("blocks", "bytes")
+    )
     widest = max(found.working_set["pages"])
     step = max(1, len(found.working_set) // 16)
     output.print_table(
         ["working set from touch", "size", ""],
         [
-            (
-                show_count(w["first_touch"]),
-                show_size(w["bytes"]),
-                output.bar(w["pages"] / widest, 30),
-            )
+            (show_count(w["first_touch"]), show_size(w["bytes"]), Bar(w["pages"] / widest))
             for w in found.working_set.to_dicts()[::step]
         ],
     )
