@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate.cli import output
+from tidegate.cli import output, run_options
 from tidegate.cli.live import Arguments, Script
 from tidegate.cli.progress import Bar
 
@@ -81,6 +81,47 @@ def torch(
         )
         ops = recording.ops(replicate)
     _save(ops, path)
+
+
+@app.command("triton", context_settings=_OWN)
+def triton(
+    script: Script,
+    arguments: Arguments = None,
+    path: Output = Path("kernels.parquet"),
+    programs: Annotated[
+        int, typer.Option("--programs", min=2, help="Programs of a launch that run, at most.")
+    ] = 1024,
+    geometry: run_options.GeometryText = None,
+) -> None:
+    """Record the Triton kernels of a script, in Triton's interpreter: every access of each program.
+
+    tidegate record triton kernels.py -o kernels.parquet
+    """
+    from tidegate import record
+    from tidegate.figures import check_output
+    from tidegate.trace import save_trace
+    from tidegate.trace.geometry import Geometry
+    from tidegate.units import show_count, show_size
+
+    check_output(path, (".parquet",))
+    record.check_script(script)
+    for package in ("torch", "triton"):
+        record.need(package)
+    from tidegate.record.kernels import record_script
+
+    with Bar(f"record {script}", unit="launches") as bar:
+        recording = record_script(script, arguments or [], programs, bar.advance)
+    made = Geometry() if geometry is None else Geometry.parse(geometry)
+    trace = recording.trace(made, lambda read: None)
+    with Bar(f"save {trace.name}") as bar:
+        save_trace(trace, path, bar.advance)
+    launches = show_count(sum(1 for _ in recording.launches(lambda read: None)))
+    output.print_text(
+        f"recorded {trace.name} to {path}, {show_size(path.stat().st_size)}: "
+        f"{launches} launches, {show_size(trace.footprint)}"
+    )
+    for note in recording.notes:
+        output.print_text(f"note: {note}")
 
 
 @app.command("model")
