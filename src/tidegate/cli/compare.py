@@ -141,6 +141,7 @@ def _show(found: Comparison) -> None:
             f"near memory {show_size(near)}, {f'middle {show_size(middle)}' if tiered else over}",
         )
     output.print_notes(found.runs)
+    output.print_stored(sum(r.from_store for r in found.runs), len(found.runs))
 
 
 def _counts(r: Run) -> dict[str, str]:

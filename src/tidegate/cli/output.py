@@ -89,6 +89,14 @@ def print_notes(runs: Sequence[Run]) -> None:
         print(f"note: {note}")
 
 
+def print_stored(stored: int, runs: int) -> None:
+    """Say how many runs were not computed now, and how to compute them."""
+    if stored and runs == 1:
+        print("from the store; --no-cache computes it anew")
+    elif stored:
+        print(f"{stored} of {runs} runs are from the store; --no-cache computes them anew")
+
+
 def bar(share: float, width: int) -> str:
     """Return a bar of text."""
     return ("█" * round(width * share)).ljust(width)

@@ -164,7 +164,9 @@ def _reproduce(
     # before anything is printed, because a closed pipe ends the printing
     written = [] if out is None else write_report(done, out)
     if as_json:
-        output.print_json([r.to_json() for r in done])
+        output.print_json(
+            [{**r.to_json(), "runs": r.runs, "from_store": r.from_store} for r in done]
+        )
         return
     for reproduction in done:
         _show(reproduction)
@@ -188,3 +190,4 @@ def _show(r: Reproduction) -> None:
             print(note)
     console = Console(width=None if Console().is_terminal else 160, highlight=False, markup=False)
     console.print(r.ledger.table())
+    output.print_stored(r.from_store, r.runs)

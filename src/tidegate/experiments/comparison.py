@@ -52,7 +52,9 @@ class Comparison:
     def __repr__(self) -> str:
         sizes = ", ".join(map(units.show_size, self.sizes))
         names = ", ".join(self.policies)
-        return f"<Comparison on {self.runs[0].facts['workload']}: {names} with {sizes}>"
+        stored = sum(r.from_store for r in self.runs)
+        where = f", {stored} of {len(self.runs)} runs from the store" if stored else ""
+        return f"<Comparison on {self.runs[0].facts['workload']}: {names} with {sizes}{where}>"
 
     @property
     def policies(self) -> list[str]:
@@ -99,6 +101,7 @@ class Comparison:
             **{name: r.summary[name] for name in (_TIER_COUNTS if tiered else _COUNTS)},
             **{f"{part}_ns": ns for part, ns in r.parts.items()},
             "run": r.key,
+            "from_store": r.from_store,
         }
 
     def plot(self, path: str | Path | None = None) -> Figure:

@@ -210,4 +210,5 @@ def summary_html(run: Run) -> str:
     f = run.facts
     policies = html.escape(f"{f['eviction']} + {f['prefetch']}")
     title = f"<b>{html.escape(f['workload'])}</b> · {policies}"
-    return f"{title}<table>{rows}</table>"
+    stored = "from the store; <code>cache=False</code> computes it anew" if run.from_store else ""
+    return f"{title}<table>{rows}</table>{stored}"

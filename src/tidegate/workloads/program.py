@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.options import Configurable, Option
-from tidegate.registry import Registry, source_digest
+from tidegate.registry import Registry
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Launch, Object, Provenance, Trace, lay_out
 
@@ -189,11 +189,13 @@ class Program(Trace):
                 f"workload {self.name} raised while it was read: {kind}{error}"
             ) from error
 
+    def made_by(self) -> tuple[object, ...]:
+        return (self.workload,)
+
     def identity(self) -> dict[str, Any]:
         named = {
             "workload": self.name,
             "settings": self.workload.settings(),
-            "source": source_digest(type(self.workload)),
             "geometry": [self.geometry.page, self.geometry.region],
         }
         return named if self.plan is None else {**named, "plan": self.plan.digest}
