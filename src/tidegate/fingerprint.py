@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 
 from tidegate.options import Configurable
-from tidegate.origins import is_library, is_shipped, version_of
+from tidegate.origins import home_of, is_library, is_shipped, version_of
 from tidegate.user_files import imported_by
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), type(NotImplemented))
@@ -126,10 +126,10 @@ class _Walk:
         """Visit a thing whose class answers for the local code that it uses."""
         before = self._owner, self._own_package
         self._owner = thing if isinstance(thing, type) else type(thing)
-        self._own_package = self._owner.__module__.partition(".")[0]
+        self._own_package = home_of(self._owner).partition(".")[0]
         try:
             for base in self._owner.__mro__:
-                if is_shipped(base.__module__) and id(base) not in self._members:
+                if is_shipped(home_of(base)) and id(base) not in self._members:
                     self._members.add(id(base))
                     self._shipped_members(base)
             self.visit(self._owner)
@@ -137,8 +137,8 @@ class _Walk:
                 self._instance(thing)
             elif not isinstance(thing, type):
                 self.visit(thing)
-        except RecursionError:
-            self._cannot(thing, "is nested too deeply")
+        except Exception as error:  # of a user's ``__getattr__``, or of too deep a structure
+            self._cannot(thing, f"cannot be hashed: {type(error).__name__}")
         self._owner, self._own_package = before
 
     def visit(self, thing: Any) -> None:
@@ -239,8 +239,8 @@ class _Walk:
             self._cannot(function, f"imports {name} while it runs")
 
     def _class(self, cls: type) -> None:
-        if not self._is_local(cls.__module__):
-            self._name(cls.__module__, cls.__qualname__)
+        if not self._is_local(home_of(cls)):
+            self._name(home_of(cls), cls.__qualname__)
             return
         self._add(cls.__qualname__)
         self.visit(type(cls))
@@ -267,7 +267,7 @@ class _Walk:
                 if type(part) in _PLAIN:
                     self._add(name, part)
                 elif not isinstance(part, FunctionType):
-                    self._is_local(type(part).__module__)
+                    self._is_local(home_of(type(part)))
                 elif is_shipped(part.__globals__.get("__name__") or ""):
                     self._add(name)
                     self._shipped_function(part)
@@ -292,11 +292,11 @@ class _Walk:
             self._each((thing.__func__, thing.__self__))
         elif isinstance(thing, property | staticmethod | classmethod | functools.cached_property):
             self._each(_parts(thing))
-        elif kind.__module__.startswith("numba.") and hasattr(thing, "py_func"):
+        elif home_of(kind).startswith("numba.") and hasattr(thing, "py_func"):
             self._each((thing.py_func, getattr(thing, "targetoptions", None)))
         elif isinstance(thing, Configurable):
             self.enter(thing)
-        elif is_library(kind.__module__):
+        elif is_library(home_of(kind)):
             self._reduced(thing)
         else:
             self._instance(thing)
@@ -337,7 +337,7 @@ class _Walk:
             self._cannot(thing, "cannot be hashed")
             return
         if isinstance(parts, str):
-            self._name(type(thing).__module__, parts)
+            self._name(home_of(type(thing)), parts)
             if (wrapped := getattr(thing, "__wrapped__", None)) is not None:
                 self.visit(wrapped)  # functools.cache
             return
@@ -371,7 +371,7 @@ def _state_of(thing: Configurable, attributes: dict[str, Any]) -> dict[str, Any]
     """
     cls = type(thing)
     left_out = set(_BY_MECHANISM)
-    if is_shipped(cls.__module__):
+    if is_shipped(home_of(cls)):
         members = {n: v for base in cls.__mro__ for n, v in vars(base).items()}
         left_out |= {n for n, v in members.items() if isinstance(v, functools.cached_property)}
     return {name: value for name, value in attributes.items() if name not in left_out}

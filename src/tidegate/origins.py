@@ -42,7 +42,8 @@ def is_local(module: str) -> bool:
 
 def home_of(thing: type | ModuleType) -> str:
     """Return the name of a module, or of the module that defines a class."""
-    return thing.__name__ if isinstance(thing, ModuleType) else thing.__module__
+    home = thing.__name__ if isinstance(thing, ModuleType) else thing.__module__
+    return home if isinstance(home, str) else "builtins"  # some types of C answer with an attribute
 
 
 @functools.lru_cache(maxsize=4096)

@@ -127,7 +127,7 @@ def _contents(files: Iterable[Path]) -> dict[str, str]:
 
 def _why_not_kept(found: Fingerprint) -> str:
     names = " and ".join(sorted(cls.__name__ for cls in found.local))
-    return f"runs of {names} are not stored although keep is True: {found.unknown[0]}"
+    return f"the run is not stored, although {names} says keep = True: {found.unknown[0]}"
 
 
 def _path(key: str) -> Path:
