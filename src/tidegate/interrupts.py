@@ -34,7 +34,10 @@ AGAIN = 0.05
 _again: list[Timer] = []  # which will raise it
 _PR_SET_PDEATHSIG = 1
 # what Python does by itself; where a program has set another handler, that one stays
-_DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+_DEFAULTS: dict[signal.Signals, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
 
 
 @contextmanager

@@ -127,7 +127,7 @@ class _Neighbours:
             return ModuleSpec(name, _Loaded(_files[owner].module))  # type: ignore[arg-type]
         if file is None:
             return None
-        inner = [] if file.name == "__init__.py" else None
+        inner: list[str] | None = [] if file.name == "__init__.py" else None
         return spec_from_file_location(name, file, loader=self, submodule_search_locations=inner)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:

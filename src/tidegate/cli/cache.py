@@ -56,4 +56,5 @@ def _print(found: Iterable[Held], as_json: bool) -> None:
         output.print_json([asdict(h) for h in found])
         return
     rows = [(h.kind, f"{h.files:,}", show_size(h.bytes)) for h in found]
-    output.print_table(["kind", "files", "size"], rows, str(cache_folder()))
+    print(cache_folder())
+    output.print_table(["kind", "files", "size"], rows)

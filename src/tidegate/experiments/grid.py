@@ -83,7 +83,8 @@ def spread(
     with ProcessPoolExecutor(workers, mp_context=context, initializer=start) as pool:
         travelling = [Travelling(part) for part in parts]
         sent = _on(pool, partial(_travelled, work), travelling, lambda t: progress(t.arrive()))
-    return [work(part) if r is NotSent else r for part, r in zip(parts, sent, strict=True)]
+    pairs = zip(parts, sent, strict=True)
+    return [work(part) if isinstance(r, NotSent) else r for part, r in pairs]
 
 
 def _on(
@@ -125,9 +126,9 @@ class NotSent:
     """In place of the result of a part that the parent has to do."""
 
 
-def _travelled(work: Callable[[T], R], part: Travelling | Arrived) -> R | type[NotSent]:
+def _travelled(work: Callable[[T], R], part: Travelling | Arrived) -> R | NotSent:
     try:
         arrived = part.arrive()
     except CannotTravel:
-        return NotSent
+        return NotSent()
     return work(arrived)

@@ -27,7 +27,16 @@ from tidegate.files import cache_folder, write_atomically
 from tidegate.fingerprint import Fingerprint, fingerprint
 
 # rooms whose code cannot change a run
-APART = ("cli", "live", "reproduce", "__init__.py", "__main__.py", "figures.py", "interrupts.py")
+APART = (
+    "cli",
+    "live",
+    "reproduce",
+    "__init__.py",
+    "__main__.py",
+    "cached_files.py",
+    "figures.py",
+    "interrupts.py",
+)
 _VERSIONS = (platform.python_version(), np.__version__, numba.__version__)
 
 
