@@ -387,8 +387,8 @@ def test_every_verb_takes_a_trace_file(works, small):
     for verb in (["run", "--no-cache"], ["analyze"], ["trace", "info"]):
         assert works(*verb, "c.parquet", "--csv").out == works(*verb, small, "--csv").out
     for by_file, by_name in zip(
-        works("compare", "c.parquet", "--csv").csv,
-        works("compare", small, "--csv").csv,
+        works("compare", "c.parquet", "--csv", "--no-cache").csv,
+        works("compare", small, "--csv", "--no-cache").csv,
         strict=True,
     ):
         # a run is named by its inputs, and a file is another input than a workload
