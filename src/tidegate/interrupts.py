@@ -5,7 +5,7 @@
                            KeyboardInterrupt
     block_interrupts       between the two, and across exec: Ctrl-C waits
     ignore_interrupts      in processes whose parent stops them
-    start_worker           the same, for processes that must not outlive their parent
+    end_with_parent        in processes that must not outlive their parent
     repeat_until_done      a step that must be completed: Ctrl-C comes after it
 
 Python raises KeyboardInterrupt in the middle of whatever runs. In a compiler's callback it becomes
@@ -73,11 +73,10 @@ def ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def start_worker(parent: int) -> None:
-    """Ignore Ctrl-C in this process, and have the kernel end it when its ``parent`` ends."""
+def end_with_parent(parent: int) -> None:
+    """Have the kernel end this process when its ``parent`` ends."""
     import ctypes
 
-    ignore_interrupts()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it ended before the kernel knew
         os._exit(INTERRUPTED)

@@ -46,13 +46,13 @@ def test_workers_die_with_their_parent(tmp_path, how, command):
         [sys.executable, *words],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.STDOUT,  # where workers write
         env=os.environ | {"PYTHONPATH": source},
     ) as parent:
         assert parent.stdout
         assert [parent.stdout.readline() for _ in range(2)] == [b"ready\n"] * 2
         parent.send_signal(how)
-        _, said = parent.communicate(timeout=60)  # reads to the ends of both pipes
+        said, _ = parent.communicate(timeout=60)  # reads to the end of the pipe
     if command and how == signal.SIGTERM:
         assert parent.returncode == 130
         assert said.decode().splitlines()[0] == "tidegate: stopped; nothing was written"

@@ -6,6 +6,7 @@ One module per verb; heavy imports wait until a verb runs.
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -23,6 +24,7 @@ from tidegate.cli import (
     run,
     trace,
 )
+from tidegate.cli.streams import prepare_streams
 from tidegate.cli.usage import explain
 from tidegate.interrupts import INTERRUPTED, raising_interrupts
 
@@ -77,6 +79,7 @@ def main() -> None:
     """Run the command line. A mistake of the user is one line and exit code 2; a traceback needs
     --debug.
     """
+    prepare_streams()
     sys.exit(invoke(sys.argv[1:]))
 
 
@@ -89,7 +92,8 @@ def invoke(arguments: list[str]) -> int:
     _debug = "--debug" in arguments[:ours]
     arguments = [a for a in arguments[:ours] if a != "--debug"] + arguments[ours:]
     try:
-        with raising_interrupts():
+        with raising_interrupts(), warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
             code = app(args=arguments or ["--help"], prog_name="tidegate", standalone_mode=False)
         sys.stdout.flush()
         if code == INTERRUPTED:  # Typer handles Ctrl-C silently
@@ -115,6 +119,11 @@ def invoke(arguments: list[str]) -> int:
             f"not enough memory: {error}; try a smaller workload, or a larger page with --geometry",
             error,
         )
+
+
+def _show_warning(message: object, *place: object) -> None:
+    """Print a warning as one line on standard error."""
+    print(f"tidegate: {message}", file=sys.stderr)
 
 
 def _fail(message: str, error: BaseException) -> int:

@@ -1,6 +1,7 @@
 """The store: runs on disk by the hash of what they were made from, so that none is computed twice.
 
-It is a folder of JSON files in the cache folder. A file that cannot be read counts as absent.
+It is a folder of JSON files in the cache folder, each with a checksum. A file that cannot be read,
+or that is damaged, counts as absent.
 
 Runs of shipped code are always stored. A user's class can depend on what no hash shows (files, the
 clock, the environment), so its runs are stored only if it declares ``keep = True``.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -39,6 +41,8 @@ APART = (
 )
 _VERSIONS = (platform.python_version(), np.__version__, numba.__version__)
 
+_STORED = re.compile(r'\{"sha256": "(\w{64})", "data": (.*)\}', re.DOTALL)
+
 
 def key_of(inputs: dict[str, Any], without: tuple[str, ...] = APART) -> str:
     """Return the name of a run: a hash of everything that can change its outcome, the package's own
@@ -52,7 +56,8 @@ def key_of(inputs: dict[str, Any], without: tuple[str, ...] = APART) -> str:
 def load(key: str) -> Run | None:
     """Return the run of that name, if it is there."""
     with suppress(OSError, ValueError, TypeError):
-        return Run.from_json(json.loads(_path(key).read_text()) | {"from_store": True})
+        run = Run.from_json(load_json(_path(key)) | {"from_store": True})
+        return run if run.key == key else None
     return None
 
 
@@ -62,10 +67,23 @@ def save(run: Run) -> None:
 
 
 def save_json(path: Path, data: Any) -> None:
-    """Write data to a file of the store, if it can be written to."""
+    """Write data to a file of the store, with a checksum, if it can be written to."""
+    text = json.dumps(data, default=str)
     with suppress(OSError, TidegateError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(data, default=str))
+        write_atomically(path, f'{{"sha256": "{_checksum(text)}", "data": {text}}}')
+
+
+def load_json(path: Path) -> Any:
+    """Return the data of a file of the store. Raise ValueError if it is not what was written."""
+    found = _STORED.fullmatch(path.read_text())
+    if found is None or found[1] != _checksum(found[2]):
+        raise ValueError(f"{path} is damaged")
+    return json.loads(found[2])
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def answer(
