@@ -69,7 +69,9 @@ def measure(path: Path) -> tuple[float, float]:
     from tidegate.trace.importers import find_importer
 
     importer = find_importer(path)(path)
-    importer.trace(Geometry(), lambda read: None)  # the first of two readings; compiled code is loaded
+    importer.trace(
+        Geometry(), lambda read: None
+    )  # the first of two readings; compiled code is loaded
     begin = time.perf_counter()
     read = sum(len(launch.address) for launch in importer.read(lambda read: None))
     lines = LINES if path.suffix == ".lackey" else read

@@ -14,6 +14,7 @@ from typer.exceptions import TyperException
 
 from tidegate.cli import (
     analyze,
+    cache,
     compare,
     compile,
     listing,
@@ -48,6 +49,7 @@ app.add_typer(trace.app, name="trace")
 app.add_typer(record.app, name="record")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(live.app, name="live")
+app.add_typer(cache.app, name="cache")
 
 _debug = False
 
