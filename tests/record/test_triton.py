@@ -1,4 +1,4 @@
-"""Triton kernels in the interpreter: touches by formula, whole and sampled grids."""
+"""Triton kernels in the interpreter: touches by formula."""
 
 from __future__ import annotations
 
@@ -47,14 +47,9 @@ def touches(path):
 
 
 @pytest.mark.closed_form
-@pytest.mark.parametrize("programs", [1024, 8])
-def test_every_program_reads_its_parts_and_writes_one(script, tmp_path, capsys, programs):
+def test_every_program_reads_its_parts_and_writes_one(script, tmp_path):
     out = tmp_path / "k.parquet"
-    words = ["record", "triton", str(script), "-o", str(out), "--programs", str(programs)]
-    assert invoke(words) == 0
-    assert ("note: 1 launches have more than 8 programs" in capsys.readouterr().out) == (
-        programs == 8
-    )
+    assert invoke(["record", "triton", str(script), "-o", str(out)]) == 0
     trace, name, segment = touches(out)
     assert name == "add"
     assert segment.blocks == 128

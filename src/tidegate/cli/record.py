@@ -88,9 +88,6 @@ def triton(
     script: Script,
     arguments: Arguments = None,
     path: Output = Path("kernels.parquet"),
-    programs: Annotated[
-        int, typer.Option("--programs", min=2, help="Programs of a launch that run, at most.")
-    ] = 1024,
     geometry: run_options.GeometryText = None,
 ) -> None:
     """Record the Triton kernels of a script, in Triton's interpreter: every access of each program.
@@ -110,7 +107,7 @@ def triton(
     from tidegate.record.kernels import record_script
 
     with Bar(f"record {script}", unit="launches") as bar:
-        recording = record_script(script, arguments or [], programs, bar.advance)
+        recording = record_script(script, arguments or [], bar.advance)
     made = Geometry() if geometry is None else Geometry.parse(geometry)
     trace = recording.trace(made, lambda read: None)
     with Bar(f"save {trace.name}") as bar:

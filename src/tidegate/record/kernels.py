@@ -1,8 +1,7 @@
 """Recording Triton kernels: every access of every program, in Triton's interpreter.
 
 A program (thread block) runs in Python on the CPU, so the addresses it loads from and stores to are
-seen exactly. Large grids are sampled: programs at equal distances run, and those between two of
-them get addresses on the line between theirs, which is exact for index functions that are linear.
+seen exactly. That takes some milliseconds a program: record small sizes.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tidegate.record.script import check_script, run_script
 from tidegate.trace.importers.importer import Allocation, Importer, RawLaunch, coalesce
 from tidegate.trace.trace import Provenance
 
-MOST_PROGRAMS = 1024  # of one launch that run; others are interpolated
+_APART = 1 << 40  # bytes between the tensors' addresses in the trace
 _Touches = tuple[Any, ...]  # address, bytes, write, site: arrays
 
 
@@ -34,14 +33,12 @@ class KernelRecording(Importer):
     title = "Triton script"
     provenance = Provenance.RECORDED
 
-    def __init__(self, path: Path, most_programs: int = MOST_PROGRAMS):
+    def __init__(self, path: Path):
         super().__init__(path)
-        self._most = most_programs
         self._launches: list[RawLaunch] = []
         self._storages: dict[int, int] = {}  # address: bytes
         self._kept: list[Any] = []  # storages stay alive, so that no address is used twice
         self._programs: dict[int, list[_Touches]] = {}
-        self._sampled = 0
         self._sites: dict[str, int] = {}
 
     @classmethod
@@ -52,7 +49,8 @@ class KernelRecording(Importer):
         yield from self._launches
 
     def allocations(self) -> list[Allocation]:
-        return [Allocation(f"tensor {n}", a, b) for n, (a, b) in enumerate(self._storages.items())]
+        sizes = self._storages.values()
+        return [Allocation(f"tensor {n}", (n + 1) * _APART, size) for n, size in enumerate(sizes)]
 
     def run(self, arguments: Sequence[str], progress: Callable[[int], None]) -> None:
         """Run the script and record its kernels."""
@@ -70,13 +68,10 @@ class KernelRecording(Importer):
 
         def call(executor: Any, *args: Any, **kwargs: Any) -> Any:
             self._begin(args, kwargs)
-            original = executor.fn
-            executor.fn = self._sampling(builder, original)
             try:
                 return execute(executor, *args, **kwargs)
             finally:
-                executor.fn = original
-                self._end(getattr(original, "__name__", "kernel"), builder)
+                self._end(getattr(executor.fn, "__name__", "kernel"))
                 progress(1)
 
         with ExitStack() as stack:
@@ -91,11 +86,6 @@ class KernelRecording(Importer):
             run_script(self.path, arguments)
         if not self._launches:
             raise TidegateError(f"{self.path} launched no Triton kernel; nothing was recorded")
-        if self._sampled:
-            self.notes = (
-                f"{self._sampled} launches have more than {self._most} programs: programs between "
-                "sampled ones are interpolated, and what they compute is not computed",
-            )
 
     def _begin(self, args: Any, kwargs: Any) -> None:
         self._programs = {}
@@ -105,19 +95,6 @@ class KernelRecording(Importer):
                 if storage.data_ptr() not in self._storages and storage.nbytes():
                     self._storages[storage.data_ptr()] = storage.nbytes()
                     self._kept.append(storage)
-
-    def _sampling(self, builder: Any, kernel: Any) -> Any:
-        def run(*args: Any, **kwargs: Any) -> Any:
-            total = int(np.prod(builder.grid_dim))
-            every = -(-total // self._most)
-            number = _program(builder)
-            if number % every == 0 or number == total - 1:
-                self._programs.setdefault(number, [])
-                return kernel(*args, **kwargs)
-            return None
-
-        run.__name__ = getattr(kernel, "__name__", "kernel")
-        return run
 
     def _note(self, builder: Any, name: str, pointers: Any, mask: Any, write: bool) -> None:
         at = np.asarray(pointers.data).astype(np.uint64)
@@ -138,27 +115,26 @@ class KernelRecording(Importer):
             )
         )
 
-    def _end(self, name: str, builder: Any) -> None:
-        """Put the touches of the programs together, and those of programs between them."""
-        total = int(np.prod(builder.grid_dim)) if self._programs else 0
-        done = {
-            n: tuple(map(np.concatenate, zip(*t, strict=True)))
-            for n, t in self._programs.items()
-            if t
-        }
-        if not done:
-            return
-        numbers = sorted(done)
-        self._sampled += len(self._programs) < total
-        parts = []
-        for n, following in zip(numbers, [*numbers[1:], numbers[-1] + 1], strict=True):
-            parts.append((n, done[n]))
-            for between in range(n + 1, following):
-                share = (between - n) / (following - n)
-                parts.append((between, _between(done[n], done[following], share)))
-        block = np.concatenate([np.full(len(t[0]), n, np.int64) for n, t in parts])
-        address, size, write, site = (np.concatenate([t[i] for _, t in parts]) for i in range(4))
-        self._launches.append(coalesce(RawLaunch(name, block, address, size, write, site)))
+    def _end(self, name: str) -> None:
+        """Put the touches of all programs together."""
+        parts = [(n, touch) for n, touches in sorted(self._programs.items()) for touch in touches]
+        if parts:
+            block = np.concatenate([np.full(len(t[0]), n, np.int64) for n, t in parts])
+            address, *others = (np.concatenate([t[i] for _, t in parts]) for i in range(4))
+            raw = RawLaunch(name, block, self._apart(address), *others)
+            self._launches.append(coalesce(raw))
+
+    def _apart(self, address: Any) -> Any:
+        """Return addresses of which each tensor has its own: on the host they may share a page."""
+        bases = np.array(list(self._storages), np.uint64)
+        order = np.argsort(bases)
+        place = np.searchsorted(bases[order], address, side="right") - 1
+        owner = order[np.maximum(place, 0)]
+        within = address - bases[owner]
+        sizes = np.array(list(self._storages.values()), np.uint64)
+        if (place < 0).any() or (within >= sizes[owner]).any():
+            raise TidegateError(f"a kernel of {self.path} uses an address that is in no tensor")
+        return (owner.astype(np.uint64) + np.uint64(1)) * np.uint64(_APART) + within
 
 
 # the interpreter's accesses: which argument is the pointer, which the mask, and whether it writes
@@ -178,22 +154,12 @@ def _program(builder: Any) -> int:
     return int((z * height + y) * width + x)
 
 
-def _between(a: _Touches, b: _Touches, share: float) -> _Touches:
-    """Return touches on the line between two programs' that do the same; else the first's."""
-    if len(a[0]) != len(b[0]) or not np.array_equal(a[2], b[2]) or not np.array_equal(a[3], b[3]):
-        return a
-    moved = b[0].astype(np.int64) - a[0].astype(np.int64)
-    step = np.round(moved * share / a[1]).astype(np.int64) * a[1]  # whole elements
-    return (a[0].astype(np.int64) + step).astype(np.uint64), *a[1:]
-
-
 def record_script(
     script: str,
     arguments: Sequence[str] = (),
-    most_programs: int = MOST_PROGRAMS,
     progress: Callable[[int], None] = lambda launches: None,
 ) -> KernelRecording:
     """Run a script with Triton kernels in the interpreter and return its recording."""
-    recording = KernelRecording(check_script(script), most_programs)
+    recording = KernelRecording(check_script(script))
     recording.run(arguments, progress)
     return recording
