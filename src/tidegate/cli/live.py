@@ -47,6 +47,14 @@ Tiering = Annotated[
         help="With --middle: where pages go that leave near memory; tier-order by default.",
     ),
 ]
+Watchdog = Annotated[
+    float | None,
+    typer.Option(
+        "--watchdog",
+        help="Seconds for one call of a policy; one that takes longer is replaced; 5 by default.",
+        show_default=False,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No summary on stderr.")]
 _OWN = {"allow_interspersed_args": False}  # words behind the script are the script's
 _VERBS_WITH_SCRIPT = (["live", "run"], ["live", "record"])
@@ -88,6 +96,7 @@ def run(
     store: Store = None,
     middle: Middle = None,
     tiering: Tiering = None,
+    watchdog: Watchdog = None,
     min_array: MinArray = "1MiB",
     quiet: Quiet = False,
 ) -> None:
@@ -96,7 +105,7 @@ def run(
 
     tidegate live run --near 256MiB --eviction tournament --prefetch tree script.py arguments
     """
-    arena = _arena(near, eviction, prefetch, placement, geometry, store, middle, tiering)
+    arena = _arena(near, eviction, prefetch, placement, geometry, store, middle, tiering, watchdog)
     _become(script, arguments, arena, min_array, quiet=quiet)
 
 
@@ -115,6 +124,7 @@ def record(
     store: Store = None,
     middle: Middle = None,
     tiering: Tiering = None,
+    watchdog: Watchdog = None,
     min_array: MinArray = "1MiB",
     quiet: Quiet = False,
 ) -> None:
@@ -123,7 +133,7 @@ def record(
 
     tidegate live record -o my.trace.parquet --near 64MiB script.py arguments
     """
-    arena = _arena(near, eviction, prefetch, placement, geometry, store, middle, tiering)
+    arena = _arena(near, eviction, prefetch, placement, geometry, store, middle, tiering, watchdog)
     _become(script, arguments, arena, min_array, quiet=quiet, record=str(_target(output_file)))
 
 
@@ -159,6 +169,7 @@ def _arena(
     store: str | None,
     middle: str | None,
     tiering: str | None,
+    watchdog: float | None,
 ) -> dict[str, Any]:
     if tiering is not None and middle is None:
         raise TidegateError("--tiering was given without --middle; add e.g. --middle 256MiB")
@@ -171,6 +182,7 @@ def _arena(
         "store": store,
         "middle": middle,
         "tiering": tiering,
+        "watchdog": watchdog,
     }
     return {name: value for name, value in given.items() if value is not None}
 

@@ -32,6 +32,7 @@ from tidegate.live.arena.arguments import (
     check_names,
     check_observation,
     check_options,
+    check_watchdog,
     dims_of,
 )
 from tidegate.live.arena.connection import Connection, RequestError
@@ -77,8 +78,8 @@ class Arena:
     ``placement``: names of policies, as for the simulator. ``middle``: RAM for a tier of compressed
     pages between near memory and the store; ``tiering``: the policy that decides what goes there
     (tier-order by default). ``geometry``: PAGE/REGION. ``observed``, ``samples``: as for
-    ``tidegate run``. ``observe_share``: of time, for observation. ``span``: bytes of addresses to
-    reserve. ``record``: keep a log of faults.
+    ``tidegate run``. ``observe_share``: of time, for observation. ``watchdog``: seconds that one
+    call of a policy may take. ``span``: bytes of addresses to reserve. ``record``: keep a log of faults.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Arena:
         observed: int | None = None,
         samples: int = 0,
         observe_share: float = 0.03,
+        watchdog: float = 5.0,
         span: str | int = SPAN,
         record: bool = False,
     ):
@@ -105,6 +107,7 @@ class Arena:
         check_names(eviction=eviction, prefetch=prefetch, placement=placement, tiering=tiering)
         check_observation(observed, samples, observe_share)
         check_options(span, self.geometry, middle, tiering)
+        check_watchdog(watchdog)
         setup = ArenaSetup(
             name=f"tidegate-live-{os.getuid()}-{self._pid}-{next(_numbers)}",
             page=self.geometry.page,
@@ -117,6 +120,7 @@ class Arena:
             observed=observed,
             samples=samples,
             observe_share=observe_share,
+            watchdog=watchdog,
             tiering=(tiering or "tier-order") if middle else "",
             middle_bytes=middle,
         )
@@ -389,6 +393,10 @@ class Arena:
     def addresses(self) -> tuple[int, int]:
         """The first address, and the one behind the last."""
         return self._base, self._base + self._free.size * self.geometry.region
+
+    def finish(self) -> None:
+        """Let each policy check its own books, as ``close`` does."""
+        self._request({"do": "finish"})
 
     def leave_open(self) -> None:
         """Serve arrays until the process ends; no verb works any more."""

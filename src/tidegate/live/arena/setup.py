@@ -24,6 +24,7 @@ class ArenaSetup:
     observed: int | None
     samples: int
     observe_share: float  # of time
+    watchdog: float  # seconds that one call of a policy may take
     tiering: str  # "" if there is no middle tier
     middle_bytes: int
     base: int = 0  # the first address
@@ -40,6 +41,8 @@ class ArenaSetup:
     middle: int = -1
     log: int = -1  # faults and notifications, if they are recorded
     pinned: list[int] = field(default_factory=list)  # regions
+    # policies that failed, by kind; another is in their place
+    replaced: dict[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
         return json.dumps(asdict(self))

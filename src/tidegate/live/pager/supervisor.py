@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
-import mmap
 import os
 import resource
 import select
@@ -24,6 +23,7 @@ from tidegate.errors import TidegateError
 from tidegate.interrupts import ignore_interrupts
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.pager import pager
+from tidegate.live.pager.calls import Failure, PolicyCalls, Watchdog, replace_policy
 from tidegate.live.pager.policies import check_policies, make_policies, make_tiering
 
 TOO_OFTEN = 200  # pagers in a row that die before they have served anything
@@ -44,7 +44,9 @@ class Supervisor:
         self._files: dict[int, tuple[int, int]] = {}
         self._restarts = -1
         self._died_unused = 0
-        self._has_served = mmap.mmap(-1, 1)  # set by the pager
+        self._calls = PolicyCalls()  # written by the pager
+        self._watchdog = Watchdog(self._calls, setup)
+        self._failed: Failure | None = None  # of the pager that runs, or has just ended
         self._poll = select.poll()
         for fd in (setup.pidfd, program.fileno(), self._listener.fileno()):
             self._poll.register(fd, select.POLLIN)
@@ -53,7 +55,8 @@ class Supervisor:
         """Serve until the arena is closed or the program is gone."""
         self._start_pager()
         while True:
-            for fd, _ in self._poll.poll():
+            self._watch_policies()
+            for fd, _ in self._poll.poll(self._watchdog.poll_ms):
                 if fd == self._setup.pidfd:
                     return self._program_ended()
                 if fd == self._program.fileno():
@@ -74,7 +77,7 @@ class Supervisor:
 
     def _start_pager(self) -> None:
         self._restarts += 1
-        self._has_served[0] = 0
+        self._calls.clear()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._pid = os.fork()
         if self._pid == 0:
@@ -83,7 +86,7 @@ class Supervisor:
                     end.close()
                 os.close(self._setup.lifeline)
                 state = pager.PagerState(self._objects, self._files, self._restarts)
-                os._exit(pager.main(self._setup, theirs, state, self._has_served))
+                os._exit(pager.main(self._setup, theirs, state, self._calls))
             finally:
                 os._exit(1)
         theirs.close()
@@ -92,6 +95,12 @@ class Supervisor:
         self._poll.register(self._control, select.POLLIN)
         for _, request, fds in self._pending:
             self._pass_on(request, fds)
+
+    def _watch_policies(self) -> None:
+        """End a pager whose policy does not return from a call."""
+        if self._failed is None and (overdue := self._watchdog.overdue(self._pid)):
+            self._failed = overdue
+            os.kill(self._pid, signal.SIGKILL)
 
     def _program_ended(self) -> int:
         os.kill(self._pid, signal.SIGKILL)
@@ -115,7 +124,11 @@ class Supervisor:
             return 0
         if status == pager.FAILED:
             return 1
-        self._died_unused = 0 if self._has_served[0] else self._died_unused + 1
+        failed, self._failed = self._failed or self._watchdog.died(status), None
+        if failed is not None and not replace_policy(self._setup, failed):
+            pager.end_program(self._setup.pidfd, failed.said)
+            return 1
+        self._died_unused = 0 if self._calls.has_served else self._died_unused + 1
         if self._died_unused == TOO_OFTEN:
             pager.end_program(self._setup.pidfd, "the pager died again and again")
             return 1
@@ -185,6 +198,9 @@ class Supervisor:
         answer = json.loads(data)
         if "fatal" in answer:
             pager.end_program(self._setup.pidfd, answer["fatal"])
+            return True
+        if "failed" in answer:
+            self._failed = Failure(answer["failed"], answer["why"])
             return True
         peer, request, _ = self._pending.popleft()
         # not before the answer: a pager that dies while it removes leaves the rest to the next one

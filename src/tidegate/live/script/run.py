@@ -143,6 +143,7 @@ def _end(arena: Arena, allocator: ArenaAllocator, options: ScriptOptions, script
     try:
         if not options.quiet:
             _print(_summary(arena.stats()))
+        _finish(arena)
         if options.record is not None:
             _save(arena, options.record)
             saved = True
@@ -152,6 +153,14 @@ def _end(arena: Arena, allocator: ArenaAllocator, options: ScriptOptions, script
         arena.leave_open()
         if script.succeeded and not saved:
             set_exit_code(2)
+
+
+def _finish(arena: Arena) -> None:
+    """Print what a policy's own check finds; the exit code stays the script's."""
+    try:
+        arena.finish()
+    except TidegateError as error:
+        _print(f"warning: {error}")
 
 
 def _save(arena: Arena, path: str) -> None:
@@ -172,7 +181,9 @@ def _print(line: str) -> None:
 
 def _summary(s: dict[str, Any]) -> str:
     size = units.show_size
-    policies = " + ".join(s[kind] for kind in ("eviction", "prefetch", "tiering") if kind in s)
+    replaced = {kind: f" (in place of {name})" for kind, name in s["replaced"].items()}
+    kinds = [kind for kind in ("eviction", "prefetch", "tiering") if kind in s]
+    policies = " + ".join(s[kind] + replaced.get(kind, "") for kind in kinds)
     return (
         f"{units.counted(s['arrays'], 'array')} in {size(s['near_limit'])} of near memory, "
         f"{policies}: {s['faults']:,} faults, {s['notifications']:,} notifications, "

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tidegate.live.arena.setup import ArenaSetup
+from tidegate.live.pager.calls import PolicyCalls
 from tidegate.live.pager.policies import make_tiering
 from tidegate.live.pager.regions import runs, span
 from tidegate.live.pager.tier_placement import LiveTiers
@@ -50,13 +51,13 @@ class ArenaMemory:
     middle: Middle | None
 
     @classmethod
-    def of(cls, setup: ArenaSetup) -> ArenaMemory:
+    def of(cls, setup: ArenaSetup, calls: PolicyCalls) -> ArenaMemory:
         """Open the memory of an arena in the pager."""
         geometry, tiers, middle = Geometry(setup.page, setup.region), None, None
         if setup.middle >= 0:
             middle = Middle(setup.middle, setup.pages, setup.page, setup.middle_bytes)
             near_pages, units = setup.frames * geometry.pages_per_region, -(-setup.page // UNIT)
-            tiers = LiveTiers(make_tiering(setup), near_pages, units, middle.budget)
+            tiers = LiveTiers(make_tiering(setup), near_pages, units, middle.budget, calls)
         return cls(
             setup.base,
             geometry,
