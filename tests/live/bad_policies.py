@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -18,10 +19,8 @@ class LoopsInVictim(FIFO):
 
     def victim(self) -> int:
         while True:
-            try:
+            with contextlib.suppress(BaseException):
                 time.sleep(0)
-            except BaseException:
-                pass
 
 
 class LoopsInOnFault(FIFO):

@@ -169,7 +169,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def watch(seconds: float = 5) -> tuple[PolicyCalls, Watchdog]:
-    empty = {name: 0 for name in ("page", "region", "pages", "frames", "samples", "middle_bytes")}
+    empty = dict.fromkeys(("page", "region", "pages", "frames", "samples", "middle_bytes"), 0)
     setup = ArenaSetup(
         name="",
         eviction="mine",

@@ -79,7 +79,8 @@ class Arena:
     pages between near memory and the store; ``tiering``: the policy that decides what goes there
     (tier-order by default). ``geometry``: PAGE/REGION. ``observed``, ``samples``: as for
     ``tidegate run``. ``observe_share``: of time, for observation. ``watchdog``: seconds that one
-    call of a policy may take. ``span``: bytes of addresses to reserve. ``record``: keep a log of faults.
+    call of a policy may take. ``span``: bytes of addresses to reserve.
+    ``record``: keep a log of faults.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ START_TIMES = 10  # ``start`` may take so many times as long: it may compile
 DEATHS = 20
 RUNNABLE, STOPPED = "R", "TtZX"  # states of a process in /proc; a debugger may stop one
 _KILLED = {-signal.SIGKILL, -signal.SIGTERM}
-_COUNT, _CODE, _ARGUMENT, _SERVED = range(4)  # words
+_COUNT, _CODE, _ARGUMENT, _WORKS = range(4)  # words
 _NO_ARGUMENT = 1 << 62
 
 
@@ -58,14 +58,14 @@ class Call(NamedTuple):
 
 
 class PolicyCalls:
-    """The call that a pager is in, and whether it has served anything."""
+    """The call that a pager is in, and whether it works."""
 
     def __init__(self) -> None:
         self._words = memoryview(mmap.mmap(-1, 32)).cast("q")
 
     def clear(self) -> None:
         """Begin for a new pager."""
-        self._words[_CODE] = self._words[_SERVED] = 0
+        self._words[_CODE] = self._words[_WORKS] = 0
 
     @contextmanager
     def of(self, kind: str, method: str, argument: int | None = None) -> Iterator[None]:
@@ -102,12 +102,13 @@ class PolicyCalls:
         return self._words[_COUNT]
 
     @property
-    def has_served(self) -> bool:
-        """Whether this pager has served anything."""
-        return bool(self._words[_SERVED])
+    def works(self) -> bool:
+        """Whether this pager has served something, or waits for something to serve."""
+        return bool(self._words[_WORKS])
 
-    def note_served(self) -> None:
-        self._words[_SERVED] = 1
+    @works.setter
+    def works(self, value: bool) -> None:
+        self._words[_WORKS] = value
 
 
 def code_of(kind: str, method: str) -> int:
@@ -154,7 +155,7 @@ class Watchdog:
         if call is None:
             self._deaths = 0
             return None
-        self._deaths += 1
+        self._deaths += call.method != "start"  # which may take long: others may kill it there
         if status in _KILLED and self._deaths < DEATHS:
             return None
         how = f"with exit code {status}" if status >= 0 else f"by {signal.Signals(-status).name}"

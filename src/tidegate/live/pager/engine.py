@@ -332,14 +332,14 @@ class Engine:
             other = self.region.served_longest_ago(before=self.turn - LIVELOCK_LATEST)
             if other is not None:
                 return other
-        region = self.region.get(number) if isinstance(number, int) else None
+        region = self.region.named(number)
         if region is not None and region.served == self.turn:
             raise VictimServedError
         if region is None or not region.resident or region.pinned:
             raise PolicyFailure(
                 "eviction",
-                f"policy '{label(self.eviction)}' named region {number!r} in victim(), which is not "
-                f"resident; it must answer one of the {self.used} regions in self.resident",
+                f"policy '{label(self.eviction)}' named region {number!r} in victim(), which is "
+                f"not resident; it must answer one of the {self.used} regions in self.resident",
             )
         return int(number)
 
@@ -416,7 +416,7 @@ class Engine:
         self._carry_out()
         if number is None:
             return
-        region = self.region.get(number) if isinstance(number, int) else None
+        region = self.region.named(number)
         if region is None or not region.resident:
             raise PolicyFailure(
                 "eviction",
@@ -445,9 +445,8 @@ class Engine:
                 try:
                     method(number)
                 except BaseException as error:
-                    raise blame(
-                        policy, Call(self._kind[id(policy)], event, number), error
-                    ) from error
+                    call = Call(self._kind[id(policy)], event, number)
+                    raise blame(policy, call, error) from error
                 finally:
                     self._calls.end()
                 self._carry_out()

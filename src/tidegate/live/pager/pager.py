@@ -92,15 +92,17 @@ class Pager:
         poll.register(self._userfault.fd, select.POLLIN)
         poll.register(self._control, select.POLLIN)
         control, faults = self._control.fileno(), self._userfault.fd
+        self._calls.works, has_served = True, False
         while self._open:
             idle = not self._left_over and not self._engine.queue
             ready = [fd for fd, _ in poll.poll(None if idle else 0)]
+            self._calls.works = has_served
             if faults in ready or not idle:
                 self._take_turn(self._userfault.read() if faults in ready else [])
             if control in ready:
                 self._answer()
             self._mover.reap()
-            self._calls.note_served()
+            self._calls.works = has_served = True
         return CLOSED
 
     # Faults

@@ -9,6 +9,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import monotonic
+from typing import Any
+
+import numpy as np
 
 from tidegate.live.transfer.page_state import COUNTERS
 from tidegate.simulation.gpu.memory import SEED
@@ -63,6 +66,10 @@ class Regions(dict[int, RegionState]):
         for i in range(-(-o.pages // self._ppr)):
             if first + i not in self:
                 self[first + i] = RegionState(min(self._ppr, o.pages - i * self._ppr))
+
+    def named(self, number: Any) -> RegionState | None:
+        """Return the region of this number, which a policy gave; None if there is none."""
+        return self.get(int(number)) if isinstance(number, (int, np.integer)) else None
 
     def in_range(self, first: int, count: int) -> Iterator[tuple[int, RegionState, int]]:
         """Split a range of pages by region: number, region and pages."""

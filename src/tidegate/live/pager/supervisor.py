@@ -23,8 +23,13 @@ from tidegate.errors import TidegateError
 from tidegate.interrupts import ignore_interrupts
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.pager import pager
-from tidegate.live.pager.calls import Failure, PolicyCalls, Watchdog, replace_policy
+from tidegate.live.pager.calls import START_TIMES, Failure, PolicyCalls, Watchdog, replace_policy
+from tidegate.live.pager.engine import Engine
 from tidegate.live.pager.policies import check_policies, make_policies, make_tiering
+from tidegate.live.pager.tier_placement import LiveTiers
+from tidegate.live.transfer.mover import LiveMover
+from tidegate.trace.geometry import Geometry
+from tidegate.trace.trace import Object
 
 TOO_OFTEN = 200  # pagers in a row that die before they have served anything
 
@@ -128,7 +133,7 @@ class Supervisor:
         if failed is not None and not replace_policy(self._setup, failed):
             pager.end_program(self._setup.pidfd, failed.said)
             return 1
-        self._died_unused = 0 if self._calls.has_served else self._died_unused + 1
+        self._died_unused = 0 if self._calls.works else self._died_unused + 1
         if self._died_unused == TOO_OFTEN:
             pager.end_program(self._setup.pidfd, "the pager died again and again")
             return 1
@@ -239,12 +244,36 @@ def main() -> int:
         if setup.tiering:
             make_tiering(setup)
         supervisor = Supervisor(setup, program)
+        _warm_up(setup)
     except Exception as error:
         _send(program, {"error": pager.describe_error(error)})
         return 2
     gc.freeze()  # what was imported stays shared with every pager
     _send(program, {})
     return supervisor.run()
+
+
+def _warm_up(setup: ArenaSetup) -> None:
+    """Start each policy once: what it compiles is shared with every pager from then on.
+
+    Errors do not matter here; the first pager reports them.
+    """
+
+    def stop(*_: Any) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, START_TIMES * setup.watchdog)
+    geometry = Geometry(setup.page, setup.region)
+    with contextlib.suppress(Exception):
+        engine = Engine(geometry, setup.frames, make_policies(setup), LiveMover.__new__(LiveMover))
+        engine.set_objects((Object("none", setup.page, 0, 1),))
+        engine.start()
+    if setup.tiering:
+        with contextlib.suppress(Exception):
+            LiveTiers(make_tiering(setup), setup.frames * geometry.pages_per_region, 1, 1)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def _send(program: socket.socket, answer: dict[str, str]) -> None:
