@@ -420,8 +420,8 @@ class Engine:
         if region is None or not region.resident:
             raise PolicyFailure(
                 "eviction",
-                f"policy '{label(self.eviction)}' named region {number!r} in observe(), which is not "
-                "resident; it must answer a resident region or None",
+                f"policy '{label(self.eviction)}' named region {number!r} in observe(), which is "
+                "not resident; it must answer a resident region or None",
             )
         if region.sampled or region.served == self.turn:
             return
