@@ -46,7 +46,8 @@ class Kernel:
 
     fd, can_poison = -1, True
 
-    def __init__(self) -> None:
+    def __init__(self, huge: bool = False) -> None:
+        self.huge, self._solid = huge, set[int]()
         self.memory = os.memfd_create("near")
         os.ftruncate(self.memory, PAGES * PAGE)
         self.mapped: set[int] = set()  # small pages
@@ -104,16 +105,29 @@ class Kernel:
             self.step()
             punch(fd, offset, size)
             return
+        region = offset // REGION
+        assert size == REGION or region not in self._solid, "a part of a huge page is punched"
         for small in range(offset // SMALL_PAGE, (offset + size) // SMALL_PAGE):
             self.step()
             punch(fd, small * SMALL_PAGE, SMALL_PAGE)
             self.mapped.discard(small)
             self.protected.discard(small)
+        if size == REGION:
+            self._solid.discard(region)
 
     def pwrite(self, fd: int, data: Any, offset: int) -> int:
-        if fd == self.memory:
+        if fd != self.memory:
+            return _pwrite(fd, data, offset)
+        self.step()
+        if not self.huge:
+            return _pwrite(fd, data, offset)
+        assert len(data) == REGION, "any other write could make zeros around it"
+        assert not data_pages(fd, offset, REGION), "a huge page over others"
+        self._solid.add(offset // REGION)
+        for at in range(0, REGION, SMALL_PAGE):
+            _pwrite(fd, data[at : at + SMALL_PAGE], offset + at)
             self.step()
-        return _pwrite(fd, data, offset)
+        return REGION
 
     @staticmethod
     def _small(address: int, size: int) -> range:
@@ -171,7 +185,7 @@ def patched(kernel: Kernel, in_threads: bool) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         changes = [
-            *(stepping(PageFlags, name) for name in ("set_dirty", "set_stored")),
+            *(stepping(PageFlags, name) for name in ("set_dirty", "set_stored", "set_in_doubt")),
             *(stepping(SampledPages, name) for name in ("put", "remove")),
             *(stepping(Middle, name) for name in ("put", "remove", "note_stored")),
             mock.patch.object(carrier, "Userfault", return_value=kernel),
@@ -213,6 +227,7 @@ class Program:
             middle_bytes=middle,
             base=BASE,
             memory=kernel.memory,
+            huge=kernel.huge,
             flags=PageFlags.create(PAGES),
             copies=SampledPages.create(PAGE, SLOTS),
             store=scratch,

@@ -15,17 +15,20 @@ from live.crash_model import PAGES_PER_REGION, SMALL_PER_PAGE, Kernel, Program, 
 
 pytestmark = pytest.mark.live
 
+System = tuple[str, str, int, bool, bool]
 SOAK = bool(os.environ.get("TIDEGATE_SOAK"))
 STEP = SMALL_PER_PAGE * PAGES_PER_REGION  # small pages of a region
 FILE = 6 * STEP  # the first small page of the file
-# eviction, prefetch, bytes of the middle tier, whether large moves are made by threads
+# eviction, prefetch, bytes of the middle tier, whether large moves are made by threads, huge pages
 SYSTEMS = [
-    ("lru", "none", 0, False),
-    ("lru", "region", 0, True),
-    ("mhpe", "region", 0, False),
-    ("mhpe", "pattern", 0, True),
-    ("tournament", "tree", 0, False),
-    ("lru", "none", 5 * 8192, False),
+    ("lru", "none", 0, False, False),
+    ("lru", "region", 0, True, False),
+    ("mhpe", "region", 0, False, False),
+    ("mhpe", "pattern", 0, True, False),
+    ("tournament", "tree", 0, False, False),
+    ("lru", "none", 5 * 8192, False, False),
+    ("lrm", "region", 0, True, True),
+    ("mru", "tree", 0, True, True),
 ]
 
 
@@ -38,9 +41,9 @@ def pagers_are_collected() -> Iterator[None]:
 
 @contextlib.contextmanager
 def program(
-    eviction: str, prefetch: str, middle: int, in_threads: bool
+    eviction: str, prefetch: str, middle: int, in_threads: bool, huge: bool
 ) -> Iterator[tuple[Kernel, Program]]:
-    kernel = Kernel()
+    kernel = Kernel(huge)
     with patched(kernel, in_threads):
         one = Program(kernel, eviction, prefetch, middle)
         try:
@@ -96,7 +99,7 @@ def let_a_second_thread_write(one: Program, kernel: Kernel) -> None:
 
 @pytest.mark.parametrize("with_writer", [False, True])
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: "-".join(map(str, s)))
-def test_a_pager_may_die_at_any_step(system: tuple[str, str, int, bool], with_writer: bool) -> None:
+def test_a_pager_may_die_at_any_step(system: System, with_writer: bool) -> None:
     """At any of some 600 steps; the short form takes every 29th of them."""
     die_at, most = -1, 1
     while die_at < most:
@@ -131,10 +134,7 @@ ACTIONS = st.tuples(
     other=st.lists(st.integers(0, 94), max_size=4),
 )
 def test_any_history_with_any_deaths(
-    system: tuple[str, str, int, bool],
-    actions: list[tuple[str, int, int]],
-    deaths: list[int],
-    other: list[int],
+    system: System, actions: list[tuple[str, int, int]], deaths: list[int], other: list[int]
 ) -> None:
     with program(*system) as (kernel, one):
         to_die = list(deaths)

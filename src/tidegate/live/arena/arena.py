@@ -135,10 +135,14 @@ class Arena:
         self._unwritten: set[int] = set()  # released objects whose changes could not be written
         try:
             with contextlib.ExitStack() as undo:
-                self._open_memory(setup, undo)
+                uffd = self._reserve(setup, undo)
                 self._open_files(setup, None if store is None else os.fspath(store), record, undo)
                 self._connection = Connection(setup, undo)
                 self._supervisor = self._connection.supervisor
+                undo.callback(os.close, self._connection.memory)
+                size = setup.pages * setup.page
+                userfault.map_shared(self._base, size, self._connection.memory)
+                uffd.register(self._base, size)
                 self._undo = undo.pop_all()
         except OSError as error:
             raise TidegateError(f"the arena cannot be opened: {files.explain(error)}") from error
@@ -147,19 +151,15 @@ class Arena:
         self._finalizer.atexit = False  # see process.write_back
         _open_arenas.add(self)
 
-    def _open_memory(self, setup: ArenaSetup, undo: contextlib.ExitStack) -> None:
-        """Reserve addresses and map the memory file there, with faults going to the pager."""
+    def _reserve(self, setup: ArenaSetup, undo: contextlib.ExitStack) -> userfault.Userfault:
+        """Reserve addresses, and open the descriptor by which their faults go to the pager."""
         size = setup.pages * setup.page
         uffd, self.serves_system_calls = userfault.Userfault.open()
         setup.uffd, setup.can_poison = uffd.fd, uffd.can_poison
         undo.callback(os.close, setup.uffd)
-        setup.memory = os.memfd_create("tidegate-near", os.MFD_CLOEXEC)
-        undo.callback(os.close, setup.memory)
-        os.ftruncate(setup.memory, size)
         setup.base = self._base = userfault.reserve(size)
         undo.callback(userfault.seal, self._base, size)
-        userfault.map_shared(self._base, size, setup.memory)
-        uffd.register(self._base, size)
+        return uffd
 
     def _open_files(
         self, setup: ArenaSetup, store: str | None, record: bool, undo: contextlib.ExitStack

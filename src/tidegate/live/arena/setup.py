@@ -31,7 +31,8 @@ class ArenaSetup:
     can_poison: bool = False
     # descriptors; -1: none
     uffd: int = -1
-    memory: int = -1  # the memory file that is mapped at base
+    memory: int = -1  # the memory file that is mapped at base (transfer/near_file.py)
+    huge: bool = False  # whole regions may be written to it, and nothing else
     flags: int = -1  # page_state.PageFlags
     copies: int = -1  # page_state.SampledPages
     pidfd: int = -1  # of the program

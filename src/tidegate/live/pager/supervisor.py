@@ -28,7 +28,9 @@ from tidegate.live.pager.calls import START_TIMES, Failure, PolicyCalls, Watchdo
 from tidegate.live.pager.engine import Engine
 from tidegate.live.pager.policies import check_policies, make_policies, make_tiering
 from tidegate.live.pager.tier_placement import LiveTiers
+from tidegate.live.transfer import near_file
 from tidegate.live.transfer.mover import LiveMover
+from tidegate.policies.interface.visibility import Faults
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object
 
@@ -241,16 +243,22 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # two per opened file
     setup, program = ArenaSetup.of(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))
     try:
-        check_policies(make_policies(setup))
+        policies = make_policies(setup)
+        check_policies(policies)
         if setup.tiering:
             make_tiering(setup)
+        # such policies have single pages taken away, or put in memory without being mapped
+        by_page = bool(setup.tiering) or not all(type(p.sees) is Faults for p in policies)
+        setup.memory, setup.huge = near_file.create(
+            setup.pages * setup.page, setup.region, whole_regions=not by_page
+        )
         supervisor = Supervisor(setup, program)
         _warm_up(setup)
     except Exception as error:
-        _send(program, {"error": pager.describe_error(error)})
+        _send(program, {"error": pager.describe_error(error)}, [])
         return 2
     gc.freeze()  # what was imported stays shared with every pager
-    _send(program, {})
+    _send(program, {}, [setup.memory])
     return supervisor.run()
 
 
@@ -291,10 +299,10 @@ def _warm_up(setup: ArenaSetup) -> None:
     signal.signal(signal.SIGALRM, before)
 
 
-def _send(program: socket.socket, answer: dict[str, str]) -> None:
+def _send(program: socket.socket, answer: dict[str, str], fds: list[int]) -> None:
     # if the program has ended meanwhile, `run` notices
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        program.send(json.dumps(answer).encode())
+        socket.send_fds(program, [json.dumps(answer).encode()], fds)
 
 
 if __name__ == "__main__":
