@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -56,6 +56,8 @@ Watchdog = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No summary on stderr.")]
+LONGEST_WAIT, LEAST_WAIT = 86_400, 0.1  # seconds between two looks
+CLEAR = "\x1b[2J\x1b[H"  # the terminal
 _OWN = {"allow_interspersed_args": False}  # words behind the script are the script's
 _VERBS_WITH_SCRIPT = (["live", "run"], ["live", "record"])
 _WITHOUT_VALUE = {"--quiet", "--debug", "--help", "-h"}
@@ -218,27 +220,48 @@ def top(
     seconds: Annotated[
         float, typer.Option("--seconds", help="How long to count before showing rates.")
     ] = 1.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="Show once; so do --json and output to a pipe.")
+    ] = False,
 ) -> None:
-    """Show the running arenas: faults and hits per second, near use and the objects with most
-    faults.
+    """Show the running arenas, again and again until Ctrl-C: faults and hits per second, near use
+    and the objects with most faults.
 
     tidegate live top
     """
     from tidegate.live.arena.running import rates, running_arenas
 
-    if not (math.isfinite(seconds) and seconds >= 0):
-        raise TidegateError(f"--seconds must be 0 or more, e.g. --seconds 1, got {seconds:g}")
+    if not 0 <= seconds <= LONGEST_WAIT:
+        raise TidegateError(
+            f"--seconds must be between 0 and {LONGEST_WAIT}, e.g. --seconds 1, got {seconds:g}"
+        )
+    again = sys.stdout.isatty() and not once and not as_json
     before = running_arenas()
-    if before:
-        time.sleep(seconds)
-    found = rates(before, running_arenas())
-    if as_json:
-        output.print_json(found)
-    elif not found:
+    try:
+        while True:
+            if before or again:
+                time.sleep(max(seconds, LEAST_WAIT) if again else seconds)
+            after = running_arenas()
+            found = rates(before, after)
+            if as_json:
+                output.print_json(found)
+            else:
+                print(CLEAR if again else "", end="")
+                _show(found)
+            if not again:
+                return
+            before = after
+    except KeyboardInterrupt:
+        if not again:
+            raise
+
+
+def _show(found: list[dict[str, Any]]) -> None:
+    if not found:
         print("no arena is running")
-    else:
-        columns = "process|policies|near|of|faults/s|hits|evictions|read|written|most faults"
-        output.print_table(columns.split("|"), [_row(a) for a in found])
+        return
+    columns = "process|policies|near|of|faults/s|hits|evictions|read|written|most faults"
+    output.print_table(columns.split("|"), [_row(a) for a in found])
 
 
 def _row(arena: dict[str, Any]) -> tuple[str, ...]:
@@ -247,7 +270,7 @@ def _row(arena: dict[str, Any]) -> tuple[str, ...]:
     share = arena["hit_share"]
     return (
         str(arena["process"]),
-        f"{arena['eviction']} + {arena['prefetch']}",
+        " + ".join(_policy(arena, kind) for kind in ("eviction", "prefetch")),
         show_size(arena["near_bytes"]),
         show_size(arena["bytes"]),
         f"{arena['faults_per_second']:.0f}",
@@ -257,3 +280,8 @@ def _row(arena: dict[str, Any]) -> tuple[str, ...]:
         show_size(arena["bytes_out"]),
         ", ".join(o["name"] for o in arena["objects"][:3]),
     )
+
+
+def _policy(arena: dict[str, Any], kind: str) -> str:
+    failed = arena["replaced"].get(kind)
+    return f"{arena[kind]} (for {failed})" if failed else str(arena[kind])
