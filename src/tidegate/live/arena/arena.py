@@ -80,7 +80,7 @@ class Arena:
     (tier-order by default). ``geometry``: PAGE/REGION. ``observed``, ``samples``: as for
     ``tidegate run``. ``observe_share``: of time, for observation. ``watchdog``: seconds that one
     call of a policy may take. ``span``: bytes of addresses to reserve.
-    ``record``: keep a log of faults.
+    ``record``: keep a log of faults, of all or of so many at most.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Arena:
         observe_share: float = 0.03,
         watchdog: float = 5.0,
         span: str | int = SPAN,
-        record: bool = False,
+        record: bool | int = False,
     ):
         self._state, self._pid = "opening", os.getpid()
         self.geometry = Geometry.parse(geometry) if isinstance(geometry, str) else geometry
@@ -163,7 +163,7 @@ class Arena:
         return uffd
 
     def _open_files(
-        self, setup: ArenaSetup, store: str | None, record: bool, undo: contextlib.ExitStack
+        self, setup: ArenaSetup, store: str | None, record: int, undo: contextlib.ExitStack
     ) -> None:
         """Open the store and all that outlives a pager."""
         setup.flags = PageFlags.create(setup.pages)
@@ -180,6 +180,7 @@ class Arena:
         if record:
             setup.log = os.memfd_create("tidegate-log", os.MFD_CLOEXEC)
             undo.callback(os.close, setup.log)
+            setup.log_events = sys.maxsize if record is True else record
         self._log = setup.log
         if setup.middle_bytes:
             setup.middle = Middle.create(setup.pages, setup.page, setup.middle_bytes)

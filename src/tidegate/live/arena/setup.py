@@ -41,6 +41,7 @@ class ArenaSetup:
     lifeline: int = -1  # never written to; when it closes, the kernel signals the program
     middle: int = -1
     log: int = -1  # faults and notifications, if they are recorded
+    log_events: int = 0  # of which at most so many are kept
     pinned: list[int] = field(default_factory=list)  # regions
     # policies that failed, by kind; another is in their place
     replaced: dict[str, str] = field(default_factory=dict)

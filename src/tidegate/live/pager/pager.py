@@ -152,9 +152,14 @@ class Pager:
             if event.write:
                 self._mover.note_write(number, within)
         if self._log:
-            os.write(self._setup.log, self._log.tobytes())
-            del self._log[:]
+            self._write_log()
         return notifications, faults
+
+    def _write_log(self) -> None:
+        """Append to the log, unless it holds enough."""
+        if os.fstat(self._setup.log).st_size < self._log.itemsize * self._setup.log_events:
+            os.write(self._setup.log, self._log.tobytes())
+        del self._log[:]
 
     def _answer_present(self, event: Fault, number: int, within: int) -> None:
         """Answer a fault of a page that is present, or still loading."""

@@ -17,8 +17,7 @@ import signal
 import socket
 import sys
 from collections import deque
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from tidegate.errors import TidegateError
 from tidegate.interrupts import ignore_interrupts
@@ -26,10 +25,10 @@ from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.pager import pager
 from tidegate.live.pager.calls import START_TIMES, Failure, PolicyCalls, Watchdog, replace_policy
 from tidegate.live.pager.engine import Engine
+from tidegate.live.pager.no_mover import NoMover
 from tidegate.live.pager.policies import check_policies, make_policies, make_tiering
 from tidegate.live.pager.tier_placement import LiveTiers
 from tidegate.live.transfer import near_file
-from tidegate.live.transfer.mover import LiveMover
 from tidegate.policies.interface.visibility import Faults
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object
@@ -262,15 +261,6 @@ def main() -> int:
     return supervisor.run()
 
 
-class _NoMover:
-    """In place of a mover, for policies that are called with no memory."""
-
-    observe_ns = 0
-
-    def __getattr__(self, name: str) -> Callable[..., int]:
-        return lambda *_: 0
-
-
 def _warm_up(setup: ArenaSetup) -> None:
     """Call each policy on a few regions: what it compiles is shared with every pager.
 
@@ -284,7 +274,7 @@ def _warm_up(setup: ArenaSetup) -> None:
     signal.setitimer(signal.ITIMER_REAL, START_TIMES * setup.watchdog)
     geometry = Geometry(setup.page, setup.region)
     with contextlib.suppress(Exception):
-        engine = Engine(geometry, 2, make_policies(setup), cast(LiveMover, _NoMover()))
+        engine = Engine(geometry, 2, make_policies(setup), NoMover())
         engine.set_objects((Object("none", 4 * setup.region, 0, 4 * geometry.pages_per_region),))
         engine.start()
         for region in (0, 1, 2, 3, 0):
