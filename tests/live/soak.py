@@ -25,7 +25,7 @@ from live.sequences import live_policies
 from live.stress import Configuration
 
 STRESS = Path(__file__).with_name("stress.py")
-PREFETCH = ("none", "region", "tree", "pattern", "fdp+rgp", "sequential-local")
+PREFETCH = ("none", "region", "tree", "pattern", "fdp+rgp", "sequential-local", "stream")
 GEOMETRIES = ("4KiB/64KiB", "16KiB/128KiB", "64KiB/512KiB", "64KiB/2MiB", "64KiB/64KiB")
 # a verb such as flush can take longer than a pager lives; after a burst of kills one can be done
 BURST, PAUSE = 10, 0.5

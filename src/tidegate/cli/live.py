@@ -92,7 +92,7 @@ def run(
     arguments: Arguments = None,
     near: NearMemory = "256MiB",
     eviction: EvictionName = "tournament",
-    prefetch: PrefetchName = "tree",
+    prefetch: PrefetchName = "stream",
     placement: run_options.Placement = None,
     geometry: run_options.GeometryText = None,
     store: Store = None,
@@ -105,7 +105,7 @@ def run(
     """Run a script, unchanged, with its large NumPy arrays in an arena. Its output and its exit
     code are its own.
 
-    tidegate live run --near 256MiB --eviction tournament --prefetch tree script.py arguments
+    tidegate live run --near 256MiB --eviction tournament --prefetch stream script.py arguments
     """
     arena = _arena(near, eviction, prefetch, placement, geometry, store, middle, tiering, watchdog)
     _become(script, arguments, arena, min_array, quiet=quiet)

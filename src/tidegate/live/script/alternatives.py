@@ -1,6 +1,9 @@
 """What another eviction policy would have saved a script, from the faults of its run.
 
 Hits on resident pages are not seen, so what another policy would have missed there is unknown:
+the figure is the best case. It is exact where the run missed all it used, such as a loop larger
+than near memory under ``lru``. The engine decides as in the pager, without memory; nothing is
+compiled.
 """
 
 from __future__ import annotations
