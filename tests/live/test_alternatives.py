@@ -20,8 +20,8 @@ REGIONS, FRAMES, PASSES = 12, 8, 20
     ("eviction", "regions_read"),
     [
         ("lrm", REGIONS * PASSES),
-        # the first pass reads all; later ones what does not fit, and the frame that changes hands
-        ("mru", REGIONS + (PASSES - 1) * (REGIONS - FRAMES)),
+        # the first pass reads all; a later one what does not fit, through a frame that held another
+        ("mru", REGIONS + (PASSES - 1) * (REGIONS - FRAMES + 1)),
     ],
 )
 def test_a_loop_by_closed_form(eviction: str, regions_read: int) -> None:
@@ -29,7 +29,7 @@ def test_a_loop_by_closed_form(eviction: str, regions_read: int) -> None:
     objects = lay_out({"a": REGIONS * GEOMETRY.region}, GEOMETRY)
     loop = list(range(REGIONS * pages)) * PASSES
     read = pages_read(loop, objects, GEOMETRY, FRAMES, eviction, "region")
-    assert read / pages == pytest.approx(regions_read, rel=0.1)
+    assert read == regions_read * pages
 
 
 def test_a_script_is_told(tmp_path: Path) -> None:
@@ -40,7 +40,5 @@ def test_a_script_is_told(tmp_path: Path) -> None:
     assert line.startswith("tidegate: with --eviction ")
     assert line.endswith("× fewer bytes at best (from this run's faults; hits are not seen)")
     assert 2 < float(line.split(": ")[2].split()[0]) < 4  # three frames of twelve change hands
-    done = live("run", *options, "--eviction", "mru", "--prefetch", "region", path)
-    assert "at best" not in done.stderr
     done = live("run", *options, "--eviction", "lrm", "--quiet", path)
     assert not done.stderr

@@ -102,7 +102,9 @@ def pages_of(name: str, length: int = 3000) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ["cyclic", "uniform", "hot"])
-@pytest.mark.parametrize("prefetch_spec", ["none", "tree", "region", "fdp+rgp", "tbnp", "pattern", "stream"])
+@pytest.mark.parametrize(
+    "prefetch_spec", ["none", "tree", "region", "fdp+rgp", "tbnp", "pattern", "stream"]
+)
 @pytest.mark.parametrize("policy", live_policies())
 def test_it_decides_as_the_simulated_driver_does(
     policy: str, prefetch_spec: str, name: str

@@ -33,14 +33,16 @@ class Stream(PrefetchPolicy):
         if region == self._latest:
             return
         self._now += 1
-        length = max(self._behind(region - 1), self._behind(region + 1))
-        self._when[region], self._length[region] = self._now, length + 1
+        length = self._recent(region)  # a further fault of a region does not end its stream
+        if length == 0:
+            length = 1 + max(self._recent(region - 1), self._recent(region + 1))
+        self._when[region], self._length[region] = self._now, length
         self._latest = region
-        is_stream = length >= self.least
+        is_stream = length > self.least
         self.memory.set_prefetch_threshold(0 if is_stream else self.threshold)
 
-    def _behind(self, neighbour: int) -> int:
-        """Return the length of the stream that this region continues; 0 if it is none."""
-        if not 0 <= neighbour < self.memory.regions or self._when[neighbour] == 0:
+    def _recent(self, region: int) -> int:
+        """Return the length of the stream at this region; 0 if it did not fault recently."""
+        if not 0 <= region < self.memory.regions or self._when[region] == 0:
             return 0
-        return self._length[neighbour] if self._now - self._when[neighbour] <= self.window else 0
+        return self._length[region] if self._now - self._when[region] <= self.window else 0
