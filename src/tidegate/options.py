@@ -15,13 +15,16 @@ import ast
 import itertools
 import math
 import re
-from collections.abc import Callable, Collection
-from typing import Any, Generic, TypeVar, overload
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from tidegate import units
 from tidegate.errors import TidegateError, UnknownName
 
 T = TypeVar("T")
+
+_LARGEST = 2**63 - 1  # compiled code has 64 bits
 
 
 class Option(Generic[T]):
@@ -85,6 +88,8 @@ class Option(Generic[T]):
                 value = kind(given)  # type: ignore[call-arg]
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError
+            if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+                raise self._wrong(owner, f"a whole number of at most {_LARGEST}", given)
         except (ValueError, TypeError, KeyError, OverflowError):
             expected = _KINDS.get(kind, f"a value such as {self.default!s}")
             raise self._wrong(owner, expected, given) from None
@@ -102,9 +107,15 @@ class Option(Generic[T]):
 
 
 class Configurable:
-    """Base of classes with declared options: ``LFU(decay=0.9)``. Unknown options are refused."""
+    """Base of classes with declared options: ``LFU(decay=0.9)``. Unknown options are refused.
+
+    Runs of a class that is not shipped are stored only if the class itself says ``keep = True``:
+    its outcome must follow from its code, its options, and the files that ``depends`` names.
+    """
 
     name: str = ""
+    keep: ClassVar[bool] = False
+    depends: ClassVar[Sequence[str | Path]] = ()
 
     def __init__(self, **given: Any):
         declared = self.options()

@@ -14,6 +14,8 @@ import typer
 from tidegate.cli import output, run_options
 from tidegate.errors import TidegateError
 
+_LONGEST = 24 * 3600  # seconds that rates are counted over
+
 app = typer.Typer(help="Live memory: the same policies on real arrays.")
 
 Script = Annotated[
@@ -56,7 +58,7 @@ Watchdog = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No summary on stderr.")]
-LONGEST_WAIT, LEAST_WAIT = 86_400, 0.1  # seconds between two looks
+LEAST_WAIT = 0.1  # seconds between two looks at least
 CLEAR = "\x1b[2J\x1b[H"  # the terminal
 _OWN = {"allow_interspersed_args": False}  # words behind the script are the script's
 _VERBS_WITH_SCRIPT = (["live", "run"], ["live", "record"])
@@ -201,6 +203,7 @@ def _become(
     from tidegate import units
     from tidegate.interrupts import block_interrupts
     from tidegate.live.script.run import ScriptOptions
+    from tidegate.trace.geometry import Geometry
 
     if Path(script).is_dir():
         raise TidegateError(
@@ -208,6 +211,10 @@ def _become(
         )
     if not Path(script).is_file():
         raise TidegateError(f"there is no script {script}")
+    for capacity in ("near", "middle"):  # refuse a wrong size here, before the script's process
+        units.size(arena.get(capacity, 0))
+    if "geometry" in arena:
+        Geometry.parse(arena["geometry"])
     options = ScriptOptions(arena, units.size(min_array), record, quiet)
     command = options.command(script, arguments or [])
     block_interrupts()
@@ -231,9 +238,9 @@ def top(
     """
     from tidegate.live.arena.running import rates, running_arenas
 
-    if not 0 <= seconds <= LONGEST_WAIT:
+    if not 0 <= seconds <= _LONGEST:
         raise TidegateError(
-            f"--seconds must be between 0 and {LONGEST_WAIT}, e.g. --seconds 1, got {seconds:g}"
+            f"--seconds must be from 0 to {_LONGEST}, e.g. --seconds 1, got {seconds:g}"
         )
     again = sys.stdout.isatty() and not once and not as_json
     before = running_arenas()

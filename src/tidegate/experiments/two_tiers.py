@@ -106,11 +106,6 @@ def _declared(spec: RunSpec, policies: tuple[Policy, ...]) -> int | None:
 
 def inputs_of(s: Simulation, spec: RunSpec) -> dict[str, Any]:
     """Return everything that can change the outcome."""
-    policies = zip(
-        (s.eviction, s.prefetch, s.placement),
-        (spec.eviction, spec.prefetch, spec.placement),
-        strict=True,
-    )
     return {
         "trace": s.trace.identity(),
         "machine": s.machine.constants(),
@@ -119,8 +114,13 @@ def inputs_of(s: Simulation, spec: RunSpec) -> dict[str, Any]:
         "samples": s.samples,
         "observed": s.observed,
         "watched": s.watched,
-        "policies": [policy_inputs(policy, given) for policy, given in policies],
+        "policies": [policy_inputs(policy) for policy in (s.eviction, s.prefetch, s.placement)],
     }
+
+
+def made_by(s: Simulation) -> tuple[object, ...]:
+    """Return the objects and classes whose code takes part in the run."""
+    return s.eviction, s.prefetch, s.placement, *s.trace.made_by(), *s.machine.made_by()
 
 
 def describe(s: Simulation, key: str, inputs: dict[str, Any], spec: RunSpec) -> Run:
@@ -130,7 +130,8 @@ def describe(s: Simulation, key: str, inputs: dict[str, Any], spec: RunSpec) -> 
     counts["hits"] = int(b["touches"] - b["stalls"] - b["remote_touches"])
     busy = {name: float(b[f"{name}_time"]) for name in ("driver", "link_in", "link_out")}
     tables = {"timeline": _timeline(s), "launches": _launches(s), "objects": _objects(s)}
-    return Run(key, inputs, _facts(s), counts, _parts(b), busy, tables, _notes(s) + s.notes)
+    notes = _notes(s) + s.notes + _without_effect(s, spec)
+    return Run(key, inputs, _facts(s), counts, _parts(b), busy, tables, notes)
 
 
 def _parts(b: Any) -> dict[str, float]:
@@ -190,6 +191,19 @@ def _notes(s: Simulation) -> list[str]:
             "profile of its trace, where a compiler would estimate"
         )
     return notes + s.notes
+
+
+def _without_effect(s: Simulation, spec: RunSpec) -> list[str]:
+    """Return a note on each setting of observation that was given where no policy observes."""
+    if any(isinstance(p.sees, Samples) for p in (s.eviction, s.prefetch, s.placement)):
+        return []
+    given = {"observed": spec.observed, "watched": spec.watched, "samples": spec.samples or None}
+    return [
+        f"{name} = {value} has no effect: none of {spell(s.eviction)}, {spell(s.prefetch)} and "
+        f"{spell(s.placement)} observes"
+        for name, value in given.items()
+        if value is not None
+    ]
 
 
 def _timeline(s: Simulation) -> dict[str, list[Any]]:

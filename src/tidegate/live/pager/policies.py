@@ -11,12 +11,12 @@ from typing import Any
 from tidegate.errors import TidegateError
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.pager.calls import Call, PolicyFailure
+from tidegate.policies.interface.declaration import check_declared
 from tidegate.policies.interface.policy import (
     EvictionPolicy,
     PlacementPolicy,
     Policy,
     PrefetchPolicy,
-    check_declared,
     label,
 )
 from tidegate.policies.interface.tier_policy import TierPolicy
