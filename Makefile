@@ -14,8 +14,10 @@ demo: $(SET_UP)  ## six eviction policies and Belady race on an oversubscribed G
 test: $(SET_UP)  ## all the tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-soak: $(SET_UP)  ## live memory at full length: a minute of writers for every policy, hundreds of killed pagers
-	TIDEGATE_SOAK=1 $(BIN)/python -m pytest tests/live/test_reliable.py tests/live/test_middle.py tests/live/test_failures.py
+KILLS ?= 20000
+soak: $(SET_UP)  ## live memory at full length: writers for every policy, a crash at every step, 20,000 killed pagers
+	TIDEGATE_SOAK=1 $(BIN)/python -m pytest tests/live/test_reliable.py tests/live/test_middle.py tests/live/test_failures.py tests/live/test_crashes.py
+	$(BIN)/python tests/live/soak.py --kills $(KILLS)
 
 extras: $(SET_UP)  ## a gigabyte of packages that some tests use and are skipped without
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-extras.lock
