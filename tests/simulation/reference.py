@@ -133,6 +133,7 @@ class Reference:
     ):
         self.trace, self.machine, self.room, self.choose = trace, machine, frames, victim
         self.inward, self.outward = Stream(), Stream()
+        self.going = -1  # the region that the outward stream is about to copy
         self.staying: set[int] = set()  # asked to leave, and no longer
         self.deciding = 0.0  # of the inward stream's next copy
         self.expecting: list[Slot] = []  # slots that wait for pages on their way
@@ -625,7 +626,7 @@ class Reference:
             self._ask(self.inward, page.region)
 
     def ask_out(self, region: int) -> None:
-        if region in self.resident:
+        if region in self.resident and region != self.going:
             self.staying.discard(region)
             if region not in self.outward.asked:
                 self._ask(self.outward, region)
@@ -670,7 +671,9 @@ class Reference:
 
     def leave(self, region: int) -> None:
         before = self.frames_used
+        self.going = region
         back = self.depart(region)
+        self.going = -1
         frames = before - self.frames_used
         if back:
             time = back * self.page_out * (self.crowded if self.inward.now else 1.0)
