@@ -603,19 +603,17 @@ class Reference:
                     if {p.number for p in self.region[region]} <= numbers:
                         self.ask_out(region)
         for c in copies:
-            pages = [
-                self.page[n]
-                for n in range(c.first_page, c.first_page + c.pages)
-                if c.wait and n in self.page
-            ]
-            while any(page.is_asked or self.is_to_leave(page.region) for page in pages):
+            numbers = range(c.first_page, c.first_page + c.pages) if c.wait else ()
+            while any(map(self.is_on_its_way, numbers)):
                 self.start_copies()
                 if self.next_end() < math.inf:
                     self.end_next()
 
-    def is_to_leave(self, region: int) -> bool:
+    def is_on_its_way(self, number: int) -> bool:
+        region = number // self.trace.geometry.pages_per_region
         asked = region in self.outward.asked and region not in self.staying
-        return asked or bool(self.outward.now and self.outward.now.region == region)
+        leaving = asked or bool(self.outward.now and self.outward.now.region == region)
+        return leaving or (number in self.page and self.page[number].is_asked)
 
     def ask_in(self, page: Page) -> None:
         self.stay(page.region)

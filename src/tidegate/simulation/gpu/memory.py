@@ -253,7 +253,7 @@ def make_memory(trace: Trace, slots: int, constants: RunConstants) -> Memory:
     books["samples"] = constants.samples or 1
     books["random"] = SEED
     region = _in_lines(regions)
-    region["left_in"], region["counted"] = -2, -1
+    region["left_in"], region["counted"], region["served"] = -2, -1, -1
     for o in trace.objects:
         first = o.first_page // ppr
         whole, rest = divmod(o.pages, ppr)
