@@ -46,4 +46,5 @@ ASK_EVICT_ASYNC = 9  # region a, by the outward copy stream
 # far: remote, never migrated by a fault; None takes it back; the other two are a pair likewise
 ADVICE = {None: 0, "far": 1, "read-mostly": 2, "read-write": 3}
 NO_TREE = 101
+MOST_ACCESSES = 2**31 - 1  # accesses over the link are counted in 32 bits
 REQUEST_ROWS = 1 << 16
