@@ -43,7 +43,7 @@ end:
   ret i32 0
 }}"""
     module = parse(text, "nested")
-    return Flow(Body(module.get_function("main")), branch_probabilities(module)["main"])
+    return Flow(Body(module.get_function("main")), branch_probabilities(str(module))["main"])
 
 
 def launch(region: str, block: str, *objects: str, index: int = 0) -> LaunchSite:

@@ -10,6 +10,7 @@ from tidegate.compiler.analysis.flow import Flow
 from tidegate.compiler.analysis.launches import (
     DecodedLaunch,
     MapEntry,
+    kernels_launched,
     launched_kernel,
     launches,
     region_name,
@@ -25,7 +26,7 @@ from tidegate.compiler.ir.clang import TARGET, compile_ir
 from tidegate.compiler.ir.entry_points import ENTRY_POINTS
 from tidegate.compiler.ir.inline import inline_into_main, simplify
 from tidegate.compiler.ir.layout import array_bytes
-from tidegate.compiler.ir.module import Body, Module, parse
+from tidegate.compiler.ir.module import Body, Module, Printed, parse
 from tidegate.compiler.ir.names import DebugNames
 from tidegate.compiler.ir.probabilities import branch_probabilities
 from tidegate.compiler.model import (
@@ -65,18 +66,19 @@ def model_of_ir(
     module, notes = run_tasks_at_once(module, name)
     recursion = inline_into_main(module)
     notes += recursion
-    body = Body(module.get_function("main"))
+    printed = Printed(module)
+    body = Body(module.get_function("main"), printed)
     points = PointsTo(body)
-    flow = Flow(body, branch_probabilities(module).get("main", {}))
+    flow = Flow(body, branch_probabilities(printed.text).get("main", {}))
     found = list(launches(body, flow.in_order(), module, points))
-    notes += _hidden(module, body, {note.about for note in recursion})
+    notes += _hidden(printed, body, {note.about for note in recursion})
     if not found and not notes:
         raise TidegateError(
             f"'{name}' launches no target region; give a program with them, "
             f"compiled with {' '.join(TARGET)}"
         )
     locality = _device(device, name) if device else None
-    names = ObjectNames(DebugNames(module), found, locality)
+    names = ObjectNames(DebugNames(printed), found, locality)
     model = _assemble(name, flow, names, found, _global_sizes(module, body), notes)
     return measure(model, flow, locality)
 
@@ -100,18 +102,17 @@ def _device(given: Sequence[str | bytes], name: str) -> RegionalLocality:
     return RegionalLocality(module)
 
 
-def _hidden(module: Module, main: Body, recursive: set[str]) -> list[Note]:
+def _hidden(printed: Printed, main: Body, recursive: set[str]) -> list[Note]:
     """Note the launches that inlining did not bring into main: in tasks (nowait), behind pointers,
     in recursion.
     """
     seen = {launched_kernel(i) for i in main if i.callee in ENTRY_POINTS}
-    others = (f for f in module.functions if not f.is_declaration and f.name != "main")
     notes = {}
-    for function in others:
-        for i in Body(function):
-            if i.callee in ENTRY_POINTS and (kernel := launched_kernel(i)) not in seen:
-                text = f"is launched in {_why_hidden(function.name, recursive)}; it is left out"
-                notes[kernel] = Note(region_name(kernel), text)
+    for function, text in printed.functions.items():
+        for kernel in kernels_launched(text) if function != "main" else ():
+            if kernel not in seen:
+                why = f"is launched in {_why_hidden(function, recursive)}; it is left out"
+                notes[kernel] = Note(region_name(kernel), why)
     return list(notes.values())
 
 

@@ -67,13 +67,13 @@ def _next_launches(flow: Flow, launches: Sequence[LaunchSite]) -> np.ndarray:
     in_block: dict[str, list[int]] = {}
     for n, launch in sorted(enumerate(launches), key=lambda each: each[1].index):
         in_block.setdefault(launch.block, []).append(n)
-    first = np.zeros((len(flow.blocks), len(launches)))
-    for block, row in in_block.items():
-        first[flow.number[block], row[0]] = 1
-    ahead = flow.reach(first, through=[block not in in_block for block in flow.blocks])
+    stops = list(in_block)
+    ahead = flow.steps_between(stops)
     steps = np.zeros((len(launches), len(launches)))
-    for block, row in in_block.items():
+    for block, following in zip(stops, ahead, strict=True):
+        row = in_block[block]
         for here, after in pairwise(row):
             steps[here, after] = 1
-        steps[row[-1]] = ahead[flow.number[block]]
+        for stop, probability in following.items():
+            steps[row[-1], in_block[stops[stop]][0]] = probability
     return steps

@@ -23,6 +23,8 @@ from tidegate.compiler.ir.module import Body, Instruction, Module, Value, consta
 _KERNEL = re.compile(
     r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(?P<function>.+)_l(?P<line>\d+)(?P<more>_\d+)?$"
 )
+_LAUNCH = re.compile(rf"^.*@(?:{'|'.join(ENTRY_POINTS)})\(.*$", re.M)
+_REGION_ID = re.compile(r'@"?\.?([^\s",]+)\.region_id')
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,11 @@ def launched_kernel(call: Instruction) -> str:
     """Return the symbol of the kernel that a launching call names by its region's id."""
     region_id: str = call.arguments[ENTRY_POINTS[call.callee].region_id].name
     return region_id.removeprefix(".").removesuffix(".region_id")
+
+
+def kernels_launched(text: str) -> list[str]:
+    """Return the kernels that a function launches, from its text."""
+    return [found for line in _LAUNCH.findall(text) for found in _REGION_ID.findall(line)]
 
 
 def _arrays(

@@ -17,7 +17,7 @@ from tidegate.compiler.analysis.points_to import Location, Origin, PointsTo
 from tidegate.compiler.analysis.worksharing import device_calls, shared_loop, takes_bounds
 from tidegate.compiler.ir.layout import POINTER_BYTES, size_and_alignment
 from tidegate.compiler.ir.loops import Loop
-from tidegate.compiler.ir.module import Body, Instruction, Module, Value
+from tidegate.compiler.ir.module import Body, Instruction, Module, Printed, Value
 from tidegate.compiler.ir.probabilities import Edges, branch_probabilities
 
 _DEEPEST = 16  # calls within calls; device code that goes deeper is recursive
@@ -53,10 +53,11 @@ class RegionalLocality:
     """The localities of all kernels of a device module."""
 
     def __init__(self, module: Module):
+        printed = Printed(module)
         self._bodies: dict[str, Body] = {
-            f.name: Body(f) for f in module.functions if not f.is_declaration
+            f.name: Body(f, printed) for f in module.functions if not f.is_declaration
         }
-        self._edges: dict[str, Edges] = branch_probabilities(module)
+        self._edges: dict[str, Edges] = branch_probabilities(printed.text)
         self._flows: dict[str, Flow] = {}
         self._globals: dict[str, list[str]] = {}
 

@@ -2,13 +2,13 @@
 
 LLVM's scalar evolution finds this and more, but llvmlite does not show it. After -O1 the loops that
 it could count have one shape: a phi that starts at a constant, a constant step, and a comparison
-with a constant. Such a loop is counted by running it.
+with a constant.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 
 from tidegate.compiler.ir.loops import Loop, Successors
 from tidegate.compiler.ir.module import (
@@ -24,11 +24,8 @@ from tidegate.compiler.ir.module import (
 MOST_TRIPS = 1_000_000
 """A loop that runs longer keeps LLVM's estimate: the difference would change no decision."""
 
-_COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    **{sign + name: getattr(operator, name) for sign in "su" for name in ("lt", "le", "gt", "ge")},
-}
+_OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
+_PREDICATE = re.compile(r"\bicmp (?:samesign )?([su]?)(eq|ne|lt|le|gt|ge)\b")
 
 
 def counted_exits(body: Body, loop: Loop, successors: Successors) -> Iterator[tuple[str, str, int]]:
@@ -51,19 +48,50 @@ def _times(body: Body, loop: Loop, branch: Instruction, leaves_on: bool) -> int 
     condition = body.by_key.get(key(branch.operands[0]))
     if condition is None or condition.opcode != "icmp":
         return None
-    words = condition.text.split(" icmp ", 1)[1].split()
-    predicate = next((word for word in words if word in _COMPARE), "")
+    predicate = _PREDICATE.search(condition.text)
     bound = constant_int(condition.operands[1])
     counter = _counter(body, loop, condition.operands[0])
-    if not predicate or bound is None or counter is None:
+    if predicate is None or bound is None or counter is None:
         return None
-    bits, signed = int_bits(condition.operands[1]), not predicate.startswith("u")
-    value, step = counter
-    bound = in_bits(bound, bits, signed)
-    for times in range(1, MOST_TRIPS + 1):
-        if _COMPARE[predicate](in_bits(value, bits, signed), bound) == leaves_on:
-            return times
-        value += step
+    sign, kind = predicate.groups()
+    bits = int_bits(condition.operands[1])
+    steps = first_true(kind if leaves_on else _OPPOSITE[kind], *counter, bound, bits, sign != "u")
+    return None if steps is None or steps >= MOST_TRIPS else steps + 1
+
+
+def first_true(
+    kind: str, start: int, step: int, bound: int, bits: int, signed: bool = True
+) -> int | None:
+    """Return the least n for which ``start + n * step`` compares so with the bound, in a register
+    of so many bits; None if it wraps around more than once before.
+
+    >>> first_true("ge", 0, 3, 10, 32), first_true("ge", 9, -1, 10, 32, signed=False)
+    (4, 10)
+    """
+    least = -(1 << bits - 1) if signed else 0
+    most = least + (1 << bits) - 1
+    value, bound = in_bits(start, bits, signed), in_bits(bound, bits, signed)
+    if kind == "ne":
+        return 0 if value != bound else 1 if step % (1 << bits) else None
+    ranges = {
+        "eq": (bound, bound),
+        "lt": (least, bound - 1),
+        "le": (least, bound),
+        "gt": (bound + 1, most),
+        "ge": (bound, most),
+    }
+    low, high = ranges[kind]
+    if low > high or not step:
+        return 0 if low <= value <= high else None
+    done = 0
+    for _ in range(2):  # before it wraps around, and after
+        edge = low if step > 0 else high
+        steps = max(0, -((value - edge) // step)) if step > 0 else max(0, -((edge - value) // -step))
+        last = (most - value) // step if step > 0 else (value - least) // -step
+        if low <= value + steps * step <= high and steps <= last:
+            return done + steps
+        done += last + 1
+        value = in_bits(value + (last + 1) * step, bits, signed)
     return None
 
 

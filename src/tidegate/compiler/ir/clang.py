@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate.errors import TidegateError
@@ -16,6 +17,10 @@ PACKAGES = "clang-19 llvm-19 libomp-19-dev clang-tools-19"
 TARGET = ("-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu")
 """Offloading to the host itself: the same IR as for a GPU, and it needs none to run."""
 
+C, CPLUSPLUS, CUDA = "c", "c++", "cuda"
+LANGUAGES = {".c": C, **dict.fromkeys((".cc", ".cpp", ".cxx", ".c++", ".C"), CPLUSPLUS)}
+"""The language of a source by its suffix, as clang's -x takes it."""
+
 # -O1 and nothing that multiplies loop bodies: localities are to be those of the program, not of the
 # vectoriser.
 _PIPELINE = (
@@ -24,7 +29,18 @@ _PIPELINE = (
     "-fno-vectorize",
     "-fno-slp-vectorize",
     "-fno-discard-value-names",
+    "-w",
 )
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One source file and how its project compiles it."""
+
+    source: Path
+    options: tuple[str, ...] = ()
+    language: str = ""  # as clang's -x takes it; "": by the suffix
+    folder: Path | None = None  # where the options' relative paths begin
 
 
 def find_clang() -> str | None:
@@ -42,26 +58,52 @@ def check_file(path: Path, wanted: str) -> None:
 
 def compile_ir(source: str | Path, options: Sequence[str] = ()) -> tuple[str, str]:
     """Return the host's and the device's IR of one source file, as text."""
-    path = Path(source)
-    check_file(path, "a C or C++ source file with OpenMP target regions")
+    return compile_unit(Unit(Path(source), tuple(options)))
+
+
+def compile_unit(unit: Unit) -> tuple[str, str]:
+    """Return the host's and the device's IR of one source file of a project, as text."""
+    check_file(unit.source, "a C or C++ source file with OpenMP target regions")
     clang = find_clang()
     if clang is None:
         raise TidegateError(
-            f"no clang-{OLDEST} to clang-{NEWEST} to compile '{path}' with; "
+            f"no clang-{OLDEST} to clang-{NEWEST} to compile '{unit.source}' with; "
             f"install one (apt-get install {PACKAGES}) or give .ll files"
         )
     # Debug information of the host gives allocations the names of the variables that hold them.
-    host = _run(clang, path, ["--offload-host-only", "-g", *options])
-    return host, _run(clang, path, ["--offload-device-only", *options])
+    host = _run(clang, unit, ["--offload-host-only", "-g"])
+    return host, _run(clang, unit, ["--offload-device-only"])
 
 
-def _run(clang: str, path: Path, options: list[str]) -> str:
-    command = [clang, *_PIPELINE, *TARGET, *options, "-S", "-emit-llvm", "-o", "-", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _run(clang: str, unit: Unit, side: list[str]) -> str:
+    language = unit.language or LANGUAGES.get(unit.source.suffix, "")
+    own = [option for option in unit.options if _is_for(option, language)]
+    spoken = ["-x", language] if unit.language else []
+    # "--": the name of a file may begin with a dash
+    last = ["-S", "-emit-llvm", "-o", "-", *spoken, "--", str(unit.source.absolute())]
+    done = subprocess.run(
+        [clang, *_PIPELINE, *TARGET, *side, *own, *last],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=unit.folder,
+    )
     if done.returncode != 0:
         lines = done.stderr.strip().split("\n")
         first = next((line for line in lines if "error:" in line), lines[0])
         raise TidegateError(
-            f"'{path}' does not compile: {first}; run {Path(clang).name} -fopenmp on it to see all"
+            f"'{unit.source}' does not compile: {first}; "
+            f"run {Path(clang).name} -fopenmp on it to see all"
         )
     return done.stdout
+
+
+def _is_for(option: str, language: str) -> bool:
+    """Return whether an option is for a language: clang refuses another language's standard.
+
+    >>> _is_for("-std=c++17", "c"), _is_for("-std=c99", "c"), _is_for("-DN=4", "c")
+    (False, True, True)
+    """
+    if not option.startswith("-std="):
+        return True
+    return ("++" in option) == (language != C)

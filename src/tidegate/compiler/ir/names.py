@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 
-from tidegate.compiler.ir.module import Module
+from tidegate.compiler.ir.module import Printed
 
 _NODES = "DILocation|DILocalVariable|DISubprogram|DILexicalBlock|DIDerivedType"
 _NODE = re.compile(rf"^!(\d+) = (?:distinct )?!(?:{_NODES})\((.*)\)$", re.M)
@@ -37,14 +37,13 @@ class SourceName:
 class DebugNames:
     """Names and lines of the values of `main`."""
 
-    def __init__(self, module: Module, function: str = "main"):
-        text = str(module)
+    def __init__(self, printed: Printed, function: str = "main"):
+        text = printed.text
         self._nodes = {
             number: {key: a or b for key, a, b in _FIELD.findall(fields)}
             for number, fields in _NODE.findall(text)
         }
-        body = re.search(rf"^define [^\n]*@{re.escape(function)}\(.*?^}}", text, re.M | re.S)
-        self._inside = inside = body[0] if body else ""
+        self._inside = inside = printed.functions.get(function, "")
         self._records: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for value, variable, location in _RECORD.findall(inside):
             self._records[value].append((variable, location))
