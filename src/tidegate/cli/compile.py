@@ -84,6 +84,8 @@ def _object_row(model: ProgramModel, o: DataObject) -> tuple[str, ...]:
 
 def _launch_rows(model: ProgramModel, launch: LaunchSite) -> Iterator[tuple[str, ...]]:
     first = (model.where(launch), str(launch.trip_count or "?"))
+    if not launch.uses:
+        yield (*first, "none was traced", _number(launch.frequency), "", "", "")
     for use in launch.uses:
         figures = (launch.frequency, use.locality, use.bytes_per_iteration, use.distance)
         yield (*first, use.object, *map(_number, figures))

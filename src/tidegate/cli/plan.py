@@ -80,7 +80,7 @@ def plan(
         return
     if program.cut:
         made = len(program.order)
-        notes.append(f"times are of the first {made} launches; the program makes more")
+        notes.append(f"times are of {made} launches; the program's loops turn more often")
     notes += schedule.notes
     with Bar("predict") as bar:
         runs = predict(program, on, room, dict.fromkeys((*RIVALS, placement)), bar.advance)
@@ -201,6 +201,8 @@ def _show(schedule: Schedule, runs: dict[str, Run | str], chosen: str, notes: li
 def _site_rows(site: SiteSchedule) -> Iterator[tuple[str, ...]]:
     from tidegate import units
 
+    if not site.objects:
+        yield site.region, "none was traced", "", ""
     for n, name in enumerate(site.objects):
         first = ", ".join(str(a) for a in site.visits[0] if a.object == name)
         near = units.show_size(site.near.get(name, 0))

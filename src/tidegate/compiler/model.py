@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.compiler.analysis.sizes import Formula
+from tidegate.compiler.host_flow import HostFlow
 from tidegate.errors import UnknownName
 
 
@@ -91,11 +92,13 @@ class ProgramModel:
     objects: tuple[DataObject, ...]
     regions: tuple[KernelRegion, ...]
     launches: tuple[LaunchSite, ...]
+    flow: HostFlow
     notes: tuple[Note, ...] = field(default=())
     # (from, to) → launches between
     region_distance: Mapping[tuple[str, str], float] = field(default_factory=dict)
     # [i][j]: the probability that launch j is the next after launch i
     next_launches: tuple[tuple[float, ...], ...] = ()
+    first_launches: tuple[float, ...] = ()  # the probability of each to be the first
 
     def placeable(self) -> tuple[DataObject, ...]:
         """Return the objects that a plan can place: those on the heap, and global arrays."""
@@ -174,9 +177,12 @@ class ProgramModel:
         return use.bytes_per_iteration * trips.at(variables) / max(1, size.at(variables))
 
     def variables(self) -> tuple[str, ...]:
-        """Return the variables in the formulas of sizes and trip counts."""
+        """Return the variables in the formulas of sizes and trip counts, and the bounds of loops
+        around launches.
+        """
         formulas = [*(o.bytes for o in self.objects), *(site.trip_count for site in self.launches)]
-        return tuple(sorted({v for f in formulas if f is not None for v in f.variables()}))
+        found = {v for f in formulas if f is not None for v in f.variables()}
+        return tuple(sorted(found | self.flow.variables()))
 
 
 def _accesses(sites: Sequence[LaunchSite], name: str) -> float:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tidegate.compiler.analysis.flow import Flow
+from tidegate.compiler.analysis.host import host_flow
 from tidegate.compiler.analysis.launches import (
     DecodedLaunch,
     MapEntry,
@@ -80,7 +81,7 @@ def model_of_ir(
     locality = _device(device, name) if device else None
     names = ObjectNames(DebugNames(printed), found, locality)
     model = _assemble(name, flow, names, found, _global_sizes(module, body), notes)
-    return measure(model, flow, locality)
+    return measure(model, locality)
 
 
 def _linked(given: Sequence[str | bytes], name: str) -> Module:
@@ -167,6 +168,7 @@ def _assemble(
         tuple(objects.values()),
         tuple(regions.values()),
         tuple(made),
+        host_flow(flow, [launch.call.block for launch in found], names.variable),
         tuple(dict.fromkeys(notes)),
     )
 

@@ -52,6 +52,17 @@ class Chain:
         ]
 
 
+def eliminated(
+    states: int, steps: Mapping[tuple[int, int], float], kept: Iterable[int]
+) -> dict[tuple[int, int], float]:
+    """Return the steps of the chain that has only the kept states."""
+    chain = Chain(states, steps)
+    work = _Elimination(chain._out, chain._end)
+    left = set(kept)
+    work.eliminate(sorted(set(range(states)) - left))
+    return {(a, b): p for a in sorted(left) for b, p in work.out[a].items()}
+
+
 class _Elimination:
     def __init__(self, out: list[dict[int, float]], end: list[float]):
         self.out = [dict(ways) for ways in out]

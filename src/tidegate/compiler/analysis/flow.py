@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 from tidegate.compiler.analysis.chain import Chain
@@ -26,10 +26,10 @@ class Flow:
         }
         self.loops: list[Loop] = natural_loops(self.successors)
         self.number = {name: n for n, name in enumerate(self.blocks)}
-        self._edges = self._corrected(edges)
+        self.edges = self._corrected(edges)
         self._chain = Chain(
             len(self.blocks),
-            {(self.number[a], self.number[b]): p for (a, b), p in self._edges.items()},
+            {(self.number[a], self.number[b]): p for (a, b), p in self.edges.items()},
         )
 
     def _corrected(self, edges: Edges) -> Edges:
@@ -42,7 +42,10 @@ class Flow:
             for b in following
         }
         for loop in self.loops:
-            for block, out, times in counted_exits(self.body, loop, self.successors):
+            for count in counted_exits(self.body, loop, self.successors):
+                if count.times is None:
+                    continue
+                block, out, times = count.block, count.out, count.times
                 others = {b: corrected[block, b] for b in self.successors[block] if b != out}
                 corrected[block, out] = 1 / times
                 scale = (1 - 1 / times) / (sum(others.values()) or 1)
@@ -65,9 +68,3 @@ class Flow:
     def frequency(self) -> Mapping[str, float]:
         """How often each block runs per run of the function."""
         return dict(zip(self.blocks, self._chain.visits(), strict=True))
-
-    def steps_between(self, stops: Sequence[str]) -> list[dict[int, float]]:
-        """Return, from each of these blocks, the probability that each of them (by its position) is
-        the next of them to run.
-        """
-        return self._chain.between([self.number[block] for block in stops])
