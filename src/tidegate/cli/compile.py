@@ -67,9 +67,9 @@ def _show(model: ProgramModel) -> None:
     head = ("object", "kind", "allocated", "bytes", "GL")
     title = f"{model.source}: objects, by global locality"
     output.print_table(head, [_object_row(model, o) for o in by_locality], title, left=4)
-    columns = ("region", "iterations", "object", "RF", "RL", "bytes/iteration", "distance")
+    columns = ("region", "iterations", "object", "written", "RF", "RL", "bytes/iteration")
     rows = [row for launch in model.launches for row in _launch_rows(model, launch)]
-    output.print_table(columns, rows, "launches", left=3)
+    output.print_table((*columns, "distance"), rows, "launches", left=4)
     print("what follows what:")
     for line in _graph(model):
         print(f"  {line}")
@@ -85,10 +85,12 @@ def _object_row(model: ProgramModel, o: DataObject) -> tuple[str, ...]:
 def _launch_rows(model: ProgramModel, launch: LaunchSite) -> Iterator[tuple[str, ...]]:
     first = (model.where(launch), str(launch.trip_count or "?"))
     if not launch.uses:
-        yield (*first, "none was traced", _number(launch.frequency), "", "", "")
+        yield (*first, "none was traced", "", _number(launch.frequency), "", "", "")
     for use in launch.uses:
-        figures = (launch.frequency, use.locality, use.bytes_per_iteration, use.distance)
-        yield (*first, use.object, *map(_number, figures))
+        accessed = use.bytes_per_iteration + use.common_bytes
+        figures = map(_number, (launch.frequency, use.locality, accessed, use.distance))
+        written = "yes" if model.is_written(launch, use.object) else "no"
+        yield (*first, use.object, written, *figures)
         first = ("", "")
 
 

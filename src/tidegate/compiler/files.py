@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tidegate.compiler.ir.clang import LANGUAGES, Unit, check_file, compile_unit
+from tidegate.compiler.ir.clang import CUDA, LANGUAGES, Unit, check_file, compile_unit
 from tidegate.compiler.ir.inline import KERNEL
 from tidegate.compiler.ir.module import parse
 from tidegate.compiler.model import ProgramModel
@@ -17,6 +18,7 @@ from tidegate.errors import TidegateError
 
 IR = (".ll", ".bc")
 MODEL = ".json"
+_GPU = re.compile(r'^target triple = "(nvptx|amdgcn|spir)', re.M)
 
 
 def model_of_files(paths: Sequence[Path], options: Sequence[str] = ()) -> ProgramModel:
@@ -34,10 +36,12 @@ def model_of_files(paths: Sequence[Path], options: Sequence[str] = ()) -> Progra
     for path in (path for path in paths if path.suffix in IR):
         text = _read(path)
         (device if _is_device(text) else host).append(text)
-    for unit in _units(paths, tuple(options)):
-        for_host, for_device = compile_unit(unit)
+    units = _units(paths, tuple(options))
+    with_openmp = all(unit.spoken != CUDA for unit in units)
+    for unit in units:
+        for_host, for_device = compile_unit(unit, with_openmp)
         host.append(for_host)
-        device.append(for_device)
+        device += [for_device] if for_device else []
     return model_of_ir(host, device, ", ".join(path.name or str(path) for path in paths))
 
 
@@ -75,8 +79,10 @@ def _read(path: Path) -> str:
 
 
 def _is_device(text: str) -> bool:
-    """Return whether a module is the device's: it defines kernels that can be called from outside,
-    while the host's holds their ids.
+    """Return whether a module is the device's: it is for a GPU, or it defines kernels that can be
+    called from outside, while the host's holds their ids.
     """
+    if _GPU.search(text):
+        return True
     kernels = (x for x in text.splitlines() if x.startswith("define ") and f"@{KERNEL}" in x)
     return ".region_id" not in text and any(" internal " not in line for line in kernels)

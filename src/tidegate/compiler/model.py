@@ -12,6 +12,9 @@ from tidegate.compiler.host_flow import HostFlow
 from tidegate.errors import UnknownName
 
 
+TO, FROM = 1, 2  # bits of a map type: OpenMP's to and from
+
+
 @dataclass(frozen=True)
 class DataObject:
     """One allocation site, after inlining: memory that a kernel region may use (SC'19, 4.1)."""
@@ -40,8 +43,10 @@ class Use:
 
     object: str
     locality: float  # accesses by one iteration: regional locality, RL
-    bytes_per_iteration: float
+    bytes_per_iteration: float  # at addresses that are the iteration's own
     distance: float  # launches until the next one that uses the object; infinite if none does
+    common_bytes: float = 0.0  # accessed at the same addresses by all iterations
+    writes: float = 0.0  # accesses by one iteration that write
 
 
 @dataclass(frozen=True)
@@ -174,7 +179,16 @@ class ProgramModel:
             return None
         if trips.variables() - variables.keys():
             return None
-        return use.bytes_per_iteration * trips.at(variables) / max(1, size.at(variables))
+        accessed = use.bytes_per_iteration * trips.at(variables) + use.common_bytes
+        return accessed / max(1, size.at(variables))
+
+    def is_written(self, launch: LaunchSite, name: str) -> bool:
+        """Return whether a launch writes an object: by its stores, or by its map clauses where no
+        access of the kernel was found.
+        """
+        if any(use.locality for use in launch.uses):
+            return any(use.writes > 0 for use in launch.uses if use.object == name)
+        return any(a.map_type & FROM for a in launch.arguments if name in a.objects)
 
     def variables(self) -> tuple[str, ...]:
         """Return the variables in the formulas of sizes and trip counts, and the bounds of loops

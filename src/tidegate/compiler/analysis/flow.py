@@ -26,11 +26,9 @@ class Flow:
         }
         self.loops: list[Loop] = natural_loops(self.successors)
         self.number = {name: n for n, name in enumerate(self.blocks)}
+        self.counted: set[Loop] = set()
+        """The loops that count to a constant."""
         self.edges = self._corrected(edges)
-        self._chain = Chain(
-            len(self.blocks),
-            {(self.number[a], self.number[b]): p for (a, b), p in self.edges.items()},
-        )
 
     def _corrected(self, edges: Edges) -> Edges:
         """Return the probabilities with trip counts of loops that count to a constant. LLVM assumes
@@ -45,6 +43,7 @@ class Flow:
             for count in counted_exits(self.body, loop, self.successors):
                 if count.times is None:
                     continue
+                self.counted.add(loop)
                 block, out, times = count.block, count.out, count.times
                 others = {b: corrected[block, b] for b in self.successors[block] if b != out}
                 corrected[block, out] = 1 / times
@@ -67,4 +66,10 @@ class Flow:
     @cached_property
     def frequency(self) -> Mapping[str, float]:
         """How often each block runs per run of the function."""
-        return dict(zip(self.blocks, self._chain.visits(), strict=True))
+        return self.frequency_with(self.edges)
+
+    def frequency_with(self, edges: Edges) -> Mapping[str, float]:
+        """Return how often each block runs if its steps have these probabilities."""
+        steps = {(self.number[a], self.number[b]): p for (a, b), p in edges.items()}
+        visits = Chain(len(self.blocks), steps).visits()
+        return dict(zip(self.blocks, visits, strict=True))

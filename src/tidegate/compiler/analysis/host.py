@@ -17,7 +17,9 @@ from tidegate.compiler.analysis.flow import Flow
 from tidegate.compiler.analysis.sizes import Formula, formula
 from tidegate.compiler.analysis.trip_counts import Count, counted_exits
 from tidegate.compiler.host_flow import HostFlow, HostLoop
+from tidegate.compiler.ir.entry_points import CONFIGURES
 from tidegate.compiler.ir.loops import Loop, Successors
+from tidegate.compiler.ir.module import key
 from tidegate.compiler.ir.probabilities import Edges
 
 Named = Callable[[str], str | None]
@@ -42,6 +44,7 @@ def host_flow(flow: Flow, places: Sequence[str], name: Named) -> HostFlow:
     edges = dict(flow.edges)
     onward = _reaching(set(places), flow.successors)
     _without_dead_ends(edges, flow, onward)
+    _configured(edges, flow)
     around = [loop for loop in flow.loops if loop.blocks & set(places)]
     for loop in around:
         _entered(edges, flow, loop)
@@ -101,6 +104,21 @@ def _without_dead_ends(edges: Edges, flow: Flow, onward: set[str]) -> None:
             and (b not in returning or all(b in loop.blocks for loop in loops))
         ]
         _take_others(edges, flow, block, dead)
+
+
+def _configured(edges: Edges, flow: Flow) -> None:
+    """Take the way to a CUDA launch: the branch before it asks whether its configuration failed."""
+    for block, following in flow.successors.items():
+        branch = flow.body.blocks[block][-1] if flow.body.blocks[block] else None
+        if branch is None or branch.opcode != "br" or len(following) != 2:
+            continue
+        condition = flow.body.by_key.get(key(branch.operands[0]))
+        if condition is None or condition.opcode != "icmp":
+            continue
+        called = flow.body.by_key.get(key(condition.operands[0]))
+        if called is not None and called.callee in CONFIGURES:
+            true, false = branch.successors()
+            _take_others(edges, flow, block, [false if " eq " in condition.text else true])
 
 
 def _take_others(edges: Edges, flow: Flow, block: str, dead: Sequence[str]) -> None:

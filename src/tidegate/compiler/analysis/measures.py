@@ -86,7 +86,8 @@ def _uses(launch: LaunchSite, found: Mapping[ParameterPath, Accesses]) -> tuple[
     uses = []
     for name in launch.objects:
         total = sum((_share(argument, name, found) for argument in launch.arguments), Accesses())
-        uses.append(Use(name, total.accesses, total.bytes, math.inf))
+        own, common = total.bytes, total.common_bytes
+        uses.append(Use(name, total.accesses, own, math.inf, common, total.writes))
     return tuple(uses)
 
 
@@ -99,8 +100,7 @@ def _share(argument: Argument, name: str, found: Mapping[ParameterPath, Accesses
         path = (argument.parameter,)
     if name not in argument.objects or path is None:
         return Accesses()
-    whole, several = found.get(path, Accesses()), len(argument.objects)
-    return Accesses(whole.accesses / several, whole.bytes / several)
+    return found.get(path, Accesses()).times(1 / len(argument.objects))
 
 
 def _between_regions(model: ProgramModel, distances: Distances) -> dict[tuple[str, str], float]:

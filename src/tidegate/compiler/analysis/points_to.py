@@ -43,11 +43,13 @@ _HANDS_ON |= {"insertvalue", "extractvalue"}  # functions return two pointers as
 _CONSTANT = re.compile(r"getelementptr [a-z ]*\((.*)\)$")
 _MOST_OFFSETS = 64  # of one value; further fields are not distinguished
 _MOST_CELLS = 1024  # of one object: a launch's arrays have one for each argument
+_MOST_PAIRS = 64  # of one copy: a source and a target
 _MOST_STEPS = 200_000  # after which the cells of all but the stack are collapsed
 _DEEPEST = 3  # nested structures that a kernel's pointers are followed through
 _SYMBOL = re.compile(r'@"?([\w.$-]+)"?')
 _COPIES = ("llvm.memcpy", "llvm.memmove")
-_COPY_CALLS = {"memcpy", "memmove", "omp_target_memcpy", "cudaMemcpy"}
+_COPY_CALLS = {"memcpy", "memmove", "omp_target_memcpy", "cudaMemcpy", "cudaMemcpyAsync"}
+_COPY_CALLS |= {"hipMemcpy", "hipMemcpyAsync"}
 
 
 class PointsTo:
@@ -196,12 +198,9 @@ class PointsTo:
             self._hold(i.ref, {(Origin("unknown", what), None)})
 
     def _copy(self, to: Value, source: Value, length: int | None) -> None:
-        graph, into = self._graph, self._node(to)
-
-        def from_here(begin: Location) -> None:
-            graph.on_new(into, lambda end: graph.copy(begin, end, length))
-
-        graph.on_new(self._node(source), from_here)
+        copying = _Copying(self._graph, length)
+        self._graph.on_new(self._node(source), copying.begins_at)
+        self._graph.on_new(self._node(to), copying.ends_at)
 
     def _note_writes(self, body: Body) -> None:
         for i in body:
@@ -396,6 +395,47 @@ class _Graph:
             lowest = mask & -mask
             yield self._locations[lowest.bit_length() - 1]
             mask ^= lowest
+
+
+class _Copying:
+    """One instruction that copies memory: from every place it may read to every place it may write.
+
+    If those are many pairs, what all sources hold goes anywhere into all targets.
+    """
+
+    def __init__(self, graph: _Graph, length: int | None):
+        self._graph, self._length = graph, length
+        self._begins: list[Location] = []
+        self._ends: list[Location] = []
+        self._pool: int | None = None
+
+    def begins_at(self, begin: Location) -> None:
+        self._begins.append(begin)
+        if self._pool is not None or self._crowded():
+            self._graph.read((begin[0], None), self._pooled())
+        else:
+            for end in self._ends:
+                self._graph.copy(begin, end, self._length)
+
+    def ends_at(self, end: Location) -> None:
+        self._ends.append(end)
+        if self._pool is not None or self._crowded():
+            self._graph.write(self._pooled(), (end[0], None))
+        else:
+            for begin in self._begins:
+                self._graph.copy(begin, end, self._length)
+
+    def _crowded(self) -> bool:
+        return len(self._begins) * len(self._ends) > _MOST_PAIRS
+
+    def _pooled(self) -> int:
+        if self._pool is None:
+            self._pool = self._graph.new_node()
+            for origin, _ in self._begins:
+                self._graph.read((origin, None), self._pool)
+            for origin, _ in self._ends:
+                self._graph.write(self._pool, (origin, None))
+        return self._pool
 
 
 def _apart(a: int | None, b: int | None, length: int | None) -> bool:

@@ -7,7 +7,6 @@ loop does not change.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,14 +20,10 @@ from tidegate.compiler.ir.module import (
     int_bits,
     key,
 )
+from tidegate.compiler.ir.predicates import MIRRORED, OPPOSITE, predicate_of
 
 MOST_TRIPS = 1_000_000
 """A loop that runs longer keeps LLVM's estimate: the difference would change no decision."""
-
-_OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
-_MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
-_PREDICATE = re.compile(r"\bicmp (?:samesign )?([su]?)(eq|ne|lt|le|gt|ge)\b")
-
 
 @dataclass(frozen=True)
 class Count:
@@ -66,18 +61,18 @@ def counted_exits(body: Body, loop: Loop, successors: Successors) -> Iterator[Co
 def _count(
     body: Body, loop: Loop, condition: Instruction, leaves_on: bool, block: str, out: str
 ) -> Iterator[Count]:
-    predicate = _PREDICATE.search(condition.text)
+    predicate = predicate_of(condition)
     if predicate is None:
         return
-    sign, kind = predicate.groups()
+    sign, kind = predicate
     left, right = condition.operands
-    for counted, bound, leaves in ((left, right, kind), (right, left, _MIRRORED[kind])):
+    for counted, bound, leaves in ((left, right, kind), (right, left, MIRRORED[kind])):
         counter = _counter(body, loop, counted)
         if counter is None or not _is_fixed(bound, body, loop):
             continue
         start, by, step = counter
         if not leaves_on:
-            leaves = _OPPOSITE[leaves]
+            leaves = OPPOSITE[leaves]
         times = None
         first, last = start if isinstance(start, int) else None, constant_int(bound)
         if first is not None and last is not None:

@@ -34,6 +34,17 @@ ALLOCATORS: dict[str, Allocator] = {
     "llvm_omp_target_alloc_shared": Allocator((0,)),
     "llvm_omp_target_alloc_host": Allocator((0,)),
     "llvm_omp_target_alloc_device": Allocator((0,)),
-    "cudaMallocManaged": Allocator((1,), result=0),
-    "cudaMalloc": Allocator((1,), result=0),
+    **{
+        f"{api}{name}": Allocator(sizes, result=0)
+        for api in ("cuda", "hip")
+        for name, sizes in {
+            "Malloc": (1,),
+            "MallocManaged": (1,),
+            "MallocAsync": (1,),
+            "MallocHost": (1,),
+            "HostAlloc": (1,),
+            "HostMalloc": (1,),
+            "MallocPitch": (2, 3),
+        }.items()
+    },
 }

@@ -1,4 +1,4 @@
-"""From a C or C++ file to its host and device IR, by the clang that is installed."""
+"""From a C, C++ or CUDA file to its host and device IR, by the clang that is installed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidegate.compiler.ir.cuda import VERSION, cuda_folder
 from tidegate.errors import TidegateError
 
 NEWEST, OLDEST = 22, 16
@@ -18,7 +19,7 @@ TARGET = ("-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu")
 """Offloading to the host itself: the same IR as for a GPU, and it needs none to run."""
 
 C, CPLUSPLUS, CUDA = "c", "c++", "cuda"
-LANGUAGES = {".c": C, **dict.fromkeys((".cc", ".cpp", ".cxx", ".c++", ".C"), CPLUSPLUS)}
+LANGUAGES = {".c": C, **dict.fromkeys((".cc", ".cpp", ".cxx", ".c++", ".C"), CPLUSPLUS), ".cu": CUDA}
 """The language of a source by its suffix, as clang's -x takes it."""
 
 # -O1 and nothing that multiplies loop bodies: localities are to be those of the program, not of the
@@ -42,6 +43,11 @@ class Unit:
     language: str = ""  # as clang's -x takes it; "": by the suffix
     folder: Path | None = None  # where the options' relative paths begin
 
+    @property
+    def spoken(self) -> str:
+        """The language that it is compiled as."""
+        return self.language or LANGUAGES.get(self.source.suffix, "")
+
 
 def find_clang() -> str | None:
     """Return the clang to use: 19, with which all of this was tried, or the newest known one."""
@@ -61,28 +67,45 @@ def compile_ir(source: str | Path, options: Sequence[str] = ()) -> tuple[str, st
     return compile_unit(Unit(Path(source), tuple(options)))
 
 
-def compile_unit(unit: Unit) -> tuple[str, str]:
-    """Return the host's and the device's IR of one source file of a project, as text."""
-    check_file(unit.source, "a C or C++ source file with OpenMP target regions")
+def compile_unit(unit: Unit, with_openmp: bool = True) -> tuple[str, str]:
+    """Return the host's and the device's IR of one source file of a project, as text.
+
+    Without OpenMP, as in the C++ sources of a CUDA program, the device's is "".
+    """
+    check_file(unit.source, "a C, C++ or CUDA source file with kernels")
     clang = find_clang()
     if clang is None:
         raise TidegateError(
             f"no clang-{OLDEST} to clang-{NEWEST} to compile '{unit.source}' with; "
             f"install one (apt-get install {PACKAGES}) or give .ll files"
         )
+    common = _cuda_options() if unit.spoken == CUDA else list(TARGET if with_openmp else ())
+    if unit.spoken == CPLUSPLUS and not with_openmp:
+        common += ["-isystem", str(cuda_folder() / "include")]
     # Debug information of the host gives allocations the names of the variables that hold them.
-    host = _run(clang, unit, ["--offload-host-only", "-g"])
-    return host, _run(clang, unit, ["--offload-device-only"])
+    # Aliases would hide constructors from inlining.
+    host = ["--offload-host-only", "-g", "-Xclang", "-mno-constructor-aliases"]
+    # Loops that set or copy memory stay loops, whose turns can be counted.
+    device = ["--offload-device-only", "-mllvm", "-disable-loop-idiom-all"]
+    if unit.spoken != CUDA and not with_openmp:
+        return _run(clang, unit, [*common, *host[1:]]), ""
+    return _run(clang, unit, [*common, *host]), _run(clang, unit, [*common, *device])
 
 
-def _run(clang: str, unit: Unit, side: list[str]) -> str:
-    language = unit.language or LANGUAGES.get(unit.source.suffix, "")
-    own = [option for option in unit.options if _is_for(option, language)]
-    spoken = ["-x", language] if unit.language else []
+def _cuda_options() -> list[str]:
+    # Without NVIDIA's device library, mathematical functions stay calls, which access no memory.
+    # clang forgets the version with it, and needs it for the syntax of launches.
+    version = ["-Xclang", f"-target-sdk-version={VERSION}"]
+    return ["-nocudalib", *version, f"--cuda-path={cuda_folder()}", "--cuda-gpu-arch=sm_70"]
+
+
+def _run(clang: str, unit: Unit, options: list[str]) -> str:
+    own = [option for option in unit.options if _is_for(option, unit.spoken)]
+    spoken = ["-x", unit.spoken] if unit.language or unit.spoken == CUDA else []
     # "--": the name of a file may begin with a dash
     last = ["-S", "-emit-llvm", "-o", "-", *spoken, "--", str(unit.source.absolute())]
     done = subprocess.run(
-        [clang, *_PIPELINE, *TARGET, *side, *own, *last],
+        [clang, *_PIPELINE, *options, *own, *last],
         capture_output=True,
         text=True,
         check=False,
@@ -91,9 +114,9 @@ def _run(clang: str, unit: Unit, side: list[str]) -> str:
     if done.returncode != 0:
         lines = done.stderr.strip().split("\n")
         first = next((line for line in lines if "error:" in line), lines[0])
+        command = f"{Path(clang).name} {'-x cuda' if unit.spoken == CUDA else '-fopenmp'}"
         raise TidegateError(
-            f"'{unit.source}' does not compile: {first}; "
-            f"run {Path(clang).name} -fopenmp on it to see all"
+            f"'{unit.source}' does not compile: {first}; run {command} on it to see all"
         )
     return done.stdout
 

@@ -22,8 +22,9 @@ Value = Any  # llvmlite.binding.ValueRef; llvmlite has no types
 Module = Any
 
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
-# -O0 marks every function with these, which forbids inlining.
-_HINDRANCES = re.compile(r"\b(noinline|optnone)\b ?")
+# -O0 marks every function with noinline and optnone, which forbids inlining.
+# A GPU's processor would stop LLVM, which is asked to optimise for this machine.
+_HINDRANCES = re.compile(r'\b(noinline|optnone)\b ?|"(target|tune)-(cpu|features)"="[^"]*" ?')
 _CALLS = ("call", "invoke", "callbr")
 _FUNCTION = re.compile(r'^define [^\n]*?@(?:"([^"\n]+)"|([\w.$-]+))\(.*?^}', re.M | re.S)
 _RESULT = re.compile(r'^(  %(?:"([^"\n]+)"|([\w.$-]+)) = .*)$', re.M)

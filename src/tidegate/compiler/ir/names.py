@@ -21,6 +21,11 @@ _RECORD = re.compile(
     r"#dbg_(?:value|declare)"
     rf"\((?:ptr|i\d+) %([\w.$-]+), !(\d+), !DIExpression\({_WIDTH}\), !(\d+)\)"
 )
+# with assignment tracking, a variable in memory: its value, the variable, ..., and its address
+_ASSIGNED = re.compile(
+    r"#dbg_assign\([^\n]*?, !(\d+), !DIExpression\(\), !\d+, "
+    r"ptr %([\w.$-]+), !DIExpression\(\), !(\d+)\)"
+)
 _LOCATED = re.compile(r"^\s*%([\w.$-]+) = .*!dbg !(\d+)", re.M)
 _LOCATION = re.compile(r"!(\d+)\)?$", re.M)  # at the end of an instruction or a record
 _FIELD = re.compile(r'(\w+): (?:"([^"]*)"|!?([\w-]+))')
@@ -46,6 +51,8 @@ class DebugNames:
         self._inside = inside = printed.functions.get(function, "")
         self._records: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for value, variable, location in _RECORD.findall(inside):
+            self._records[value].append((variable, location))
+        for variable, value, location in _ASSIGNED.findall(inside):
             self._records[value].append((variable, location))
         self._located: dict[str, str] = dict(_LOCATED.findall(inside))
         self._declared = self._variables_by_line(inside)
@@ -80,6 +87,14 @@ class DebugNames:
         functions = [self._function(node).partition("<")[0] for node in way]  # no <parameters>
         calls = [f"{f}:{node.get('line')}" for f, node in zip(functions, way, strict=True)][::-1]
         return tuple(calls[: calls.index(to)]) if to in calls else ()
+
+    def calls_to(self, value: str) -> tuple[str, ...]:
+        """Return function:line of the calls through which the instruction %`value` was inlined, the
+        outermost first, without its own.
+        """
+        way = self._way(self._located.get(value, ""))[1:]
+        functions = [self._function(node).partition("<")[0] for node in way]
+        return tuple(f"{f}:{node.get('line')}" for f, node in zip(functions, way, strict=True))[::-1]
 
     def _way(self, location: str) -> list[dict[str, str]]:
         """Return a location and those of the calls it was inlined through, the outermost last."""

@@ -54,7 +54,8 @@ class Modelled(Workload):
             streams = []
             for use, size in used:
                 share = 1.0 if use.density is None else min(1.0, use.density)
-                each, write = size / elements, use.copied_out
+                each = size / elements
+                write = self.model.is_written(self.model.launches[at], use.object)
                 streams.append(Stream(use.object, each, write=write, share=share))
             yield loop_launch(space, planned.name, elements, *streams, seed=number)
 
