@@ -168,7 +168,9 @@ def _plan(found: Outcome, model: Path, place: Path, limit: int) -> None:
     found.plan = "planned" if planned.outcome == MODEL else f"{planned.outcome}: {planned.cause}"
     if header.exists():
         text = header.read_text()
-        found.facts["places planned"] = len(re.findall(r"^static inline void tidegate_before", text, re.M))
+        found.facts["places planned"] = len(
+            re.findall(r"^static inline void tidegate_before", text, re.M)
+        )
         found.header = _compiled(header)
 
 
@@ -216,7 +218,9 @@ def _open_questions(models: list[Outcome]) -> Table:
         planned = [o for o in models if o.plan == "planned"]
         missing = [o.facts["places"] - o.facts["places planned"] for o in planned]
         table.add_row("planned", str(len(planned)), "")
-        table.add_row("launch places not planned", str(sum(n > 0 for n in missing)), str(sum(missing)))
+        table.add_row(
+            "launch places not planned", str(sum(n > 0 for n in missing)), str(sum(missing))
+        )
         table.add_row("headers that do not compile", str(sum(bool(o.header) for o in planned)), "")
         for plan, count in Counter(_kind(o.plan) for o in models if o.plan != "planned").items():
             table.add_row(f"not planned, {plan}", str(count), "")

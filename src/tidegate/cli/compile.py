@@ -1,4 +1,4 @@
-"""tidegate compile: the model of a program with OpenMP target regions."""
+"""tidegate compile: the model of a program with OpenMP target regions or CUDA kernels."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidegate.cli import output
+from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
     from tidegate.compiler import DataObject, LaunchSite, ProgramModel
@@ -16,11 +17,19 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[Path],
     typer.Argument(
-        help="C or C++ sources, .ll / .bc files of host and device, or a model saved by --save."
+        help="C, C++ or CUDA sources, .ll / .bc files of host and device, a Makefile or "
+        "compile_commands.json or their folder, or a model saved by --save."
     ),
 ]
 ClangOptions = Annotated[
-    list[str] | None, typer.Option("--clang", help="For clang, e.g. --clang=-DN=4; repeatable.")
+    list[str] | None, typer.Option("--clang", help="For clang, e.g. --clang=-w; repeatable.")
+]
+Include = Annotated[
+    list[str] | None, typer.Option("-I", metavar="FOLDER", help="A folder of headers; repeatable.")
+]
+Define = Annotated[list[str] | None, typer.Option("-D", metavar="N=4", help="A macro; repeatable.")]
+Standard = Annotated[
+    str | None, typer.Option("--std", help="Of the sources in its language, e.g. c++17.")
 ]
 SaveTo = Annotated[
     Path | None, typer.Option("--save", help="Also write the model to this file, as JSON.")
@@ -31,13 +40,16 @@ _LEAST_SHOWN = 0.005  # less likely steps of the graph are exits after errors
 
 def compile(
     files: Files,
+    include: Include = None,
+    define: Define = None,
+    std: Standard = None,
     clang: ClangOptions = None,
     save: SaveTo = None,
     as_json: output.AsJson = False,
     plot: output.PlotTo = None,
 ) -> None:
-    """Find a program's data objects and target regions, each object's locality and how soon it is
-    used again.
+    """Find a program's data objects and kernels, each object's locality and how soon it is used
+    again.
 
     tidegate compile examples/openmp/cfd.c
     """
@@ -46,7 +58,9 @@ def compile(
     from tidegate.compiler.model_file import to_data
 
     output.check(as_json, False, plot)
-    model = model_of_files(files, clang or [])
+    with Bar("compile", unit="files") as bar:
+        options = clang_options(include, define, std, clang)
+        model = model_of_files(files, options, bar.advance)
     if plot is not None:
         from tidegate.compiler.plan.draw import draw_regions
         from tidegate.figures import save_figure
@@ -60,6 +74,15 @@ def compile(
     _show(model)
     if save is not None:
         print(f"saved to {save}")
+
+
+def clang_options(
+    include: list[str] | None, define: list[str] | None, std: str | None, clang: list[str] | None
+) -> list[str]:
+    """Return what is passed on to clang."""
+    folders = [f"-I{Path(folder).absolute()}" for folder in include or ()]
+    standard = [f"-std={std}"] if std else []
+    return [*folders, *(f"-D{macro}" for macro in define or ()), *standard, *(clang or ())]
 
 
 def _show(model: ProgramModel) -> None:

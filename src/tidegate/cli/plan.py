@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidegate.cli import output
-from tidegate.cli.compile import ClangOptions, Files
+from tidegate.cli.compile import ClangOptions, Define, Files, Include, Standard, clang_options
 from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ def plan(
     emit: Emit = Form.table,
     placement: PlacedBy = "rdm",
     values: Set = None,
+    include: Include = None,
+    define: Define = None,
+    std: Standard = None,
     clang: ClangOptions = None,
     out: Out = None,
 ) -> None:
@@ -71,7 +74,8 @@ def plan(
     policy, on = make_policy(placement), load_machine(machine)
     room = units.size(near) if near is not None else on.near.bytes
     frames = _frames(room, on.geometry.region)
-    model = model_of_files(files, clang or [])
+    with Bar("compile", unit="files") as bar:
+        model = model_of_files(files, clang_options(include, define, std, clang), bar.advance)
     settled, notes = settle(model, given, room)
     program = Modelled(model, settled)
     schedule = rehearse(program, policy, on.geometry, frames)
@@ -133,12 +137,22 @@ def _value(text: str) -> tuple[str, int]:
     from tidegate.errors import TidegateError
 
     name, equals, value = (part.strip() for part in text.partition("="))
-    if not equals or not name or not value.replace("_", "").isdigit() or int(value) < 1:
+    number = _whole_number(value)
+    if not equals or not name or number is None or number < 1:
         raise TidegateError(
             "--set must be a variable and a whole number of at least 1, such as n=4096, "
             f"got '{text}'"
         )
-    return name, int(value)
+    return name, number
+
+
+def _whole_number(text: str) -> int | None:
+    """Return a whole number as people write it, such as 4096, 1_000 or 1e6; None for others."""
+    try:
+        number = float(text) if "e" in text.lower() else int(text)
+        return int(number) if number == int(number) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _check_out(out: Path | None, emit: Form) -> None:

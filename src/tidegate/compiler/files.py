@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,13 +21,17 @@ MODEL = ".json"
 _GPU = re.compile(r'^target triple = "(nvptx|amdgcn|spir)', re.M)
 
 
-def model_of_files(paths: Sequence[Path], options: Sequence[str] = ()) -> ProgramModel:
+def model_of_files(
+    paths: Sequence[Path],
+    options: Sequence[str] = (),
+    progress: Callable[[int], None] = lambda files: None,
+) -> ProgramModel:
     """Return the model of a program given as sources, IR and projects, in any mixture and order, or
     as one saved model.
 
     A project is a Makefile, a compile_commands.json, or a folder with one of them. With sources
     beside it, only those are taken, with the project's options. `options` go to clang, for every
-    source.
+    source. `progress` is called after each file that was compiled.
     """
     if any(path.suffix == MODEL and not is_project(path) for path in paths):
         return _saved(paths, options)
@@ -42,6 +46,7 @@ def model_of_files(paths: Sequence[Path], options: Sequence[str] = ()) -> Progra
         for_host, for_device = compile_unit(unit, with_openmp)
         host.append(for_host)
         device += [for_device] if for_device else []
+        progress(1)
     return model_of_ir(host, device, ", ".join(path.name or str(path) for path in paths))
 
 

@@ -18,7 +18,7 @@ from tidegate.compiler.analysis.chain import Chain
 from tidegate.compiler.analysis.sizes import Formula
 
 MOST_TURNS = 1e6
-"""A loop that turns more often is taken to turn so often: the difference would change no decision."""
+"""A longer loop is taken to turn so often: the difference would change no decision."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from tidegate.compiler.analysis.sizes import Formula
 from tidegate.compiler.host_flow import HostFlow
 from tidegate.errors import UnknownName
 
-
 TO, FROM = 1, 2  # bits of a map type: OpenMP's to and from
 
 

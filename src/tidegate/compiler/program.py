@@ -24,7 +24,7 @@ from tidegate.compiler.analysis.object_names import ObjectNames
 from tidegate.compiler.analysis.points_to import Origin, PointsTo
 from tidegate.compiler.analysis.sizes import Formula, formula
 from tidegate.compiler.analysis.tasks import run_tasks_at_once
-from tidegate.compiler.ir.allocators import ALLOCATORS
+from tidegate.compiler.ir.allocators import ALLOCATORS, UNMANAGED
 from tidegate.compiler.ir.clang import TARGET, compile_ir
 from tidegate.compiler.ir.entry_points import ENTRY_POINTS
 from tidegate.compiler.ir.inline import inline_into_main, simplify
@@ -161,9 +161,7 @@ def _holders(body: Body, points: PointsTo) -> dict[str, str]:
     return holders
 
 
-def _assemble(
-    program: _Program, global_sizes: dict[str, int], notes: list[Note]
-) -> ProgramModel:
+def _assemble(program: _Program, global_sizes: dict[str, int], notes: list[Note]) -> ProgramModel:
     name, flow, names, found = program.name, program.flow, program.names, program.found
     origins = {o for launch in found for entry in launch.entries for o in entry.origins}
     used = {o for o in origins if o.kind not in ("unknown", "task")}
@@ -215,6 +213,9 @@ def _objects(
             size = (size or Formula.number(1)) * factor
         name = names.of(origin, i.callee)
         objects[origin] = DataObject(name, origin.kind, i.callee, names.line(origin), size)
+        if i.callee in UNMANAGED:
+            text = f"comes from {i.callee}; it is placed as if {UNMANAGED[i.callee]} had made it"
+            notes.append(Note(name, text))
         if allocator and any(i.block in loop.blocks for loop in flow.loops):
             text = "is allocated in a loop; all that are made there are taken as one object"
             notes.append(Note(name, text))

@@ -46,8 +46,10 @@ class Chain:
         work.eliminate(sorted(set(range(len(self._out))) - set(stops)))
         position = {state: n for n, state in enumerate(stops)}
         return [
-            {position[b]: p / (sum(work.out[stop].values()) + work.end[stop])
-             for b, p in work.out[stop].items()}
+            {
+                position[b]: p / (sum(work.out[stop].values()) + work.end[stop])
+                for b, p in work.out[stop].items()
+            }
             for stop in stops
         ]
 

@@ -79,7 +79,9 @@ class Grid:
     def _stored(self, load: Instruction, further: int) -> _Quotient | None:
         """Return the one value stored where a word is loaded from, and so many bytes further."""
         places = self._points.of(load.operands[0])
-        values = [v for o, at in places if at is not None for v in self._points.written((o, at + further))]
+        values = [
+            v for o, at in places if at is not None for v in self._points.written((o, at + further))
+        ]
         if len({key(v) for v in values}) == 1:
             if str(values[0].type).strip() == "i64":
                 return self._halves(values[0])[0]

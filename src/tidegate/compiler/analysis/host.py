@@ -25,6 +25,7 @@ from tidegate.compiler.ir.probabilities import Edges
 Named = Callable[[str], str | None]
 """Returns the source's name of an SSA value, if it has one."""
 
+
 @dataclass(frozen=True)
 class _Exit:
     """A loop's last branch."""
@@ -49,7 +50,7 @@ def host_flow(flow: Flow, places: Sequence[str], name: Named) -> HostFlow:
     for loop in around:
         _entered(edges, flow, loop)
     exits = _exits(edges, flow, around, name)
-    # the kept blocks, then two states for the ways on from each loop's branch, then the other blocks
+    # states: the blocks kept, two for the ways on from each loop's branch, then the other blocks
     kept = list(dict.fromkeys([flow.blocks[0], *places, *exits]))
     number = {block: n for n, block in enumerate(kept)}
     ways = {block: len(kept) + 2 * n for n, block in enumerate(exits)}
@@ -90,7 +91,11 @@ def _reaching(targets: set[str], successors: Successors) -> set[str]:
 def _without_dead_ends(edges: Edges, flow: Flow, onward: set[str]) -> None:
     """Take the ways to a launch where others lead to none, loops' exits excepted."""
     returning = _reaching(
-        {b for b, block in flow.body.blocks.items() if block and block[-1].opcode in ("ret", "resume")},
+        {
+            b
+            for b, block in flow.body.blocks.items()
+            if block and block[-1].opcode in ("ret", "resume")
+        },
         flow.successors,
     )
     for block, following in flow.successors.items():
@@ -100,8 +105,7 @@ def _without_dead_ends(edges: Edges, flow: Flow, onward: set[str]) -> None:
         dead = [
             b
             for b in following
-            if b not in onward
-            and (b not in returning or all(b in loop.blocks for loop in loops))
+            if b not in onward and (b not in returning or all(b in loop.blocks for loop in loops))
         ]
         _take_others(edges, flow, block, dead)
 

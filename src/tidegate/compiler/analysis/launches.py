@@ -178,8 +178,8 @@ def configuration(call: Instruction, body: Body) -> tuple[Value, ...]:
     to it; x and y are the halves of a 64-bit word. Empty if it is not found.
     """
     before: dict[str, list[str]] = {}
-    for name, block in body.blocks.items():
-        for after in block[-1].successors() if block else ():
+    for name, instructions in body.blocks.items():
+        for after in instructions[-1].successors() if instructions else ():
             before.setdefault(after, []).append(name)
     pending, seen = [call.block], {call.block}
     while pending:

@@ -181,7 +181,9 @@ class RegionalLocality:
             shared = call.shared or (loop is not None and not halves)
             passed = zip(names, c.values, strict=False)
             formulas = {n: formula(v, flow.body, _nameless) for n, v in passed if v is not None}
-            known = {n: found for n, f in formulas.items() if (found := f.with_formulas(call.known))}
+            known = {
+                n: found for n, f in formulas.items() if (found := f.with_formulas(call.known))
+            }
             self._visit(
                 _Call(c.callee, given, varying, known, points, often, shared, call.deeper - 1),
                 touched,

@@ -1,10 +1,10 @@
 """Points-to analysis of one function: field-sensitive, flow-insensitive, from the allocation sites
 on (Andersen's inclusion constraints).
 
-A location is allocated memory (`Origin`) and an offset in it, or None for anywhere in it. Nodes hold
-sets of locations: a value has a node, and so has each cell of memory at which a pointer is stored. A
-set is a bit mask. What a node newly holds is passed on along its edges, and each of its rules (an
-instruction that dereferences or moves the pointer) is applied to it.
+A location is allocated memory (`Origin`) and an offset in it, or None for anywhere in it. Nodes
+hold sets of locations: a value has a node, and so has each cell of memory at which a pointer is
+stored. A set is a bit mask. What a node newly holds is passed on along its edges, and each of its
+rules (an instruction that dereferences or moves the pointer) is applied to it.
 
 Offsets are told apart up to a bound: pointers stepped in a loop, and pointers moved within one
 object, would otherwise get more and more of them. Memory beyond the bound is collapsed: its cells
@@ -164,9 +164,9 @@ class PointsTo:
 
     def _store(self, i: Instruction) -> None:
         value, pointer = i.operands
-        if not value.type.is_pointer and self._nodes.get(key(value)) is None:
-            if not _may_hold_pointer(value):
-                return
+        known = value.type.is_pointer or key(value) in self._nodes
+        if not known and not _may_hold_pointer(value):
+            return
         held = self._node(value)
         self._graph.on_new(self._node(pointer), lambda at: self._graph.write(held, at))
 
@@ -233,6 +233,7 @@ class _Graph:
         self._cells: dict[Origin, dict[int | None, int]] = {}
         self._all: dict[Origin, int] = {}  # the node of everything an object's cells hold
         self._copies: dict[Origin, set[tuple[int | None, Location, int | None]]] = {}
+        self._uncopied: list[Location] = []  # new cells of objects that are copied
         self.collapsed: set[Origin] = set()
         self._steps = 0
 
@@ -245,7 +246,13 @@ class _Graph:
 
     def solve(self) -> None:
         """Pass new locations on until there are none."""
-        while self._queue:
+        while self._queue or self._uncopied:
+            while self._uncopied:
+                origin, offset = self._uncopied.pop()
+                for begin, end, length in tuple(self._copies[origin]):
+                    self._copy_cell(origin, offset, begin, end, length)
+            if not self._queue:
+                break
             self._steps += 1
             if self._steps == _MOST_STEPS:
                 for origin in [o for o in self._cells if o.kind != "stack"]:
@@ -311,8 +318,8 @@ class _Graph:
             return self.cell((origin, None))
         found = cells[offset] = self.new_node()
         self.link(found, self._everything(origin))
-        for begin, end, length in tuple(self._copies.get(origin, ())):
-            self._copy_cell(origin, offset, begin, end, length)
+        if origin in self._copies:
+            self._uncopied.append((origin, offset))  # not at once: copies make further cells
         return found
 
     def copy(self, begin: Location, end: Location, length: int | None) -> None:
@@ -370,7 +377,12 @@ class _Graph:
             self.link(node, whole)
 
     def _copy_cell(
-        self, origin: Origin, offset: int | None, first: int | None, end: Location, length: int | None
+        self,
+        origin: Origin,
+        offset: int | None,
+        first: int | None,
+        end: Location,
+        length: int | None,
     ) -> None:
         into, base = end
         if first is None or offset is None or base is None:

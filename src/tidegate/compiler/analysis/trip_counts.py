@@ -25,6 +25,7 @@ from tidegate.compiler.ir.predicates import MIRRORED, OPPOSITE, predicate_of
 MOST_TRIPS = 1_000_000
 """A loop that runs longer keeps LLVM's estimate: the difference would change no decision."""
 
+
 @dataclass(frozen=True)
 class Count:
     """A branch that leaves a loop when a counter passes a bound, if nothing leaves it before.
@@ -113,7 +114,9 @@ def first_true(
     done = 0
     for _ in range(2):  # before it wraps around, and after
         edge = low if step > 0 else high
-        steps = max(0, -((value - edge) // step)) if step > 0 else max(0, -((edge - value) // -step))
+        steps = (
+            max(0, -((value - edge) // step)) if step > 0 else max(0, -((edge - value) // -step))
+        )
         last = (most - value) // step if step > 0 else (value - least) // -step
         if low <= value + steps * step <= high and steps <= last:
             return done + steps

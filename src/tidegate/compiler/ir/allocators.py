@@ -48,3 +48,10 @@ ALLOCATORS: dict[str, Allocator] = {
         }.items()
     },
 }
+
+UNMANAGED = {
+    f"{api}{name}": f"{api}MallocManaged"
+    for api in ("cuda", "hip")
+    for name in ("Malloc", "MallocAsync", "MallocPitch")
+}
+"""The functions whose memory stays near, and the one to use instead so that it can be placed."""

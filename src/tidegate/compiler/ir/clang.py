@@ -19,7 +19,11 @@ TARGET = ("-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu")
 """Offloading to the host itself: the same IR as for a GPU, and it needs none to run."""
 
 C, CPLUSPLUS, CUDA = "c", "c++", "cuda"
-LANGUAGES = {".c": C, **dict.fromkeys((".cc", ".cpp", ".cxx", ".c++", ".C"), CPLUSPLUS), ".cu": CUDA}
+LANGUAGES = {
+    ".c": C,
+    **dict.fromkeys((".cc", ".cpp", ".cxx", ".c++", ".C"), CPLUSPLUS),
+    ".cu": CUDA,
+}
 """The language of a source by its suffix, as clang's -x takes it."""
 
 # -O1 and nothing that multiplies loop bodies: localities are to be those of the program, not of the

@@ -23,6 +23,8 @@ VERSION = "12.3"
 """The newest version of CUDA that clang 19 knows whole."""
 
 _PARTS = ("cuda_runtime", "cuda_nvcc", "cuda_cccl", "curand")  # folders of the wheels
+_UNKNOWN = 13000  # the first version that clang 19 cannot compile: its headers have moved
+_DEFINED = re.compile(r"^#define CUDA_VERSION (\d+)", re.M)
 _STUB = "__device_stub__"
 _MANGLED_STUB = re.compile(rf"(\d+){_STUB}")
 # clang's wrapper includes it whether or not a program uses random numbers
@@ -45,21 +47,31 @@ def kernel_of_stub(symbol: str) -> str:
 
 
 def cuda_folder() -> Path:
-    """Return a folder for clang's --cuda-path: CUDA_PATH, the toolkit's usual place, or NVIDIA's
-    wheels. Raise an error that says what to install if there is none.
+    """Return a folder for clang's --cuda-path: CUDA_PATH, NVIDIA's wheels, or the toolkit's usual
+    place. Raise an error that says what to install if there is none that clang knows.
     """
-    named = [os.environ[name] for name in ("CUDA_PATH", "CUDA_HOME") if name in os.environ]
-    for folder in map(Path, [*named, "/usr/local/cuda", "/opt/cuda"]):
-        if (folder / "include" / "cuda_runtime.h").is_file():
-            return folder
+    named = [Path(os.environ[name]) for name in ("CUDA_PATH", "CUDA_HOME") if name in os.environ]
     parts = _wheels()
-    if "cuda_runtime" not in parts or "cuda_nvcc" not in parts:
+    if {"cuda_runtime", "cuda_nvcc"} <= parts.keys():
+        named.append(_merged(parts))
+    known = [*named, Path("/usr/local/cuda"), Path("/opt/cuda")]
+    found = next((folder for folder in known if _is_usable(folder)), None)
+    if found is None:
         raise TidegateError(
-            "no CUDA headers to compile CUDA sources with; install them "
+            "no headers of CUDA 12 to compile CUDA sources with; install them "
             f"(pip install {' '.join(f'{w}=={VERSION}.*' for w in WHEELS.split())}), "
             "or set CUDA_PATH to a toolkit"
         )
-    return _merged(parts)
+    return found
+
+
+def _is_usable(folder: Path) -> bool:
+    """Return whether a folder has CUDA's headers, of a version that clang can compile."""
+    header = folder / "include" / "cuda.h"
+    if not header.is_file():
+        return False
+    version = _DEFINED.search(header.read_text(errors="replace"))
+    return version is not None and int(version[1]) < _UNKNOWN
 
 
 def _wheels() -> dict[str, Path]:

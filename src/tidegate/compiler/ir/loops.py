@@ -70,7 +70,9 @@ def natural_loops(successors: Successors) -> list[Loop]:
     latches: dict[str, list[str]] = {}
     for block in order:
         for header in successors[block]:
-            if position[header] <= position[block] and _dominates(header, block, dominator, position):
+            if position[header] <= position[block] and _dominates(
+                header, block, dominator, position
+            ):
                 latches.setdefault(header, []).append(block)
     before = _predecessors(successors)
     loops = [Loop(h, tuple(back), _between(h, back, before)) for h, back in latches.items()]

@@ -95,10 +95,7 @@ class Printed:
     @cached_property
     def functions(self) -> dict[str, str]:
         """The text of each function with a body, by its name."""
-        return {
-            found[1] or found[2]: found[0]
-            for found in _FUNCTION.finditer(self.text)
-        }
+        return {found[1] or found[2]: found[0] for found in _FUNCTION.finditer(self.text)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -94,7 +94,9 @@ class DebugNames:
         """
         way = self._way(self._located.get(value, ""))[1:]
         functions = [self._function(node).partition("<")[0] for node in way]
-        return tuple(f"{f}:{node.get('line')}" for f, node in zip(functions, way, strict=True))[::-1]
+        return tuple(f"{f}:{node.get('line')}" for f, node in zip(functions, way, strict=True))[
+            ::-1
+        ]
 
     def _way(self, location: str) -> list[dict[str, str]]:
         """Return a location and those of the calls it was inlined through, the outermost last."""
