@@ -18,12 +18,12 @@ TYPE_CHECKING = False  # type checkers take it as True
 if TYPE_CHECKING:
     from typing import Any
 
-    from tidegate.analysis import analyze as analyze
     from tidegate.errors import PolicyError as PolicyError
     from tidegate.errors import TidegateError as TidegateError
     from tidegate.experiments import Comparison as Comparison
     from tidegate.experiments import Run as Run
     from tidegate.experiments import RunSpec as RunSpec
+    from tidegate.experiments import analyze as analyze
     from tidegate.experiments import compare as compare
     from tidegate.experiments import run as run
     from tidegate.experiments import run_grid as run_grid
@@ -56,7 +56,9 @@ if TYPE_CHECKING:
     from tidegate.policies.registries import placement as placement
     from tidegate.policies.registries import prefetch as prefetch
     from tidegate.policies.registries import tiering as tiering
+    from tidegate.trace import Copy as Copy
     from tidegate.trace import Launch as Launch
+    from tidegate.trace import Object as Object
     from tidegate.trace import Provenance as Provenance
     from tidegate.trace import Trace as Trace
     from tidegate.trace import TraceFile as TraceFile
@@ -67,9 +69,16 @@ if TYPE_CHECKING:
     from tidegate.workloads import workload as workload
 
 _HOME = {
-    "tidegate.analysis": ("analyze",),
     "tidegate.errors": ("PolicyError", "TidegateError"),
-    "tidegate.experiments": ("Comparison", "Run", "RunSpec", "compare", "run", "run_grid"),
+    "tidegate.experiments": (
+        "Comparison",
+        "Run",
+        "RunSpec",
+        "analyze",
+        "compare",
+        "run",
+        "run_grid",
+    ),
     "tidegate.live": ("Arena",),
     "tidegate.machine": ("Machine", "load_machine"),
     "tidegate.trace.geometry": ("Geometry",),
@@ -100,7 +109,16 @@ _HOME = {
         "STAY",
         "TierPolicy",
     ),
-    "tidegate.trace": ("Launch", "Provenance", "Trace", "TraceFile", "blocks_of", "save_trace"),
+    "tidegate.trace": (
+        "Copy",
+        "Launch",
+        "Object",
+        "Provenance",
+        "Trace",
+        "TraceFile",
+        "blocks_of",
+        "save_trace",
+    ),
     "tidegate.workloads": ("Workload", "workload"),
 }
 _WHERE = {name: home for home, names in _HOME.items() for name in names}

@@ -137,7 +137,7 @@ def test_words_that_are_not_understood(refused, command, said):
         mistake("run 'cyclic(bytes=[1])'", "[1]"),
         mistake("run cyclic --bytes 1e30", "1e30"),
         mistake("trace info cyclic --bytes 1e30", "1e30"),
-        mistake("run matmul --bytes 1", "matmul has an empty object", "more bytes"),
+        mistake("run matmul --bytes 1", "matmul(bytes=1) has an empty object", "more bytes"),
         # near memory
         mistake("run SMALL --near 1MiB", "at least one region of 2.00 MiB, got 1.00 MiB"),
         mistake("run SMALL --near 0", "near memory must hold at least one region", "got 0 B"),
@@ -233,7 +233,7 @@ def test_numbers_that_cannot_be(refused, command, said):
 def test_what_is_given_twice_is_refused_before_anything_runs(refused, monkeypatch):
     from tidegate.experiments import comparison
 
-    monkeypatch.setattr(comparison, "run_grid", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(comparison, "attempt_grid", lambda *_, **__: pytest.fail("it ran"))
     refused(*typed("compare SMALL -e lrm --near 8MiB,8MiB"))
 
 

@@ -389,7 +389,7 @@ def test_a_file_whose_name_begins_with_a_dash(
 
 
 def test_constructors_that_are_aliases(written: Callable[..., ProgramModel]) -> None:
-    """clang makes the complete constructor an alias of the base one, which hid what it allocates."""
+    """clang makes the complete constructor an alias of the base one, which hides allocations."""
     model = written(
         f"""
 struct Domain {{ float *x; int n; Domain(int n); ~Domain(); }};

@@ -226,7 +226,8 @@ def top(
         print("no arena is running")
     else:
         columns = "process|policies|near|of|faults/s|hits|evictions|read|written|most faults"
-        output.print_table(columns.split("|"), [_row(a) for a in found])
+        drop = ("written", "read", "most faults", "evictions", "of", "hits")
+        output.print_table(columns.split("|"), [_row(a) for a in found], left=2, drop=drop)
 
 
 def _row(arena: dict[str, Any]) -> tuple[str, ...]:

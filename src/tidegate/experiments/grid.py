@@ -49,10 +49,32 @@ def run_grid(
                 "run_grid needs RunSpecs, such as [tidegate.RunSpec('matmul', near='1GiB')], "
                 f"got {spec!r}"
             )
-    if workers is None and len(grid) < SERIAL_BELOW:
-        workers = 1
     answer = partial(RunSpec.answer, cache=cache)
+    workers = _workers(workers, grid)
     return spread(answer, grid, workers=workers, executor=executor, progress=progress)
+
+
+def attempt_grid(
+    specs: Sequence[RunSpec],
+    *,
+    workers: int | None = None,
+    cache: bool = True,
+    progress: Callable[[RunSpec], None] = lambda spec: None,
+) -> list[Run | TidegateError]:
+    """Run every specification; one that fails gives its error and does not stop the others."""
+    attempt = partial(_attempt, cache=cache)
+    return spread(attempt, specs, workers=_workers(workers, specs), progress=progress)
+
+
+def _attempt(spec: RunSpec, cache: bool) -> Run | TidegateError:
+    try:
+        return spec.answer(cache)
+    except TidegateError as error:
+        return error
+
+
+def _workers(given: int | None, grid: Sequence[RunSpec]) -> int | None:
+    return 1 if given is None and len(grid) < SERIAL_BELOW else given
 
 
 def spread(
@@ -79,8 +101,16 @@ def spread(
         return results
     # spawned, not forked: polars and Numba have threads, and a fork copies their locks
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=ignore_interrupts) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=start_worker) as pool:
         return _on(pool, work, parts, progress)
+
+
+def start_worker() -> None:
+    """Leave Ctrl-C to the parent, and standard output, too: what users' classes print goes to
+    standard error.
+    """
+    ignore_interrupts()
+    os.dup2(2, 1)
 
 
 def _on(

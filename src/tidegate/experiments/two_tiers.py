@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.experiments.naming import policy_inputs, spell
+from tidegate.experiments.naming import policy_inputs
 from tidegate.experiments.runs import Run
+from tidegate.options import spell
 from tidegate.policies.interface.policy import Policy, PrefetchPolicy
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.placement.objects import Planned
