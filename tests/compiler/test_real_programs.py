@@ -388,6 +388,40 @@ def test_a_file_whose_name_begins_with_a_dash(
     assert len(model_of_files([Path("-x.c")]).launches) == 1
 
 
+@pytest.mark.parametrize(
+    ("between", "after", "maps", "why"),
+    [
+        ("", "sum += x[k];", "to: x[0:n]", "never mapped back"),
+        ("", "sum += y[k];", "tofrom: x[0:n]", None),
+        ("", "", "to: x[0:n]", None),  # nobody looks
+        ("for (int k = 0; k < n; k++) x[k] = 3;", "", "tofrom: x[0:n]", "while it is mapped"),
+    ],
+)
+def test_copies_that_differ_on_purpose(
+    between: str, after: str, maps: str, why: str | None, written: Callable[..., ProgramModel]
+) -> None:
+    model = written(
+        f"""
+int main(int c, char **v) {{
+  int n = atoi(v[1]);
+  float sum = 0, *x = malloc(4 * n), *y = malloc(4 * n);
+  for (int k = 0; k < n; k++) x[k] = y[k] = k;
+#pragma omp target data map({maps})
+  {{
+    for (int t = 0; t < 4; t++) {{
+      {LOOP}
+      for (int i = 0; i < n; i++) x[i] += 1;
+      {between}
+    }}
+  }}
+  for (int k = 0; k < n; k++) {{ {after} }}
+  return sum;
+}}"""
+    )
+    assert [note.about for note in model.two_copies] == (["x"] if why else [])
+    assert all(why and why in note.text for note in model.two_copies)
+
+
 def test_constructors_that_are_aliases(written: Callable[..., ProgramModel]) -> None:
     """clang makes the complete constructor an alias of the base one, which hides allocations."""
     model = written(

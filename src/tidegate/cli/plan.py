@@ -14,6 +14,7 @@ from tidegate.cli.compile import ClangOptions, Define, Files, Include, Standard,
 from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
+    from tidegate.compiler.model import ProgramModel
     from tidegate.compiler.plan.schedule import Schedule, SiteSchedule
     from tidegate.experiments.runs import Run
 
@@ -65,7 +66,7 @@ def plan(
     from tidegate import units
     from tidegate.compiler.files import model_of_files
     from tidegate.compiler.plan.emit import emit_cuda, emit_openmp
-    from tidegate.experiments.planning import RIVALS, make_policy, predict, rehearse, settle
+    from tidegate.experiments.planning import RIVALS, brief, make_policy, predict, rehearse, settle
     from tidegate.machine.machine import load_machine
     from tidegate.workloads.openmp.modelled import Modelled
 
@@ -79,9 +80,12 @@ def plan(
     settled, notes = settle(model, given, room)
     program = Modelled(model, settled)
     schedule = rehearse(program, policy, on.geometry, frames)
+    if emit is Form.openmp:
+        _check_one_copy(model)
     if emit in (Form.cuda, Form.openmp):
         _put((emit_cuda if emit is Form.cuda else emit_openmp)(schedule), out)
         return
+    program = brief(program, on.geometry.page)
     if program.cut:
         made = len(program.order)
         notes.append(f"times are of {made} launches; the program's loops turn more often")
@@ -108,6 +112,17 @@ def _better(runs: dict[str, Run | str], chosen: str) -> list[str]:
         return []
     time = units.show_duration(times[best])
     return [f"{best} is predicted to be faster, {time}; plan with it by --placement {best}"]
+
+
+def _check_one_copy(model: ProgramModel) -> None:
+    """Refuse OpenMP code for a program that unified shared memory would change."""
+    from tidegate.errors import TidegateError
+
+    if model.two_copies:
+        raise TidegateError(
+            f"'{model.source}' needs two copies of an object ({model.two_copies[0]}); "
+            "unified shared memory would change its results; give --emit json or cuda instead"
+        )
 
 
 def _frames(room: int, region: int) -> int:

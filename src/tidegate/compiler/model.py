@@ -103,6 +103,7 @@ class ProgramModel:
     # [i][j]: the probability that launch j is the next after launch i
     next_launches: tuple[tuple[float, ...], ...] = ()
     first_launches: tuple[float, ...] = ()  # the probability of each to be the first
+    two_copies: tuple[Note, ...] = ()  # objects whose copies on host and device must differ
 
     def placeable(self) -> tuple[DataObject, ...]:
         """Return the objects that a plan can place: those on the heap, and global arrays."""

@@ -60,6 +60,7 @@ def to_data(model: ProgramModel) -> dict[str, Any]:
         "region_distance": [[a, b, _finite(far)] for (a, b), far in model.region_distance.items()],
         "next_launches": model.next_launches,
         "first_launches": model.first_launches,
+        "two_copies": [vars(note) for note in model.two_copies],
         "flow": _flow_data(model.flow),
     }
 
@@ -76,6 +77,7 @@ def from_data(data: dict[str, Any]) -> ProgramModel:
         {(a, b): _distance(far) for a, b, far in data["region_distance"]},
         tuple(map(tuple, data["next_launches"])),
         tuple(data["first_launches"]),
+        tuple(Note(**note) for note in data["two_copies"]),
     )
 
 

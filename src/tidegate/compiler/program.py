@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tidegate.compiler.analysis.copies import differing_copies
 from tidegate.compiler.analysis.flow import Flow
 from tidegate.compiler.analysis.grid import Grid
 from tidegate.compiler.analysis.host import host_flow
@@ -87,7 +88,9 @@ def model_of_ir(
     names = ObjectNames(DebugNames(printed), found, locality, _holders(body, points))
     program = _Program(name, flow, names, found, points, locality)
     model = _assemble(program, _global_sizes(module, body), notes)
-    return measure(model, locality)
+    measured = measure(model, locality)
+    copies = differing_copies(measured, names.given, flow, module, points)
+    return replace(measured, two_copies=tuple(copies))
 
 
 def _linked(given: Sequence[str | bytes], name: str) -> Module:

@@ -25,6 +25,7 @@ from tidegate.trace.trace import Object
 from tidegate.workloads.openmp.modelled import Modelled, sizes_of
 
 OVER = 1.5  # times near memory: the size that is assumed where none is given
+TOUCHES = 6_000_000  # pages that a prediction touches, about, with each policy
 RIVALS = ("um", "host", "prefetch-all", "explicit", "object-lru", "rlm", "glm", "rdm")
 
 
@@ -156,6 +157,20 @@ def _near_bytes(memory: Rehearsal, program: Modelled, name: str) -> dict[str, in
         for o in memory.objects
         if o.name in uses
     }
+
+
+def brief(program: Modelled, page: int) -> Modelled:
+    """Return the program with as many turns of its loops as a prediction has time for: a few
+    seconds for all policies, whatever the sizes.
+    """
+    sizes = program.sizes()
+    used = {x.name: sum(sizes.get(u.object, 0) for u in x.uses) for x in program.plan().launches}
+    names = [launch.name for launch in program.plan().launches]
+    touches = sum(used[names[at]] for at in program.order) // page
+    if touches <= TOUCHES:
+        return program
+    most = max(1, len(program.order) * TOUCHES // touches)
+    return Modelled(program.model, program.values, most)
 
 
 def predict(

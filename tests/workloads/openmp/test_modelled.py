@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tidegate.compiler.host_flow import HostFlow, HostLoop
-from tidegate.workloads.openmp.modelled import order_of
+from tidegate.experiments.planning import brief
+from tidegate.workloads.openmp.modelled import Modelled, order_of
 from tidegate.workloads.openmp.offloaded import model_named
 
 
@@ -73,3 +74,13 @@ def test_cfd() -> None:
 def test_one_that_goes_on_is_cut() -> None:
     order, _, cut = order_of(nest(1000), {}, most=200)
     assert (len(order), cut) == (200, True)
+
+
+def test_predictions_of_large_programs_are_brief() -> None:
+    """Loops turn less often, but no fewer than three times, and never more than the program's."""
+    model = model_named("cfd")
+    small, large = (Modelled(model, {"side": side}) for side in (100, 20_000))
+    assert brief(small, 2**16) is small
+    shorter = brief(large, 2**16)
+    assert len(shorter.order) == 1 + 3 * 8
+    assert set(shorter.order) == set(large.order)

@@ -27,6 +27,7 @@ from tidegate.compiler.ir.module import Body, Instruction, Module, Value, consta
 _KERNEL = re.compile(
     r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(?P<function>.+)_l(?P<line>\d+)(?P<more>_\d+)?$"
 )
+_DATA_POINTERS = 4  # the argument of __tgt_target_data_* that is the array of pointers
 _LAUNCH = re.compile(rf"^.*@(?:{'|'.join(ENTRY_POINTS)})\(.*$", re.M)
 _STUB_CALL = re.compile(r'(?:call|invoke) [^\n]*?@"?([\w.$]*__device_stub__[\w.$]*)"?\(')
 _REGION_ID = re.compile(r'@"?\.?([^\s",]+)\.region_id')
@@ -212,6 +213,19 @@ def _arrays(
         trips = ()
     arrays = [constant_array(module, origin.name) for origin in sorted(types, key=lambda o: o.name)]
     return bases, pointers, next((a for a in arrays if a is not None), ()), trips
+
+
+def mapped(call: Instruction, module: Module, points: PointsTo) -> dict[Origin, int]:
+    """Return the map types of the objects that a call of libomptarget maps or updates."""
+    arrays = points.of(call.arguments[_DATA_POINTERS])
+    types = points.of(call.arguments[_DATA_POINTERS + 2])
+    found = [constant_array(module, o.name) for o, _ in sorted(types, key=lambda p: p[0].name)]
+    entries = _entries(arrays, next((a for a in found if a is not None), ()), points)
+    maps: dict[Origin, int] = {}
+    for entry in entries:
+        for origin in entry.origins:
+            maps[origin] = maps.get(origin, 0) | entry.map_type
+    return maps
 
 
 def _entries(

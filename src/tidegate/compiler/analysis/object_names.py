@@ -28,6 +28,7 @@ class ObjectNames:
         self._debug = debug
         self._values: dict[str, set[str]] = defaultdict(set)
         self._taken: set[str] = set()
+        self.given: dict[Origin, str] = {}
         self._in_kernels: dict[Origin, str] = {}
         for launch in launches:
             passed = [entry for entry in launch.entries if entry.parameter is not None]
@@ -68,6 +69,7 @@ class ObjectNames:
         numbered = (f"{name}.{k}" for k in range(2, len(self._taken) + 2))
         unique = next(n for n in (name, *numbered) if n not in self._taken)
         self._taken.add(unique)
+        self.given[origin] = unique
         return unique
 
     def line(self, origin: Origin) -> int | None:
