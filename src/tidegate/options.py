@@ -23,6 +23,8 @@ from tidegate.errors import TidegateError, UnknownName
 
 T = TypeVar("T")
 
+_LARGEST = 2**63 - 1  # compiled code has 64 bits
+
 
 class Option(Generic[T]):
     """One declared option: its default, what it means, and what is allowed."""
@@ -85,6 +87,8 @@ class Option(Generic[T]):
                 value = kind(given)  # type: ignore[call-arg]
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError
+            if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+                raise self._wrong(owner, f"a whole number of at most {_LARGEST}", given)
         except (ValueError, TypeError, KeyError, OverflowError):
             expected = _KINDS.get(kind, f"a value such as {self.default!s}")
             raise self._wrong(owner, expected, given) from None

@@ -104,7 +104,7 @@ def compare(
     belady: Annotated[bool, typer.Option("--belady/--no-belady", help="Add Belady's line.")] = True,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, help="Processes; one per core for large grids."),
+        typer.Option("--workers", min=1, max=1024, help="Processes; one per core for large grids."),
     ] = None,
     no_cache: o.NoCache = False,
     as_json: output.AsJson = False,

@@ -32,7 +32,8 @@ Robustness = Annotated[
     ),
 ]
 Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Processes; one per core by default.")
+    int | None,
+    typer.Option("--workers", min=1, max=1024, help="Processes; one per core by default."),
 ]
 Out = Annotated[
     Path | None,

@@ -103,7 +103,7 @@ def import_(
 
     check_output(path, (".parquet",))
     options = dict(_setting(text) for text in settings or ())
-    made = Geometry.parse(geometry) if geometry else None
+    made = None if geometry is None else Geometry.parse(geometry)
     with progress.Bar(f"read {file.name}", unit="bytes") as bar:
         trace = import_trace(file, format, made, bar.advance, **options)
     with progress.Bar(f"save {trace.name}") as bar:

@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
-from tidegate.experiments.specification import RunSpec
+from tidegate.experiments.specification import RunSpec, check_whole
 from tidegate.interrupts import ignore_interrupts
 
 T = TypeVar("T")
 R = TypeVar("R")
 
+MOST_WORKERS = 1024
 SERIAL_BELOW = 8  # starting a worker process takes longer than a few runs
 POLL = 0.2  # seconds: an endless wait may miss Ctrl-C if another thread gets the signal
 
@@ -49,6 +50,9 @@ def run_grid(
                 "run_grid needs RunSpecs, such as [tidegate.RunSpec('matmul', near='1GiB')], "
                 f"got {spec!r}"
             )
+    if workers is not None and executor is not None:
+        raise TidegateError("workers and executor were both given; an executor has its own workers")
+    check_whole("workers", workers, 1, MOST_WORKERS)
     answer = partial(RunSpec.answer, cache=cache)
     workers = _workers(workers, grid)
     return spread(answer, grid, workers=workers, executor=executor, progress=progress)

@@ -37,6 +37,9 @@ class Setup(setup.Setup):
         super().__post_init__()
         require(self.robust_scale > 0, "robust_scale must be positive", self.robust_scale)
         require(self.observed >= 1, "observed must be at least 1 region", self.observed)
+        most = 2**31 - 1
+        require(self.observed <= most, f"observed must be at most {most}", self.observed)
+        require(self.samples <= most, f"samples must be at most {most}", self.samples)
         expected = "samples must be at least 1, or 0 to adapt the number"
         require(self.samples >= 0, expected, self.samples)
         units.oversubscription(self.oversubscribe)
