@@ -119,10 +119,7 @@ def _units(words: Sequence[str], folder: Path) -> Iterator[Unit]:
         spoken = language or by_suffix
         if not language and by_suffix == "c" and _CPLUSPLUS.search(compiler):
             spoken = CPLUSPLUS
-        if not language and compiler.startswith("nvcc") and by_suffix == CUDA:
-            spoken = CUDA
-        source = folder / name
-        yield Unit(Path(name) if source == Path(name) else source, options, spoken, folder)
+        yield Unit(folder / name, options, spoken, folder)
 
 
 def _read(words: Sequence[str]) -> tuple[tuple[str, ...], list[str], str]:

@@ -107,13 +107,10 @@ class Grid:
             if by is not None and by < _HALF:
                 dividend = formula(i.operands[0], self._body, self._name)
                 return _Quotient(dividend, Formula.number(1 << by))
-        if i is not None and i.opcode == "fptoui":
-            return self._named(value)
         return self._named(value)
 
-    def _named(self, value: Value) -> _Quotient | None:
-        found = formula(value, self._body, self._name)
-        return _Quotient(found)
+    def _named(self, value: Value) -> _Quotient:
+        return _Quotient(formula(value, self._body, self._name))
 
 
 def _sum(a: _Quotient | None, b: _Quotient | None) -> _Quotient | None:

@@ -31,11 +31,6 @@ _MANGLED_STUB = re.compile(rf"(\d+){_STUB}")
 _ALWAYS_INCLUDED = "curand_mtgp32_kernel.h"
 
 
-def is_stub(function: str) -> bool:
-    """Return whether a function of the host is the one that launches a kernel."""
-    return _STUB in function
-
-
 def kernel_of_stub(symbol: str) -> str:
     """Return the symbol of the kernel that a stub of the host launches.
 
