@@ -4,6 +4,7 @@ PYTHON ?= $(firstword $(foreach v,3.11 3.12 3.13,$(shell command -v python$(v)))
 VENV := .venv
 BIN := $(VENV)/bin
 SET_UP := $(VENV)/.set-up
+EXTRAS := triton 'nvidia-cuda-runtime-cu12==12.3.*' 'nvidia-cuda-nvcc-cu12==12.3.*' 'nvidia-cuda-cccl-cu12==12.3.*'
 
 .PHONY: demo test soak extras bench lint format docs lock clean
 
@@ -42,7 +43,7 @@ lock: $(SET_UP)  ## choose exact versions anew
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --extra dev --python-version 3.11 --generate-hashes --no-header \
 		--no-emit-index-url --no-annotate --output-file requirements.lock pyproject.toml
-	echo triton | $(BIN)/uv pip compile --quiet --universal --no-deps --python-version 3.11 --generate-hashes --no-header \
+	printf '%s\n' $(EXTRAS) | $(BIN)/uv pip compile --quiet --universal --no-deps --python-version 3.11 --generate-hashes --no-header \
 		--no-emit-index-url --no-annotate --output-file requirements-extras.lock -
 
 $(SET_UP): requirements.lock pyproject.toml

@@ -34,16 +34,19 @@ PARTS = (
 )
 _COUNTED = (
     "touches",
+    "waits",
     "faults",
     "raw_faults",
     "batches",
     "evictions",
     "decisions",
     "pages_in",
+    "pages_born",
     "pages_prefetched",
     "pages_unused",
     "pages_evicted",
     "pages_written_back",
+    "pages_discarded",
     "remote_touches",
     "remote_bytes",
     "frames_peak",
@@ -127,7 +130,7 @@ def describe(s: Simulation, key: str, inputs: dict[str, Any], spec: RunSpec) -> 
     """Put a finished simulation's books into a Run."""
     b = s.books[0]
     counts = {name: int(b[name]) for name in _COUNTED}
-    counts["hits"] = int(b["touches"] - b["stalls"] - b["remote_touches"])
+    counts["hits"] = int(b["touches"] - b["stalls"] - b["waits"] - b["remote_touches"])
     busy = {name: float(b[f"{name}_time"]) for name in ("driver", "link_in", "link_out")}
     tables = {"timeline": _timeline(s), "launches": _launches(s), "objects": _objects(s)}
     notes = _notes(s) + s.notes + _without_effect(s, spec)

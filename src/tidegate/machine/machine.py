@@ -137,6 +137,18 @@ class Driver:
 
 
 @dataclass(frozen=True)
+class Rates:
+    """Operations per ns by type, where they differ from ``near.flops``; 0 where it is not known."""
+
+    fp64: float = _constant(_flops, default=0.0)
+    tf32: float = _constant(_flops, default=0.0)
+    fp16: float = _constant(_flops, default=0.0)
+    bf16: float = _constant(_flops, default=0.0)
+    fp8: float = _constant(_flops, default=0.0)
+    int8: float = _constant(_flops, default=0.0)
+
+
+@dataclass(frozen=True)
 class Storage:
     """The tier behind host memory, if the machine has one."""
 
@@ -163,7 +175,16 @@ class Machine:
     link: Link
     driver: Driver
     storage: Storage | None = None
+    rates: Rates = field(default_factory=Rates)
     sources: dict[str, str] = field(default_factory=dict, compare=False, hash=False)
+
+    def rate(self, dtype: str) -> float:
+        """Return operations per ns for a type; FP32's for one that the machine has no rate for."""
+        return float(getattr(self.rates, dtype, 0.0) or self.near.flops)
+
+    def has_rate(self, dtype: str) -> bool:
+        """Return whether the machine's file gives a rate for this type."""
+        return dtype == "fp32" or getattr(self.rates, dtype) > 0
 
     def with_slots(self, slots: int) -> Machine:
         """Return this machine with another number of slots; one slot is a sequential cache."""
@@ -250,6 +271,7 @@ _TABLES: dict[str, type] = {
     "link": Link,
     "driver": Driver,
     "storage": Storage,
+    "rates": Rates,
     "geometry": Geometry,
 }
 
@@ -260,7 +282,7 @@ def _build(table: dict[str, Any], name: str) -> Machine:
         if key not in allowed:
             raise UnknownName("key", key, allowed)
     for key in _TABLES:
-        if key not in table and key != "storage":
+        if key not in table and key not in ("storage", "rates"):
             raise TidegateError(f"table [{key}] is missing")
     sources: dict[str, str] = {}
     parts = {k: _read(cls, table[k], k, sources) for k, cls in _TABLES.items() if k in table}

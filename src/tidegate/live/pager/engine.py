@@ -467,10 +467,10 @@ class Engine:
         requests, self.requests = self.requests, []
         for verb, *what in requests:
             match verb:
-                case events.ASK_PREFETCH:
+                case events.ASK_PREFETCH | events.ASK_PREFETCH_ASYNC:  # no launch waits for either
                     self.request_prefetch(*what)
-                case events.ASK_ADVISE:
-                    self.advise(*what)
+                case events.ASK_ADVISE if what[2] <= events.ADVICE["far"]:
+                    self.advise(*what)  # of read-mostly pages, as of all, dirty ones are written
                 case events.ASK_THRESHOLD:
                     (self.threshold,) = what
                 case events.ASK_OBSERVE:
@@ -480,7 +480,7 @@ class Engine:
                         self.count["observations"] += bool(left_far)
                 case events.ASK_COUNT:
                     (self._remote.threshold,) = what
-                case events.ASK_EVICT:
+                case events.ASK_EVICT | events.ASK_EVICT_ASYNC:
                     self._evictions_asked += what
 
     def request_prefetch(self, first: int, count: int) -> None:

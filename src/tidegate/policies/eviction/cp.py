@@ -67,6 +67,11 @@ class CyclicProtection(EvictionPolicy):
             self._size = max(self._least, self._size - self.step)
         self._settle()
 
+    def on_free(self, region: int) -> None:
+        (self._open if region in self._open else self._protected).remove(region)
+        self._mine.discard(region)  # whether it would have been used is not known
+        self._settle()
+
     def victim(self) -> int:
         last = self._protected.tail if self._protected else self._open.head
         return next((r for r in self._open if not self.memory.is_served(r)), last)

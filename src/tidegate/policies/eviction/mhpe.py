@@ -84,6 +84,9 @@ class MHPE(EvictionPolicy):
         self._chain.evicted(region)
         self._evicted.append(region)
 
+    def on_free(self, region: int) -> None:
+        self._chain.evicted(region)
+
     def victim(self) -> int:
         if self.distance < 0:
             self._memory_is_full()

@@ -97,6 +97,11 @@ class Tournament(EvictionPolicy):
         for policy in self.contestants:
             policy.on_eviction(region)
 
+    def on_free(self, region: int) -> None:
+        self._unwatch(region)
+        for policy in self.contestants:
+            policy.on_free(region)
+
     def on_launch(self, launch: int) -> None:
         for policy in self.contestants:
             policy.on_launch(launch)

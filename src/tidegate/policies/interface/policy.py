@@ -1,8 +1,8 @@
 """The policy API: what is relayed to a policy, what it is asked, and what it can ask for.
 
-    relayed   on_fault · on_prefetch · on_eviction · on_notification · on_launch, if defined
+    relayed   on_fault · on_prefetch · on_eviction · on_free · on_notification · on_launch, if there
     asked     victim · observe (eviction policies)
-    verbs     self.memory.prefetch / evict / advise / set_prefetch_threshold / …
+    verbs     self.memory.prefetch / evict / discard / advise / set_prefetch_threshold / …
 
 A method that a class does not define costs nothing: the mechanism never makes the call.
 """
@@ -43,6 +43,13 @@ class Policy(Configurable):
 
     def on_eviction(self, region: int) -> None:
         """This region is about to leave."""
+
+    def on_free(self, region: int) -> None:
+        """All data of this region died; it leaves, and nothing is written back.
+
+        Treat it like an eviction.
+        """
+        self.on_eviction(region)
 
     def on_notification(self, region: int) -> None:
         """An observed page of this region was used."""

@@ -39,6 +39,10 @@ class Together(PrefetchPolicy):
         for m in self.members:
             m.on_eviction(region)
 
+    def on_free(self, region: int) -> None:
+        for m in self.members:
+            m.on_free(region)
+
     def on_notification(self, region: int) -> None:
         for m in self.members:
             m.on_notification(region)

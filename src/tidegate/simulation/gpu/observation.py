@@ -28,6 +28,7 @@ from tidegate.policies.interface.page_flags import (
     NEAR,
     REMOTE,
     TOUCHED,
+    UNWRITTEN,
     WANTED,
 )
 
@@ -70,6 +71,7 @@ def take_samples(memory: Any, constants: Any, region: int) -> None:
             if random_below(memory, left) < need:  # all choices of pages are equally likely
                 need -= 1
                 memory.page_state[page] = (state | REMOTE) & ~(NEAR | DIRTY) & 0xFF
+                memory.page_data[page] &= ~UNWRITTEN & 0xFF
                 memory.resident[region] -= 1
                 books.pages_sampled += 1
                 books.turn_policy += constants.sample + constants.out_per_page
@@ -118,8 +120,12 @@ def mark_sampled(memory: Any, page: int, region: int, kind: int) -> None:
 
 @jit_bare
 def count_access(memory: Any, page: int, region: int, size: int, time: float) -> None:
-    """Count an access over the link, if a counter watches the page or its region."""
+    """Count an access over the link, if a counter watches the page or its region.
+
+    Far memory now has the page, if it had nothing of it.
+    """
     books = memory.books[0]
+    memory.page_data[page] &= ~UNWRITTEN & 0xFF
     if memory.sampled[page] & 1:
         memory.sampled[page] += NOTICED
         add_notification(memory, page, time)
