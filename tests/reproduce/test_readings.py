@@ -67,7 +67,7 @@ def test_readings_share_the_runs_that_do_not_depend_on_them() -> None:
     assert sum(apart.values()) == per_application
     assert apart["uvm"] == apart["acbm"] == 4
     assert apart["ea"] == apart["lru"] == 8
-    assert apart["lfu"] == apart["cp"] == 64
+    assert apart["lfu"] == apart["cp"] == 96
     assert apart["tm"] <= TOURNAMENTS
     assert set(DEPENDS) | {"uvm", "acbm"} == set(SYSTEMS)
 

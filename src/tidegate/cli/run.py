@@ -57,6 +57,7 @@ def run(
         "summary": done.summary,
         "launches": done.tables["launches"],
         "objects": done.tables["objects"],
+        "decisions": done.facts.get("decisions", []),
         "notes": done.notes,
         "key": done.key,
     }
@@ -75,6 +76,10 @@ def _show(done: Run) -> None:
     ]
     output.print_table(["time", show_duration(done.time), ""], parts)
     output.print_table(["count", "", ""], _tiers_counts(done) if tiered else _counts(done))
+    decisions = done.facts.get("decisions", [])
+    if decisions:
+        rows = [(d["policy"], d["what"], d["after"]) for d in decisions]
+        output.print_table(["policy", "decided", "after"], rows)
     report = done.facts["policy_report"]
     if tiered and report.get("predictions"):
         right = report["right"] / report["predictions"]

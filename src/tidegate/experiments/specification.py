@@ -40,6 +40,7 @@ _TWO_TIERS = (
     "samples",
     "observed",
     "watched",
+    "count_scale",
     "pipelined",
     "checked",
 )
@@ -53,8 +54,9 @@ class RunSpec:
 
     ``near`` is the capacity of near memory. ``oversubscribe`` says how much larger the footprint is
     (50% makes near memory two thirds of it). Give one of them or neither. ``bytes`` and ``scale``
-    size the workload; ``scale`` sizes the number of observed regions with it. ``slots`` replaces
-    the machine's; 1 is a sequential cache.
+    size the workload; with it ``scale`` sizes all that counts regions: those observed, those
+    watched, and options of policies such as a tournament's patience, if they have their default
+    values. ``slots`` replaces the machine's; 1 is a sequential cache.
 
     ``tiering`` adds a third tier. ``middle`` is then the capacity of host memory. Without sizes the
     footprint is twice near and middle memory, and the middle is four times near memory, as in GMT.
@@ -85,6 +87,8 @@ class RunSpec:
     observed: int | None = None  # regions observed at a time; by default what the policies declare
     # evicted regions by which the number of samples is judged; by default as many as observed
     watched: int | None = None
+    # by which policies' options that count regions are scaled; by default as the workload is
+    count_scale: float | None = None
     pipelined: bool | None = None  # overlap eviction with migration; by default as the machine does
     checked: bool = False  # run policies in Python and check them; never from the store
     # three tiers
@@ -207,6 +211,11 @@ class RunSpec:
         if factor <= 0:
             raise TidegateError(f"scale must be positive, such as 1/8, got {self.scale}")
         return factor
+
+    @property
+    def count_factor(self) -> float:
+        """By which options that count regions are scaled."""
+        return self.factor if self.count_scale is None else self.count_scale
 
     def _geometry(self) -> Geometry:
         if isinstance(self.geometry, Geometry):

@@ -130,7 +130,9 @@ class Driver:
     decision: float = _constant(units.duration, default=0.0)  # per call of a policy outside it
     counters: int = _constant(_count, default=256)  # access counters of the hardware
     sample: float = _constant(units.duration, default=0.0)  # unmapping a page, without its transfer
-    notification: float = _constant(units.duration, default=0.0)  # without the page's transfer
+    # per batch of notifications, without the pages' transfers
+    notification: float = _constant(units.duration, default=0.0)
+    batch_notifications: int = _constant(_count, default=256)
     pipelined: bool = _constant(_switch, default=False)  # eviction overlaps with migration
 
 

@@ -20,7 +20,7 @@ class EarlyAdaptor(PrefetchPolicy):
     soon, the tree prefetched too little, and whole regions are taken from then on.
     """
 
-    window = Option(256, "faulting regions per decision", least=1)
+    window = Option(256, "faulting regions per decision", least=1, counts_regions=True)
     again = Option(0.25, "share of repeated regions above which it is bold", least=0, most=1)
 
     def start(self) -> None:

@@ -35,8 +35,7 @@ def specify(setup: Setup, workload: str, system: str) -> RunSpec:
         system,
         oversubscribe=setup.oversubscribe,
         samples=setup.samples,
-        observed=setup.observed_here,
-        watched=setup.watched_here,
+        **setup.counts,
     )
 
 

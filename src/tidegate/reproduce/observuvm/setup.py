@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from tidegate import units
 from tidegate.options import parse_spec
@@ -54,15 +54,19 @@ class Setup(setup.Setup):
         return dict(self.given) or named
 
     @property
-    def observed_here(self) -> int | None:
-        """Regions observed at a time at this scale; None leaves the number to the policies."""
-        here = max(1, round(self.observed * self.scale))
-        return None if here == OBSERVED else here
+    def counts(self) -> dict[str, Any]:
+        """The fields of a run that count regions; they scale together, with the applications."""
+        if self.scale == 1 and self.observed == OBSERVED:
+            return {}
+        return {
+            "count_scale": self.scale,
+            "observed": self.here(self.observed),
+            "watched": self.here(WATCHED),
+        }
 
-    @property
-    def watched_here(self) -> int | None:
-        """Evicted regions by which the number of samples is judged, at this scale (V-D)."""
-        return None if self.observed_here is None else max(1, round(WATCHED * self.scale))
+    def here(self, regions: int) -> int:
+        """Return so many regions at the paper's sizes, at this scale."""
+        return max(1, round(regions * self.scale))
 
     def describe(self) -> str:
         samples = (
@@ -73,6 +77,6 @@ class Setup(setup.Setup):
         return (
             f"{len(self.applications)} applications at {scale}, each {level:.0%} larger than near "
             f"memory, under {len(self.systems)} systems on {MACHINE}; up to "
-            f"{self.observed_here or OBSERVED} regions are observed at a time, and in each of them "
+            f"{self.here(self.observed)} regions are observed at a time, and in each of them "
             f"{samples} sampled."
         )

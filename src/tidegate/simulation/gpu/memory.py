@@ -106,7 +106,8 @@ class RunConstants(NamedTuple):
     watch: int  # evicted regions by which the number of samples is judged
     samples: int  # pages sampled per region; 0 adapts it
     sample: float
-    notification: float
+    notification: float  # a batch of them
+    batch_notifications: int
     pipelined: bool
     dirty_only: bool
     tracking: bool
@@ -119,7 +120,7 @@ class Memory(NamedTuple):
     page_state: NDArray[np.uint8]
     latest: NDArray[np.int64]  # per page: its last touch and access site (last_touch.py), tracking
     region_touches: NDArray[np.int64]  # tracking
-    resident: NDArray[np.int32]  # pages near or coming; a region with any holds a frame
+    resident: NDArray[np.int32]  # pages near, coming or sampled; a region with any has a frame
     # per region, columns of REGION:
     region_pages: NDArray[np.int32]  # pages that belong to an object
     served: NDArray[np.int64]  # the driver's turn in which the region was served last
@@ -211,6 +212,7 @@ def make_constants(
         samples=samples,
         sample=driver.sample,
         notification=driver.notification,
+        batch_notifications=driver.batch_notifications,
         pipelined=driver.pipelined,
         dirty_only=dirty_only,
         tracking=tracking,

@@ -316,7 +316,7 @@ def check_books(simulation: Simulation) -> None:
         "pages in - pages out = pages resident": (
             b["pages_in"] + b["pages_home"] - b["pages_evicted"] - b["pages_sampled"]
             == here.sum()
-            == m.resident.sum()
+            == m.resident.sum() - _sampled(simulation)
         ),
         "observed regions have their samples out": b["sampled_n"]
         == np.count_nonzero(m.sampled)
@@ -340,10 +340,16 @@ def check_books(simulation: Simulation) -> None:
 
 def _frames_held(simulation: Simulation) -> int:
     """Return the resident regions or, where frames are pages, pages near or sampled."""
-    m = simulation.memory
+    resident = simulation.memory.resident
     if simulation.machine.near.frame == "region":
-        return int(np.count_nonzero(m.resident))
-    return int(m.resident.sum() + np.count_nonzero((m.sampled > 0) & (m.sampled < LEFT_FAR)))
+        return int(np.count_nonzero(resident))
+    return int(resident.sum())
+
+
+def _sampled(simulation: Simulation) -> int:
+    """Return the pages that were near and are sampled now."""
+    sampled = simulation.memory.sampled
+    return int(np.count_nonzero((sampled > 0) & (sampled < LEFT_FAR)))
 
 
 def _with_last(segments: Iterable[Segment]) -> Iterator[tuple[Segment, bool]]:
