@@ -26,9 +26,10 @@ class Tournament(EvictionPolicy):
     right.
 
     Open readings: whether a fault is one for each page, as the paper's are, or for each region of a
-    batch, or counts only once per eviction (``blame``); the active policies observe in turn, each no more than its
-    share of the regions, or one policy could take all; a victim that was served in the same turn
-    stays and blames nobody; blames are kept for good, as in the algorithm, unless ``afresh``.
+    batch, or counts only once per eviction (``blame``); the active policies observe in turn, each
+    no more than its share of the regions, or one policy could take all; a victim that was served in
+    the same turn stays and blames nobody; blames are kept for good, as in the algorithm, unless
+    ``afresh``.
     """
 
     sees: Sees = Samples(regions=100)

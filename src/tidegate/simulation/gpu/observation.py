@@ -52,7 +52,7 @@ def random_below(memory: Any, n: int) -> Any:
 
 @jit_bare
 def take_samples(memory: Any, constants: Any, region: int) -> None:
-    """Sample some near pages of a resident region. It keeps its frame, even if none is left near."""
+    """Sample some near pages of a resident region, which keeps its frame even without others."""
     books = memory.books[0]
     base, pages = region * constants.pages_per_region, memory.region_pages[region]
     left = 0
