@@ -56,7 +56,9 @@ if TYPE_CHECKING:
     from tidegate.policies.registries import placement as placement
     from tidegate.policies.registries import prefetch as prefetch
     from tidegate.policies.registries import tiering as tiering
+    from tidegate.trace import Copy as Copy
     from tidegate.trace import Launch as Launch
+    from tidegate.trace import Object as Object
     from tidegate.trace import Provenance as Provenance
     from tidegate.trace import Trace as Trace
     from tidegate.trace import TraceFile as TraceFile
@@ -100,7 +102,16 @@ _HOME = {
         "STAY",
         "TierPolicy",
     ),
-    "tidegate.trace": ("Launch", "Provenance", "Trace", "TraceFile", "blocks_of", "save_trace"),
+    "tidegate.trace": (
+        "Copy",
+        "Launch",
+        "Object",
+        "Provenance",
+        "Trace",
+        "TraceFile",
+        "blocks_of",
+        "save_trace",
+    ),
     "tidegate.workloads": ("Workload", "workload"),
 }
 _WHERE = {name: home for home, names in _HOME.items() for name in names}

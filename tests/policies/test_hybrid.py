@@ -45,7 +45,7 @@ def decide(
     assert isinstance(decider, ObjectPlacement)
     decider.attach(memory)  # type: ignore[arg-type]
     decider.start()
-    for n, memory.launch in enumerate(order):
+    for n, memory.place in enumerate(order):
         memory.actions = []
         decider.on_launch(n)
     decider.finished()

@@ -213,7 +213,12 @@ def test_the_unmapping_is_paid_once_per_page():
 def test_what_the_cpu_never_touched_needs_no_unmapping():
     kernels = [Kernel([reads(range(2 * PAGES))])]
     mapped, fresh = (
-        run_of(Given(kernels, [PAGES, PAGES], fresh=names), ONE, 2, prefetch="region")
+        run_of(
+            Given(kernels, [PAGES, PAGES], unwritten=names, first_touch=False),
+            ONE,
+            2,
+            prefetch="region",
+        )
         for names in ((), ("o1",))
     )
     assert mapped.parts["fault_handling"] - fresh.parts["fault_handling"] == approx(PAGES * UNMAP)

@@ -156,6 +156,7 @@ def _data(trace: Trace, found: TraceInfo) -> dict[str, Any]:
         "region_bytes": trace.geometry.region,
         "footprint_bytes": trace.footprint,
         "touched_pages": found.touched_pages,
+        "live_peak_pages": found.live_peak,
         "touches": found.touches,
         "writes": found.writes,
         "bytes": found.bytes,
@@ -178,10 +179,17 @@ def _show(trace: Trace, found: TraceInfo) -> None:
         f"{show_count(found.touches)} touches, {found.writes / found.touches:.0%} of them writes, "
         f"{show_size(found.bytes)} used"
     )
+    if (live := found.live_peak * trace.geometry.page) < trace.footprint:
+        print(f"at most {show_size(live)} hold data at a time")
     output.print_table(
-        ["object", "size", "touched"],
+        ["object", "size", "host data", "touched"],
         [
-            (o["name"], show_size(o["bytes"]), f"{o['share_touched']:.1%}")
+            (
+                o["name"],
+                show_size(o["bytes"]),
+                f"{o['host_bytes'] / o['bytes']:.0%}",
+                f"{o['share_touched']:.1%}",
+            )
             for o in found.objects.to_dicts()
         ],
     )

@@ -35,7 +35,7 @@ class Rehearsal:
 
     def __init__(self, objects: tuple[Object, ...], geometry: Geometry, frames: int, plan: Any):
         self.objects, self.geometry, self.frames, self.plan = objects, geometry, frames, plan
-        self.launch, self.actions = "", list[Action]()
+        self.place, self.actions = "", list[Action]()
         # regions that may be near, by faults or by a prefetch
         self._near, self._fetched, self._far = set[int](), set[int](), set[int]()
 
@@ -93,7 +93,7 @@ def rehearse(
     near: dict[str, dict[str, int]] = {}
     names = [launch.name for launch in program.plan().launches]
     for number, at in enumerate(program.order):
-        memory.launch, memory.actions = names[at], []
+        memory.place, memory.actions = names[at], []
         policy.on_launch(number)
         visits[names[at]].append(tuple(memory.actions))
         near[names[at]] = _near_bytes(memory, program, names[at])

@@ -71,13 +71,14 @@ class CachedTrace(Trace):
     def __init__(self, trace: Trace):
         self.name, self.geometry, self.objects = trace.name, trace.geometry, trace.objects
         self.provenance, self.plan = trace.provenance, trace.plan
+        self.first_touch = trace.first_touch
         self._trace, self._launches = trace, list[Launch]()
 
     def launches(self) -> Iterator[Launch]:
         if not self._launches:
             self._launches = [
-                Launch(k.name, tuple(k.segments), k.width, k.intensity)
-                for k in self._trace.launches()
+                replace(launch, segments=tuple(launch.segments))
+                for launch in self._trace.launches()
             ]
             if isinstance(self._trace, Program):
                 self._trace.workload.release()

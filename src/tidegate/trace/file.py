@@ -1,9 +1,10 @@
 """The trace file: one Parquet table (zstd) with a row per touch, streamed when written and read.
 
-Columns: launch, block, page, write, bytes, reference, and the launch's name, width and intensity,
-which repeat on every row and take no room once encoded. Objects, geometry and provenance are in the
-file's own metadata under the key ``tidegate``, so that a trace is one file that any Parquet tool
-can open.
+Columns: launch, block, page, write, bytes, reference, and the launch's name, width, intensity and
+details (JSON: its other fields that are not the default), which repeat on every row and take no
+room once encoded. Objects, geometry and
+provenance are in the file's own metadata under the key ``tidegate``, so that a trace is one file
+that any Parquet tool can open.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import astuple, fields
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,22 @@ from polars.io.plugins import register_io_source
 from tidegate.errors import TidegateError
 from tidegate.files import write_atomically
 from tidegate.trace.geometry import Geometry
-from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, check_trace
+from tidegate.trace.trace import (
+    Copy,
+    Launch,
+    Object,
+    Provenance,
+    Segment,
+    Trace,
+    check_launch,
+    check_trace,
+)
 
-FORMAT = 1
+FORMAT = 2
+_OF_LAUNCH = {"name": pl.String, "width": pl.Int32, "intensity": pl.Float64, "details": pl.String}
+_DETAILS = {
+    f.name: f.default for f in fields(Launch) if f.name not in _OF_LAUNCH and f.name != "segments"
+}
 SCHEMA = {
     "launch": pl.Int32,
     "block": pl.Int64,
@@ -33,11 +48,8 @@ SCHEMA = {
     "write": pl.UInt8,
     "bytes": pl.Int32,
     "reference": pl.Int16,
-    "name": pl.String,
-    "width": pl.Int32,
-    "intensity": pl.Float64,
+    **_OF_LAUNCH,
 }
-_OF_LAUNCH = ("name", "width", "intensity")
 _ROWS = 1 << 20
 
 
@@ -61,8 +73,8 @@ def save_trace(
         "name": trace.name,
         "provenance": trace.provenance.value,
         "geometry": [trace.geometry.page, trace.geometry.region],
-        "objects": [[o.name, o.bytes, o.first_page, o.pages] for o in trace.objects],
-        "fresh": sorted(trace.fresh),
+        "objects": [list(astuple(o)) for o in trace.objects],
+        "first_touch": trace.first_touch,
     }
     failed: list[BaseException] = []
 
@@ -95,7 +107,8 @@ def save_trace(
 def _frames(trace: Trace) -> Iterator[pl.DataFrame]:
     """Yield the trace as tables, a segment each. Blocks count from 0 within their launch."""
     for number, launch in enumerate(trace.launches()):
-        first = touches = 0
+        check_launch(launch, trace)
+        first, touches, common = 0, 0, _literals(launch)
         for s in launch.segments:
             touches += s.touches
             blocks = np.arange(first, first + s.blocks, dtype=np.int64)
@@ -105,16 +118,34 @@ def _frames(trace: Trace) -> Iterator[pl.DataFrame]:
                 "block": np.repeat(blocks, np.diff(s.starts)),
                 **{name: getattr(s, name) for name in ("page", "write", "bytes", "reference")},
             }
-            yield pl.DataFrame(columns).with_columns(
-                pl.lit(launch.name).alias("name"),
-                pl.lit(launch.width, pl.Int32).alias("width"),
-                pl.lit(launch.intensity, pl.Float64).alias("intensity"),
-            )
+            yield pl.DataFrame(columns).with_columns(common)
         if not touches:
             raise TidegateError(
                 f"launch {number} ({launch.name}) touches nothing; "
                 "a trace file holds only launches with touches"
             )
+
+
+def _literals(launch: Launch) -> list[pl.Expr]:
+    """Return the columns that are the same on every row of a launch."""
+    details = {name: getattr(launch, name) for name in _DETAILS}
+    details["copies"] = tuple(astuple(copy) for copy in launch.copies)
+    details["place"] = "" if launch.place == launch.name else launch.place
+    own = json.dumps({name: v for name, v in details.items() if v != _DETAILS[name]})
+    told = (launch.name, launch.width, launch.intensity, own)
+    return [
+        pl.lit(value, kind).alias(name)
+        for value, (name, kind) in zip(told, _OF_LAUNCH.items(), strict=True)
+    ]
+
+
+def _launch(told: tuple[Any, ...], segments: Iterator[Segment]) -> Launch:
+    """Return the launch whose columns these are."""
+    name, width, intensity, text = told
+    details = json.loads(text)
+    copies = tuple(Copy(*copy) for copy in details.pop("copies", ()))
+    frees = tuple((int(first), int(end)) for first, end in details.pop("frees", ()))
+    return Launch(name, segments, width, intensity, copies=copies, frees=frees, **details)
 
 
 class TraceFile(Trace):
@@ -128,9 +159,8 @@ class TraceFile(Trace):
             page, region = map(int, head["geometry"])
             self.geometry = Geometry(page, region)
             self.provenance = Provenance(head["provenance"])
-            self.fresh = frozenset(map(str, head.get("fresh", ())))  # older files have none
-            given = head["objects"]
-            self.objects = tuple(Object(str(name), *map(int, numbers)) for name, *numbers in given)
+            self.first_touch = bool(head["first_touch"])
+            self.objects = tuple(_object(*given) for given in head["objects"])
             _check_objects(self.objects, self.geometry)
         except (KeyError, TypeError, ValueError) as error:
             raise TidegateError(
@@ -146,10 +176,19 @@ class TraceFile(Trace):
 
     def launches(self) -> Iterator[Launch]:
         for head, pieces in groupby(self._pieces(), key=lambda piece: piece[0]):
-            _, name, width, intensity = head
-            yield Launch(name, (segment for _, segment in pieces), width, intensity)
+            yield self._launch(head, (segment for _, segment in pieces))
 
-    def _pieces(self) -> Iterator[tuple[tuple[int, str, int, float], Segment]]:
+    def _launch(self, head: tuple[Any, ...], segments: Iterator[Segment]) -> Launch:
+        try:
+            launch = _launch(head[1:], segments)
+        except (TypeError, ValueError) as error:
+            raise TidegateError(
+                f"{self.path} is not a trace: launch {head[0]} is wrong ({error}); save it anew"
+            ) from error
+        check_launch(launch, self)
+        return launch
+
+    def _pieces(self) -> Iterator[tuple[tuple[Any, ...], Segment]]:
         """Yield runs of whole blocks, of one launch each. The last block of a batch waits for the
         next batch.
         """
@@ -176,10 +215,10 @@ class TraceFile(Trace):
                 f"{self.path} cannot be read to its end ({_one_line(error)}); save it anew"
             ) from error
 
-    def _split(self, rows: pl.DataFrame) -> Iterator[tuple[tuple[int, str, int, float], Segment]]:
+    def _split(self, rows: pl.DataFrame) -> Iterator[tuple[tuple[Any, ...], Segment]]:
         for part in rows.partition_by("launch", maintain_order=True):
-            launch, name, width, intensity = part.select("launch", *_OF_LAUNCH).row(0)
-            yield (launch, name, width, intensity), _segment(part, self.pages, self.path)
+            head = part.select("launch", *_OF_LAUNCH).row(0)
+            yield head, _segment(part, self.pages, self.path)
 
 
 def _block_starts(rows: pl.DataFrame) -> np.ndarray:
@@ -225,6 +264,14 @@ def _read_head(path: Path) -> dict[str, Any]:
             f"{path} is not a trace: column {missing[0]} is missing or of another type"
         )
     return head
+
+
+def _object(
+    name: str, size: int, first_page: int, pages: int, host: Any, read_mostly: bool
+) -> Object:
+    if host is not None:
+        host = tuple((int(first), int(end)) for first, end in host)
+    return Object(str(name), int(size), int(first_page), int(pages), host, bool(read_mostly))
 
 
 def _check_objects(objects: tuple[Object, ...], geometry: Geometry) -> None:

@@ -52,7 +52,8 @@ class Workload(Configurable, ABC):
     """
 
     provenance: Provenance = Provenance.ASSUMED
-    fresh: frozenset[str] = frozenset()  # objects that the CPU does not touch before the GPU does
+    unwritten: frozenset[str] = frozenset()  # objects without host data: the GPU writes them first
+    first_touch: Any = True  # see Trace; an option where a paper's runs need the other reading
 
     @abstractmethod
     def sizes(self) -> dict[str, int]:
@@ -153,11 +154,11 @@ class Program(Trace):
         self.workload, self.geometry = source, geometry
         self.name = source.name or type(source).__name__
         self.provenance = source.provenance
-        self.plan, self.fresh = source.plan(), source.fresh
+        self.plan, self.first_touch = source.plan(), source.first_touch
         sizes = source.sizes()
         if not sizes or min(sizes.values()) < 1:
             raise TidegateError(f"workload {self.name} has an empty object; give it more bytes")
-        self.objects = lay_out(sizes, geometry)
+        self.objects = lay_out(sizes, geometry, source.unwritten)
         if self.pages > _MOST_PAGES:
             raise TidegateError(
                 f"workload {self.name} must have at most {_MOST_PAGES:,} pages, got "

@@ -63,6 +63,7 @@ class MemoryView(ABC):
         self.observable = observable  # regions that may be observed at a time
         self.shared = shared  # data that policies of one run exchange; see structures/patterns.py
         self.launch = ""  # name of the launch that is running or about to begin
+        self.place = ""  # its place in the program, by which plans refer to it
         self.leaving = -1  # the region whose on_eviction is running
         self._name, self._declared, shown = name, declared, shown or declared
         self._sees_touches = isinstance(shown, Everything)

@@ -41,13 +41,13 @@ class Planned(PlacementPolicy):
 
     def uses(self) -> tuple[PlannedUse, ...]:
         """Return what the launch that is about to begin uses."""
-        if self.memory.launch not in self.plan.by_name:
+        if self.memory.place not in self.plan.by_name:
             known = ", ".join(self.plan.by_name)
             raise PolicyError(
-                f"{self.name}: the plan does not know launch '{self.memory.launch}'; "
+                f"{self.name}: the plan does not know launch '{self.memory.place}'; "
                 f"it knows {known}"
             )
-        return self.plan.by_name[self.memory.launch].uses
+        return self.plan.by_name[self.memory.place].uses
 
 
 def _known(objects: dict[str, Object]) -> str:

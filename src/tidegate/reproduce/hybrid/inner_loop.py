@@ -39,11 +39,11 @@ def kept_by(policy: str, plan: Plan | None = None) -> str:
     decider.attach(memory)  # type: ignore[arg-type]
     decider.start()
     inner = ["compute_flux", "time_step"] * 3
-    for n, memory.launch in enumerate(
+    for n, memory.place in enumerate(
         ["initialize_variables", *["copy", "compute_step_factor", *inner] * ROUNDS]
     ):
         decider.on_launch(n)
-        if memory.launch == "compute_flux":
+        if memory.place == "compute_flux":
             held = "".join(LETTERS[name] for name in LETTERS if decider.held[name])
     return held
 

@@ -235,10 +235,8 @@ def make_memory(trace: Trace, slots: int, constants: RunConstants) -> Memory:
     books["random"] = SEED
     region = _in_lines(regions)
     region["left_in"], region["counted"] = -2, -1
-    page_state = np.full(pages, CPU_MAPPED, np.uint8)
+    page_state = np.where(trace.unwritten(), 0, CPU_MAPPED).astype(np.uint8)
     for o in trace.objects:
-        if o.name in trace.fresh:
-            page_state[o.first_page : o.first_page + o.pages] = 0
         first = o.first_page // ppr
         whole, rest = divmod(o.pages, ppr)
         region["pages"][first : first + whole] = ppr

@@ -226,7 +226,7 @@ class Simulation:
         remote = slots / (self.machine.link.inward * self.machine.link.remote_share)
         blocks = _NOTHING
         for policy in self._policies:
-            policy.memory.launch = launch.name
+            policy.memory.launch, policy.memory.place = launch.name, launch.place
         self._check(begin_launch(self._table, self._record, self._relay, blocks, number))
         for clock in ("front", "running", "launching"):
             b[clock] += near.launch_overhead

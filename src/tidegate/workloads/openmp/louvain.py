@@ -24,7 +24,7 @@ class Louvain(Offloaded):
     """
 
     program = "louvain"
-    fresh = frozenset(("update", "cluster_weight"))
+    unwritten = frozenset(("update", "cluster_weight"))
     bytes = footprint("512MiB", "size of the nine arrays together")
     per_vertex = Option(
         4, "edges made for a vertex, each held both ways (the program's own default)", least=1
