@@ -50,6 +50,10 @@ Levels = Annotated[
     str | None,
     typer.Option("--oversubscribe", help="Levels of oversubscription, with commas: 20%,50%,100%."),
 ]
+Shares = Annotated[
+    str | None,
+    typer.Option("--fits", help="Shares of the footprint that fit, with commas: 75%,50%."),
+]
 
 
 def compare(
@@ -61,6 +65,7 @@ def compare(
     scale: o.Scale = None,
     near: Nears = None,
     oversubscribe: Levels = None,
+    fits: Shares = None,
     machine: o.MachineOrDefault = None,
     prefetch: Prefetches = None,
     placement: o.Placement = None,
@@ -94,6 +99,7 @@ def compare(
         **o.settings_of(context, "eviction", "prefetch", "system", "tiering"),
         "near": o.split_option("near", near) or (),
         "oversubscribe": o.split_option("oversubscribe", oversubscribe) or (),
+        "fits": o.split_option("fits", fits) or (),
         "systems": o.split_option("system", system) or (),
         "tierings": o.split_option("tiering", tiering) or (),
     }

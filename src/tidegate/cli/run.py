@@ -23,6 +23,7 @@ def run(
     scale: o.Scale = None,
     near: o.Near = None,
     oversubscribe: o.Oversubscribe = None,
+    fits: o.Fits = None,
     machine: o.MachineOrDefault = None,
     system: o.SystemName = None,
     eviction: o.Eviction = None,

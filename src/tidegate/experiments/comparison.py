@@ -20,7 +20,7 @@ from tidegate.experiments import two_tiers
 from tidegate.experiments.grid import run_grid
 from tidegate.experiments.naming import spell
 from tidegate.experiments.runs import Run
-from tidegate.experiments.specification import BOTH_SIZES, RunSpec
+from tidegate.experiments.specification import RunSpec, check_sizes
 from tidegate.options import parse_spec
 from tidegate.simulation.gpu.simulation import Simulation
 from tidegate.simulation.tiers.simulation import Tiered
@@ -124,8 +124,8 @@ def compare(
     **settings: Any,
 ) -> Comparison:
     """Compare eviction (and prefetch) policies, ``systems`` or ``tierings`` over sizes of near
-    memory (``near`` or ``oversubscribe``). ``bound=False`` leaves Belady's line out. Other keywords
-    are ``RunSpec``'s fields.
+    memory (``near``, ``oversubscribe`` or ``fits``). ``bound=False`` leaves Belady's line out.
+    Other keywords are ``RunSpec``'s fields.
 
     >>> compare("cyclic(bytes=64MiB)", ["lrm", "mru"], oversubscribe=["50%"]).policies
     ['lrm', 'mru', 'belady']
@@ -155,6 +155,7 @@ class ComparisonSpec:
         tierings: Any = (),
         near: Any = (),
         oversubscribe: Any = (),
+        fits: Any = (),
         bound: bool = True,
         **settings: Any,
     ) -> ComparisonSpec:
@@ -178,7 +179,11 @@ class ComparisonSpec:
         else:
             evictions = POLICIES if evictions is None else several(evictions)
             contenders = _evictions(evictions, several(prefetches), bound)
-        sizes = _sizes(several(near), several(oversubscribe))
+        sizes = _sizes(
+            near=[units.size(n) for n in several(near)],
+            oversubscribe=several(oversubscribe),
+            fits=several(fits),
+        )
         base = RunSpec.from_settings(workload, settings | {compared: contenders[0][compared]})
         runs = [dataclasses.replace(base, **c, **size) for size in sizes for c in contenders]
         return cls(runs, _labels(runs, compared), compared)
@@ -217,11 +222,11 @@ def _tierings(tierings: Sequence[Any], bound: bool) -> list[Any]:
     ]
 
 
-def _sizes(near: Sequence[Any], oversubscribe: Sequence[Any]) -> list[dict[str, Any]]:
-    if near and oversubscribe:
-        raise TidegateError(BOTH_SIZES)
-    sizes: list[dict[str, Any]] = [{"near": units.size(n)} for n in near]
-    return sizes or [{"oversubscribe": level} for level in oversubscribe] or [{}]
+def _sizes(**given: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the sizes of near memory, each as a field of a run."""
+    check_sizes([name for name, values in given.items() if values])
+    sizes = [{name: value} for name, values in given.items() for value in values]
+    return sizes or [{}]
 
 
 def _labels(runs: Sequence[RunSpec], compared: str) -> list[str]:

@@ -61,6 +61,7 @@ class MHPE(EvictionPolicy):
         self.distance = -1  # until memory is full
         self._evicted: deque[int] = deque(maxlen=8)
         self._untouched = self._wrong = self._first_untouched = self._intervals = 0
+        self._most_untouched = 0  # of an interval, of the first four
         self._switched_after = 0  # intervals, when LRU took over
         self._longest = 0
         self._sparse = sparse_from(self.sparse, self.memory)
@@ -99,6 +100,8 @@ class MHPE(EvictionPolicy):
     def report(self) -> dict[str, object]:
         return {
             "strategy": self.strategy,
+            "untouched, most": self._most_untouched,
+            "untouched, first four": self._first_untouched,
             "distance": self.distance,
             "chain entries": self._longest,
             "evicted entries": self._evicted.maxlen,
@@ -121,7 +124,9 @@ class MHPE(EvictionPolicy):
 
     def _end_interval(self) -> None:
         self._intervals += 1
-        self._first_untouched += self._untouched if self._intervals <= 4 else 0
+        if self._intervals <= 4:
+            self._first_untouched += self._untouched
+            self._most_untouched = max(self._most_untouched, self._untouched)
         if self.strategy == "mru":
             if self._untouched >= self.t1 or (
                 self._intervals == 4 and self._first_untouched >= self.t2

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.experiments.specification import RunSpec
+from tidegate.options import parse_spec
 from tidegate.policies.registries import eviction, prefetch
 from tidegate.registry import Registry
 from tidegate.reproduce.observuvm.grid import GRID, specify
@@ -30,6 +31,13 @@ OPEN = {
     "rgp.streak": (3, 1),  # neighbours that make a stream
     "early-adaptor.again": (0.25, 0.5),  # a stand-in, so all of it is open
     "observe.samples": (0, 1),  # adapt the number of samples, or take one
+    "2DC.iterations": (16, 1, 2, 3),  # calls; PolyBench makes one
+    "BLK.iterations": (16, 1, 2, 3),  # 512 in NVIDIA's sample, alike but for the first
+    "GMV.iterations": (16, 1, 3),  # one in NVIDIA's sample
+    "SRK.double": (False, True),  # as in NVIDIA's samples
+    "SR2.double": (False, True),
+    "SR2.depth_ratio": (24 / 28, 32 / 24, 1.0),  # round sizes, or n = k
+    "SPM.density": (9 / 16, 0.01),  # as in NVIDIA's sample, or sparse
     "machine.dirty_only": (False, True),  # are clean pages copied back?
     "machine.pipelined": (False, True),  # does eviction overlap with migration?
 }
@@ -54,8 +62,11 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
     All that counts regions is spelled out here, at the scale of the setup.
     """
     application, system, _ = key
+    workload = setup.applications[application]
+    if parse_spec(workload)[0] == application:
+        workload = spell_policy(workload, own_options(application, options))
     run = replace(
-        specify(setup, setup.applications[application], system),
+        specify(setup, workload, system),
         dirty_only=options["machine.dirty_only"],
         pipelined=options["machine.pipelined"],
         samples=options.get("observe.samples", 0),

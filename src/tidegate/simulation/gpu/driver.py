@@ -316,7 +316,7 @@ def wake(
     time = max(memory.slot_time[slot], books.driver_free)
     if near:
         memory.page_state[page] |= TOUCHED | DIRTY if write else TOUCHED
-        spent = max(constants.latency, size * per_byte)
+        spent = memory.slot_pace[slot] * max(constants.latency, size * per_byte)
         books.near_time += spent
     else:  # the page became remote while this slot waited
         spent = constants.remote_latency + size * remote

@@ -135,6 +135,7 @@ class Memory(NamedTuple):
     slot_due: NDArray[np.float64]  # the same while the slot is running, else infinite
     moving: NDArray[np.uint32]  # slots that move on in this round
     idle_slots: NDArray[np.int64]  # the first ``books.idle``; by number while blocks are left
+    slot_pace: NDArray[np.float64]  # its time for a near touch over the machine's
     slot_at: NDArray[np.int64]
     slot_end: NDArray[np.int64]
     slot_page: NDArray[np.int64]
@@ -263,6 +264,7 @@ def make_memory(trace: Trace, slots: int, constants: RunConstants) -> Memory:
         slot_due=np.full(slots, np.inf),
         moving=np.zeros(slots, np.uint32),
         idle_slots=np.zeros(slots, np.int64),
+        slot_pace=np.ones(slots),
         slot_at=np.zeros(slots, np.int64),
         slot_end=np.zeros(slots, np.int64),
         slot_page=np.zeros(slots, np.int64),

@@ -39,6 +39,7 @@ from tidegate.simulation.gpu.memory import (
     OK,
     PAUSE,
     RAISED,
+    SEED,
     STRAY,
     Memory,
     TouchColumns,
@@ -133,6 +134,9 @@ class Simulation:
             self.watched,
         )
         self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._constants)
+        if self.machine.near.jitter:  # the same in every run
+            spread = np.random.default_rng(SEED).uniform(-1, 1, self.machine.near.slots)
+            self.memory.slot_pace[:] += self.machine.near.jitter * spread
         self._table, self._record = ArrayTable(self.memory), as_array(self._constants)[0]
         self.books: Any = self.memory.books
 

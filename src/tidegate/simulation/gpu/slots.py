@@ -194,7 +194,7 @@ def _make_sweep(tracking: bool) -> Any:
         pages_per_region = np.uint32(constants.pages_per_region)
         shift = np.uint32(constants.region_shift)
         touches, near_time, front, idle = books.touches, books.near_time, books.front, books.idle
-        latency, chosen = constants.latency, memory.moving
+        chosen, paces = memory.moving, memory.slot_pace
         stray = np.int64(-1)
         for which in range(moving):
             slot = np.uint64(chosen[which])
@@ -202,6 +202,7 @@ def _make_sweep(tracking: bool) -> Any:
                 ahead = ats[np.uint64(chosen[which + AHEAD])] - behind
                 fetch_tracked(memory, blocks.new.page, ahead, shift)
             time = times[slot]
+            latency, own_per_byte = constants.latency * paces[slot], per_byte * paces[slot]
             pages, writes, sizes, references = blocks.new
             before = behind
             if ats[slot] < behind:
@@ -214,7 +215,7 @@ def _make_sweep(tracking: bool) -> Any:
                 s = state[page]
                 if s & NEAR:  # the hit path
                     state[page] = s | (TOUCHED | DIRTY if writes[i] else TOUCHED)
-                    time += max(latency, sizes[i] * per_byte)
+                    time += max(latency, sizes[i] * own_per_byte)
                 elif s & REMOTE:
                     spent = constants.remote_latency + sizes[i] * remote
                     time += spent

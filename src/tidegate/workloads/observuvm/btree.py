@@ -129,7 +129,9 @@ class BTree(WaveWorkload):
         )
         order, key = np.arange(len(tree.reads)), random_bits(np.uint64(self.seed), 2)
 
-        def fill(room: Columns, needs: NDArray[Any], wave: int, enough: int) -> tuple[int, ...]:
+        def fill(
+            room: Columns, needs: NDArray[Any], wave: int, enough: int
+        ) -> tuple[int, int, int]:
             block = touch = 0
             while wave < count and touch < enough:
                 first, stop = wave * together, min(self.queries, (wave + 1) * together)
