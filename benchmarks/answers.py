@@ -415,8 +415,10 @@ def _run(asked: dict[str, Any]) -> dict[str, Any]:
     if asked.get("eviction") == OWN:
         asked["eviction"] = _own_policy()
     run = tidegate.run(asked.pop("workload"), cache=False, **asked)
+    # the options are in what was asked; files saved before runs repeated them stay valid
+    name = run.summary["workload"].partition("(")[0]
     return _plain({
-        "summary": run.summary,
+        "summary": run.summary | {"workload": name},
         "report": run.facts["policy_report"],
         "notes": list(map(_numbers, run.notes)),
         "tables": {

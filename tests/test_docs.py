@@ -7,12 +7,15 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import json
 import pkgutil
 import re
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import tidegate
@@ -167,6 +170,27 @@ def test_the_policy_in_the_docs_works(here):
 def test_the_workload_in_the_docs_works(here, capsys, size):
     (here / "mine.py").write_text(first_block(ROOT / "docs" / "traces.md", "python", "(Workload)"))
     assert invoke(["run", "mine.py:Transpose", "--bytes", size]) == 0
+
+
+def test_the_python_api_page_works_from_top_to_bottom(here):
+    names: dict = {}
+    for block in blocks(ROOT / "docs" / "api.md", "python"):
+        if "Arena(" in block and sys.platform != "linux":
+            continue
+        exec(block, names)
+    assert names["race"].table.height == 3 * 4 * 2
+    assert (names["race"].failures, len(names["runs"])) == ([], 4)
+    assert (here / "race.png").stat().st_size > 1000
+
+
+def test_the_metadata_of_a_trace_file_are_as_shown(here):
+    page = (ROOT / "docs" / "traces.md").read_text()
+    shown = json.loads(first_block(ROOT / "docs" / "traces.md", "json", "format"))
+    trace = tidegate.RunSpec(shown["name"]).trace()
+    tidegate.save_trace(trace, "loop.parquet")
+    found = json.loads(pl.read_parquet_metadata("loop.parquet")["tidegate"])
+    assert {key: found[key] for key in shown} == shown
+    assert [key for key in found if f"| `{key}` |" not in page] == []
 
 
 def test_the_python_in_the_readme_works(here):

@@ -18,12 +18,12 @@ TYPE_CHECKING = False  # type checkers take it as True
 if TYPE_CHECKING:
     from typing import Any
 
-    from tidegate.analysis import analyze as analyze
     from tidegate.errors import PolicyError as PolicyError
     from tidegate.errors import TidegateError as TidegateError
     from tidegate.experiments import Comparison as Comparison
     from tidegate.experiments import Run as Run
     from tidegate.experiments import RunSpec as RunSpec
+    from tidegate.experiments import analyze as analyze
     from tidegate.experiments import compare as compare
     from tidegate.experiments import run as run
     from tidegate.experiments import run_grid as run_grid
@@ -70,9 +70,16 @@ if TYPE_CHECKING:
     from tidegate.workloads import workload as workload
 
 _HOME = {
-    "tidegate.analysis": ("analyze",),
     "tidegate.errors": ("PolicyError", "TidegateError"),
-    "tidegate.experiments": ("Comparison", "Run", "RunSpec", "compare", "run", "run_grid"),
+    "tidegate.experiments": (
+        "Comparison",
+        "Run",
+        "RunSpec",
+        "analyze",
+        "compare",
+        "run",
+        "run_grid",
+    ),
     "tidegate.live": ("Arena",),
     "tidegate.machine": ("Machine", "load_machine"),
     "tidegate.trace.geometry": ("Geometry",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import io
 import os
@@ -41,6 +42,13 @@ def save_figure(figure: Figure, path: Path, title: str) -> None:
         page = _PAGE.format(title=html.escape(title), svg=svg[svg.index("<svg") :])
         content = page.encode()
     write_atomically(path, content)
+
+
+def html_image(figure: Figure) -> str:
+    """Return a figure as an HTML image that holds its own data, for notebooks."""
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=100)
+    return f'<img src="data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}">'
 
 
 _PAGE = """<!doctype html>

@@ -3,6 +3,8 @@
     class LFU(EvictionPolicy):
         decay = Option(0.5, "share of every count kept when the counts are halved")
 
+``lfu(decay=0.5|0.9)`` is a sweep: two policies, for ``compare``.
+
 An option's type is its default's type, or the ``parse`` function given (for sizes:
 ``parse=units.size``).
 """
@@ -10,15 +12,18 @@ An option's type is its default's type, or the ``parse`` function given (for siz
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Generic, TypeVar, overload
 
 from tidegate import units
 from tidegate.errors import TidegateError, UnknownName
 
 T = TypeVar("T")
+
+_LARGEST = 2**63 - 1  # compiled code has 64 bits
 
 
 class Option(Generic[T]):
@@ -60,6 +65,10 @@ class Option(Generic[T]):
         """The default, as text."""
         return units.show_size(self.default) if self._parse is units.size else str(self.default)  # type: ignore[arg-type]
 
+    def spell(self, value: T) -> str:
+        """Return a value as it can be given again."""
+        return units.exact_size(value) if self._parse is units.size else str(value)  # type: ignore[arg-type]
+
     @property
     def allowed(self) -> str:
         """The choices or bounds, as text."""
@@ -81,6 +90,8 @@ class Option(Generic[T]):
                 value = kind(given)  # type: ignore[call-arg]
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError
+            if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+                raise self._wrong(owner, f"a whole number of at most {_LARGEST}", given)
         except (ValueError, TypeError, KeyError, OverflowError):
             expected = _KINDS.get(kind, f"a value such as {self.default!s}")
             raise self._wrong(owner, expected, given) from None
@@ -133,6 +144,24 @@ class Configurable:
         return {name: getattr(self, name) for name in self.options()}
 
 
+def spell(thing: Configurable, always: Collection[str] = ()) -> str:
+    """Return a policy or workload as people write it, with the options that differ from their
+    defaults, and those to show ``always``.
+
+    >>> from tidegate import prefetch, workload
+    >>> spell(prefetch.make("tree(threshold=75)")), spell(workload.make("cyclic(bytes=64MiB)"))
+    ('tree(threshold=75)', 'cyclic(bytes=64MiB)')
+    """
+    declared = type(thing).options()
+    changed = [
+        f"{k}={declared[k].spell(v)}"
+        for k, v in thing.settings().items()
+        if k in declared and (v != declared[k].default or k in always)
+    ]
+    name = thing.name or type(thing).__name__
+    return f"{name}({', '.join(changed)})" if changed else name
+
+
 _BOOLS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(
     ("false", "0", "no", "off"), False
 )
@@ -172,8 +201,13 @@ def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
     options: dict[str, Any] = {}
     for part in filter(None, split_outside(match[2] or "", ",")):
         key, equals, value = (x.strip() for x in part.partition("="))
-        if not equals or not key.isidentifier() or not value:
+        # the constants of machines have dots in their names
+        if not equals or not all(map(str.isidentifier, key.split("."))) or not value:
             raise TidegateError(f"cannot read '{part}' in '{text}'; expected option=value")
+        if "|" in value:
+            raise TidegateError(
+                f"'{part}' in '{text}' has several values; that is for compare, give one here"
+            )
         if key in options:
             raise TidegateError(f"option '{key}' is given twice in '{text}'; give it once")
         try:
@@ -181,3 +215,27 @@ def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
         except (ValueError, SyntaxError):
             options[key] = value
     return match[1], options
+
+
+def expand(text: str) -> list[str]:
+    """Return every combination of the values in a sweep, in the order in which they are written.
+
+    >>> expand("lfu(bins=2|4, decay=0.5)")
+    ['lfu(bins=2, decay=0.5)', 'lfu(bins=4, decay=0.5)']
+    """
+    if "|" not in text or not _SPEC.fullmatch(text):
+        return [text]
+    name, bracket, rest = text.partition("(")
+    if not bracket:
+        return [text]
+    choices = [_values_of(part, text) for part in split_outside(rest.rstrip()[:-1], ",")]
+    return [f"{name}({', '.join(chosen)})" for chosen in itertools.product(*choices)]
+
+
+def _values_of(part: str, text: str) -> list[str]:
+    """Return ``option=value`` for each value of one option, which may be a sweep itself."""
+    key, equals, values = part.partition("=")
+    given = split_outside(values, "|")
+    if equals and not all(given):
+        raise TidegateError(f"cannot read '{part}' in '{text}'; expected option=value|value|…")
+    return [f"{key}{equals}{one}" for value in given for one in expand(value)]

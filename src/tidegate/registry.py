@@ -141,13 +141,13 @@ class Registry(Generic[T]):
 
 
 def error_line(error: BaseException, cls: type[Any], with_line: bool = False) -> str:
-    """Return an error in one line, with the line of the user's file if ``cls`` is from one.
+    """Return an error in one line, with file and line if ``cls`` does not come with Tidegate.
 
-    ``with_line``: with the line of other files too.
+    ``with_line``: with the line of Tidegate's own files too.
     """
     text = (str(error).splitlines() or ["no message"])[0]
     said = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {text}"
-    if not with_line and not cls.__module__.startswith(_USER_FILE):
+    if not with_line and cls.__module__.startswith("tidegate."):
         return said
     step, place = error.__traceback__, ""
     while step is not None:
@@ -156,6 +156,14 @@ def error_line(error: BaseException, cls: type[Any], with_line: bool = False) ->
             place = f" ({file}, line {step.tb_lineno})"
         step = step.tb_next
     return said + place
+
+
+def place_of(function: Any, line: int | None = None) -> str:
+    """Return file and line of a user's function, in brackets; nothing for Tidegate's own."""
+    code = getattr(function, "__code__", None)
+    if code is None or function.__module__.startswith("tidegate."):
+        return ""
+    return f" ({Path(code.co_filename).name}, line {line or code.co_firstlineno})"
 
 
 def source_digest(cls: type[Any]) -> str:

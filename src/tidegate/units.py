@@ -126,6 +126,28 @@ def show_size(n: float) -> str:
     return _significant(n, "TiB")
 
 
+def exact_size(n: int) -> str:
+    """Return a size as text that ``size`` reads as the same number, in the largest binary unit.
+
+    >>> exact_size(65536), exact_size(1000), exact_size(0)
+    ('64KiB', '1000', '0')
+    """
+    for power, unit in enumerate(("TiB", "GiB", "MiB", "KiB")):
+        if n and n % 1024 ** (4 - power) == 0:
+            return f"{n // 1024 ** (4 - power)}{unit}"
+    return str(n)
+
+
+def show_fit(footprint: float, near: float) -> str:
+    """Return how a footprint fits near memory, as text.
+
+    >>> show_fit(150, 100), show_fit(50, 100)
+    ('50% oversubscribed', 'it fits')
+    """
+    over = footprint / near - 1
+    return f"{over:.0%} oversubscribed" if over > 0.0005 else "it fits"
+
+
 def show_duration(ns: float) -> str:
     """Return a time as text.
 

@@ -88,11 +88,11 @@ def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["gmt", "--tier2-ratio", "inf"], "ratio must be Tier-2 over Tier-1"),
         (
             ["hybrid", "--threshold", "nan"],
-            "threshold must be a density, 0 or more, such as 0.5, got nan",
+            "threshold must be a density from 0 to 1000000, such as 0.5, got nan",
         ),
         (
             ["hybrid", "--unmap", "nan"],
-            "unmap must be µs per KiB, 0 or more, such as 0.15, got nan",
+            "unmap must be µs per KiB, from 0 to 1000000, such as 0.15, got nan",
         ),
         (["gmt", "--tier2-ratio", "-1"], "such as 4, got -1"),
         (["gmt", "--near", "1KiB"], "near must be at least one page of 64 KiB, got 1KiB"),

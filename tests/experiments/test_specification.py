@@ -11,8 +11,8 @@ import pytest
 import tidegate
 from tidegate.errors import TidegateError, UnknownName
 from tidegate.experiments import RunSpec
-from tidegate.experiments.naming import spell
 from tidegate.machine.machine import load_machine
+from tidegate.options import spell
 from tidegate.policies.registries import prefetch
 from tidegate.trace import save_trace
 from tidegate.workloads import workloads
@@ -157,13 +157,15 @@ def test_one_policy_or_size_may_stand_alone():
         tidegate.compare("cyclic(bytes=16MiB)", evict="lrm")
 
 
-def test_what_was_found_is_one_short_line_at_a_prompt():
-    race = tidegate.compare("cyclic(bytes=16MiB)", ["lrm"], near=["8MiB"])
-    tiers = tidegate.compare("cyclic(bytes=16MiB)", tierings=["bam"], near=["8MiB"])
-    assert repr(race) == "<Comparison on cyclic: lrm, belady with 8.00 MiB>"
-    assert repr(tiers) == "<Comparison on cyclic: bam, tier-belady with 8.00 MiB>"
-    assert repr(race.runs[0]).startswith("<Run of cyclic, 16.0 MiB in 8.00 MiB, lrm + tree + um: ")
-    assert repr(tiers.runs[0]).startswith("<Run of cyclic, 16.0 MiB in 8.00 MiB, bam: ")
+def test_what_was_found_begins_with_one_short_line_at_a_prompt():
+    name = "cyclic(bytes=16MiB)"
+    race = tidegate.compare(name, ["lrm"], near=["8MiB"])
+    tiers = tidegate.compare(name, tierings=["bam"], near=["8MiB"])
+    assert repr(race).startswith(f"<Comparison on {name}: lrm, belady with 8.00 MiB>\n")
+    assert repr(tiers).startswith(f"<Comparison on {name}: bam, tier-belady with 8.00 MiB>\n")
+    runs = repr(race.runs[0]), repr(tiers.runs[0])
+    assert runs[0].startswith(f"<Run of {name}, 16.0 MiB in 8.00 MiB, lrm + tree + um: ")
+    assert runs[1].startswith(f"<Run of {name}, 16.0 MiB in 8.00 MiB, bam: ")
 
 
 def test_a_system_names_the_policies_that_are_not_given():

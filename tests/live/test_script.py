@@ -317,7 +317,7 @@ def test_where_no_trace_can_be_written_is_said_before_the_script_runs(
 def test_top_waits_for_no_impossible_time(seconds: str) -> None:
     done = live("top", "--seconds", seconds)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "--seconds must be 0 or more" in done.stderr
+    assert "--seconds must be from 0 to 86400" in done.stderr
 
 
 def test_top_shows_rates(tmp_path: Path) -> None:

@@ -41,9 +41,12 @@ def broken(family: str, method: str, does: Any) -> Any:
 
 
 def line(error: pytest.ExceptionInfo[PolicyError]) -> str:
+    """The line, without the place at its end, which must be there if the policy raised."""
     text = str(error.value)
     assert "\n" not in text
-    return text
+    said, place, _ = text.partition(" (test_misbehaviour.py, line ")
+    assert bool(place) == (" raised in " in text)
+    return said
 
 
 def run_with(family: str, policy: Any, trace: Any = TRACE, frames: int = 2, **how: Any) -> Any:

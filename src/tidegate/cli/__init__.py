@@ -6,12 +6,14 @@ One module per verb; heavy imports wait until a verb runs.
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
 from tidegate.cli import analyze, compare, compile, listing, live, plan, reproduce, run, trace
+from tidegate.cli.streams import prepare_streams
 from tidegate.cli.usage import explain
 from tidegate.interrupts import INTERRUPTED, raising_interrupts
 
@@ -65,6 +67,7 @@ def main() -> None:
     """Run the command line. A mistake of the user is one line and exit code 2; a traceback needs
     --debug.
     """
+    prepare_streams()
     sys.exit(invoke(sys.argv[1:]))
 
 
@@ -77,7 +80,8 @@ def invoke(arguments: list[str]) -> int:
     _debug = "--debug" in arguments[:ours]
     arguments = [a for a in arguments[:ours] if a != "--debug"] + arguments[ours:]
     try:
-        with raising_interrupts():
+        with raising_interrupts(), warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
             code = app(args=arguments or ["--help"], prog_name="tidegate", standalone_mode=False)
         sys.stdout.flush()
         if code == INTERRUPTED:  # Typer handles Ctrl-C silently
@@ -103,6 +107,11 @@ def invoke(arguments: list[str]) -> int:
             f"not enough memory: {error}; try a smaller workload, or a larger page with --geometry",
             error,
         )
+
+
+def _show_warning(message: object, *place: object) -> None:
+    """Print a warning as one line on standard error."""
+    print(f"tidegate: {message}", file=sys.stderr)
 
 
 def _fail(message: str, error: BaseException) -> int:

@@ -66,15 +66,17 @@ def _show(model: ProgramModel) -> None:
     by_locality = sorted(model.objects, key=lambda o: -model.global_locality(o.name))
     head = ("object", "kind", "allocated", "bytes", "GL")
     title = f"{model.source}: objects, by global locality"
-    output.print_table(head, [_object_row(model, o) for o in by_locality], title, left=4)
+    rows = [_object_row(model, o) for o in by_locality]
+    output.print_table(head, rows, title, left=4, drop=("allocated", "kind", "bytes"))
     columns = ("region", "iterations", "object", "RF", "RL", "bytes/iteration", "distance")
     rows = [row for launch in model.launches for row in _launch_rows(model, launch)]
-    output.print_table(columns, rows, "launches", left=3)
+    drop = ("iterations", "bytes/iteration", "distance", "RF")
+    output.print_table(columns, rows, "launches", left=3, drop=drop)
     print("what follows what:")
     for line in _graph(model):
         print(f"  {line}")
     for note in model.notes:
-        print(f"note: {note}")
+        output.print_text(f"note: {note}")
 
 
 def _object_row(model: ProgramModel, o: DataObject) -> tuple[str, ...]:

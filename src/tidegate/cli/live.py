@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import tempfile
 import time
@@ -13,6 +12,8 @@ import typer
 
 from tidegate.cli import output, run_options
 from tidegate.errors import TidegateError
+
+_LONGEST = 24 * 3600  # seconds that rates are counted over
 
 app = typer.Typer(help="Live memory: the same policies on real arrays.")
 
@@ -187,6 +188,7 @@ def _become(
     from tidegate import units
     from tidegate.interrupts import block_interrupts
     from tidegate.live.script.run import ScriptOptions
+    from tidegate.trace.geometry import Geometry
 
     if Path(script).is_dir():
         raise TidegateError(
@@ -194,6 +196,10 @@ def _become(
         )
     if not Path(script).is_file():
         raise TidegateError(f"there is no script {script}")
+    for capacity in ("near", "middle"):  # refuse a wrong size here, before the script's process
+        units.size(arena.get(capacity, 0))
+    if "geometry" in arena:
+        Geometry.parse(arena["geometry"])
     options = ScriptOptions(arena, units.size(min_array), record, quiet)
     command = options.command(script, arguments or [])
     block_interrupts()
@@ -214,8 +220,10 @@ def top(
     """
     from tidegate.live.arena.running import rates, running_arenas
 
-    if not (math.isfinite(seconds) and seconds >= 0):
-        raise TidegateError(f"--seconds must be 0 or more, e.g. --seconds 1, got {seconds:g}")
+    if not 0 <= seconds <= _LONGEST:
+        raise TidegateError(
+            f"--seconds must be from 0 to {_LONGEST}, e.g. --seconds 1, got {seconds:g}"
+        )
     before = running_arenas()
     if before:
         time.sleep(seconds)
@@ -226,7 +234,8 @@ def top(
         print("no arena is running")
     else:
         columns = "process|policies|near|of|faults/s|hits|evictions|read|written|most faults"
-        output.print_table(columns.split("|"), [_row(a) for a in found])
+        drop = ("written", "read", "most faults", "evictions", "of", "hits")
+        output.print_table(columns.split("|"), [_row(a) for a in found], left=2, drop=drop)
 
 
 def _row(arena: dict[str, Any]) -> tuple[str, ...]:

@@ -195,7 +195,7 @@ def _show(schedule: Schedule, runs: dict[str, Run | str], chosen: str, notes: li
     rows = [_run_row(name, run, base, name == chosen) for name, run in runs.items()]
     output.print_table(columns, rows, "predicted, of what the compiler believes")
     for note in notes:
-        print(f"note: {note}")
+        output.print_text(f"note: {note}")
 
 
 def _site_rows(site: SiteSchedule) -> Iterator[tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -141,3 +142,12 @@ def split_option(option: str, text: str | None) -> list[str] | None:
     if not split(text):
         raise TidegateError(f"--{option} must name one or several, with commas, got '{text}'")
     return split(text)
+
+
+def split_workloads(text: str) -> list[str]:
+    """Return the workloads of a list with commas; a file with a comma in its name is one.
+
+    >>> split_workloads("matmul,zipf(skew=0.9, touches=10)")
+    ['matmul', 'zipf(skew=0.9, touches=10)']
+    """
+    return [text] if not split(text) or Path(text).is_file() else split(text)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate.cli import output
+from tidegate.cli import output, progress
 from tidegate.cli import run_options as o
-from tidegate.cli.progress import Bar
+from tidegate.tables import Bar
 
 if TYPE_CHECKING:
     from tidegate.trace.info import TraceInfo
@@ -38,10 +38,11 @@ def save(
     from tidegate.units import show_size
 
     check_output(path, (".parquet",))
-    trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
-    with Bar(f"save {trace.name}") as bar:
-        save_trace(trace, path, bar.advance)
-    print(f"saved {trace.name} to {path}, {show_size(path.stat().st_size)}")
+    with output.user_code():
+        trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+        with progress.Bar(f"save {trace.name}") as bar:
+            save_trace(trace, path, bar.advance)
+    output.print_text(f"saved {trace.name} to {path}, {show_size(path.stat().st_size)}")
 
 
 @app.command("info")
@@ -61,9 +62,10 @@ def info(
     from tidegate.experiments import RunSpec
     from tidegate.trace.info import describe
 
-    trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
-    with Bar(f"read {trace.name}") as bar:
-        found = describe(trace, bar.advance)
+    with output.user_code():
+        trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+        with progress.Bar(f"read {trace.name}") as bar:
+            found = describe(trace, bar.advance)
     if as_json:
         output.print_json(_data(trace, found))
     elif as_csv:
@@ -101,15 +103,15 @@ def import_(
 
     check_output(path, (".parquet",))
     options = dict(_setting(text) for text in settings or ())
-    made = Geometry.parse(geometry) if geometry else None
-    with Bar(f"read {file.name}", unit="bytes") as bar:
+    made = None if geometry is None else Geometry.parse(geometry)
+    with progress.Bar(f"read {file.name}", unit="bytes") as bar:
         trace = import_trace(file, format, made, bar.advance, **options)
-    with Bar(f"save {trace.name}") as bar:
+    with progress.Bar(f"save {trace.name}") as bar:
         save_trace(trace, path, bar.advance)
-    print(f"imported {file.name} ({trace.importer.name}) to {path}, ", end="")
-    print(show_size(path.stat().st_size))
+    size = show_size(path.stat().st_size)
+    output.print_text(f"imported {file.name} ({trace.importer.name}) to {path}, {size}")
     for note in trace.importer.notes:
-        print(f"note: {note}")
+        output.print_text(f"note: {note}")
 
 
 @app.command("export")
@@ -133,10 +135,11 @@ def export(
 
     if format not in EXPORTERS:
         raise UnknownName("format", format, list(EXPORTERS))
-    trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
-    with Bar(f"export {trace.name}") as bar:
-        write_atomically(path, lambda part: EXPORTERS[format](trace, part, bar.advance))
-    print(f"exported {trace.name} to {path}, {show_size(path.stat().st_size)}")
+    with output.user_code():
+        trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+        with progress.Bar(f"export {trace.name}") as bar:
+            write_atomically(path, lambda part: EXPORTERS[format](trace, part, bar.advance))
+    output.print_text(f"exported {trace.name} to {path}, {show_size(path.stat().st_size)}")
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -172,8 +175,8 @@ _SHOWN = 12  # launches
 def _show(trace: Trace, found: TraceInfo) -> None:
     from tidegate.units import show_count, show_size
 
-    print(f"{trace.name} ({trace.provenance}), pages / regions of {trace.geometry}")
-    print(
+    output.print_text(f"{trace.name}, {trace.provenance}, pages / regions of {trace.geometry}")
+    output.print_text(
         f"footprint {show_size(trace.footprint)}, "
         f"{show_size(found.touched_pages * trace.geometry.page)} of it touched; "
         f"{show_count(found.touches)} touches, {found.writes / found.touches:.0%} of them writes, "
@@ -201,17 +204,14 @@ def _show(trace: Trace, found: TraceInfo) -> None:
     output.print_table(
         ["launch", "blocks", "touches", "bytes"],
         rows[:_SHOWN] + ([(f"… {more} more", "", "", "")] if more > 0 else []),
+        drop=("blocks", "bytes"),
     )
     widest = max(found.working_set["pages"])
     step = max(1, len(found.working_set) // 16)
     output.print_table(
         ["working set from touch", "size", ""],
         [
-            (
-                show_count(w["first_touch"]),
-                show_size(w["bytes"]),
-                output.bar(w["pages"] / widest, 30),
-            )
+            (show_count(w["first_touch"]), show_size(w["bytes"]), Bar(w["pages"] / widest))
             for w in found.working_set.to_dicts()[::step]
         ],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -26,7 +27,9 @@ FORMAT = 1
 
 def save(model: ProgramModel, path: Path) -> None:
     """Write a model to a file, whole or not at all."""
-    write_atomically(path, json.dumps(to_data(model), indent=1, allow_nan=False) + "\n")
+    data = to_data(model)
+    data["sha256"] = _checksum(data)
+    write_atomically(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
 
 
 def load(path: Path) -> ProgramModel:
@@ -42,9 +45,18 @@ def load(path: Path) -> ProgramModel:
         if data["tidegate program model"] != FORMAT:
             again = "make it anew with tidegate compile --save"
             raise TidegateError(f"'{path}' is of another version of Tidegate; {again}")
-        return from_data(data)
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError):
+        kept = data.pop("sha256", None)
+        model = from_data(data)
+        if kept != _checksum(data):
+            raise TidegateError(f"'{path}' is damaged: its checksum does not fit; {give}")
+        return model
+    except (ValueError, AttributeError, KeyError, TypeError, UnicodeDecodeError):
         raise TidegateError(f"'{path}' is not a program model; {give}") from None
+
+
+def _checksum(data: dict[str, Any]) -> str:
+    text = json.dumps(data, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def to_data(model: ProgramModel) -> dict[str, Any]:

@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
-from tidegate.experiments.specification import RunSpec
+from tidegate.experiments.specification import RunSpec, check_whole
 from tidegate.interrupts import ignore_interrupts
 
 T = TypeVar("T")
 R = TypeVar("R")
 
+MOST_WORKERS = 1024
 SERIAL_BELOW = 8  # starting a worker process takes longer than a few runs
 POLL = 0.2  # seconds: an endless wait may miss Ctrl-C if another thread gets the signal
 
@@ -49,10 +50,35 @@ def run_grid(
                 "run_grid needs RunSpecs, such as [tidegate.RunSpec('matmul', near='1GiB')], "
                 f"got {spec!r}"
             )
-    if workers is None and len(grid) < SERIAL_BELOW:
-        workers = 1
+    if workers is not None and executor is not None:
+        raise TidegateError("workers and executor were both given; an executor has its own workers")
+    check_whole("workers", workers, 1, MOST_WORKERS)
     answer = partial(RunSpec.answer, cache=cache)
+    workers = _workers(workers, grid)
     return spread(answer, grid, workers=workers, executor=executor, progress=progress)
+
+
+def attempt_grid(
+    specs: Sequence[RunSpec],
+    *,
+    workers: int | None = None,
+    cache: bool = True,
+    progress: Callable[[RunSpec], None] = lambda spec: None,
+) -> list[Run | TidegateError]:
+    """Run every specification; one that fails gives its error and does not stop the others."""
+    attempt = partial(_attempt, cache=cache)
+    return spread(attempt, specs, workers=_workers(workers, specs), progress=progress)
+
+
+def _attempt(spec: RunSpec, cache: bool) -> Run | TidegateError:
+    try:
+        return spec.answer(cache)
+    except TidegateError as error:
+        return error
+
+
+def _workers(given: int | None, grid: Sequence[RunSpec]) -> int | None:
+    return 1 if given is None and len(grid) < SERIAL_BELOW else given
 
 
 def spread(
@@ -79,8 +105,16 @@ def spread(
         return results
     # spawned, not forked: polars and Numba have threads, and a fork copies their locks
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=ignore_interrupts) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=start_worker) as pool:
         return _on(pool, work, parts, progress)
+
+
+def start_worker() -> None:
+    """Leave Ctrl-C to the parent, and standard output, too: what users' classes print goes to
+    standard error.
+    """
+    ignore_interrupts()
+    os.dup2(2, 1)
 
 
 def _on(

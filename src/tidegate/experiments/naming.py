@@ -9,23 +9,6 @@ from tidegate.policies.interface.policy import Policy
 from tidegate.registry import source_digest
 
 
-def spell(policy: Policy) -> str:
-    """Return a policy as people write it, with the options that differ from their defaults.
-
-    >>> from tidegate import prefetch
-    >>> spell(prefetch.make("tree(threshold=75)"))
-    'tree(threshold=75)'
-    """
-    declared = type(policy).options()
-    changed = [
-        f"{k}={v}"
-        for k, v in policy.settings().items()
-        if k in declared and v != declared[k].default
-    ]
-    name = policy.name or type(policy).__name__
-    return f"{name}({', '.join(changed)})" if changed else name
-
-
 def policy_inputs(policy: Policy, given: Any) -> list[Any]:
     """Return what identifies a policy in the store; ``given`` is what the specification holds.
 

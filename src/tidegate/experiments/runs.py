@@ -99,9 +99,9 @@ class Run:
         return figure
 
     def _repr_html_(self) -> str:
-        from tidegate.experiments.plots import summary_html
+        from tidegate.experiments.display import run_html
 
-        return summary_html(self)
+        return run_html(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data."""

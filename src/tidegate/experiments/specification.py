@@ -7,6 +7,7 @@ RunSpec ──▶ trace, machine, policies, sizes ──▶ simulation ──▶
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from operator import index
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate import units
-from tidegate.errors import TidegateError, UnknownName
+from tidegate.errors import LongRun, TidegateError, UnknownName
 from tidegate.experiments import store, three_tiers, two_tiers
 from tidegate.experiments.runs import Run
 from tidegate.machine.machine import Machine, load_machine
@@ -31,6 +32,7 @@ from tidegate.workloads.program import Workload, workloads
 MACHINE = "rtx3090-pcie4"  # where none is given
 TIERED_MACHINE = "a100-pcie3-ssd"  # where none is given and there are three tiers: GMT's
 SIZES = ("near", "oversubscribe", "fits")
+LONG = 10**9  # touches: about ten seconds
 
 _TWO_TIERS = (
     "system",
@@ -46,7 +48,16 @@ _TWO_TIERS = (
     "checked",
 )
 _THREE_TIERS = ("middle", "service", "shared", "read_ahead", "most_stays", "flush", "traits")
-_AT_LEAST = {"slots": 1, "samples": 0, "observed": 1, "watched": 1, "most_stays": 0}
+_MOST = 2**31 - 1
+_WHOLE = {
+    "slots": (1, 1 << 20),
+    "samples": (0, _MOST),
+    "observed": (1, _MOST),
+    "watched": (1, _MOST),
+    "most_stays": (0, _MOST),
+}
+_YES_OR_NO = ("compiled", "dirty_only", "checked", "shared", "read_ahead", "flush", "traits")
+_LARGEST_SCALE = 1e9
 
 
 @dataclass(frozen=True)
@@ -58,7 +69,8 @@ class RunSpec:
     none. Without ``machine`` an application of a paper runs on that paper's. ``bytes`` and
     ``scale`` size the workload; with it ``scale`` sizes all that counts regions: those observed,
     those watched, and options of policies such as a tournament's patience, if they have their
-    default values. ``slots`` replaces the machine's; 1 is a sequential cache.
+    default values. ``slots`` replaces the machine's; 1 is a sequential cache. ``eviction``,
+    ``prefetch`` and ``placement`` replace those of ``system``.
 
     ``tiering`` adds a third tier. ``middle`` is then the capacity of host memory. Without sizes the
     footprint is twice near and middle memory, and the middle is four times near memory, as in GMT.
@@ -113,8 +125,19 @@ class RunSpec:
 
     def __post_init__(self) -> None:
         check_sizes([name for name in SIZES if getattr(self, name) is not None])
-        for name, least in _AT_LEAST.items():
-            check_whole(name, getattr(self, name), least)
+        for name, (least, most) in _WHOLE.items():
+            check_whole(name, getattr(self, name), least, most)
+        for name in _YES_OR_NO:
+            if not isinstance(getattr(self, name), bool):
+                raise TidegateError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if self.pipelined not in (None, True, False):
+            raise TidegateError(f"pipelined must be True or False, got {self.pipelined!r}")
+        parts = (self.eviction, self.prefetch, self.placement)
+        if self.system != "uvm" and None not in parts:
+            raise TidegateError(
+                f"system {self.system} and all of its parts were given, so nothing is left of it; "
+                "leave system, eviction, prefetch or placement out"
+            )
         defaults = {f.name: f.default for f in fields(self)}
         for name in _THREE_TIERS if self.tiering is None else _TWO_TIERS:
             if getattr(self, name) != defaults[name]:
@@ -132,6 +155,7 @@ class RunSpec:
         simulation = tiers.prepare(self)
 
         def make(key: str, inputs: dict[str, Any]) -> Run:
+            _say_if_long(simulation.trace)
             simulation.run(progress)
             run: Run = tiers.describe(simulation, key, inputs, self)
             return run
@@ -212,6 +236,8 @@ class RunSpec:
         factor = 1.0 if self.scale is None else units.fraction(self.scale)
         if factor <= 0:
             raise TidegateError(f"scale must be positive, such as 1/8, got {self.scale}")
+        if factor > _LARGEST_SCALE:
+            raise TidegateError(f"scale must be at most {_LARGEST_SCALE:g}, got {self.scale}")
         return factor
 
     @property
@@ -222,7 +248,9 @@ class RunSpec:
     def _geometry(self) -> Geometry:
         if isinstance(self.geometry, Geometry):
             return self.geometry
-        return Geometry.parse(self.geometry) if self.geometry else self.load_machine().geometry
+        if self.geometry is not None:
+            return Geometry.parse(self.geometry)
+        return self.load_machine().geometry
 
     def load_machine(self) -> Machine:
         """Return the machine, with the slots and the pipeline that were given."""
@@ -281,11 +309,25 @@ def check_sizes(given: list[str]) -> None:
         )
 
 
-def check_whole(name: str, value: Any, least: int) -> None:
-    """Refuse anything but a whole number of at least ``least``; None is a number not given."""
+def _say_if_long(trace: Trace) -> None:
+    """Warn of a run with very many touches, where their number is known before it begins."""
+    touches = getattr(trace, "about_touches", None)
+    if touches is not None and touches > LONG:
+        warnings.warn(
+            f"{trace.name} has about {units.show_count(touches)} touches, so this takes a while; "
+            "Ctrl-C stops it",
+            LongRun,
+            stacklevel=2,
+        )
+
+
+def check_whole(name: str, value: Any, least: int, most: int) -> None:
+    """Refuse anything but a whole number from ``least`` to ``most``; None is one not given."""
+    bound = f"at least {least}"
     try:
-        if value is None or index(value) >= least:
+        if value is None or least <= index(value) <= most:
             return
+        bound = f"at most {most}" if value > most else bound
     except TypeError:
         pass
-    raise TidegateError(f"{name} must be a whole number, at least {least}, got {value!r}")
+    raise TidegateError(f"{name} must be a whole number, {bound}, got {value!r}")

@@ -1,12 +1,14 @@
 """The store: runs on disk by the hash of what they were made from, so that none is computed twice.
 
-It is a folder of JSON files in the cache folder. A file that cannot be read counts as absent.
+It is a folder of JSON files in the cache folder, each with a checksum. A file that cannot be read,
+or that is damaged, counts as absent.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +18,8 @@ from tidegate.compiled.jit import code_digest
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.files import cache_folder, write_atomically
+
+_STORED = re.compile(r'\{"sha256": "(\w{64})", "data": (.*)\}', re.DOTALL)
 
 
 def key_of(inputs: dict[str, Any]) -> str:
@@ -29,7 +33,8 @@ def key_of(inputs: dict[str, Any]) -> str:
 def load(key: str) -> Run | None:
     """Return the run of that name, if it is there."""
     with suppress(OSError, ValueError, TypeError):
-        return Run.from_json(json.loads(_path(key).read_text()))
+        run = Run.from_json(load_json(_path(key)))
+        return run if run.key == key else None
     return None
 
 
@@ -39,10 +44,23 @@ def save(run: Run) -> None:
 
 
 def save_json(path: Path, data: Any) -> None:
-    """Write data to a file of the store, if it can be written to."""
+    """Write data to a file of the store, with a checksum, if it can be written to."""
+    text = json.dumps(data, default=str)
     with suppress(OSError, TidegateError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(data, default=str))
+        write_atomically(path, f'{{"sha256": "{_checksum(text)}", "data": {text}}}')
+
+
+def load_json(path: Path) -> Any:
+    """Return the data of a file of the store. Raise ValueError if it is not what was written."""
+    found = _STORED.fullmatch(path.read_text())
+    if found is None or found[1] != _checksum(found[2]):
+        raise ValueError(f"{path} is damaged")
+    return json.loads(found[2])
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def answer(inputs: dict[str, Any], cache: bool, make: Callable[[str, dict[str, Any]], Run]) -> Run:

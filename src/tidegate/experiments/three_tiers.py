@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tidegate import units
-from tidegate.experiments.naming import policy_inputs, spell
+from tidegate.experiments.naming import policy_inputs
 from tidegate.experiments.runs import Run
 from tidegate.experiments.traits import trace_traits
+from tidegate.options import spell
 from tidegate.policies.registries import eviction, tiering
 from tidegate.simulation.tiers.simulation import Tiered
 from tidegate.simulation.tiers.state import IN_MIDDLE

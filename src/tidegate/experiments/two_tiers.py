@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.experiments.naming import policy_inputs, spell
+from tidegate.experiments.naming import policy_inputs
 from tidegate.experiments.runs import Run
+from tidegate.options import spell
 from tidegate.policies.interface.page_flags import COMING, NEAR
 from tidegate.policies.interface.policy import Policy, PrefetchPolicy, label
 from tidegate.policies.interface.visibility import Samples
@@ -134,7 +135,8 @@ def describe(s: Simulation, key: str, inputs: dict[str, Any], spec: RunSpec) -> 
     counts["hits"] = int(b["touches"] - b["stalls"] - b["remote_touches"])
     busy = {name: float(b[f"{name}_time"]) for name in ("driver", "link_in", "link_out")}
     tables = {"timeline": _timeline(s), "launches": _launches(s), "objects": _objects(s)}
-    return Run(key, inputs, _facts(s), counts, _parts(b), busy, tables, _notes(s) + s.notes)
+    notes = _notes(s) + s.notes + _without_effect(s, spec)
+    return Run(key, inputs, _facts(s), counts, _parts(b), busy, tables, notes)
 
 
 def _parts(b: Any) -> dict[str, float]:
@@ -199,6 +201,19 @@ def _notes(s: Simulation) -> list[str]:
             "profile of its trace, where a compiler would estimate"
         )
     return notes + s.notes
+
+
+def _without_effect(s: Simulation, spec: RunSpec) -> list[str]:
+    """Return a note on each setting of observation that was given where no policy observes."""
+    if any(isinstance(p.sees, Samples) for p in (s.eviction, s.prefetch, s.placement)):
+        return []
+    given = {"observed": spec.observed, "watched": spec.watched, "samples": spec.samples or None}
+    return [
+        f"{name} = {value} has no effect: none of {spell(s.eviction)}, {spell(s.prefetch)} and "
+        f"{spell(s.placement)} observes"
+        for name, value in given.items()
+        if value is not None
+    ]
 
 
 def _timeline(s: Simulation) -> dict[str, list[Any]]:

@@ -6,7 +6,8 @@ A machine is a TOML file. Sizes, times and rates have units. A constant may have
     inward = { value = "22GB/s", source = "MSched (arXiv 2512.24637), table 2" }
     outward = "22GB/s"
 
-A user's own file can be short; a preset can be checked.
+A user's own file can be short; a preset can be checked. ``gh200(link.inward=100GB/s)`` is a preset
+or file with another constant.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 from tidegate import units
 from tidegate.errors import TidegateError, UnknownName
+from tidegate.options import parse_spec
 from tidegate.trace.geometry import Geometry
 
 FRAMES = ("region", "page")
@@ -199,26 +201,55 @@ def preset_names() -> list[str]:
 
 
 def load_machine(name: str | Path | Machine) -> Machine:
-    """Return a preset by its name, or a user's own machine by the path of its TOML file."""
+    """Return a preset by its name, or a user's own machine by the path of its TOML file; constants
+    in brackets replace those of the file.
+
+    >>> load_machine("rtx3090-pcie4(link.inward=12GB/s)").link.inward
+    12.0
+    """
     if isinstance(name, Machine):
         return name
-    if str(name).endswith(".toml"):
+    given = str(name)
+    name, constants = (given, {}) if given.endswith(".toml") else parse_spec(given)
+    if name.endswith(".toml"):
         path = Path(name)
         if not path.is_file():
             presets = ", ".join(preset_names())
             raise TidegateError(f"no machine file {path}; give a TOML file or one of {presets}")
-    elif str(name) in preset_names():
+    elif name in preset_names():
         path = _PRESETS / f"{name}.toml"
     else:
-        raise UnknownName("machine", str(name), preset_names())
+        raise UnknownName("machine", name, preset_names())
     try:
         table = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise TidegateError(f"machine file {path} is not TOML: {error}") from error
     try:
-        return _build(table, path.stem)
+        machine = _build(table, path.stem)
     except TidegateError as error:
         raise TidegateError(f"machine file {path}: {error}") from error
+    if not constants:
+        return machine
+    try:
+        return _build(_with_constants(table, constants, machine.name), path.stem)
+    except TidegateError as error:
+        raise TidegateError(f"machine '{given}': {error}") from error
+
+
+def _with_constants(table: dict[str, Any], constants: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a machine's table with some constants replaced, and a name that says so."""
+    changed = {key: dict(part) if isinstance(part, dict) else part for key, part in table.items()}
+    for key, value in constants.items():
+        section, _, constant = key.partition(".")
+        if section not in _TABLES or not constant:
+            raise TidegateError(
+                f"constants are named TABLE.NAME, such as link.inward, got '{key}'; "
+                f"the tables are {', '.join(_TABLES)}"
+            )
+        truth = {"true": True, "false": False}.get(str(value).lower(), value)
+        changed.setdefault(section, {})[constant] = truth
+    spelled = ", ".join(f"{key}={value}" for key, value in constants.items())
+    return changed | {"name": f"{name}({spelled})"}
 
 
 _TABLES: dict[str, type] = {

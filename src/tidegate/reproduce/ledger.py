@@ -25,13 +25,11 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidegate.errors import UnknownName
 from tidegate.reproduce import paper_folder
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from tidegate.tables import Table
 
 TIE_WITHIN = 0.02  # a difference up to this is a tie
 
@@ -299,18 +297,15 @@ class Ledger:
 
     def table(self) -> Table:
         """Return a table for a terminal."""
-        from rich import box
-        from rich.table import Table
-
         robust = any(f.share is not None for f in self.findings)
-        title = f"ledger: {self.summary}"
-        table = Table(box=box.SIMPLE, title=title, title_justify="left", title_style="bold")
-        for column in ("claim", "paper", "ours", "verdict", *["readings"] * robust, "why"):
-            table.add_column(column, overflow="fold", no_wrap=column == "verdict")
-        for f in self.findings:
-            readings = [readings_text(f)] * robust
-            table.add_row(f.label, f.paper, f.ours, f.verdict, *readings, f.why)
-        return table
+        columns = ("claim", "verdict", "ours", "paper", *["readings"] * robust, "why")
+        rows = [
+            (f.label, f.verdict, f.ours, f.paper, *[readings_text(f)] * robust, f.why)
+            for f in self.findings
+        ]
+        return Table(
+            columns, rows, f"ledger: {self.summary}", left=len(columns), drop=("readings",)
+        )
 
     def html(self) -> str:
         """Return a table for a page: each claim with its words, and its findings below."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -24,7 +23,7 @@ from typing import Any, Generic, TypeVar
 
 from tidegate.experiments.grid import spread
 from tidegate.experiments.runs import Run
-from tidegate.experiments.store import key_of, save_json
+from tidegate.experiments.store import key_of, load_json, save_json
 from tidegate.files import cache_folder
 from tidegate.options import Configurable
 from tidegate.reproduce.ledger import Finding, Verdict
@@ -182,7 +181,7 @@ def _answer(
     file = cache_folder() / "variants" / f"{key}.json"
     if cache:
         with suppress(OSError, ValueError, TypeError):
-            return dict(zip(chunk, map(Run.from_json, json.loads(file.read_text())), strict=True))
+            return dict(zip(chunk, map(Run.from_json, load_json(file)), strict=True))
     runs = [_slim(make(v).answer(cache=False)) for v in chunk]
     if cache:
         save_json(file, [r.to_json() for r in runs])

@@ -74,6 +74,7 @@ class Setup:
 
     def __post_init__(self) -> None:
         require(self.scale > 0, "scale must be positive, such as 1/8", self.scale)
+        require(self.scale <= 1024, "scale must be at most 1024", self.scale)
         systems = getattr(self, "systems", (self.base,))
         expected = f"systems must include {self.base}, which all others are compared with"
         require(self.base in systems, expected, ", ".join(systems))

@@ -76,6 +76,34 @@ class Object:
 _TYPES = (np.int64, np.int32, np.uint8, np.int32, np.int16)  # of a segment's columns
 
 
+def as_column(name: str, given: Any, kind: Any) -> NDArray[Any]:
+    """Return numbers as an array of this type; refuse what would wrap or be cut off.
+
+    Fractions of bytes are rounded up.
+
+    >>> as_column("bytes", [1.5, 2], np.int32)
+    array([2, 2], dtype=int32)
+    """
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        raise TidegateError(f"{name} must be one row of numbers, got {given!r:.80}") from None
+    if found.dtype == kind:
+        return found
+    if found.dtype.kind not in "iubf" and found.size:
+        raise TidegateError(f"{name} must be whole numbers, got {given!r:.80}")
+    if found.dtype.kind == "f":
+        whole = np.ceil(found) if name == "bytes" else np.floor(found)
+        if not (np.isfinite(found).all() and (name == "bytes" or (whole == found).all())):
+            raise TidegateError(f"{name} must be whole numbers, got {given!r:.80}")
+        found = whole
+    bounds = np.iinfo(kind)
+    if found.size and not (found.min() >= bounds.min and found.max() <= bounds.max):
+        wrong = found.min() if found.min() < bounds.min else found.max()
+        raise TidegateError(f"{name} must be from {bounds.min} to {bounds.max}, got {wrong}")
+    return found.astype(kind)
+
+
 @dataclass(frozen=True)
 class Segment:
     """Some whole blocks of one launch, in columns.
@@ -91,8 +119,8 @@ class Segment:
 
     def __post_init__(self) -> None:
         for column, kind in zip(fields(self), _TYPES, strict=True):
-            given = getattr(self, column.name)
-            object.__setattr__(self, column.name, np.ascontiguousarray(given, dtype=kind))
+            made = as_column(column.name, getattr(self, column.name), kind)
+            object.__setattr__(self, column.name, np.ascontiguousarray(made))
         starts, n = self.starts, len(self.page)
         lengths = [len(column) for column in (self.page, self.write, self.bytes, self.reference)]
         if len(set(lengths)) > 1:
@@ -278,7 +306,14 @@ def check_segment(segment: Segment, trace: Trace) -> None:
             f"trace {trace.name} touches page {segment.page[highest]}, "
             f"but its pages run from 0 to {trace.pages - 1}"
         )
-    if segment.bytes.min() < 0:
+    least, most = segment.bytes.min(), segment.bytes.max()
+    if least < 0 or most > trace.geometry.page:
+        bound = "at least 0" if least < 0 else f"at most a page, {trace.geometry.page}"
         raise TidegateError(
-            f"bytes of a touch in trace {trace.name} must be at least 0, got {segment.bytes.min()}"
+            f"bytes of a touch in trace {trace.name} must be {bound}, "
+            f"got {least if least < 0 else most}"
+        )
+    if segment.write.max() > 1:
+        raise TidegateError(
+            f"write of a touch in trace {trace.name} must be 0 or 1, got {segment.write.max()}"
         )

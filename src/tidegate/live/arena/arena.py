@@ -138,6 +138,7 @@ class Arena:
         except OSError as error:
             raise TidegateError(f"the arena cannot be opened: {files.explain(error)}") from error
         self._state = "open"
+        self._policies = " + ".join(filter(None, (eviction, prefetch, placement, setup.tiering)))
         self._finalizer = weakref.finalize(self, self._undo.close)
         self._finalizer.atexit = False  # see process.write_back
         _open_arenas.add(self)
@@ -179,6 +180,20 @@ class Arena:
             setup.middle = Middle.create(setup.pages, setup.page, setup.middle_bytes)
             undo.callback(os.close, setup.middle)
 
+    def __repr__(self) -> str:
+        if self._state == "opening":
+            return "<Arena, not open>"
+        gone = {r if isinstance(r, int) else r.ident for r in tuple(self._released)}
+        held = [one["bytes"] for one in tuple(self._objects.values()) if one["id"] not in gone]
+        arrays = f"{units.counted(len(held), 'array')} of {units.show_size(sum(held))}"
+        state = "" if self._state == "open" else ", closed"
+        return f"<Arena: {arrays} in {units.show_size(self.near)}, {self._policies}{state}>"
+
+    def _repr_html_(self) -> str:
+        from tidegate.live.arena.display import arena_html
+
+        return arena_html(self)
+
     # Arrays
 
     def empty(
@@ -189,21 +204,58 @@ class Arena:
 
     zeros = empty
 
+    def ones(self, shape: Shape, dtype: DTypeLike = float, name: str | None = None) -> NDArray[Any]:
+        """Return a new array of ones."""
+        return self.full(shape, 1, dtype, name)
+
+    def full(
+        self, shape: Shape, value: Any, dtype: DTypeLike | None = None, name: str | None = None
+    ) -> NDArray[Any]:
+        """Return a new array that holds ``value`` everywhere; its type, unless one is given."""
+        made = self.empty(shape, np.asarray(value).dtype if dtype is None else dtype, name)
+        made[...] = value
+        return made
+
+    def array(
+        self, values: Any, dtype: DTypeLike | None = None, name: str | None = None
+    ) -> NDArray[Any]:
+        """Return a new array with these values: a list, an array, or anything NumPy reads."""
+        given = np.asarray(values, dtype)
+        made = self.empty(given.shape, given.dtype, name)
+        made[...] = given
+        return made
+
     def open(
         self,
         path: str | os.PathLike[str],
-        dtype: DTypeLike,
+        dtype: DTypeLike | None = None,
         shape: Shape | None = None,
         mode: str = "r",
         offset: int = 0,
     ) -> NDArray[Any]:
-        """Return a file as an array.
+        """Return a file as an array. A ``.npy`` file has its type and shape in it; of other files
+        give the type, and the shape unless it is flat.
 
         ``mode``: ``r`` to read; ``r+`` to write changes back, at ``flush`` and ``close``.
         """
-        kind = np.dtype(dtype)
         if mode not in ("r", "r+"):
             raise TidegateError(f"mode must be r or r+, got '{mode}'")
+        if offset == 0 and (head := files.npy_head(os.fspath(path))) is not None:
+            return self._open_npy(path, head, dtype, shape, mode)
+        if dtype is None:
+            raise TidegateError(
+                f"dtype must be given, because {path} is not a .npy file; give one such as f8"
+            )
+        return self._open_raw(path, np.dtype(dtype), shape, mode, offset)
+
+    def _open_raw(
+        self,
+        path: str | os.PathLike[str],
+        kind: np.dtype[Any],
+        shape: Shape | None,
+        mode: str,
+        offset: int,
+    ) -> NDArray[Any]:
         if offset < 0 or offset % ALIGN:
             raise TidegateError(f"offset must be a multiple of {ALIGN}, from 0 on, got {offset}")
         if kind.itemsize == 0:
@@ -223,6 +275,25 @@ class Arena:
         finally:
             for fd in descriptors:
                 os.close(fd)
+
+    def _open_npy(
+        self,
+        path: str | os.PathLike[str],
+        head: files.NpyHead,
+        dtype: DTypeLike | None,
+        shape: Shape | None,
+        mode: str,
+    ) -> NDArray[Any]:
+        """Return a .npy file as an array. The whole file is opened, because its data do not begin
+        at a multiple of what direct transfers need.
+        """
+        wanted = None if dtype is None else np.dtype(dtype)
+        head.check(path, wanted, None if shape is None else dims_of(shape))
+        if head.bytes == 0:
+            return np.empty(head.shape, head.dtype)
+        raw = self._open_raw(path, np.dtype(np.uint8), None, mode, 0)
+        data = raw[head.offset : head.offset + head.bytes].view(head.dtype)
+        return data.reshape(head.shape, order="F" if head.fortran else "C")
 
     def _array(
         self, shape: Shape, dtype: DTypeLike, name: str | None, backing: Backing | None

@@ -10,12 +10,12 @@ from typing import Any
 
 from tidegate.errors import PolicyError, TidegateError
 from tidegate.live.arena.setup import ArenaSetup
+from tidegate.policies.interface.declaration import check_declared
 from tidegate.policies.interface.policy import (
     EvictionPolicy,
     PlacementPolicy,
     Policy,
     PrefetchPolicy,
-    check_declared,
     label,
 )
 from tidegate.policies.interface.tier_policy import TierPolicy

@@ -39,4 +39,5 @@ ASK_OBSERVE = 5  # sample a page of region a, of those about to be prefetched
 ASK_COUNT = 6  # count remote accesses by region, and notify after a of them (0 stops it)
 
 NO_TREE = 101
+MOST_ACCESSES = 2**31 - 1  # accesses over the link are counted in 32 bits
 REQUEST_ROWS = 1 << 16

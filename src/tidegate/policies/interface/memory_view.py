@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Container
 from functools import partial
+from operator import index
 from typing import Any
 
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from tidegate.policies.interface.events import (
     ASK_OBSERVE,
     ASK_PREFETCH,
     ASK_THRESHOLD,
+    MOST_ACCESSES,
     NO_TREE,
 )
 from tidegate.policies.interface.visibility import Everything, Sees
@@ -172,11 +174,12 @@ class MemoryView(ABC):
 
     def prefetch(self, first_page: int, pages: int = 1) -> None:
         """Bring these pages near, but for those that are near already."""
-        self._check_pages("prefetch", first_page, pages)
-        self._request(ASK_PREFETCH, first_page, pages)
+        first, count = self._check_pages("prefetch", first_page, pages)
+        self._request(ASK_PREFETCH, first, count)
 
     def evict(self, region: int) -> None:
         """Send this region far before its frame is needed."""
+        region = self._whole("evict", region=region)
         if not 0 <= region < self.regions or not self.is_resident(region):
             raise PolicyError(
                 f"{self._name} must evict a resident region, "
@@ -191,14 +194,19 @@ class MemoryView(ABC):
         """
         if prefer not in ("far", None):
             raise PolicyError(f"{self._name} must advise 'far' or None, got {prefer!r}")
-        self._check_pages("advise", first_page, pages)
-        self._request(ASK_ADVISE, first_page, pages, int(prefer == "far"))
+        first, count = self._check_pages("advise", first_page, pages)
+        self._request(ASK_ADVISE, first, count, int(prefer == "far"))
 
     def observe_prefetched(self, region: int) -> None:
         """Leave one page of this region far, of those about to be prefetched, to notice its use.
 
         Samples.
         """
+        region = self._whole("observe_prefetched", region=region)
+        if not 0 <= region < self.regions:
+            raise PolicyError(
+                f"{self._name} must observe a region within 0 to {self.regions - 1}, got {region}"
+            )
         self._request(ASK_OBSERVE, region)
 
     def count_remote(self, accesses: int) -> None:
@@ -206,10 +214,16 @@ class MemoryView(ABC):
 
         Samples.
         """
+        accesses = self._whole("count_remote", accesses=accesses)
+        if not 0 <= accesses <= MOST_ACCESSES:
+            raise PolicyError(
+                f"{self._name} must count remote accesses from 0 to {MOST_ACCESSES}, got {accesses}"
+            )
         self._request(ASK_COUNT, accesses)
 
     def set_prefetch_threshold(self, percent: int) -> None:
         """Let tree prefetch take subtrees more than this occupied; 101 switches it off."""
+        percent = self._whole("set_prefetch_threshold", percent=percent)
         if not 0 <= percent <= NO_TREE:
             raise PolicyError(
                 f"{self._name} must set a prefetch threshold from 0 to {NO_TREE}, got {percent}"
@@ -230,15 +244,33 @@ class MemoryView(ABC):
     def _request(self, verb: int, *words: int) -> None:
         """Keep a request (events.py) until the policy's call returns."""
 
+    def _existing(self, region: int) -> int:
+        """Return a region's number for a look-up; refuse what NumPy would count from the end."""
+        if 0 <= region < self.regions:
+            return region
+        raise IndexError(f"region must be 0 to {self.regions - 1}, got {region}")
+
     # Details
 
-    def _check_pages(self, verb: str, first: int, pages: int) -> None:
+    def _whole(self, call: str, **given: Any) -> int:
+        """Return the argument of a call as a whole number; refuse fractions and texts."""
+        ((name, number),) = given.items()
+        try:
+            return index(number)
+        except TypeError:
+            raise PolicyError(
+                f"{self._name} must give {call}() whole numbers, got {name} = {number!r}"
+            ) from None
+
+    def _check_pages(self, verb: str, first: int, pages: int) -> tuple[int, int]:
+        first, pages = self._whole(verb, first_page=first), self._whole(verb, pages=pages)
         last = self.regions * self.geometry.pages_per_region - 1
         if pages < 1 or first < 0 or first + pages - 1 > last:
             raise PolicyError(
                 f"{self._name} must {verb} pages within 0 to {last}, "
                 f"got pages {first} to {first + pages - 1}"
             )
+        return first, pages
 
     def _refuse(self, what: str, needed: str, *arguments: int) -> None:
         raise PolicyError(

@@ -13,7 +13,6 @@ from abc import abstractmethod
 from collections.abc import Collection, Container, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from tidegate.errors import PolicyError
 from tidegate.options import Configurable
 from tidegate.policies.interface.memory_view import MemoryView
 from tidegate.policies.interface.visibility import Faults, Sees
@@ -131,16 +130,3 @@ class PlacementPolicy(Policy):
 def label(policy: Policy) -> str:
     """Return how messages call a policy."""
     return policy.name or type(policy).__name__
-
-
-def check_declared(policy: Policy) -> None:
-    """Raise PolicyError if a policy's class does not say what it sees, or cannot decide."""
-    if not isinstance(policy.sees, Sees):
-        raise PolicyError(
-            f"policy '{label(policy)}' has sees = {policy.sees!r}; "
-            "expected a level such as Faults()"
-        )
-    if isinstance(policy, EvictionPolicy) and getattr(policy.victim, "__isabstractmethod__", False):
-        raise PolicyError(
-            f"policy '{label(policy)}' has no method victim(); it must answer a resident region"
-        )

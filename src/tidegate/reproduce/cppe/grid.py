@@ -5,13 +5,12 @@ from __future__ import annotations
 from tidegate import units
 from tidegate.experiments.specification import RunSpec
 from tidegate.policies.systems import find_system
-from tidegate.reproduce.cppe.setup import MACHINE, OWN, Setup
+from tidegate.reproduce.cppe.setup import MACHINE, OWN, PAGE, Setup
 from tidegate.reproduce.results import Key
 from tidegate.trace.geometry import Geometry
 from tidegate.workloads.suites import members
 
 KINDS = {member.name.removeprefix("cppe-"): member.kind for member in members("cppe")}
-PAGE = "4KiB"
 CHUNK = units.size("64KiB")
 
 

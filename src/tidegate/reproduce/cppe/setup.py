@@ -9,12 +9,15 @@ from tidegate import units
 from tidegate.options import parse_spec
 from tidegate.reproduce import setup
 from tidegate.reproduce.setup import option, require
+from tidegate.trace.geometry import Geometry
 
 MACHINE = "gpgpusim-28sm"
 BASE = "sl+lru"
 OWN = ("cppe", "cppe-scheme1", "sl+mhpe")  # those with MHPE, whose constants can be varied
 OTHERS = ("sl+random", "sl+lru-10%", "sl+lru-20%", "sl-stop+lru", "sl+hpe")
 SYSTEMS = (BASE, *OWN, *OTHERS)
+_MOST = 2**31 - 1
+PAGE = 4096
 LEVELS = ("75%", "50%")  # of the footprint, that fits
 
 
@@ -51,6 +54,10 @@ class Setup(setup.Setup):
         for level in self.levels:
             expected = "level must be the share that fits, above 0% and at most 100%"
             require(0 < units.fraction(level) <= 1, expected, level)
+        for name, least in {"t1": 0, "t2": 0, "t3": 0, "interval": 1}.items():
+            expected = f"{name} must be a number of pages from {least} to {_MOST}"
+            require(least <= getattr(self, name) <= _MOST, expected, getattr(self, name))
+        Geometry(PAGE, units.size(self.chunk))  # which refuses what is no power of two
         # findings and figures know levels by their names, so 0.5 and 1/2 are 50%
         shown = dict.fromkeys(f"{100 * units.fraction(level):g}%" for level in self.levels)
         object.__setattr__(self, "levels", tuple(shown))

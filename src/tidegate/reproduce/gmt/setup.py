@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
@@ -18,6 +17,7 @@ SYSTEMS = (BASE, *PLACEMENTS, "hmm", "hmm-optimistic", "tier-belady")
 RATIO, FACTOR, PAGE = 4.0, 2.0, 65536
 TABLE_2 = "Table 2"  # the sizes that Table 2 and Figure 7 make
 QUICK_SCALE = 1 / 8
+_LARGEST = 1024.0
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Setup(setup.Setup):
         super().__post_init__()
         if self.factor is not None:
             expected = (
-                "factor must be the footprint over both tiers, finite and positive, such as 2"
+                "factor must be the footprint over both tiers, positive and at most 1024, such as 2"
             )
-            require(0 < self.factor < math.inf, expected, self.factor)
-        expected = "ratio must be Tier-2 over Tier-1, finite and positive, such as 4"
-        require(0 < self.ratio < math.inf, expected, self.ratio)
+            require(0 < self.factor <= _LARGEST, expected, self.factor)
+        expected = "ratio must be Tier-2 over Tier-1, positive and at most 1024, such as 4"
+        require(0 < self.ratio <= _LARGEST, expected, self.ratio)
         if self.near is not None:
             expected = "near must be at least one page of 64 KiB"
             require(units.size(self.near) >= PAGE, expected, self.near)

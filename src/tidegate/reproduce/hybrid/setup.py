@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -81,20 +80,20 @@ class Setup(setup.Setup):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        expected = "threshold must be a density, 0 or more, such as 0.5"
-        require(0 <= self.threshold < math.inf, expected, self.threshold)
+        expected = "threshold must be a density from 0 to 1000000, such as 0.5"
+        require(0 <= self.threshold <= 1e6, expected, self.threshold)
         for a in self.applications:
             require(a in APPLICATIONS, f"applications must be among {', '.join(APPLICATIONS)}", a)
         require(self.loops in LOOPS, f"loops must be one of {', '.join(LOOPS)}", self.loops)
         if self.unmap is not None:
-            expected = "unmap must be µs per KiB, 0 or more, such as 0.15"
-            require(0 <= self.unmap < math.inf, expected, self.unmap)
+            expected = "unmap must be µs per KiB, from 0 to 1000000, such as 0.15"
+            require(0 <= self.unmap <= 1e6, expected, self.unmap)
         require(bool(self.applications), "applications must name at least one", "none")
         require(bool(self.fitting or self.larger), "at least one size must be given", "none")
         for size in self.fitting:
             require(0 < size < NEAR, f"fitting sizes must be below {NEAR} GB", size)
         for size in self.larger:
-            require(NEAR <= size < math.inf, f"larger sizes must be at least {NEAR} GB", size)
+            require(NEAR <= size <= 1e6, f"larger sizes must be {NEAR} to 1000000 GB", size)
 
     @classmethod
     def quick(cls) -> Self:

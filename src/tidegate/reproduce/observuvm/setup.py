@@ -47,9 +47,12 @@ class Setup(setup.Setup):
             values = value if isinstance(value, tuple) else (value,)
             require(bool(values), f"{name} must have a value", "none")
             object.__setattr__(self, name, values)
+        most = 2**31 - 1
         for observed in self.observed:
             require(observed >= 1, "observed must be at least 1 region", observed)
+            require(observed <= most, f"observed must be at most {most}", observed)
         for samples in self.samples:
+            require(samples <= most, f"samples must be at most {most}", samples)
             expected = "samples must be at least 1, or 0 to adapt the number"
             require(samples >= 0, expected, samples)
         for level in self.oversubscribe:

@@ -17,6 +17,7 @@ from tidegate.compiled.array_table import ArrayTable
 from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.machine.machine import Machine
 from tidegate.policies.interface.compiling.checked import check_policy, uncheck_policy
+from tidegate.policies.interface.declaration import check_declared
 from tidegate.policies.interface.events import EVENT_NAMES, OBSERVE, VICTIM
 from tidegate.policies.interface.page_flags import COMING, NEAR
 from tidegate.policies.interface.policy import (
@@ -24,7 +25,6 @@ from tidegate.policies.interface.policy import (
     PlacementPolicy,
     Policy,
     PrefetchPolicy,
-    check_declared,
     label,
 )
 from tidegate.policies.interface.visibility import Everything, Samples

@@ -77,10 +77,10 @@ class SimulatedMemory(MemoryView):
         return set(np.flatnonzero(self._m.resident).tolist())
 
     def is_resident(self, region: int) -> bool:
-        return bool(self._m.resident[region])
+        return bool(self._m.resident[self._existing(region)])
 
     def is_served(self, region: int) -> bool:
-        return bool(self._m.served[region] == self._m.books["turn"][0])
+        return bool(self._m.served[self._existing(region)] == self._m.books["turn"][0])
 
     def faulted(self, region: int) -> NDArray[Any]:
         return np.flatnonzero(self._state(region) & FAULTED)
@@ -105,23 +105,26 @@ class SimulatedMemory(MemoryView):
         return self._latest(region) >> BITS
 
     def last_reference(self, page: int) -> int:
+        self._existing(page // self._ppr)
         return int(self._m.latest[page].astype(np.int16))
 
     def last_toucher(self, region: int) -> int:
         return int(self._latest(region).max().astype(np.int16))
 
     def touch_count(self, region: int) -> int:
-        return int(self._m.region_touches[region])
+        return int(self._m.region_touches[self._existing(region)])
 
     def next_touch(self, region: int) -> int:
         assert self._future is not None
+        self._existing(region)
         return int(self._future.when[self._future.first[region] + self._m.region_touches[region]])
 
     def _latest(self, region: int) -> NDArray[np.int64]:
+        self._existing(region)
         return self._m.latest[region * self._ppr : (region + 1) * self._ppr]
 
     def _state(self, region: int) -> NDArray[np.uint8]:
-        base = region * self._ppr
+        base = self._existing(region) * self._ppr
         return self._m.page_state[base : base + int(self._m.region_pages[region])]
 
     def _request(self, verb: int, *words: int) -> None:

@@ -15,6 +15,7 @@ from tidegate.compiled.jit import jit
 from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.machine.machine import Machine
 from tidegate.policies.interface.compiling.checked import check_policy, uncheck_policy
+from tidegate.policies.interface.declaration import check_declared
 from tidegate.policies.interface.handled_events import handled_events
 from tidegate.policies.interface.policy import EvictionPolicy, Policy, label
 from tidegate.policies.interface.tier_events import RETURN, SPILL, TOUCH, VICTIM
@@ -93,6 +94,8 @@ class Tiered:
             raise TidegateError(f"the middle must have at least 0 pages, got {middle}")
         if most_stays < 0:
             raise TidegateError(f"most_stays must be at least 0, got {most_stays}")
+        for policy in filter(None, (placement, eviction)):
+            check_declared(policy)
         handled = handled_events(placement)
         if eviction is not None and VICTIM in handled:
             raise TidegateError(

@@ -133,7 +133,10 @@ class LEU(EvictionPolicy):
         touches = self.memory.touch_count(region) - before.touches
         if touches == 0:
             return False
-        moments = self._moments(region, before.last.when)
+        # a region that was prefetched at ``last`` may have been touched by the very next touch
+        moments = self._moments(region, before.last.when) or [
+            Moment(before.last.when + 1, self.memory.last_toucher(region))
+        ]
         self._saw(region, reuses(before.last, moments, touches))
         self._rimm.leave(region)
         self._know(region, self._look(region))

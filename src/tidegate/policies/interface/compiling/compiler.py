@@ -47,7 +47,13 @@ from tidegate.policies.interface.compiling.source import (
 from tidegate.policies.interface.events import EVENT_BITS, FAILED
 from tidegate.policies.structures.order import first
 
-_OPTIONS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
+# Numba's error model is Python's: a division by zero raises. Arrays, which tiers show, are checked.
+_OPTIONS = {
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "forceinline": True,
+    "boundscheck": True,
+}
 
 
 def _jit(function: Any) -> Any:

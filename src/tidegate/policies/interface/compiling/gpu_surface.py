@@ -175,7 +175,7 @@ def _ask(block, verb, a, b, c):
 @primitive
 def _check_pages(block, first, pages):
     most = load_fixed(block + 8 * h.REGIONS) * load_fixed(block + 8 * h.PAGES_PER_REGION)
-    if pages < 1 or first < 0 or first + pages > most:
+    if pages < 1 or first < 0 or first >= most or pages > most - first:
         raise ValueError("no such pages")
 
 
@@ -206,11 +206,14 @@ def advise_none(block, first_page, pages):
 
 @primitive
 def observe_prefetched(block, region):
+    _check(block, region)
     _ask(block, e.ASK_OBSERVE, region, 0, 0)
 
 
 @primitive
 def count_remote(block, accesses):
+    if accesses < 0 or accesses > e.MOST_ACCESSES:
+        raise ValueError("no such number of accesses")
     _ask(block, e.ASK_COUNT, accesses, 0, 0)
 
 
