@@ -59,6 +59,8 @@ def _segment(blocks: Sequence[Block]) -> Segment:
 class Given(Trace):
     """A trace of given kernels and objects, whose sizes are in pages."""
 
+    keep = True
+
     name = "given"
     provenance = Provenance.ASSUMED
 

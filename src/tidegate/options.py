@@ -15,8 +15,9 @@ import ast
 import itertools
 import math
 import re
-from collections.abc import Callable, Collection
-from typing import Any, Generic, TypeVar, overload
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from tidegate import units
 from tidegate.errors import TidegateError, UnknownName
@@ -109,9 +110,15 @@ class Option(Generic[T]):
 
 
 class Configurable:
-    """Base of classes with declared options: ``LFU(decay=0.9)``. Unknown options are refused."""
+    """Base of classes with declared options: ``LFU(decay=0.9)``. Unknown options are refused.
+
+    Runs of a class that is not shipped are stored only if the class itself says ``keep = True``:
+    its outcome must follow from its code, its options, and the files that ``depends`` names.
+    """
 
     name: str = ""
+    keep: ClassVar[bool] = False
+    depends: ClassVar[Sequence[str | Path]] = ()
 
     def __init__(self, **given: Any):
         declared = self.options()

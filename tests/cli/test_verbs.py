@@ -63,7 +63,7 @@ def test_checked_runs_give_the_same_figures(works, refused, small, tmp_path):
 
 def test_run_json(works, small):
     data = works("run", small, "--near", "8MiB", "--eviction", "random(seed=3)", "--json").json
-    assert data.keys() == {"summary", "launches", "objects", "notes", "key"}
+    assert data.keys() == {"summary", "launches", "objects", "notes", "key", "from_store"}
     summary = data["summary"]
     assert summary["workload"] == small
     assert summary["eviction"] == "random(seed=3)"
@@ -81,13 +81,14 @@ def test_run_json(works, small):
 def test_run_csv_is_the_summary(works, small):
     (row,) = works("run", small, "--csv").csv
     summary = works("run", small, "--json").json["summary"]
-    assert row.keys() == summary.keys()
+    assert row.keys() == {*summary, "from_store"}
     assert int(row["faults"]) == summary["faults"]
     assert float(row["time_ns"]) == pytest.approx(summary["time_ns"])
 
 
 def test_run_is_the_same_computed_anew(works, small):
-    assert works("run", small, "--json").out == works("run", small, "--json", "--no-cache").out
+    anew = works("run", small, "--json", "--no-cache").json
+    assert works("run", small, "--json").json | {"from_store": False} == anew
 
 
 def test_every_option_of_run_is_taken(works, small):
@@ -384,11 +385,11 @@ def test_info_does_not_list_launches_without_end(works):
 
 def test_every_verb_takes_a_trace_file(works, small):
     works("trace", "save", small, "c.parquet")
-    for verb in (["run"], ["analyze"], ["trace", "info"]):
+    for verb in (["run", "--no-cache"], ["analyze"], ["trace", "info"]):
         assert works(*verb, "c.parquet", "--csv").out == works(*verb, small, "--csv").out
     for by_file, by_name in zip(
-        works("compare", "c.parquet", "--csv").csv,
-        works("compare", small, "--csv").csv,
+        works("compare", "c.parquet", "--csv", "--no-cache").csv,
+        works("compare", small, "--csv", "--no-cache").csv,
         strict=True,
     ):
         # a run is named by its inputs, and a file is another input than a workload

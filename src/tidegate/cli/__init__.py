@@ -12,7 +12,18 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from tidegate.cli import analyze, compare, compile, listing, live, plan, reproduce, run, trace
+from tidegate.cli import (
+    analyze,
+    cache,
+    compare,
+    compile,
+    listing,
+    live,
+    plan,
+    reproduce,
+    run,
+    trace,
+)
 from tidegate.cli.streams import prepare_streams
 from tidegate.cli.usage import explain
 from tidegate.interrupts import INTERRUPTED, raising_interrupts
@@ -36,6 +47,7 @@ app.command("list")(listing.list_names)
 app.add_typer(trace.app, name="trace")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(live.app, name="live")
+app.add_typer(cache.app, name="cache")
 
 _debug = False
 

@@ -169,3 +169,4 @@ def _show(found: Comparison) -> None:
         for line in failure_lines(part.entries):
             output.print_text(line)
     output.print_notes(found.runs)
+    output.print_stored(sum(r.from_store for r in found.runs), len(found.runs))

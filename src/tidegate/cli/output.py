@@ -124,3 +124,11 @@ def print_notes(runs: Sequence[Run]) -> None:
     """Print the notes of runs, each once."""
     for note in dict.fromkeys(note for run in runs for note in run.notes):
         print_text(f"note: {note}")
+
+
+def print_stored(stored: int, runs: int) -> None:
+    """Say how many runs were not computed now, and how to compute them."""
+    if stored and runs == 1:
+        print_text("from the store; --no-cache computes it anew")
+    elif stored:
+        print_text(f"{stored} of {runs} runs are from the store; --no-cache computes them anew")

@@ -165,7 +165,9 @@ def _reproduce(
     # before anything is printed, because a closed pipe ends the printing
     written = [] if out is None else write_report(done, out)
     if as_json:
-        output.print_json([r.to_json() for r in done])
+        output.print_json(
+            [{**r.to_json(), "runs": r.runs, "from_store": r.from_store} for r in done]
+        )
         return
     for reproduction in done:
         _show(reproduction)
@@ -187,3 +189,4 @@ def _show(r: Reproduction) -> None:
         for note in e.notes:
             output.print_text(note)
     output.print_tables([r.ledger.table()])
+    output.print_stored(r.from_store, r.runs)

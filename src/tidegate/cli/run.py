@@ -59,8 +59,10 @@ def run(
         "decisions": done.facts.get("decisions", []),
         "notes": done.notes,
         "key": done.key,
+        "from_store": done.from_store,
     }
-    output.show(done, data, [done.summary], _show, as_json, as_csv, plot)
+    rows = [{**done.summary, "from_store": done.from_store}]
+    output.show(done, data, rows, _show, as_json, as_csv, plot)
 
 
 def _show(done: Run) -> None:
@@ -73,3 +75,4 @@ def _show(done: Run) -> None:
         right = report["right"] / report["predictions"]
         output.print_text(f"predictions: {right:.1%} right of {report['predictions']:,}")
     output.print_notes([done])
+    output.print_stored(int(done.from_store), 1)

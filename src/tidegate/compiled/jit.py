@@ -26,6 +26,7 @@ from tidegate.files import cache_folder
 
 _KEPT = 3  # states of the source whose compiled code stays
 _IN_USE = 24 * 3600  # seconds: a state used since then may be in use by another process
+_SOURCE = (".py", ".json")  # programs' models are JSON
 # rooms with compiled functions
 _COMPILED = ("compiled", "simulation", "policies", "workloads", "analysis", "live")
 
@@ -121,17 +122,19 @@ class _TolerantCache:
 
 
 @functools.cache
-def code_digest(*rooms: str) -> str:
-    """Return a hash of the source of these rooms, or of the whole package except ``cli``.
+def code_digest(*rooms: str, without: tuple[str, ...] = ()) -> str:
+    """Return a hash of the source of these rooms, or of the whole package, ``without`` some.
+
+    A room is a folder or a file of the package.
 
     >>> code_digest("simulation") == code_digest("policies")
     False
     """
     package = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for file in sorted(package.rglob("*.py")):
+    for file in sorted(f for f in package.rglob("*") if f.suffix in _SOURCE):
         room = file.relative_to(package).parts[0]
-        if room in rooms or (not rooms and room != "cli"):
+        if room not in without and (room in rooms or not rooms):
             digest.update(file.read_bytes())
     return digest.hexdigest()[:32]
 

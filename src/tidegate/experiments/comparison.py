@@ -173,6 +173,7 @@ class Comparison:
             **{name: r.summary[name] for name in (_TIER_COUNTS if tiered else _COUNTS)},
             **{f"{part}_ns": ns for part, ns in r.parts.items()},
             "run": r.key,
+            "from_store": r.from_store,
         }
 
     def plot(self, path: str | Path | None = None) -> Figure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidegate.tables import Bar, Cell, Table
@@ -57,7 +57,7 @@ def run_tables(run: Run) -> list[Table]:
 
 def run_html(run: Run) -> str:
     """Return a run for a notebook: its tables and its picture."""
-    return _page(run_head(run), run_tables(run), run.notes, run.plot())
+    return _page(run_head(run), run_tables(run), run.notes + stored_lines([run]), run.plot())
 
 
 def _gpu_counts(run: Run) -> list[Row]:
@@ -136,6 +136,16 @@ def failure_lines(entries: Iterable[Entry]) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
+def stored_lines(runs: Sequence[Run]) -> list[str]:
+    """Return a line that says how many runs were not computed now; none if all were."""
+    stored = sum(run.from_store for run in runs)
+    if not stored:
+        return []
+    if len(runs) == 1:
+        return ["from the store; cache=False computes it anew"]
+    return [f"{stored} of {len(runs)} runs are from the store; cache=False computes them anew"]
+
+
 def comparison_text(comparison: Comparison) -> str:
     """Return a comparison for a prompt: its tables, as far as they fit."""
     policies, sizes = ", ".join(comparison.policies), map(show_size, comparison.sizes)
@@ -146,6 +156,7 @@ def comparison_text(comparison: Comparison) -> str:
         for table in comparison_tables(part):
             lines += ["", *table.text(WIDTH).splitlines()]
         lines += failure_lines(part.entries)
+    lines[1:1] = stored_lines(comparison.runs)
     if len(lines) > MOST_LINES:
         more = len(lines) - MOST_LINES
         lines = [*lines[:MOST_LINES], f"… {more} lines more; .table has every row"]
@@ -158,7 +169,8 @@ def comparison_html(comparison: Comparison) -> str:
         _page(comparison_head(part), comparison_tables(part), failure_lines(part.entries))
         for part in comparison.parts
     ]
-    return "".join(pages) + (_picture(comparison.plot()) if comparison.runs else "")
+    stored = "".join(f"<p>{line}</p>" for line in stored_lines(comparison.runs))
+    return "".join(pages) + stored + (_picture(comparison.plot()) if comparison.runs else "")
 
 
 def _memory(part: Comparison, entries: list[Entry], near: int) -> str:

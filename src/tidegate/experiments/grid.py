@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import multiprocessing
 import os
 import sys
@@ -10,12 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.experiments.specification import RunSpec, check_whole
-from tidegate.interrupts import ignore_interrupts
+from tidegate.experiments.travelling import Arrived, CannotTravel, Travelling
+from tidegate.interrupts import end_with_parent, ignore_interrupts
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -91,13 +91,13 @@ def spread(
 ) -> list[R]:
     """Do ``work`` on every part, on several processes; return the results in order.
 
-    If the script itself (or a notebook) defines the class of a policy or workload, all parts are
-    done in this process: workers do not import the script.
+    A part that cannot be sent to a worker as it is here is done in this process: if the script
+    itself (or a notebook) defines its classes, or if they were changed since they were imported.
     """
     if executor is not None:
         return _on(executor, work, parts, progress)
     workers = workers or os.cpu_count() or 1
-    if workers == 1 or any(map(_of_the_script, parts)):
+    if workers == 1:
         results = []
         for part in parts:
             results.append(work(part))
@@ -105,15 +105,20 @@ def spread(
         return results
     # spawned, not forked: polars and Numba have threads, and a fork copies their locks
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=start_worker) as pool:
-        return _on(pool, work, parts, progress)
+    start = partial(start_worker, os.getpid())
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=start) as pool:
+        travelling = [Travelling(part) for part in parts]
+        sent = _on(pool, partial(_travelled, work), travelling, lambda t: progress(t.arrive()))
+    pairs = zip(parts, sent, strict=True)
+    return [work(part) if isinstance(r, NotSent) else r for part, r in pairs]
 
 
-def start_worker() -> None:
+def start_worker(parent: int) -> None:
     """Leave Ctrl-C to the parent, and standard output, too: what users' classes print goes to
-    standard error.
+    standard error. End when the parent ends.
     """
     ignore_interrupts()
+    end_with_parent(parent)
     os.dup2(2, 1)
 
 
@@ -152,7 +157,13 @@ def _hidden_main() -> Iterator[None]:
         vars(main).update(hidden)
 
 
-def _of_the_script(part: Any) -> bool:
-    """Return whether a field of ``part`` is an instance of, or a class of, the script."""
-    values = vars(part).values() if dataclasses.is_dataclass(part) else ()
-    return any((v if isinstance(v, type) else type(v)).__module__ == "__main__" for v in values)
+class NotSent:
+    """In place of the result of a part that the parent has to do."""
+
+
+def _travelled(work: Callable[[T], R], part: Travelling | Arrived) -> R | NotSent:
+    try:
+        arrived = part.arrive()
+    except CannotTravel:
+        return NotSent()
+    return work(arrived)

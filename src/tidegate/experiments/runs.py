@@ -6,7 +6,7 @@ what the slots did). While all slots wait, time is the driver's (split by what i
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,12 +38,14 @@ class Run:
     busy: dict[str, float]  # ns: driver and both directions of the link, even if no slot waited
     tables: dict[str, dict[str, list[Any]]]  # timeline, launches, objects: columns
     notes: list[str]
+    from_store: bool = field(default=False, compare=False)
 
     def __repr__(self) -> str:
         f = self.facts
         how = f.get("tiering", f"{f['eviction']} + {f['prefetch']} + {f['placement']}")
         sizes = f"{units.show_size(f['footprint_bytes'])} in {units.show_size(f['near_bytes'])}"
-        return f"<Run of {f['workload']}, {sizes}, {how}: {units.show_duration(self.time)}>"
+        stored = ", from the store" if self.from_store else ""
+        return f"<Run of {f['workload']}, {sizes}, {how}: {units.show_duration(self.time)}{stored}>"
 
     @property
     def time(self) -> float:

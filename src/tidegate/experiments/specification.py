@@ -160,8 +160,8 @@ class RunSpec:
             run: Run = tiers.describe(simulation, key, inputs, self)
             return run
 
-        inputs = tiers.inputs_of(simulation, self)
-        return store.answer(inputs, cache and not self.checked, make)
+        inputs, code = tiers.inputs_of(simulation, self), tiers.made_by(simulation)
+        return store.answer(inputs, code, cache and not simulation.checked, make)
 
     def prepare(self) -> Any:
         """Look everything up and set the simulation up, without running it."""

@@ -2,38 +2,61 @@
 
 It is a folder of JSON files in the cache folder, each with a checksum. A file that cannot be read,
 or that is damaged, counts as absent.
+
+Runs of shipped code are always stored. A user's class can depend on what no hash shows (files, the
+clock, the environment), so its runs are stored only if it declares ``keep = True``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import platform
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numba
+import numpy as np
 
 from tidegate.compiled.jit import code_digest
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.files import cache_folder, write_atomically
+from tidegate.fingerprint import Fingerprint, fingerprint
+
+# rooms whose code cannot change a run
+APART = (
+    "cli",
+    "live",
+    "reproduce",
+    "__init__.py",
+    "__main__.py",
+    "cached_files.py",
+    "figures.py",
+    "interrupts.py",
+)
+_VERSIONS = (platform.python_version(), np.__version__, numba.__version__)
 
 _STORED = re.compile(r'\{"sha256": "(\w{64})", "data": (.*)\}', re.DOTALL)
 
 
-def key_of(inputs: dict[str, Any]) -> str:
+def key_of(inputs: dict[str, Any], without: tuple[str, ...] = APART) -> str:
     """Return the name of a run: a hash of everything that can change its outcome, the package's own
-    code included.
+    code included, but for the rooms ``without``.
     """
-    text = json.dumps({"inputs": inputs, "code": code_digest()}, sort_keys=True, default=str)
+    named = {"inputs": inputs, "code": code_digest(without=without), "versions": _VERSIONS}
+    text = json.dumps(named, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def load(key: str) -> Run | None:
     """Return the run of that name, if it is there."""
     with suppress(OSError, ValueError, TypeError):
-        run = Run.from_json(load_json(_path(key)))
+        run = Run.from_json(load_json(_path(key)) | {"from_store": True})
         return run if run.key == key else None
     return None
 
@@ -63,20 +86,75 @@ def _checksum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def answer(inputs: dict[str, Any], cache: bool, make: Callable[[str, dict[str, Any]], Run]) -> Run:
+def answer(
+    inputs: dict[str, Any],
+    made_by: Iterable[object],
+    cache: bool,
+    make: Callable[[str, dict[str, Any]], Run],
+) -> Run:
     """Return the run made from these inputs: from the store, or made now and stored.
 
-    ``make`` is called with the run's key and inputs.
+    ``made_by``: the objects and classes whose code takes part. ``make`` is called with the run's
+    key and inputs.
     """
+    found = fingerprint(*made_by)
+    kept = all(_keeps(cls) for cls in found.local)
+    files = _depends(found.local) if kept else []
     inputs = json.loads(json.dumps(inputs, default=str))
+    inputs |= {"made_by": found.digest, "depends": _contents(files)}
     key = key_of(inputs)
-    cache = cache and "unrepeatable" not in str(inputs)
+    cache = cache and kept and not found.unknown
     if cache and (stored := load(key)) is not None:
         return stored
     made = make(key, inputs)
-    if cache:
+    if kept and found.unknown:
+        made = replace(made, notes=[*made.notes, _why_not_kept(found)])
+    if cache and _contents(files) == inputs["depends"]:  # else one was written meanwhile
         save(made)
     return made
+
+
+def _keeps(cls: type) -> bool:
+    """Return whether a class says itself, not by a base, that its runs may be stored."""
+    keep = vars(cls).get("keep", False)
+    if not isinstance(keep, bool):
+        raise TidegateError(f"{cls.__name__}: keep must be True or False, got {keep!r}")
+    return keep
+
+
+def _depends(classes: Iterable[type]) -> list[Path]:
+    """Return the files that classes and their bases declare to read."""
+    files: set[Path] = set()
+    for base in {base for cls in classes for base in cls.__mro__}:
+        declared = vars(base).get("depends", ())
+        if not isinstance(declared, tuple | list) or not all(
+            isinstance(name, str | Path) for name in declared
+        ):
+            raise TidegateError(
+                f'{base.__name__}: depends must be file names, such as ("data.csv",), '
+                f"got {declared!r}"
+            )
+        files |= {Path(name).absolute() for name in declared}
+    return sorted(files)
+
+
+def _contents(files: Iterable[Path]) -> dict[str, str]:
+    """Return a hash of each file's content."""
+    found = {}
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                found[str(path)] = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise TidegateError(
+                f"depends names {path}, which cannot be read: {error.strerror}; correct the name"
+            ) from error
+    return found
+
+
+def _why_not_kept(found: Fingerprint) -> str:
+    names = " and ".join(sorted(cls.__name__ for cls in found.local))
+    return f"the run is not stored, although {names} says keep = True: {found.unknown[0]}"
 
 
 def _path(key: str) -> Path:

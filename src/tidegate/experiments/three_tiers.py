@@ -51,10 +51,16 @@ def inputs_of(s: Tiered, spec: RunSpec) -> dict[str, Any]:
         "trace": s.trace.identity(),
         "machine": s.machine.constants(),
         "settings": s.settings,
-        "tiering": policy_inputs(s.placement, spec.tiering),
-        "eviction": None if s.eviction is None else policy_inputs(s.eviction, spec.eviction),
+        "tiering": policy_inputs(s.placement),
+        "eviction": None if s.eviction is None else policy_inputs(s.eviction),
         "traits": spec.traits,
     }
+
+
+def made_by(s: Tiered) -> tuple[object, ...]:
+    """Return the objects and classes whose code takes part in the run."""
+    policies = (s.placement,) if s.eviction is None else (s.placement, s.eviction)
+    return *policies, *s.trace.made_by(), *s.machine.made_by()
 
 
 def describe(s: Tiered, key: str, inputs: dict[str, Any], spec: RunSpec) -> Run:

@@ -110,11 +110,6 @@ def _declared(spec: RunSpec, policies: tuple[Policy, ...]) -> int | None:
 
 def inputs_of(s: Simulation, spec: RunSpec) -> dict[str, Any]:
     """Return everything that can change the outcome."""
-    policies = zip(
-        (s.eviction, s.prefetch, s.placement),
-        (spec.eviction, spec.prefetch, spec.placement),
-        strict=True,
-    )
     return {
         "trace": s.trace.identity(),
         "machine": s.machine.constants(),
@@ -124,8 +119,13 @@ def inputs_of(s: Simulation, spec: RunSpec) -> dict[str, Any]:
         "observed": s.observed,
         "watched": s.watched,
         "scale": spec.count_factor,
-        "policies": [policy_inputs(policy, given) for policy, given in policies],
+        "policies": [policy_inputs(policy) for policy in (s.eviction, s.prefetch, s.placement)],
     }
+
+
+def made_by(s: Simulation) -> tuple[object, ...]:
+    """Return the objects and classes whose code takes part in the run."""
+    return s.eviction, s.prefetch, s.placement, *s.trace.made_by(), *s.machine.made_by()
 
 
 def describe(s: Simulation, key: str, inputs: dict[str, Any], spec: RunSpec) -> Run:

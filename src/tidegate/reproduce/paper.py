@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any, Generic, TypeVar
 
 from tidegate.experiments.grid import SERIAL_BELOW, spread
+from tidegate.experiments.runs import Run
 from tidegate.reproduce.ledger import Claims, Finding, Ledger, load_claims
 from tidegate.reproduce.readings import Readings, Variant, distinct, run_variants, with_shares
 from tidegate.reproduce.report import Exhibit, Reproduction
@@ -77,16 +78,29 @@ class Paper(Generic[S]):
         setup = setup or self.setup()
         grid = self.grid(setup)
         _check(grid)
-        results = Groups.of(self._run(grid, workers, cache, progress))
+        runs = self._run(grid, workers, cache, progress)
+        results, done = Groups.of(runs), list(runs.values())
         findings = list(self.findings(setup, results))
         if setup.readings and self.readings:
-            findings = with_shares(findings, self._tried(setup, workers, cache, progress))
+            tried = self._try(setup, workers, cache, progress)
+            findings = with_shares(findings, self._tried(setup, tried))
+            done += tried.values()
         if not setup.as_published:
             findings = [finding.without_claim() for finding in findings]
         ledger = Ledger(self.claims, tuple(findings))
         exhibits = tuple(self.exhibits(setup, results))
         notes = tuple(self.notes(setup, results))
-        return Reproduction(self.name, setup.citation, setup.describe(), ledger, exhibits, notes)
+        stored = sum(getattr(run, "from_store", False) for run in done)
+        return Reproduction(
+            self.name,
+            setup.citation,
+            setup.describe(),
+            ledger,
+            exhibits,
+            notes,
+            runs=len(done),
+            from_store=stored,
+        )
 
     def notes(self, setup: S, results: Groups) -> Iterator[str]:
         """Yield what a reader should know before the figures."""
@@ -133,21 +147,26 @@ class Paper(Generic[S]):
         spec = self.readings.specification(variant, setup)
         return cached(spec) if self.caches_traces else spec
 
-    def _tried(
+    def _try(
         self, setup: S, workers: int | None, cache: bool, progress: Progress
-    ) -> Iterator[Iterable[Finding]]:
-        """Yield the findings under every reading."""
+    ) -> dict[Variant, Run]:
+        """Run all readings."""
         assert self.readings
-        grids, small = self.variants(setup), self.readings.reduce(setup)
-        runs = run_variants(
-            distinct(grids),
+        small = self.readings.reduce(setup)
+        return run_variants(
+            distinct(self.variants(setup)),
             partial(self.specification, setup=small),
             repr(small),
             workers=workers,
             cache=cache,
             progress=progress,
         )
-        for grid in grids:
+
+    def _tried(self, setup: S, runs: Mapping[Variant, Run]) -> Iterator[Iterable[Finding]]:
+        """Yield the findings under every reading."""
+        assert self.readings
+        small = self.readings.reduce(setup)
+        for grid in self.variants(setup):
             yield self.findings(small, Groups.of({key: runs[v] for key, v in grid.items()}))
 
 

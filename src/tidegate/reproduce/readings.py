@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 
 from tidegate.experiments.grid import spread
 from tidegate.experiments.runs import Run
-from tidegate.experiments.store import key_of, load_json, save_json
+from tidegate.experiments.store import APART, key_of, load_json, save_json
 from tidegate.files import cache_folder
 from tidegate.options import Configurable
 from tidegate.reproduce.ledger import Finding, Verdict
@@ -35,6 +35,7 @@ Reading = dict[str, Any]
 Points = Mapping[str, Sequence[Any]]
 
 CHUNK = 16  # variants that a worker runs at a time
+_APART = tuple(room for room in APART if room != "reproduce")
 
 
 @dataclass(frozen=True)
@@ -177,11 +178,14 @@ def _answer(
     chunk: tuple[Variant, ...], make: Callable[[Variant], Any], about: str, cache: bool
 ) -> dict[Variant, Run]:
     """Run one chunk, or read it from the store, where it is one file."""
-    key = key_of({"variants": [asdict(v) for v in chunk], "about": about})
+    variants = [asdict(v) for v in chunk]
+    # the paper's code specifies the runs
+    key = key_of({"variants": variants, "about": about}, without=_APART)
     file = cache_folder() / "variants" / f"{key}.json"
     if cache:
         with suppress(OSError, ValueError, TypeError):
-            return dict(zip(chunk, map(Run.from_json, load_json(file)), strict=True))
+            stored = [Run.from_json(r | {"from_store": True}) for r in load_json(file)]
+            return dict(zip(chunk, stored, strict=True))
     runs = [_slim(make(v).answer(cache=False)) for v in chunk]
     if cache:
         save_json(file, [r.to_json() for r in runs])

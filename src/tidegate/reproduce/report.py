@@ -73,6 +73,8 @@ class Reproduction:
     ledger: Ledger
     exhibits: tuple[Exhibit, ...]
     notes: tuple[str, ...] = ()
+    runs: int = 0
+    from_store: int = 0  # of the runs; not part of the page, which the same results make the same
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the pictures, as plain data."""

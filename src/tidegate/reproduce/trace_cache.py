@@ -84,5 +84,8 @@ class CachedTrace(Trace):
                 self._trace.workload.release()
         return iter(self._launches)
 
+    def made_by(self) -> tuple[object, ...]:
+        return self._trace.made_by()
+
     def identity(self) -> dict[str, Any]:
         return self._trace.identity()

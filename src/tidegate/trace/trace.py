@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,8 +212,14 @@ class Launch:
 
 
 class Trace(ABC):
-    """A stream of launches over some objects. Every iteration gives the same stream."""
+    """A stream of launches over some objects. Every iteration gives the same stream.
 
+    Runs of a class that is not shipped are stored only if it says ``keep = True`` (see
+    ``Configurable``).
+    """
+
+    keep: ClassVar[bool] = False
+    depends: ClassVar[Sequence[str | Path]] = ()
     name: str
     geometry: Geometry
     objects: tuple[Object, ...]
@@ -231,6 +238,10 @@ class Trace(ABC):
     @abstractmethod
     def identity(self) -> dict[str, Any]:
         """Return the identity of this trace: equal identities stream equal touches."""
+
+    def made_by(self) -> tuple[object, ...]:
+        """Return the objects and classes whose code makes this trace; they also name its runs."""
+        return (type(self),)
 
     @property
     def pages(self) -> int:

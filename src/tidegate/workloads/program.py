@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.options import Configurable, Option, spell
-from tidegate.registry import Registry, error_line, place_of, source_digest
+from tidegate.registry import Registry, error_line, place_of
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, lay_out
 
@@ -257,11 +257,13 @@ class Program(Trace):
             said = error_line(error, type(self.workload))
             raise TidegateError(f"workload {self.name} raised while it was read: {said}") from error
 
+    def made_by(self) -> tuple[object, ...]:
+        return (self.workload,)
+
     def identity(self) -> dict[str, Any]:
         named = {
             "workload": self.workload.name or type(self.workload).__name__,
             "settings": self.workload.settings(),
-            "source": source_digest(type(self.workload)),
             "geometry": [self.geometry.page, self.geometry.region],
         }
         return named if self.plan is None else {**named, "plan": self.plan.digest}

@@ -149,8 +149,8 @@ class Tiered:
             name: [] for name in ("name", "start", "end", *LAUNCH_COUNTS)
         }
         self.notes: list[str] = []  # what a person should know of this run
-        self._checked = os.environ.get("TIDEGATE_CHECKED") == "1" if checked is None else checked
-        self._compiled = compiled and not self._checked
+        self.checked = os.environ.get("TIDEGATE_CHECKED") == "1" if checked is None else checked
+        self._compiled = compiled and not self.checked
 
     def run(self, progress: Callable[[int], None] = lambda touches: None) -> None:
         """Play the whole trace, then check the books."""
@@ -227,7 +227,7 @@ class Tiered:
             self.eviction.attach(NearTier(self.eviction, self.trace, self.memory, self.near))
             _guard(self.eviction, "start", self.eviction.start)
             self._eviction_caller = eviction_caller(self.eviction)
-        if self._checked:
+        if self.checked:
             check_policy(self.placement, self.trace.pages)
         self._choose(only_known=True)
 

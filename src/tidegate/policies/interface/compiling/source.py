@@ -20,6 +20,9 @@ from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+from tidegate.fingerprint import fingerprint
+from tidegate.origins import home_of, is_local
+
 _NUMBERS = (bool, int, float)
 _CONSTANTS = (*_NUMBERS, str, tuple, type(None))
 _MOST = (1 << 63) - 1
@@ -137,7 +140,7 @@ def digest(cls: type, *more: str) -> str:
         add_code(function.__code__)
         add(function.__defaults__, function.__kwdefaults__)
         for name, value in _closure(function).items():
-            add(name, value if isinstance(value, _CONSTANTS) else type(value))
+            add(name, fingerprint(value).digest)
         for name in sorted(_names(function.__code__)):
             add_value(name, function.__globals__.get(name))
 
@@ -146,10 +149,12 @@ def digest(cls: type, *more: str) -> str:
         if function:
             add(name, type(value))
             add_function(function)
-        elif isinstance(value, _CONSTANTS):
+        elif isinstance(value, (*_NUMBERS, str, type(None))):
             add(name, value)
-        else:
-            add(name, type(value), getattr(value, "__module__", ""), getattr(value, "__name__", ""))
+        elif isinstance(value, type | ModuleType) and not is_local(home_of(value)):
+            add(name, type(value), home_of(value), value.__name__)
+        else:  # Numba takes modules' attributes and members of enumerations as constants
+            add(name, fingerprint(value).digest)
 
     for base in cls.__mro__:
         for name, value in sorted(vars(base).items()):
