@@ -84,7 +84,7 @@ def walk(
             continue
         mover.used[number] = mover.used.get(number, 0) | bit
     engine.finished()
-    assert engine.used == len([r for r in engine.region.values() if r.resident]) <= frames
+    assert engine.used == len([r for r in engine.region.values() if r.has_frame]) <= frames
     c = engine.count
     return Seen(c["faults"], c["evictions"], c["notifications"], c["pages_in"], victims)
 

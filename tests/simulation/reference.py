@@ -470,7 +470,8 @@ class Reference:
 
     @property
     def resident(self) -> set[int]:
-        return {page.region for page in self.page.values() if page.has_room}
+        """Regions with a frame: their pages are near, coming, or sampled."""
+        return {page.region for page in self.page.values() if page.has_room or page.is_sampled}
 
     @property
     def holding(self) -> set[int]:
@@ -816,7 +817,7 @@ class Reference:
         if region is None or region in self.observed() or region in self.served:
             return
         here = [page for page in self.region[region] if page.is_near and not page.prefers_far]
-        need = min(self.samples, len(here) - 1, self.machine.driver.counters - out)
+        need = min(self.samples, len(here), self.machine.driver.counters - out)
         if need > 0:
             self.count["observations"] += 1
         for i, page in enumerate(here):
@@ -838,11 +839,14 @@ class Reference:
     def serve_notices(self) -> None:
         """Stop observing noticed regions and return their sampled pages."""
         noticed, self.notices = self.notices, []
+        driver, fetched = self.machine.driver, 0
         for _, page in noticed:
             if not page.is_noticed:
                 continue  # it left, or came home with another
             self.count["notifications"] += 1
-            self.turn.deciding += self.machine.driver.notification
+            if fetched % driver.batch_notifications == 0:
+                self.turn.deciding += driver.notification
+            fetched += 1
             self.served.add(page.region)
             for own in (p for p in self.region[page.region] if p.is_sampled):
                 own.is_sampled = own.is_noticed = own.prefers_far = False

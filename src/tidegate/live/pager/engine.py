@@ -131,12 +131,12 @@ class Engine:
 
     def _drop(self, number: int) -> None:
         region = self.region[number]
-        if region.resident and not region.pinned:
+        self.used -= region.has_frame
+        if region.has_frame and not region.pinned:
             self.turn += 1
             self._tell("on_eviction", number)
             self._observation.forget(region)
             self._evictions_asked.clear()
-        self.used -= bool(region.resident)
         if region.queued:
             self.queue.remove(number)
         self._remote.forget(number)
@@ -171,7 +171,7 @@ class Engine:
         self._carry_out()
         if policy is self.eviction:  # it must know what is resident
             for number, region in self.region.items():
-                if region.resident and not region.pinned:
+                if region.has_frame and not region.pinned:
                     self._tell("on_fault", number, policy)
 
     # Turns
@@ -238,7 +238,7 @@ class Engine:
 
     def _serve_region(self, number: int, faulted: int) -> None:
         region = self.region[number]
-        if not region.near | region.arriving:
+        if not region.has_frame:
             self._repeated = self._repeated + 1 if (number, faulted) in self._latest else 0
             self._latest.append((number, faulted))
             if self.observe_most:
@@ -301,7 +301,7 @@ class Engine:
     # Frames
 
     def _find_frame(self, region: RegionState) -> None:
-        if region.resident:
+        if region.has_frame:
             return
         by_page = self.tiers is not None and self.ppr == 1
         while self.used + 1 > self.frames:
@@ -335,7 +335,7 @@ class Engine:
         region = self.region.named(number)
         if region is not None and region.served == self.turn:
             raise VictimServedError
-        if region is None or not region.resident or region.pinned:
+        if region is None or not region.has_frame or region.pinned:
             raise PolicyFailure(
                 "eviction",
                 f"policy '{label(self.eviction)}' named region {number!r} in victim(), which is "
@@ -366,7 +366,7 @@ class Engine:
         while self._evictions_asked:
             number = self._evictions_asked.pop()
             region = self.region.get(number)
-            if region is None or not region.resident or region.pinned:
+            if region is None or not region.has_frame or region.pinned:
                 continue
             if region.served != self.turn:
                 self._evict(number)
@@ -383,7 +383,7 @@ class Engine:
                 f"pinning region {number} would leave no frame of {self.frames} free; pin less"
             )
         self.turn += 1
-        if region.resident:
+        if region.has_frame:
             self._tell("on_eviction", number)
             self._observation.forget(region)
             self._evictions_asked.clear()
@@ -417,7 +417,7 @@ class Engine:
         if number is None:
             return
         region = self.region.named(number)
-        if region is None or not region.resident:
+        if region is None or not region.has_frame:
             raise PolicyFailure(
                 "eviction",
                 f"policy '{label(self.eviction)}' named region {number!r} in observe(), which is "
