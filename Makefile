@@ -4,6 +4,7 @@ PYTHON ?= $(firstword $(foreach v,3.11 3.12 3.13,$(shell command -v python$(v)))
 VENV := .venv
 BIN := $(VENV)/bin
 SET_UP := $(VENV)/.set-up
+EXTRAS := triton 'nvidia-cuda-runtime-cu12==12.3.*' 'nvidia-cuda-nvcc-cu12==12.3.*' 'nvidia-cuda-cccl-cu12==12.3.*'
 
 .PHONY: demo test soak extras torch bench lint format docs lock clean
 
@@ -14,8 +15,10 @@ demo: $(SET_UP)  ## six eviction policies and Belady race on an oversubscribed G
 test: $(SET_UP)  ## all the tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-soak: $(SET_UP)  ## live memory at full length: a minute of writers for every policy, hundreds of killed pagers
-	TIDEGATE_SOAK=1 $(BIN)/python -m pytest tests/live/test_reliable.py tests/live/test_middle.py tests/live/test_failures.py
+KILLS ?= 20000
+soak: $(SET_UP)  ## live memory at full length: writers for every policy, a crash at every step, 20,000 killed pagers
+	TIDEGATE_SOAK=1 $(BIN)/python -m pytest tests/live/test_reliable.py tests/live/test_middle.py tests/live/test_failures.py tests/live/test_crashes.py
+	$(BIN)/python tests/live/soak.py --kills $(KILLS)
 
 extras: $(SET_UP)  ## a gigabyte of packages that some tests use and are skipped without
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-extras.lock
@@ -43,7 +46,7 @@ lock: $(SET_UP)  ## choose exact versions anew
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --extra dev --python-version 3.11 --generate-hashes --no-header \
 		--no-emit-index-url --no-annotate --output-file requirements.lock pyproject.toml
-	echo triton | $(BIN)/uv pip compile --quiet --universal --no-deps --python-version 3.11 --generate-hashes --no-header \
+	printf '%s\n' $(EXTRAS) | $(BIN)/uv pip compile --quiet --universal --no-deps --python-version 3.11 --generate-hashes --no-header \
 		--no-emit-index-url --no-annotate --output-file requirements-extras.lock -
 
 $(SET_UP): requirements.lock pyproject.toml

@@ -49,6 +49,7 @@ def observing(draw: Any) -> Machine:
         counters=draw(st.integers(1, 8)),
         sample=draw(st.sampled_from((0.0, 8192.0))),
         notification=draw(st.sampled_from((0.0, 16384.0))),
+        batch_notifications=draw(st.integers(1, 3)),
     )
     return dataclasses.replace(on, driver=driver)
 

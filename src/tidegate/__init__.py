@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tidegate.machine import load_machine as load_machine
     from tidegate.options import Option as Option
     from tidegate.policies import Column as Column
+    from tidegate.policies import Decision as Decision
     from tidegate.policies import Draws as Draws
     from tidegate.policies import Everything as Everything
     from tidegate.policies import EvictionPolicy as EvictionPolicy
@@ -86,6 +87,7 @@ _HOME = {
     "tidegate.options": ("Option",),
     "tidegate.policies": (
         "Column",
+        "Decision",
         "Draws",
         "EvictionPolicy",
         "Everything",

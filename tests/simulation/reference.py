@@ -133,6 +133,7 @@ class Reference:
     ):
         self.trace, self.machine, self.room, self.choose = trace, machine, frames, victim
         self.inward, self.outward = Stream(), Stream()
+        self.going = -1  # the region that the outward stream is about to copy
         self.staying: set[int] = set()  # asked to leave, and no longer
         self.deciding = 0.0  # of the inward stream's next copy
         self.expecting: list[Slot] = []  # slots that wait for pages on their way
@@ -469,7 +470,8 @@ class Reference:
 
     @property
     def resident(self) -> set[int]:
-        return {page.region for page in self.page.values() if page.has_room}
+        """Regions with a frame: their pages are near, coming, or sampled."""
+        return {page.region for page in self.page.values() if page.has_room or page.is_sampled}
 
     @property
     def holding(self) -> set[int]:
@@ -602,19 +604,17 @@ class Reference:
                     if {p.number for p in self.region[region]} <= numbers:
                         self.ask_out(region)
         for c in copies:
-            pages = [
-                self.page[n]
-                for n in range(c.first_page, c.first_page + c.pages)
-                if c.wait and n in self.page
-            ]
-            while any(page.is_asked or self.is_to_leave(page.region) for page in pages):
+            numbers = range(c.first_page, c.first_page + c.pages) if c.wait else ()
+            while any(map(self.is_on_its_way, numbers)):
                 self.start_copies()
                 if self.next_end() < math.inf:
                     self.end_next()
 
-    def is_to_leave(self, region: int) -> bool:
+    def is_on_its_way(self, number: int) -> bool:
+        region = number // self.trace.geometry.pages_per_region
         asked = region in self.outward.asked and region not in self.staying
-        return asked or bool(self.outward.now and self.outward.now.region == region)
+        leaving = asked or bool(self.outward.now and self.outward.now.region == region)
+        return leaving or (number in self.page and self.page[number].is_asked)
 
     def ask_in(self, page: Page) -> None:
         self.stay(page.region)
@@ -625,7 +625,7 @@ class Reference:
             self._ask(self.inward, page.region)
 
     def ask_out(self, region: int) -> None:
-        if region in self.resident:
+        if region in self.resident and region != self.going:
             self.staying.discard(region)
             if region not in self.outward.asked:
                 self._ask(self.outward, region)
@@ -670,7 +670,9 @@ class Reference:
 
     def leave(self, region: int) -> None:
         before = self.frames_used
+        self.going = region
         back = self.depart(region)
+        self.going = -1
         frames = before - self.frames_used
         if back:
             time = back * self.page_out * (self.crowded if self.inward.now else 1.0)
@@ -815,7 +817,7 @@ class Reference:
         if region is None or region in self.observed() or region in self.served:
             return
         here = [page for page in self.region[region] if page.is_near and not page.prefers_far]
-        need = min(self.samples, len(here) - 1, self.machine.driver.counters - out)
+        need = min(self.samples, len(here), self.machine.driver.counters - out)
         if need > 0:
             self.count["observations"] += 1
         for i, page in enumerate(here):
@@ -837,11 +839,14 @@ class Reference:
     def serve_notices(self) -> None:
         """Stop observing noticed regions and return their sampled pages."""
         noticed, self.notices = self.notices, []
+        driver, fetched = self.machine.driver, 0
         for _, page in noticed:
             if not page.is_noticed:
                 continue  # it left, or came home with another
             self.count["notifications"] += 1
-            self.turn.deciding += self.machine.driver.notification
+            if fetched % driver.batch_notifications == 0:
+                self.turn.deciding += driver.notification
+            fetched += 1
             self.served.add(page.region)
             for own in (p for p in self.region[page.region] if p.is_sampled):
                 own.is_sampled = own.is_noticed = own.prefers_far = False

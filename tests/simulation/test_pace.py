@@ -13,7 +13,9 @@ from traces import PAGES, Given, Kernel, Touch, machine, reads, run_of
 
 blocks = st.lists(
     st.lists(
-        st.builds(Touch, st.integers(0, 3 * PAGES - 1), st.booleans(), st.integers(0, 4096)),
+        st.builds(
+            Touch, st.integers(0, 3 * PAGES - 1), st.booleans(), st.integers(0, 4096), st.just(0)
+        ),
         max_size=30,
     ),
     min_size=1,

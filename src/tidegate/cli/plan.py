@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidegate.cli import output
-from tidegate.cli.compile import ClangOptions, Files
+from tidegate.cli.compile import ClangOptions, Define, Files, Include, Standard, clang_options
 from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
+    from tidegate.compiler.model import ProgramModel
     from tidegate.compiler.plan.schedule import Schedule, SiteSchedule
     from tidegate.experiments.runs import Run
 
@@ -51,6 +52,9 @@ def plan(
     emit: Emit = Form.table,
     placement: PlacedBy = "rdm",
     values: Set = None,
+    include: Include = None,
+    define: Define = None,
+    std: Standard = None,
     clang: ClangOptions = None,
     out: Out = None,
 ) -> None:
@@ -62,7 +66,7 @@ def plan(
     from tidegate import units
     from tidegate.compiler.files import model_of_files
     from tidegate.compiler.plan.emit import emit_cuda, emit_openmp
-    from tidegate.experiments.planning import RIVALS, make_policy, predict, rehearse, settle
+    from tidegate.experiments.planning import RIVALS, brief, make_policy, predict, rehearse, settle
     from tidegate.machine.machine import load_machine
     from tidegate.workloads.openmp.modelled import Modelled
 
@@ -71,16 +75,20 @@ def plan(
     policy, on = make_policy(placement), load_machine(machine)
     room = units.size(near) if near is not None else on.near.bytes
     frames = _frames(room, on.geometry.region)
-    model = model_of_files(files, clang or [])
+    with Bar("compile", unit="files") as bar:
+        model = model_of_files(files, clang_options(include, define, std, clang), bar.advance)
     settled, notes = settle(model, given, room)
     program = Modelled(model, settled)
     schedule = rehearse(program, policy, on.geometry, frames)
+    if emit is Form.openmp:
+        _check_one_copy(model)
     if emit in (Form.cuda, Form.openmp):
         _put((emit_cuda if emit is Form.cuda else emit_openmp)(schedule), out)
         return
+    program = brief(program, on.geometry.page)
     if program.cut:
         made = len(program.order)
-        notes.append(f"times are of the first {made} launches; the program makes more")
+        notes.append(f"times are of {made} launches; the program's loops turn more often")
     notes += schedule.notes
     with Bar("predict") as bar:
         runs = predict(program, on, room, dict.fromkeys((*RIVALS, placement)), bar.advance)
@@ -104,6 +112,17 @@ def _better(runs: dict[str, Run | str], chosen: str) -> list[str]:
         return []
     time = units.show_duration(times[best])
     return [f"{best} is predicted to be faster, {time}; plan with it by --placement {best}"]
+
+
+def _check_one_copy(model: ProgramModel) -> None:
+    """Refuse OpenMP code for a program that unified shared memory would change."""
+    from tidegate.errors import TidegateError
+
+    if model.two_copies:
+        raise TidegateError(
+            f"'{model.source}' needs two copies of an object ({model.two_copies[0]}); "
+            "unified shared memory would change its results; give --emit json or cuda instead"
+        )
 
 
 def _frames(room: int, region: int) -> int:
@@ -133,12 +152,22 @@ def _value(text: str) -> tuple[str, int]:
     from tidegate.errors import TidegateError
 
     name, equals, value = (part.strip() for part in text.partition("="))
-    if not equals or not name or not value.replace("_", "").isdigit() or int(value) < 1:
+    number = _whole_number(value)
+    if not equals or not name or number is None or number < 1:
         raise TidegateError(
             "--set must be a variable and a whole number of at least 1, such as n=4096, "
             f"got '{text}'"
         )
-    return name, int(value)
+    return name, number
+
+
+def _whole_number(text: str) -> int | None:
+    """Return a whole number as people write it, such as 4096, 1_000 or 1e6; None for others."""
+    try:
+        number = float(text) if "e" in text.lower() else int(text)
+        return int(number) if number == int(number) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _check_out(out: Path | None, emit: Form) -> None:
@@ -201,6 +230,8 @@ def _show(schedule: Schedule, runs: dict[str, Run | str], chosen: str, notes: li
 def _site_rows(site: SiteSchedule) -> Iterator[tuple[str, ...]]:
     from tidegate import units
 
+    if not site.objects:
+        yield site.region, "none was traced", "", ""
     for n, name in enumerate(site.objects):
         first = ", ".join(str(a) for a in site.visits[0] if a.object == name)
         near = units.show_size(site.near.get(name, 0))

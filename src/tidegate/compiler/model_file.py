@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.compiler.analysis.sizes import Formula
+from tidegate.compiler.host_flow import HostFlow, HostLoop
 from tidegate.compiler.model import (
     Argument,
     DataObject,
@@ -21,7 +22,7 @@ from tidegate.compiler.model import (
 from tidegate.errors import TidegateError
 from tidegate.files import write_atomically
 
-FORMAT = 1
+FORMAT = 2
 """Increased whenever files written before can no longer be read."""
 
 
@@ -70,6 +71,9 @@ def to_data(model: ProgramModel) -> dict[str, Any]:
         "notes": [vars(note) for note in model.notes],
         "region_distance": [[a, b, _finite(far)] for (a, b), far in model.region_distance.items()],
         "next_launches": model.next_launches,
+        "first_launches": model.first_launches,
+        "two_copies": [vars(note) for note in model.two_copies],
+        "flow": _flow_data(model.flow),
     }
 
 
@@ -80,9 +84,26 @@ def from_data(data: dict[str, Any]) -> ProgramModel:
         tuple(DataObject(**{**o, "bytes": _formula(o["bytes"])}) for o in data["objects"]),
         tuple(KernelRegion(**{**r, "objects": tuple(r["objects"])}) for r in data["regions"]),
         tuple(_launch(launch) for launch in data["launches"]),
+        _flow(data["flow"]),
         tuple(Note(**note) for note in data["notes"]),
         {(a, b): _distance(far) for a, b, far in data["region_distance"]},
         tuple(map(tuple, data["next_launches"])),
+        tuple(data["first_launches"]),
+        tuple(Note(**note) for note in data["two_copies"]),
+    )
+
+
+def _flow_data(flow: HostFlow) -> dict[str, Any]:
+    loops = [{**vars(loop), "count": _terms(loop.count)} for loop in flow.loops]
+    return {"states": flow.states, "steps": flow.steps, "loops": loops, "places": flow.places}
+
+
+def _flow(data: dict[str, Any]) -> HostFlow:
+    return HostFlow(
+        data["states"],
+        tuple((a, b, p) for a, b, p in data["steps"]),
+        tuple(HostLoop(**{**loop, "count": _formula(loop["count"])}) for loop in data["loops"]),
+        tuple(data["places"]),
     )
 
 

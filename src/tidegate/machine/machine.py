@@ -68,6 +68,14 @@ def _share(given: Any) -> float:
     return share
 
 
+def _jitter(given: Any) -> float:
+    """Return a share from 0 on, below 1."""
+    share = units.fraction(given)
+    if not 0 <= share < 1:
+        raise TidegateError(f"must be at least 0 and below 1, such as 0.05, got {given}")
+    return share
+
+
 def _switch(given: Any) -> bool:
     if not isinstance(given, bool):
         raise TidegateError(f"must be true or false, got {given!r}")
@@ -102,6 +110,7 @@ class Near:
     latency: float = _constant(units.duration, default=0.0)  # the least time of a touch
     launch_overhead: float = _constant(units.duration, default=0.0)
     frame: str = _constant(_frame, default="region")  # unit of allocation: regions or pages
+    jitter: float = _constant(_jitter, default=0.0)  # share by which slots differ in speed, at most
 
     @property
     def slots(self) -> int:
@@ -132,7 +141,9 @@ class Driver:
     decision: float = _constant(units.duration, default=0.0)  # per call of a policy outside it
     counters: int = _constant(_count, default=256)  # access counters of the hardware
     sample: float = _constant(units.duration, default=0.0)  # unmapping a page, without its transfer
-    notification: float = _constant(units.duration, default=0.0)  # without the page's transfer
+    # per batch of notifications, without the pages' transfers
+    notification: float = _constant(units.duration, default=0.0)
+    batch_notifications: int = _constant(_count, default=256)
     pipelined: bool = _constant(_switch, default=False)  # eviction overlaps with migration
 
 

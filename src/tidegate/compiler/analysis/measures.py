@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tidegate.compiler.analysis.distances import Distances, use_of_object, use_of_region
-from tidegate.compiler.analysis.flow import Flow
 from tidegate.compiler.analysis.locality import Accesses, ParameterPath, RegionalLocality
 from tidegate.compiler.model import Argument, LaunchSite, Note, ProgramModel, Use
 
@@ -17,7 +16,7 @@ Localities = Mapping[str, Mapping[ParameterPath, Accesses]]
 """Region's name → parameter, or pointer read from it → accesses of an iteration."""
 
 
-def measure(model: ProgramModel, flow: Flow, device: RegionalLocality | None) -> ProgramModel:
+def measure(model: ProgramModel, device: RegionalLocality | None) -> ProgramModel:
     """Return the model with frequencies, localities and distances.
 
     Without the device's IR, localities are 0, and a note says so.
@@ -25,23 +24,34 @@ def measure(model: ProgramModel, flow: Flow, device: RegionalLocality | None) ->
     regions = model.regions
     kernels = {r.name: device.of(r.kernel, r.parameters) if device else None for r in regions}
     localities: Localities = {name: found or {} for name, found in kernels.items()}
-    distances = Distances(flow, model.launches)
-    far = {o.name: distances.to(use_of_object(o.name)) for o in model.objects}
     launches = tuple(
-        replace(
-            launch,
-            frequency=flow.frequency[launch.block],
-            uses=_uses(launch, localities[launch.region], {o: far[o][n] for o in launch.objects}),
-        )
-        for n, launch in enumerate(model.launches)
+        replace(launch, uses=_uses(launch, localities[launch.region])) for launch in model.launches
     )
     absent = [name for name, found in kernels.items() if found is None]
+    doubts = dict.fromkeys(_doubts(model, absent, localities, device))
+    return with_values(replace(model, launches=launches, notes=(*model.notes, *doubts)), {})
+
+
+def with_values(model: ProgramModel, values: Mapping[str, int]) -> ProgramModel:
+    """Return the model with the frequencies and distances that it has for these values of its
+    variables. Loops whose bound has no value turn as often as without it.
+    """
+    turns = model.flow.turns(values)
+    often = model.flow.frequencies(turns)
+    first, following = model.flow.next_launches(turns)
+    launches = [replace(x, frequency=f) for x, f in zip(model.launches, often, strict=True)]
+    distances = Distances(following, launches)
+    far = {o.name: distances.to(use_of_object(o.name)) for o in model.objects}
+    launches = [
+        replace(x, uses=tuple(replace(use, distance=far[use.object][n]) for use in x.uses))
+        for n, x in enumerate(launches)
+    ]
+    made = replace(model, launches=tuple(launches))
     return replace(
-        model,
-        launches=launches,
-        notes=(*model.notes, *dict.fromkeys(_doubts(model, absent, localities, device))),
-        region_distance=_between_regions(replace(model, launches=launches), distances),
-        next_launches=tuple(map(tuple, distances.next.tolist())),
+        made,
+        region_distance=_between_regions(made, distances),
+        next_launches=tuple(map(tuple, following.tolist())),
+        first_launches=tuple(first.tolist()),
     )
 
 
@@ -72,13 +82,12 @@ def _unmapped(launch: LaunchSite, found: Mapping[ParameterPath, Accesses]) -> It
             yield Note(launch.region, f"{text}; what they point to is left out")
 
 
-def _uses(
-    launch: LaunchSite, found: Mapping[ParameterPath, Accesses], far: Mapping[str, float]
-) -> tuple[Use, ...]:
+def _uses(launch: LaunchSite, found: Mapping[ParameterPath, Accesses]) -> tuple[Use, ...]:
     uses = []
     for name in launch.objects:
         total = sum((_share(argument, name, found) for argument in launch.arguments), Accesses())
-        uses.append(Use(name, total.accesses, total.bytes, far[name]))
+        own, common = total.bytes, total.common_bytes
+        uses.append(Use(name, total.accesses, own, math.inf, common, total.writes))
     return tuple(uses)
 
 
@@ -91,8 +100,7 @@ def _share(argument: Argument, name: str, found: Mapping[ParameterPath, Accesses
         path = (argument.parameter,)
     if name not in argument.objects or path is None:
         return Accesses()
-    whole, several = found.get(path, Accesses()), len(argument.objects)
-    return Accesses(whole.accesses / several, whole.bytes / several)
+    return found.get(path, Accesses()).times(1 / len(argument.objects))
 
 
 def _between_regions(model: ProgramModel, distances: Distances) -> dict[tuple[str, str], float]:

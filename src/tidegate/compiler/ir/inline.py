@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 
 from tidegate.compiler.ir.allocators import ALLOCATORS
 from tidegate.compiler.ir.entry_points import ENTRY_POINTS
-from tidegate.compiler.ir.loops import reachable
-from tidegate.compiler.ir.module import Body, Module, run_passes
+from tidegate.compiler.ir.loops import in_cycles
+from tidegate.compiler.ir.module import Module, Printed, run_passes
 from tidegate.compiler.model import Note
 
 KERNEL = "__omp_offloading_"
 """Prefix of the names of kernels. The host's IR has them as the fallback if there is no device."""
+
+# the first name that is followed by arguments is the function that is called
+_CALL = re.compile(r'\b(?:call|invoke) [^\n]*?@(?:"([^"\n]+)"|([\w.$-]+))\(')
+# pointers that are loaded, stored or returned
+_PASSES = re.compile(r"= load (?:volatile )?ptr,|^  store (?:volatile )?ptr|^  ret ptr", re.M)
 
 
 def inline_into_main(module: Module) -> list[Note]:
@@ -20,15 +25,16 @@ def inline_into_main(module: Module) -> list[Note]:
 
     LLVM does both. Functions that call themselves are not inlined, and the notes name them.
     """
-    bodies = {f.name: Body(f) for f in module.functions if not f.is_declaration}
-    calls = {name: set(_callees(body)) & bodies.keys() for name, body in bodies.items()}
-    relevant = _relevant(bodies, calls) - {"main"}
+    printed = Printed(module)
+    calls = call_graph(printed)
+    relevant = _relevant(printed, calls) - {"main"}
+    recursive = in_cycles(calls)
     notes = []
     for function in module.functions:
         name = function.name
         if name not in relevant or name.startswith(KERNEL):
             continue
-        if name in reachable(name, calls):
+        if name in recursive:
             notes.append(Note(name, "calls itself; what it allocates or launches is left out"))
         else:
             function.add_function_attribute("alwaysinline")
@@ -36,22 +42,27 @@ def inline_into_main(module: Module) -> list[Note]:
     return notes
 
 
-def _callees(body: Body) -> Iterator[str]:
-    return (i.callee for i in body if i.callee)
+def call_graph(printed: Printed) -> dict[str, set[str]]:
+    """Return the functions that each function with a body calls by name."""
+    return {
+        name: {a or b for a, b in _CALL.findall(text)} for name, text in printed.functions.items()
+    }
 
 
-def _relevant(bodies: dict[str, Body], calls: dict[str, set[str]]) -> set[str]:
+def _relevant(printed: Printed, calls: dict[str, set[str]]) -> set[str]:
     """Return the functions that reach an allocation or a launch, or that pass pointers on."""
     known = ALLOCATORS.keys() | ENTRY_POINTS.keys()
-    direct = {n for n, body in bodies.items() if known & set(_callees(body)) or _passes(body)}
-    return direct | {n for n in bodies if direct & reachable(n, calls)}
-
-
-def _passes(body: Body) -> bool:
-    """Return whether a function loads, stores or returns pointers."""
-    loaded = [i.ref for i in body if i.opcode == "load"]
-    given = [i.operands[0] for i in body if i.opcode in ("store", "ret") and i.operands]
-    return any(value.type.is_pointer for value in loaded + given)
+    found = {n for n, text in printed.functions.items() if known & calls[n] or _PASSES.search(text)}
+    callers: dict[str, set[str]] = {}
+    for name, called in calls.items():
+        for other in called:
+            callers.setdefault(other, set()).add(name)
+    pending = list(found)
+    while pending:
+        new = callers.get(pending.pop(), set()) - found
+        found |= new
+        pending.extend(new)
+    return found & printed.functions.keys()
 
 
 def simplify(module: Module) -> None:

@@ -4,10 +4,10 @@ site.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from tidegate.compiler.plan.schedule import Action, Schedule, SiteSchedule
+from tidegate.compiler.plan.schedule import Action, Schedule, SiteSchedule, Visit, visits_of_places
 
 Write = Callable[[Action, str], str]
 """Returns the code of an action on the parameter of this name."""
@@ -93,19 +93,24 @@ def of_whole_objects(schedule: Schedule) -> Schedule:
     """Return the schedule for directives, which place whole objects only: an object that loses a
     part of its near memory leaves, and one with room for a part stays where it is.
     """
+    runs = [tuple(_run_of_whole_objects(run)) for run in schedule.runs]
+    visits = visits_of_places(runs)
+    places = tuple(
+        replace(place, visits=tuple(visits.get(n, ()))) for n, place in enumerate(schedule.places)
+    )
+    return replace(schedule, places=places, runs=tuple(runs))
+
+
+def _run_of_whole_objects(run: Iterable[Visit]) -> Iterator[Visit]:
     held: dict[str, int] = {}  # bytes from the object's first on that were requested near
-    visits: list[list[tuple[Action, ...]]] = [[] for _ in schedule.places]
-    for number in schedule.order:
-        actions = schedule.places[number].visits[len(visits[number])]
+    for number, actions in run:
         before = dict(held)
         for a in actions:
             if a.verb == "prefetch" and a.first <= held.get(a.object, 0):
                 held[a.object] = max(held.get(a.object, 0), a.end)
             elif a.verb == "evict":
                 held[a.object] = min(held.get(a.object, 0), a.first)
-        visits[number].append(tuple(_of_whole_objects(actions, before, held)))
-    places = zip(schedule.places, visits, strict=True)
-    return replace(schedule, places=tuple(replace(place, visits=tuple(v)) for place, v in places))
+        yield number, tuple(_of_whole_objects(actions, before, held))
 
 
 def _of_whole_objects(
@@ -142,7 +147,7 @@ def _lines(
     title = f"Where the objects of {schedule.source} live, launch by launch."
     yield _comment(f"{title} Made by tidegate plan for {sizes}.")
     if schedule.cut:
-        then = "after them, what each place asked last is repeated"
+        then = "the program's loops turn more often, and repeat what each place asked last"
         yield _comment(f"{schedule.launches} launches were rehearsed; {then}.")
     called, functions = schedule.parameters(), schedule.functions()
     renamed = [f"{name} is called {spelt} here" for name, spelt in called.items() if name != spelt]

@@ -58,12 +58,12 @@ class LiveMemory(MemoryView):
         return {
             number
             for number, region in self._engine.region.items()
-            if region.resident and not region.pinned
+            if region.has_frame and not region.pinned
         }
 
     def is_resident(self, region: int) -> bool:
         found = self._engine.region.get(region)
-        return found is not None and found.resident != 0
+        return found is not None and found.has_frame
 
     def is_served(self, region: int) -> bool:
         found = self._engine.region.get(region)

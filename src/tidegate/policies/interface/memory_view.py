@@ -183,23 +183,21 @@ class MemoryView(ABC):
 
     def evict(self, region: int) -> None:
         """Send this region far before its frame is needed."""
-        region = self._check_resident("evict", region)
-        self._request(ASK_EVICT, region)
+        self._request(ASK_EVICT, self._check_resident("evict", region))
 
     def prefetch_async(self, first_page: int, pages: int = 1) -> None:
         """Bring these pages near by the inward copy stream, beside the kernels.
 
         A touch of a page on its way waits for it and does not fault.
         """
-        first, count = self._check_pages("prefetch", first_page, pages)
-        self._request(ASK_PREFETCH_ASYNC, first, count)
+        self._request(ASK_PREFETCH_ASYNC, *self._check_pages("prefetch_async", first_page, pages))
 
     def evict_async(self, region: int) -> None:
         """Send this region far by the outward copy stream; its frame is free when the copy ends.
 
         A fault or prefetch of the region before the copy begins cancels it.
         """
-        self._request(ASK_EVICT_ASYNC, self._check_resident("evict", region))
+        self._request(ASK_EVICT_ASYNC, self._check_resident("evict_async", region))
 
     def discard(self, region: int) -> None:
         """Drop this region, whose data are dead: nothing is written back, its pages are unwritten.
@@ -277,15 +275,6 @@ class MemoryView(ABC):
 
     # Details
 
-    def _check_resident(self, verb: str, region: int) -> int:
-        region = self._whole(verb, region=region)
-        if not 0 <= region < self.regions or not self.is_resident(region):
-            raise PolicyError(
-                f"{self._name} must {verb} a resident region, "
-                f"got region {region}, which is not resident"
-            )
-        return region
-
     def _whole(self, call: str, **given: Any) -> int:
         """Return the argument of a call as a whole number; refuse fractions and texts."""
         ((name, number),) = given.items()
@@ -295,6 +284,15 @@ class MemoryView(ABC):
             raise PolicyError(
                 f"{self._name} must give {call}() whole numbers, got {name} = {number!r}"
             ) from None
+
+    def _check_resident(self, verb: str, region: int) -> int:
+        region = self._whole(verb, region=region)
+        if not 0 <= region < self.regions or not self.is_resident(region):
+            raise PolicyError(
+                f"{self._name} must {verb} a resident region, "
+                f"got region {region}, which is not resident"
+            )
+        return region
 
     def _check_pages(self, verb: str, first: int, pages: int) -> tuple[int, int]:
         first, pages = self._whole(verb, first_page=first), self._whole(verb, pages=pages)

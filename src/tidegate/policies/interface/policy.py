@@ -11,12 +11,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Container, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from tidegate.options import Configurable
 from tidegate.policies.interface.memory_view import MemoryView
 from tidegate.policies.interface.visibility import Faults, Sees
 from tidegate.policies.structures.order import Order
+
+
+class Decision(NamedTuple):
+    """What a policy decided in a run, and after how much of what it had seen."""
+
+    what: str  # "retired lru"
+    after: str  # "212 evictions"
 
 
 class Policy(Configurable):
@@ -63,6 +70,15 @@ class Policy(Configurable):
     def report(self) -> dict[str, Any]:
         """Return plain data about this policy after a run; it goes into the run's facts."""
         return {}
+
+    def decisions(self) -> list[Decision]:
+        """Return what this policy decided in the run, for people; in order."""
+        return []
+
+    def scale_counts(self, factor: float) -> None:
+        super().scale_counts(factor)
+        for part in self.parts:
+            part.scale_counts(factor)
 
 
 class EvictionPolicy(Policy):

@@ -6,7 +6,7 @@ from typing import Any
 
 from tidegate.compiled.jit import jit_bare
 from tidegate.policies.interface.page_flags import ARRIVING, COMING, NEAR, REMOTE
-from tidegate.simulation.gpu.memory import ASKED, CANCELLED
+from tidegate.simulation.gpu.memory import ASKED, CANCELLED, LEAVING
 
 
 @jit_bare
@@ -33,7 +33,7 @@ def order_in(memory: Any, constants: Any, first: int, count: int) -> None:
 def order_out(memory: Any, region: int) -> None:
     """Ask the outward stream to evict a region."""
     books = memory.books[0]
-    if memory.resident[region] == 0:
+    if memory.resident[region] == 0 or memory.leaving[region] == LEAVING:
         return
     if memory.leaving[region] == 0:
         if books.out_n == 0 and not books.out_busy:

@@ -166,17 +166,23 @@ def serve_notification_turn(memory: Any, constants: Any, relay: Any) -> int:
 
 @jit_bare
 def serve_notifications(memory: Any, constants: Any, relay: Any) -> int:
-    """Serve the uses that counters noticed: return sampled pages and notify policies."""
+    """Serve the uses that counters noticed: return sampled pages and notify policies.
+
+    The driver fetches up to ``batch_notifications`` of them at a time; that costs ``notification``.
+    """
     books = memory.books[0]
     n = books.notification_n
     books.notification_n = 0
+    served = 0
     for i in range(n):
         used = memory.notifications[i]  # a page, or -1 - region
         if used >= 0 and (memory.sampled[used] == 0 or memory.sampled[used] & 1):
             continue  # its region was evicted, or another of its pages was noticed before
         region = used // constants.pages_per_region if used >= 0 else -1 - used
         books.notifications += 1
-        books.turn_policy += constants.notification
+        if served % constants.batch_notifications == 0:
+            books.turn_policy += constants.notification
+        served += 1
         code = notify(memory, constants, relay, region, used >= 0)
         if code == OK:
             code = evict_requested(memory, constants, relay)
@@ -383,7 +389,7 @@ def wake(
     time = max(memory.slot_time[slot], when)
     if near:
         memory.page_state[page] |= TOUCHED | DIRTY if write else TOUCHED
-        spent = max(books.latency, cost * per_byte)
+        spent = memory.slot_pace[slot] * max(books.latency, cost * per_byte)
         books.near_time += spent
     else:  # the page became remote while this slot waited
         spent = constants.remote_latency + size * remote

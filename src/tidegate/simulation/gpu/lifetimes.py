@@ -14,7 +14,7 @@ from tidegate.compiled.jit import jit_bare
 from tidegate.policies.interface.events import FREE
 from tidegate.policies.interface.page_flags import COMING, NEAR, READ_MOSTLY, REMOTE, UNWRITTEN
 from tidegate.simulation.gpu.memory import OK
-from tidegate.simulation.gpu.observation import drop_samples
+from tidegate.simulation.gpu.observation import LEFT_FAR, drop_samples
 from tidegate.simulation.gpu.policy_calls import send_event
 
 
@@ -32,27 +32,40 @@ def free_in_region(
 ) -> int:
     """Discard pages of one region; send FREE if no near page of it is left."""
     books = memory.books[0]
-    near, sampled = 0, False
+    near, sampled, held = 0, False, 0
     for page in range(first, end):
         near += (memory.page_state[page] & (NEAR | COMING)) != 0
         sampled |= memory.sampled[page] != 0
-    emptied = 0 < near == memory.resident[region]
+    if memory.observed[region] > 0:
+        held = held_by_samples(memory, constants, region)
+        # without another near page the region leaves, whatever is sampled of it
+        if not sampled and not 0 < near == memory.resident[region] - held:
+            held = 0
+    emptied = 0 < near + held == memory.resident[region]
     if emptied:
         code = send_event(memory, constants, relay, np.int64(FREE), region)
         if code != OK:
             return code
-    held = 0
-    if memory.observed[region] > 0 and (sampled or emptied):
-        held = drop_samples(memory, constants, region)
+    if held > 0 or sampled:
+        drop_samples(memory, constants, region)
     for page in range(first, end):
         if memory.page_state[page] & COMING:
             forget_coming(memory, page)
         memory.page_state[page] &= REMOTE
         memory.page_data[page] = memory.page_data[page] & READ_MOSTLY | UNWRITTEN
-    memory.resident[region] -= near
+    memory.resident[region] -= near + held
     books.pages_discarded += near
     books.frames_used -= near + held if constants.by_page else emptied
     return OK
+
+
+@jit_bare
+def held_by_samples(memory: Any, constants: Any, region: int) -> int:
+    """Return how many sampled pages of a region keep its frame: those that were near."""
+    held, first = 0, region * constants.pages_per_region
+    for page in range(first, first + memory.region_pages[region]):
+        held += 0 < memory.sampled[page] < LEFT_FAR
+    return held
 
 
 @jit_bare

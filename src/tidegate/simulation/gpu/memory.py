@@ -119,7 +119,8 @@ class RunConstants(NamedTuple):
     watch: int  # evicted regions by which the number of samples is judged
     samples: int  # pages sampled per region; 0 adapts it
     sample: float
-    notification: float
+    notification: float  # a batch of them
+    batch_notifications: int
     pipelined: bool
     dirty_only: bool
     tracking: bool
@@ -133,7 +134,7 @@ class Memory(NamedTuple):
     page_data: NDArray[np.uint8]
     latest: NDArray[np.int64]  # per page: its last touch and access site (last_touch.py), tracking
     region_touches: NDArray[np.int64]  # tracking
-    resident: NDArray[np.int32]  # pages near or coming; a region with any holds a frame
+    resident: NDArray[np.int32]  # pages near, coming or sampled; a region with any has a frame
     # per region, columns of REGION:
     region_pages: NDArray[np.int32]  # pages that belong to an object
     served: NDArray[np.int64]  # the driver's turn in which the region was served last
@@ -150,6 +151,7 @@ class Memory(NamedTuple):
     slot_due: NDArray[np.float64]  # the same while the slot is running, else infinite
     moving: NDArray[np.uint32]  # slots that move on in this round
     idle_slots: NDArray[np.int64]  # the first ``books.idle``; by number while blocks are left
+    slot_pace: NDArray[np.float64]  # its time for a near touch over the machine's
     slot_at: NDArray[np.int64]
     slot_end: NDArray[np.int64]
     slot_page: NDArray[np.int64]
@@ -232,6 +234,7 @@ def make_constants(
         samples=samples,
         sample=driver.sample,
         notification=driver.notification,
+        batch_notifications=driver.batch_notifications,
         pipelined=driver.pipelined,
         dirty_only=dirty_only,
         tracking=tracking,
@@ -253,7 +256,7 @@ def make_memory(trace: Trace, slots: int, constants: RunConstants) -> Memory:
     books["samples"] = constants.samples or 1
     books["random"] = SEED
     region = _in_lines(regions)
-    region["left_in"], region["counted"] = -2, -1
+    region["left_in"], region["counted"], region["served"] = -2, -1, -1
     for o in trace.objects:
         first = o.first_page // ppr
         whole, rest = divmod(o.pages, ppr)
@@ -284,6 +287,7 @@ def make_memory(trace: Trace, slots: int, constants: RunConstants) -> Memory:
         slot_due=np.full(slots, np.inf),
         moving=np.zeros(slots, np.uint32),
         idle_slots=np.zeros(slots, np.int64),
+        slot_pace=np.ones(slots),
         slot_at=np.zeros(slots, np.int64),
         slot_end=np.zeros(slots, np.int64),
         slot_page=np.zeros(slots, np.int64),

@@ -53,14 +53,14 @@ def random_below(memory: Any, n: int) -> Any:
 
 @jit_bare
 def take_samples(memory: Any, constants: Any, region: int) -> None:
-    """Sample some near pages of a resident region; at least one page stays near."""
+    """Sample some near pages of a resident region, which keeps its frame even without others."""
     books = memory.books[0]
     base, pages = region * constants.pages_per_region, memory.region_pages[region]
     left = 0
     for page in range(base, base + pages):
         if memory.page_state[page] & (NEAR | REMOTE) == NEAR:
             left += 1
-    need = min(books.samples, left - 1, constants.counters - books.sampled_n)
+    need = min(books.samples, left, constants.counters - books.sampled_n)
     if need < 1:
         return
     books.observations += 1
@@ -72,7 +72,6 @@ def take_samples(memory: Any, constants: Any, region: int) -> None:
                 need -= 1
                 memory.page_state[page] = (state | REMOTE) & ~(NEAR | DIRTY) & 0xFF
                 memory.page_data[page] &= ~UNWRITTEN & 0xFF
-                memory.resident[region] -= 1
                 books.pages_sampled += 1
                 books.turn_policy += constants.sample + constants.out_per_page
                 books.link_out_time += constants.out_per_page
@@ -97,7 +96,7 @@ def leave_one_far(memory: Any, constants: Any, region: int) -> None:
         or books.sampled_n >= constants.counters
         or memory.observed[region] > 0
     ):
-        return  # a region must not hold a frame without a page in it
+        return  # nothing would come
     chosen = random_below(memory, coming)
     for page in range(base, base + pages):
         if memory.page_state[page] & (WANTED | FAULTED | NEAR | COMING) == WANTED:
@@ -173,7 +172,7 @@ def return_samples(memory: Any, constants: Any, region: int) -> None:
             memory.page_state[page] = (memory.page_state[page] | COMING) & ~REMOTE & 0xFF
             memory.coming[books.coming_n] = page
             books.coming_n += 1
-            memory.resident[region] += 1
+            memory.resident[region] += left_far
             books.pages_home += 1
             books.turn_policy += constants.run_overhead + constants.in_per_page
             books.link_in_time += constants.run_overhead + constants.in_per_page

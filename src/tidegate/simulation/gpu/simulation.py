@@ -39,6 +39,7 @@ from tidegate.simulation.gpu.memory import (
     OK,
     PAUSE,
     RAISED,
+    SEED,
     STRAY,
     Memory,
     TouchColumns,
@@ -138,6 +139,9 @@ class Simulation:
             self.watched,
         )
         self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._constants)
+        if self.machine.near.jitter:  # the same in every run
+            spread = np.random.default_rng(SEED).uniform(-1, 1, self.machine.near.slots)
+            self.memory.slot_pace[:] += self.machine.near.jitter * spread
         self._table, self._record = ArrayTable(self.memory), as_array(self._constants)[0]
         self.books: Any = self.memory.books
 
@@ -357,7 +361,7 @@ def check_books(simulation: Simulation) -> None:
             - b["pages_sampled"]
             - b["pages_discarded"]
             == here.sum()
-            == m.resident.sum()
+            == m.resident.sum() - _sampled(simulation)
         ),
         "observed regions have their samples out": b["sampled_n"]
         == np.count_nonzero(m.sampled)
@@ -389,5 +393,10 @@ def _frames_held(simulation: Simulation) -> int:
     leaving = int(b["out_frames"]) if b["out_busy"] else 0
     if simulation.machine.near.frame == "region":
         return int(np.count_nonzero(m.resident)) + leaving
-    sampled = np.count_nonzero((m.sampled > 0) & (m.sampled < LEFT_FAR))
-    return int(m.resident.sum() + sampled) + leaving
+    return int(m.resident.sum()) + leaving
+
+
+def _sampled(simulation: Simulation) -> int:
+    """Return the pages that were near and are sampled now."""
+    sampled = simulation.memory.sampled
+    return int(np.count_nonzero((sampled > 0) & (sampled < LEFT_FAR)))

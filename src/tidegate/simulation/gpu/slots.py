@@ -203,7 +203,7 @@ def _make_sweep(tracking: bool) -> Any:
         pages_per_region = np.uint32(constants.pages_per_region)
         shift = np.uint32(constants.region_shift)
         touches, near_time, front, idle = books.touches, books.near_time, books.front, books.idle
-        latency, chosen = books.latency, memory.moving
+        chosen, paces = memory.moving, memory.slot_pace
         stray = np.int64(-1)
         for which in range(moving):
             slot = np.uint64(chosen[which])
@@ -211,6 +211,7 @@ def _make_sweep(tracking: bool) -> Any:
                 ahead = ats[np.uint64(chosen[which + AHEAD])] - behind
                 fetch_tracked(memory, blocks.new.page, ahead, shift)
             time = times[slot]
+            latency, own_per_byte = books.latency * paces[slot], per_byte * paces[slot]
             pages, writes, sizes, references, costs = blocks.new
             before = behind
             if ats[slot] < behind:
@@ -223,7 +224,7 @@ def _make_sweep(tracking: bool) -> Any:
                 s = state[page]
                 if s & NEAR:  # the hit path
                     state[page] = s | (TOUCHED | DIRTY if writes[i] else TOUCHED)
-                    time += max(latency, costs[i] * per_byte)
+                    time += max(latency, costs[i] * own_per_byte)
                 elif s & REMOTE:
                     spent = constants.remote_latency + sizes[i] * remote
                     time += spent

@@ -74,17 +74,18 @@ def is_in_use(memory: Any, region: int) -> bool:
 def leave(memory: Any, constants: Any, relay: Any, region: int) -> int:
     """Evict a region by the outward stream, which is idle."""
     books = memory.books[0]
+    memory.leaving[region] = LEAVING
     code, back, frames = depart(memory, constants, relay, region)
     if code != OK:
         return code
     if back == 0:
+        memory.leaving[region] = 0
         books.frames_used -= frames
     else:
         time = back * constants.out_per_page * (constants.crowded if books.in_busy else 1.0)
         books.link_out_time += time
         if books.driver_busy:
             time += max(0.0, min(books.turn_out, books.driver_free - books.out_free))
-        memory.leaving[region] = LEAVING
         books.out_busy, books.out_region, books.out_frames = 1, region, frames
         books.out_end = books.out_free + time
     return execute_evictions(memory, constants, relay)
