@@ -1,7 +1,7 @@
 """Programs of your own under published systems: the table of docs/programs.md.
 
     python -m benchmarks.own_programs FOLDER            plays the recordings in a folder
-    python -m benchmarks.own_programs FOLDER --record   records the programs into it first (needs torch)
+    python -m benchmarks.own_programs FOLDER --record   records them first (needs torch)
 
 Near memory is the program's peak divided by 1.5. Every run is printed when it is done.
 """
