@@ -64,7 +64,7 @@ def presets(draw: Any) -> Machine:
 
 
 @st.composite
-def kernels(draw: Any, pages: list[int]) -> Kernel:
+def kernels(draw: Any, pages: list[int], page: int = 4096) -> Kernel:
     """Draw blocks over these pages: mostly neighbours, now and then the same page or any."""
     seed, blocks = draw(st.integers(0, 10**6)), draw(st.integers(1, 20))
     rng = random.Random(seed)
@@ -77,7 +77,7 @@ def kernels(draw: Any, pages: list[int]) -> Kernel:
                 Touch(
                     pages[at],
                     rng.random() < 0.3,
-                    rng.choice((0, 1, 64, 512, 4096)),
+                    rng.choice((0, 1, 64, 512, page)),
                     rng.randrange(4),
                 )
             )
@@ -107,9 +107,9 @@ def traces(draw: Any, geometries: tuple[Geometry, ...] = GEOMETRIES) -> Given:
         for o in Given([], objects, geometry).objects
         for p in range(o.first_page, o.first_page + o.pages)
     ]
-    made = draw(st.lists(kernels(pages), min_size=1, max_size=3))
+    made = draw(st.lists(kernels(pages, geometry.page), min_size=1, max_size=3))
     if not any(block for kernel in made for block in kernel.blocks):
-        made.append(Kernel([[Touch(pages[0])]]))
+        made.append(Kernel([[Touch(pages[0], bytes=geometry.page)]]))
     return Given(made, objects, geometry)
 
 
