@@ -63,7 +63,7 @@ def run_html(run: Run) -> str:
 def _gpu_counts(run: Run) -> list[Row]:
     c, s = run.counts, run.summary
     duplicates = c["raw_faults"] - c["faults"]
-    prefetched = c["pages_prefetched"] / max(c["pages_in"], 1)
+    prefetched = c["pages_prefetched"] / max(c["pages_in"] + c["pages_born"], 1)
     batches = f"in {c['batches']:,} batches, {duplicates:,} duplicates"
     rows = [
         ("touches", show_count(c["touches"]), f"{c['hits'] / c['touches']:.2%} found near"),
@@ -72,6 +72,9 @@ def _gpu_counts(run: Run) -> list[Row]:
         ("moved in", show_size(s["bytes_in"]), f"{prefetched:.0%} by prefetch"),
         ("moved out", show_size(s["bytes_out"]), ""),
     ]
+    if c["pages_born"]:
+        discarded = show_size(c["pages_discarded"] * s["page_bytes"])
+        rows.append(("born near", show_size(c["pages_born"] * s["page_bytes"]), f"{discarded} died"))
     if c["remote_touches"]:
         touches = f"{show_count(c['remote_touches'])} touches"
         rows.append(("remote", show_size(c["remote_bytes"]), touches))
