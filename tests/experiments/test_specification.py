@@ -118,15 +118,14 @@ def test_what_is_of_another_kind_is_refused_in_one_line(settings, message):
         tidegate.run(**{"workload": "cyclic(bytes=48MiB)"} | settings)
 
 
-@pytest.mark.parametrize("call", [tidegate.analyze, lambda given: save_trace(given, "x.parquet")])
-def test_a_name_is_no_trace(call):
+def test_a_name_is_no_trace():
     with pytest.raises(
         TidegateError,
         match=re.escape(
             "trace must be a Trace, such as tidegate.RunSpec('matmul').trace(), got 'matmul'"
         ),
     ):
-        call("matmul")
+        save_trace("matmul", "x.parquet")
 
 
 def test_a_trace_is_saved_under_a_name_that_can_be_run(tmp_path):
