@@ -20,13 +20,25 @@ from tidegate.units import size
 NUMERIC = {
     *("bytes", "scale", "near", "oversubscribe", "middle", "geometry", "slots", "observed"),
     *("samples", "workers", "shards", "seconds", "factor", "ratio", "min_array", "t1", "t2", "t3"),
-    *("interval", "chunk", "fitting", "larger", "threshold", "unmap"),
+    *("interval", "chunk", "fitting", "larger", "threshold", "unmap", "fits", "watchdog"),
+    *(
+        "steps",
+        "replicate",
+        "most_launches",
+        "batch",
+        "context",
+        "decode",
+        "layers",
+        "image",
+        "seed",
+    ),
 }
 # and those that do not
 OTHERS = {
     *("machine", "system", "eviction", "prefetch", "placement", "tiering", "plot", "unit", "save"),
     *("clang", "emit", "values", "out", "format", "settings", "systems", "workloads", "store"),
-    *("output_file", "applications", "levels", "loops"),
+    *("output_file", "applications", "levels", "loops", "perfetto", "include", "define", "std"),
+    *("path", "answer"),
 }
 WRONG = (str(10**30), "-1", "nan", "inf", "1e300", "", "x", str(2**63), str(-(10**30)))
 ARGUMENTS = {

@@ -85,6 +85,7 @@ def test_a_run_is_kept_and_the_same_again(works):
     one, other, anew = (
         works("run", SMALL, *TIERS, *more, "--json").json for more in ((), (), ("--no-cache",))
     )
+    assert [run.pop("from_store") for run in (one, other, anew)] == [False, True, False]
     assert one == other == anew
 
 

@@ -63,7 +63,8 @@ def test_checked_runs_give_the_same_figures(works, refused, small, tmp_path):
 
 def test_run_json(works, small):
     data = works("run", small, "--near", "8MiB", "--eviction", "random(seed=3)", "--json").json
-    assert data.keys() == {"summary", "launches", "objects", "notes", "key", "from_store"}
+    tables = {"summary", "launches", "objects", "decisions", "notes"}
+    assert data.keys() == {*tables, "key", "from_store"}
     summary = data["summary"]
     assert summary["workload"] == small
     assert summary["eviction"] == "random(seed=3)"

@@ -74,6 +74,7 @@ def test_live_top_fits(works, monkeypatch):
         "prefetch": "fdp+rgp",
         "hit_share": 0.5,
         "faults_per_second": 12345.6,
+        "replaced": {},
         "objects": [{"name": "a rather long name of an array"}] * 3,
         **dict.fromkeys(("near_bytes", "bytes", "evictions", "bytes_in", "bytes_out"), 1 << 30),
     }

@@ -62,7 +62,7 @@ def test_the_command(tmp_path, capsys):
     out = tmp_path / "run.json"
     words = ["run", "cyclic(bytes=4MiB)", "--perfetto"]
     assert invoke([*words, str(out)]) == 0
-    assert json.loads(out.read_text())["otherData"]["workload"] == "cyclic"
+    assert json.loads(out.read_text())["otherData"]["workload"] == "cyclic(bytes=4MiB)"
     assert invoke([*words, str(tmp_path / "run.txt")]) == 2
     assert "must end in .json" in capsys.readouterr().err
     exported = ["trace", "export", "cyclic(bytes=4MiB)", str(out), "--format", "perfetto"]

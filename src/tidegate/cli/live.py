@@ -179,6 +179,10 @@ def _arena(
 ) -> dict[str, Any]:
     if tiering is not None and middle is None:
         raise TidegateError("--tiering was given without --middle; add e.g. --middle 256MiB")
+    if watchdog is not None:
+        from tidegate.live.arena.arguments import check_watchdog
+
+        check_watchdog(watchdog)
     given = {
         "near": near,
         "eviction": eviction,

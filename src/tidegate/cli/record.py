@@ -11,6 +11,7 @@ import typer
 from tidegate.cli import output, run_options
 from tidegate.cli.live import Arguments, Script
 from tidegate.cli.progress import Bar
+from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
     from tidegate.trace.ops import Ops
@@ -19,6 +20,7 @@ app = typer.Typer(help="Record a program of your own: PyTorch, Triton, or a read
 
 # options that we do not have are the script's; what follows -- is the script's, too
 _OWN = {"ignore_unknown_options": True}
+_MOST = 2**63 - 1
 Output = Annotated[
     Path, typer.Option("-o", "--output", help="The file to write, e.g. step.parquet.")
 ]
@@ -66,6 +68,13 @@ def torch(
 
     check_output(path, (".parquet",))
     record.check_script(script)
+    for option, given in (
+        ("--steps", steps),
+        ("--replicate", replicate),
+        ("--most-launches", most_launches),
+    ):
+        if given is not None and not 1 <= given <= _MOST:
+            raise TidegateError(f"{option} must be from 1 to {_MOST}, got {given}")
     record.need("torch")
     if replicate is not None and steps is None:
         steps = min(record.STEADY_STEPS, replicate)
@@ -102,13 +111,13 @@ def triton(
 
     check_output(path, (".parquet",))
     record.check_script(script)
+    made = Geometry() if geometry is None else Geometry.parse(geometry)
     for package in ("torch", "triton"):
         record.need(package)
     from tidegate.record.kernels import record_script
 
     with Bar(f"record {script}", unit="launches") as bar:
         recording = record_script(script, arguments or [], bar.advance)
-    made = Geometry() if geometry is None else Geometry.parse(geometry)
     trace = recording.trace(made, lambda read: None)
     with Bar(f"save {trace.name}") as bar:
         save_trace(trace, path, bar.advance)

@@ -74,7 +74,9 @@ def _gpu_counts(run: Run) -> list[Row]:
     ]
     if c["pages_born"]:
         discarded = show_size(c["pages_discarded"] * s["page_bytes"])
-        rows.append(("born near", show_size(c["pages_born"] * s["page_bytes"]), f"{discarded} died"))
+        rows.append(
+            ("born near", show_size(c["pages_born"] * s["page_bytes"]), f"{discarded} died")
+        )
     if c["remote_touches"]:
         touches = f"{show_count(c['remote_touches'])} touches"
         rows.append(("remote", show_size(c["remote_bytes"]), touches))

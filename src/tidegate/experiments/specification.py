@@ -286,7 +286,7 @@ class RunSpec:
         if isinstance(given, str) and not Path(given).suffix:
             name = parse_spec(given)[0]
         else:
-            name = "" if isinstance(given, str | Path | Trace) else given.name
+            name = "" if isinstance(given, str | Path | Trace) else getattr(given, "name", "")
         return suites.machine_of(name) or MACHINE
 
     def near_bytes(self, trace: Trace, default: float, unit: str, unit_bytes: int) -> int:

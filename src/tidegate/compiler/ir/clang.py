@@ -118,6 +118,7 @@ def _run(clang: str, unit: Unit, options: list[str]) -> str:
     if done.returncode != 0:
         lines = done.stderr.strip().split("\n")
         first = next((line for line in lines if "error:" in line), lines[0])
+        first = first.replace(str(unit.source.absolute()), str(unit.source))
         command = f"{Path(clang).name} {'-x cuda' if unit.spoken == CUDA else '-fopenmp'}"
         raise TidegateError(
             f"'{unit.source}' does not compile: {first}; run {command} on it to see all"
