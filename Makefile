@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SET_UP := $(VENV)/.set-up
 EXTRAS := triton 'nvidia-cuda-runtime-cu12==12.3.*' 'nvidia-cuda-nvcc-cu12==12.3.*' 'nvidia-cuda-cccl-cu12==12.3.*'
 
-.PHONY: demo test soak extras bench lint format docs lock clean
+.PHONY: demo test soak extras torch bench lint format docs lock clean
 
 demo: $(SET_UP)  ## six eviction policies and Belady race on an oversubscribed GPU
 	@mkdir -p out
@@ -15,11 +15,16 @@ demo: $(SET_UP)  ## six eviction policies and Belady race on an oversubscribed G
 test: $(SET_UP)  ## all the tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-soak: $(SET_UP)  ## live memory at full length: a minute of writers for every policy, hundreds of killed pagers
-	TIDEGATE_SOAK=1 $(BIN)/python -m pytest tests/live/test_reliable.py tests/live/test_middle.py tests/live/test_failures.py
+KILLS ?= 20000
+soak: $(SET_UP)  ## live memory at full length: writers for every policy, a crash at every step, 20,000 killed pagers
+	TIDEGATE_SOAK=1 $(BIN)/python -m pytest tests/live/test_reliable.py tests/live/test_middle.py tests/live/test_failures.py tests/live/test_crashes.py
+	$(BIN)/python tests/live/soak.py --kills $(KILLS)
 
 extras: $(SET_UP)  ## a gigabyte of packages that some tests use and are skipped without
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-extras.lock
+
+torch: $(SET_UP)  ## PyTorch for CPUs, to record programs; its wheels differ between indexes, so they are not in a lock
+	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
 
 bench: $(SET_UP)  ## the figures of docs/performance.md
 	$(BIN)/python -m benchmarks

@@ -23,11 +23,13 @@ import tidegate
 from benchmarks.flat_lru import flat_lru
 from benchmarks.growth import growth
 from benchmarks.hit_path import hit_path
+from benchmarks.importing import importing
 from benchmarks.large_matmul import large_matmul
 from benchmarks.leu import leu
 from benchmarks.policy_events import policy_events
 from benchmarks.python_lru import python_lru
 from benchmarks.python_policy import python_policy
+from benchmarks.recording import recording
 from benchmarks.reproductions import SLOW
 from benchmarks.row import Benchmark, Row
 from benchmarks.start_up import start_up
@@ -46,6 +48,8 @@ BENCHMARKS: dict[str, Benchmark] = {
         large_matmul,
         tiers,
         leu,
+        importing,
+        recording,
     )
 }
 BY_NAME: dict[str, Benchmark] = BENCHMARKS | {b.__name__: b for b in SLOW}

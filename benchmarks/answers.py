@@ -95,7 +95,7 @@ WORKLOADS: dict[str, Choices] = {
     "AN": {"buffers": ("own",)},
     "BFS": {"degree": (8.0, 30.0), "seed": (1, 2)},
     "BLK": {"iterations": (4,)},
-    "BTR": {"queries": (0.001,), "skew": (0.0, 0.8), "seed": (1, 2)},
+    "BTR": {"fill": (0.6, 0.7), "seed": (1, 2)},
     "GMM": {"swizzle": (1, 4)},
     "GMV": {"iterations": (4,)},
     "HEL": {"tile": (32,)},

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tidegate.machine.machine import Machine, load_machine, preset_names
 from tidegate.trace.geometry import Geometry
+from tidegate.trace.trace import Copy
 from traces import Given, Kernel, Touch, machine
 
 
@@ -48,6 +49,7 @@ def observing(draw: Any) -> Machine:
         counters=draw(st.integers(1, 8)),
         sample=draw(st.sampled_from((0.0, 8192.0))),
         notification=draw(st.sampled_from((0.0, 16384.0))),
+        batch_notifications=draw(st.integers(1, 3)),
     )
     return dataclasses.replace(on, driver=driver)
 
@@ -109,3 +111,35 @@ def traces(draw: Any, geometries: tuple[Geometry, ...] = GEOMETRIES) -> Given:
     if not any(block for kernel in made for block in kernel.blocks):
         made.append(Kernel([[Touch(pages[0])]]))
     return Given(made, objects, geometry)
+
+
+@st.composite
+def lives(draw: Any) -> Given:
+    """Draw such a trace with unwritten and read-mostly objects, frees and copies."""
+    trace = draw(traces())
+    named = st.sampled_from([o.name for o in trace.objects])
+    unwritten, mostly = draw(st.sets(named)), draw(st.sets(named))
+    trace.first_touch = draw(st.booleans() | st.just(True))
+    trace.objects = tuple(
+        dataclasses.replace(
+            o, host=() if o.name in unwritten else None, read_mostly=o.name in mostly
+        )
+        for o in trace.objects
+    )
+    span = st.tuples(st.integers(0, trace.pages - 1), st.integers(1, trace.pages)).map(
+        lambda s: (s[0], min(trace.pages, s[0] + s[1]))
+    )
+    copy = st.builds(
+        lambda s, to, wait: Copy(s[0], s[1] - s[0], to, wait),
+        span,
+        st.sampled_from(("near", "near", "far")),
+        st.booleans(),
+    )
+    told = st.fixed_dictionaries(
+        {
+            "frees": st.lists(span, max_size=2).map(tuple),
+            "copies": st.lists(copy, max_size=2).map(tuple),
+        }
+    )
+    trace.kernels = [dataclasses.replace(k, told=draw(told)) for k in trace.kernels]
+    return trace

@@ -18,6 +18,7 @@ TYPE_CHECKING = False  # type checkers take it as True
 if TYPE_CHECKING:
     from typing import Any
 
+    from tidegate import record as record
     from tidegate.errors import PolicyError as PolicyError
     from tidegate.errors import TidegateError as TidegateError
     from tidegate.experiments import Comparison as Comparison
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from tidegate.machine import load_machine as load_machine
     from tidegate.options import Option as Option
     from tidegate.policies import Column as Column
+    from tidegate.policies import Decision as Decision
     from tidegate.policies import Draws as Draws
     from tidegate.policies import Everything as Everything
     from tidegate.policies import EvictionPolicy as EvictionPolicy
@@ -85,6 +87,7 @@ _HOME = {
     "tidegate.options": ("Option",),
     "tidegate.policies": (
         "Column",
+        "Decision",
         "Draws",
         "EvictionPolicy",
         "Everything",
@@ -122,10 +125,13 @@ _HOME = {
     "tidegate.workloads": ("Workload", "workload"),
 }
 _WHERE = {name: home for home, names in _HOME.items() for name in names}
-__all__ = sorted(_WHERE)
+_ROOMS = ("record",)  # used as modules: tidegate.record.torch()
+__all__ = sorted([*_WHERE, *_ROOMS])
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"tidegate.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module 'tidegate' has no attribute '{name}'")
     value = getattr(importlib.import_module(_WHERE[name]), name)

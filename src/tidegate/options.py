@@ -39,8 +39,11 @@ class Option(Generic[T]):
         least: float | None = None,
         most: float | None = None,
         choices: tuple[T, ...] = (),
+        counts_regions: bool = False,
     ):
         self.default, self.help, self.choices = default, help, choices
+        # a number of regions, or of what happens to them: less for a program at a smaller scale
+        self.counts_regions = counts_regions
         self.least, self.most = least, most
         self._parse = parse
         self.name = ""
@@ -136,6 +139,12 @@ class Configurable:
         for base in reversed(cls.__mro__):
             found.update({k: v for k, v in vars(base).items() if isinstance(v, Option)})
         return found
+
+    def scale_counts(self, factor: float) -> None:
+        """Multiply the options that count regions and have their default values."""
+        for name, option in self.options().items():
+            if option.counts_regions and getattr(self, name) == option.default:
+                self.__dict__[name] = max(1, round(option.default * factor))
 
     def settings(self) -> dict[str, Any]:
         """Return the values of the options; they are part of a run's key."""

@@ -101,6 +101,18 @@ def oversubscription(text: str | int | float) -> float:
     return level
 
 
+def fitting_share(text: str | int | float) -> float:
+    """Return the share of a footprint that fits in near memory.
+
+    >>> fitting_share("75%"), fitting_share("1/2")
+    (0.75, 0.5)
+    """
+    share = fraction(text)
+    if not 0 < share <= 1:
+        raise TidegateError(f"fits must be above 0% and at most 100%, such as 75%, got {text}")
+    return share
+
+
 def show_size(n: float) -> str:
     """Return a size as text, in binary units.
 

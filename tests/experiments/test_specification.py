@@ -315,3 +315,45 @@ def test_a_stray_page_among_many_slots_is_named():
 def test_flat_geometry_has_a_page_per_region():
     run = run_of(flat([0, 1, 2]), machine(), 3)
     assert run.facts["geometry"] == str(FLAT) == "4.00 KiB / 4.00 KiB"
+
+
+def test_fits_is_the_share_of_the_footprint_in_near_memory() -> None:
+    whole = RunSpec("cyclic(bytes=64MiB)", fits="75%").prepare().frames
+    assert whole == 24
+    assert RunSpec("cyclic(bytes=64MiB)", near="48MiB").prepare().frames == whole
+    with pytest.raises(TidegateError, match="near and fits were both given"):
+        RunSpec("cyclic", near="1GiB", fits="50%")
+    with pytest.raises(TidegateError, match=r"fits must be above 0% and at most 100%, .* got 120%"):
+        RunSpec("cyclic", fits="120%").prepare()
+
+
+def test_an_application_runs_on_its_papers_machine() -> None:
+    assert RunSpec("cppe-NW").load_machine().name == "gpgpusim-28sm"
+    assert RunSpec("MM(bytes=1GiB)").load_machine().name == "rtx3090-pcie4"
+    assert RunSpec("cyclic").load_machine().name == "rtx3090-pcie4"
+    assert RunSpec("cppe-NW", "gh200").load_machine().name == "gh200"
+
+
+def test_a_scale_scales_all_that_counts_regions_unless_it_is_given() -> None:
+    """Patience, feedback and windows with observed and watched regions, not one without another."""
+
+    def at(**given: object) -> tuple[int, int, int]:
+        s = RunSpec("MM", scale="1/8", **given).prepare()
+        fdp = s.prefetch.parts[0]
+        return s.eviction.patience, fdp.enough, s._constants.observe_most
+
+    assert at(system="tm++") == (12, 2, 12)
+    assert at(eviction="tournament(patience=40)", prefetch="fdp+rgp") == (40, 2, 12)
+    whole = RunSpec("MM", system="tm++").prepare()
+    assert (whole.eviction.patience, whole.prefetch.parts[0].enough) == (100, 16)
+
+
+def test_what_policies_decided_is_in_the_runs_facts() -> None:
+    loop = "cyclic(bytes=64MiB, passes=6)"
+    made = tidegate.run(
+        loop, near="32MiB", eviction="tournament(patience=5)", prefetch="fdp+rgp", slots=1
+    )
+    decisions = {d["policy"]: d["what"] for d in made.facts["decisions"]}
+    assert decisions["tournament"].startswith("kept")
+    assert decisions["fdp+rgp"].startswith("streams")
+    assert "decisions" not in made.summary

@@ -84,7 +84,7 @@ def walk(
             continue
         mover.used[number] = mover.used.get(number, 0) | bit
     engine.finished()
-    assert engine.used == len([r for r in engine.region.values() if r.resident]) <= frames
+    assert engine.used == len([r for r in engine.region.values() if r.has_frame]) <= frames
     c = engine.count
     return Seen(c["faults"], c["evictions"], c["notifications"], c["pages_in"], victims)
 
@@ -102,7 +102,9 @@ def pages_of(name: str, length: int = 3000) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ["cyclic", "uniform", "hot"])
-@pytest.mark.parametrize("prefetch_spec", ["none", "tree", "region", "fdp+rgp", "tbnp", "pattern"])
+@pytest.mark.parametrize(
+    "prefetch_spec", ["none", "tree", "region", "fdp+rgp", "tbnp", "pattern", "stream"]
+)
 @pytest.mark.parametrize("policy", live_policies())
 def test_it_decides_as_the_simulated_driver_does(
     policy: str, prefetch_spec: str, name: str

@@ -39,7 +39,7 @@ IN_PYTHON = {  # what remains in Python, and why
     "mhpe": "deque",
     "leu-observed": "':='",
     "pattern": "self._patterns is a Patterns",
-    **dict.fromkeys(("glm", "object-lru", "prefetch-all", "rdm", "rlm"), "has no 'launch'"),
+    **dict.fromkeys(("glm", "object-lru", "prefetch-all", "rdm", "rlm"), "has no 'place'"),
     "host": "has no 'objects'",
     "explicit": "self.again is a set",
 }

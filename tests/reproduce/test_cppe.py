@@ -120,7 +120,9 @@ def as_published() -> dict[str, dict[tuple[str, str], Run]]:
             }
             if a in ("SAD", "HIS", "NW"):
                 times["sl+mhpe"] *= 1.3
-            times["cppe-scheme1"] *= {"NW": 1.4, "HIS": 1.4, "BFS": 0.9, "HWL": 0.9}.get(a, 1.0)
+            better = 1.4 if level == "50%" else 1.25
+            schemes = {"NW": better, "HIS": better, "BFS": 0.9, "HWL": 0.9}
+            times["cppe-scheme1"] *= schemes.get(a, 1.0)
             if kind == "IV":
                 times |= {"sl+lru-10%": 950.0, "sl+lru-20%": 920.0, "sl+random": 800.0}
             if kind == "VI":

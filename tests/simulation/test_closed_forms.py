@@ -4,6 +4,7 @@ constants.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -462,3 +463,14 @@ def test_what_stays_far_crosses_the_link_at_every_touch(slots, blocks, bytes):
     assert run.counts["remote_touches"] == run.counts["touches"] == 2 * blocks * 5
     assert run.counts["remote_bytes"] == 2 * blocks * 5 * bytes
     assert run.counts["faults"] == run.counts["hits"] == run.counts["pages_in"] == 0
+
+
+def test_jitter_makes_slots_differ_in_speed_by_at_most_its_share() -> None:
+    """Slots with as much work each: the slowest ends last, the work of all stays the same."""
+    trace = Given([Kernel([reads(range(PAGES))] * 8)], [PAGES])
+    times = {}
+    for jitter in (0.0, 0.1):
+        on = machine(slots=8)
+        on = dataclasses.replace(on, near=dataclasses.replace(on.near, jitter=jitter))
+        times[jitter] = run_of(trace, on, 1).parts["compute"]
+    assert 1 < times[0.1] / times[0.0] <= 1.1

@@ -18,13 +18,14 @@ from tidegate.machine.machine import Machine
 from tidegate.policies import Everything, EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
 from tidegate.policies.interface.page_flags import COMING, NEAR
 from traces import Given, simulation_of
-from worlds import machines, presets, traces
+from worlds import lives, machines, presets, traces
 
 pytestmark = pytest.mark.oracle
 
 COUNTS = (
     "touches",
     "stalls",
+    "waits",
     "remote_touches",
     "remote_bytes",
     "faults",
@@ -33,6 +34,8 @@ COUNTS = (
     "evictions",
     "decisions",
     "pages_in",
+    "pages_born",
+    "pages_discarded",
     "pages_prefetched",
     "pages_evicted",
     "pages_written_back",
@@ -68,6 +71,9 @@ VICTIMS = {
 class Script:
     """Answers events with random requests. A script gets quieter with time, so that runs end."""
 
+    verbs = ("prefetch", "prefetch", "evict", "advise", "threshold")
+    advice: tuple[str | None, ...] = ("far", None)
+
     def __init__(self, seed: int, pages: int, regions: int):
         self.random, self.pages, self.regions, self.heard = random.Random(seed), pages, regions, 0
         self.said: list[tuple[str, int]] = []
@@ -81,16 +87,23 @@ class Script:
             first = draw.randrange(self.pages)
             count = draw.randint(1, min(self.pages - first, 12))
             region = draw.randrange(self.regions)
-            verb = draw.choice(("prefetch", "prefetch", "evict", "advise", "threshold"))
-            if verb == "prefetch":
+            verb = draw.choice(self.verbs)
+            if verb in ("prefetch", "prefetch_async"):
                 requests.append((verb, first, count))
             elif verb == "advise":
-                requests.append((verb, first, count, draw.choice(("far", None))))
+                requests.append((verb, first, count, draw.choice(self.advice)))
             elif verb == "threshold":
                 requests.append((verb, draw.choice((0, 25, 51, 75, 101))))
             elif region in resident:
                 requests.append((verb, region))
         return requests
+
+
+class AsynchronousScript(Script):
+    """The same, with requests of the copy streams."""
+
+    verbs = (*Script.verbs, "prefetch_async", "prefetch_async", "evict_async", "evict_async")
+    advice = ("far", None, "read-mostly", "read-write")
 
 
 class Scripted(Policy):
@@ -111,6 +124,9 @@ class Scripted(Policy):
     def on_eviction(self, region: int) -> None:
         self._ask("eviction", region)
 
+    def on_free(self, region: int) -> None:
+        self._ask("free", region)
+
     def on_launch(self, launch: int) -> None:
         self._ask("launch", launch)
 
@@ -118,6 +134,8 @@ class Scripted(Policy):
         verbs = {
             "prefetch": self.memory.prefetch,
             "evict": self.memory.evict,
+            "prefetch_async": self.memory.prefetch_async,
+            "evict_async": self.memory.evict_async,
             "advise": self.memory.advise,
             "threshold": self.memory.set_prefetch_threshold,
         }
@@ -149,6 +167,8 @@ class Recorder(PlacementPolicy):
 
     def on_eviction(self, region: int) -> None:
         self.evicted.append(region)
+
+    def on_free(self, region: int) -> None: ...
 
 
 class AnyVictim(EvictionPolicy):
@@ -194,11 +214,12 @@ class World:
     user_space: bool
     prefetch_seed: int | None
     placement_seed: int | None
+    script: type[Script] = Script
 
     def scripts(self) -> list[Script | None]:
         pages, regions = self.trace.pages, self.trace.regions
         return [
-            None if s is None else Script(s, pages, regions)
+            None if s is None else self.script(s, pages, regions)
             for s in (self.prefetch_seed, self.placement_seed)
         ]
 
@@ -247,8 +268,14 @@ class World:
 
 
 @st.composite
-def worlds(draw: Any, on: st.SearchStrategy[Machine], scripted: bool = False) -> World:
-    trace = draw(traces())
+def worlds(
+    draw: Any,
+    on: st.SearchStrategy[Machine],
+    scripted: bool = False,
+    programs: st.SearchStrategy[Given] = traces(),
+    script: type[Script] = Script,
+) -> World:
+    trace = draw(programs)
     seeds = st.integers(0, 10**6) if scripted else st.none()
     return World(
         trace,
@@ -260,6 +287,7 @@ def worlds(draw: Any, on: st.SearchStrategy[Machine], scripted: bool = False) ->
         draw(st.booleans()),
         draw(seeds),
         draw(st.none() | seeds if scripted else seeds),
+        script,
     )
 
 
@@ -292,4 +320,22 @@ def test_compiled_equals_reference_whatever_policies_ask_for(world):
 @settings(deadline=None, max_examples=200, derandomize=True)
 @given(worlds(presets(), scripted=True))
 def test_compiled_equals_reference_on_real_machines(world):
+    check(world)
+
+
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(worlds(machines(), programs=lives()))
+def test_compiled_equals_reference_when_data_are_born_copied_and_freed(world):
+    check(world)
+
+
+@settings(deadline=None, max_examples=500, derandomize=True)
+@given(worlds(machines(), scripted=True, programs=lives(), script=AsynchronousScript))
+def test_compiled_equals_reference_with_copy_streams(world):
+    check(world)
+
+
+@settings(deadline=None, max_examples=100, derandomize=True)
+@given(worlds(presets(), scripted=True, programs=lives(), script=AsynchronousScript))
+def test_compiled_equals_reference_with_copy_streams_on_real_machines(world):
     check(world)

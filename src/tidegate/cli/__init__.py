@@ -20,6 +20,7 @@ from tidegate.cli import (
     listing,
     live,
     plan,
+    record,
     reproduce,
     run,
     trace,
@@ -45,6 +46,7 @@ app.command("compile")(compile.compile)
 app.command("plan")(plan.plan)
 app.command("list")(listing.list_names)
 app.add_typer(trace.app, name="trace")
+app.add_typer(record.app, name="record")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(live.app, name="live")
 app.add_typer(cache.app, name="cache")

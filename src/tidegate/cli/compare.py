@@ -77,6 +77,10 @@ Levels = Annotated[
     str | None,
     typer.Option("--oversubscribe", help="Levels of oversubscription, with commas: 20%,50%,100%."),
 ]
+Shares = Annotated[
+    str | None,
+    typer.Option("--fits", help="Shares of the footprint that fit, with commas: 75%,50%."),
+]
 
 
 def compare(
@@ -88,6 +92,7 @@ def compare(
     scale: o.Scale = None,
     near: Nears = None,
     oversubscribe: Levels = None,
+    fits: Shares = None,
     machine: Machines = None,
     prefetch: Prefetches = None,
     placement: Placements = None,
@@ -127,6 +132,7 @@ def compare(
         "placement": o.split_option("placement", placement),
         "near": o.split_option("near", near) or (),
         "oversubscribe": o.split_option("oversubscribe", oversubscribe) or (),
+        "fits": o.split_option("fits", fits) or (),
         "systems": o.split_option("system", system) or (),
         "tierings": o.split_option("tiering", tiering) or (),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -48,7 +49,17 @@ Tiering = Annotated[
         help="With --middle: where pages go that leave near memory; tier-order by default.",
     ),
 ]
+Watchdog = Annotated[
+    float | None,
+    typer.Option(
+        "--watchdog",
+        help="Seconds for one call of a policy; one that takes longer is replaced; 5 by default.",
+        show_default=False,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No summary on stderr.")]
+LEAST_WAIT = 0.1  # seconds between two looks at least
+CLEAR = "\x1b[2J\x1b[H"  # the terminal
 _OWN = {"allow_interspersed_args": False}  # words behind the script are the script's
 _VERBS_WITH_SCRIPT = (["live", "run"], ["live", "record"])
 _WITHOUT_VALUE = {"--quiet", "--debug", "--help", "-h"}
@@ -56,12 +67,14 @@ _WITHOUT_VALUE = {"--quiet", "--debug", "--help", "-h"}
 
 def before_script(words: list[str]) -> int:
     """Return how many words of a command are ours: under `live run` and `live record` those before
-    the script, else all.
+    the script, under `record` those before ``--``, else all.
 
     >>> before_script(["--debug", "live", "run", "--near", "1GiB", "--quiet", "a.py", "--debug"])
     6
     """
     verb = [i for i, word in enumerate(words) if word != "--debug"][:2]
+    if [words[i] for i in verb[:1]] == ["record"] and "--" in words:
+        return words.index("--")
     if [words[i] for i in verb] not in _VERBS_WITH_SCRIPT:
         return len(words)
     at = verb[1] + 1
@@ -83,21 +96,22 @@ def run(
     arguments: Arguments = None,
     near: NearMemory = "256MiB",
     eviction: EvictionName = "tournament",
-    prefetch: PrefetchName = "tree",
+    prefetch: PrefetchName = "stream",
     placement: run_options.Placement = None,
     geometry: run_options.GeometryText = None,
     store: Store = None,
     middle: Middle = None,
     tiering: Tiering = None,
+    watchdog: Watchdog = None,
     min_array: MinArray = "1MiB",
     quiet: Quiet = False,
 ) -> None:
     """Run a script, unchanged, with its large NumPy arrays in an arena. Its output and its exit
     code are its own.
 
-    tidegate live run --near 256MiB --eviction tournament --prefetch tree script.py arguments
+    tidegate live run --near 256MiB --eviction tournament --prefetch stream script.py arguments
     """
-    arena = _arena(near, eviction, prefetch, placement, geometry, store, middle, tiering)
+    arena = _arena(near, eviction, prefetch, placement, geometry, store, middle, tiering, watchdog)
     _become(script, arguments, arena, min_array, quiet=quiet)
 
 
@@ -116,6 +130,7 @@ def record(
     store: Store = None,
     middle: Middle = None,
     tiering: Tiering = None,
+    watchdog: Watchdog = None,
     min_array: MinArray = "1MiB",
     quiet: Quiet = False,
 ) -> None:
@@ -124,7 +139,7 @@ def record(
 
     tidegate live record -o my.trace.parquet --near 64MiB script.py arguments
     """
-    arena = _arena(near, eviction, prefetch, placement, geometry, store, middle, tiering)
+    arena = _arena(near, eviction, prefetch, placement, geometry, store, middle, tiering, watchdog)
     _become(script, arguments, arena, min_array, quiet=quiet, record=str(_target(output_file)))
 
 
@@ -160,6 +175,7 @@ def _arena(
     store: str | None,
     middle: str | None,
     tiering: str | None,
+    watchdog: float | None,
 ) -> dict[str, Any]:
     if tiering is not None and middle is None:
         raise TidegateError("--tiering was given without --middle; add e.g. --middle 256MiB")
@@ -172,6 +188,7 @@ def _arena(
         "store": store,
         "middle": middle,
         "tiering": tiering,
+        "watchdog": watchdog,
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -212,9 +229,12 @@ def top(
     seconds: Annotated[
         float, typer.Option("--seconds", help="How long to count before showing rates.")
     ] = 1.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="Show once; so do --json and output to a pipe.")
+    ] = False,
 ) -> None:
-    """Show the running arenas: faults and hits per second, near use and the objects with most
-    faults.
+    """Show the running arenas, again and again until Ctrl-C: faults and hits per second, near use
+    and the objects with most faults.
 
     tidegate live top
     """
@@ -224,18 +244,34 @@ def top(
         raise TidegateError(
             f"--seconds must be from 0 to {_LONGEST}, e.g. --seconds 1, got {seconds:g}"
         )
+    again = sys.stdout.isatty() and not once and not as_json
     before = running_arenas()
-    if before:
-        time.sleep(seconds)
-    found = rates(before, running_arenas())
-    if as_json:
-        output.print_json(found)
-    elif not found:
+    try:
+        while True:
+            if before or again:
+                time.sleep(max(seconds, LEAST_WAIT) if again else seconds)
+            after = running_arenas()
+            found = rates(before, after)
+            if as_json:
+                output.print_json(found)
+            else:
+                print(CLEAR if again else "", end="")
+                _show(found)
+            if not again:
+                return
+            before = after
+    except KeyboardInterrupt:
+        if not again:
+            raise
+
+
+def _show(found: list[dict[str, Any]]) -> None:
+    if not found:
         print("no arena is running")
-    else:
-        columns = "process|policies|near|of|faults/s|hits|evictions|read|written|most faults"
-        drop = ("written", "read", "most faults", "evictions", "of", "hits")
-        output.print_table(columns.split("|"), [_row(a) for a in found], left=2, drop=drop)
+        return
+    columns = "process|policies|near|of|faults/s|hits|evictions|read|written|most faults"
+    drop = ("written", "read", "most faults", "evictions", "of", "hits")
+    output.print_table(columns.split("|"), [_row(a) for a in found], left=2, drop=drop)
 
 
 def _row(arena: dict[str, Any]) -> tuple[str, ...]:
@@ -244,7 +280,7 @@ def _row(arena: dict[str, Any]) -> tuple[str, ...]:
     share = arena["hit_share"]
     return (
         str(arena["process"]),
-        f"{arena['eviction']} + {arena['prefetch']}",
+        " + ".join(_policy(arena, kind) for kind in ("eviction", "prefetch")),
         show_size(arena["near_bytes"]),
         show_size(arena["bytes"]),
         f"{arena['faults_per_second']:.0f}",
@@ -254,3 +290,8 @@ def _row(arena: dict[str, Any]) -> tuple[str, ...]:
         show_size(arena["bytes_out"]),
         ", ".join(o["name"] for o in arena["objects"][:3]),
     )
+
+
+def _policy(arena: dict[str, Any], kind: str) -> str:
+    failed = arena["replaced"].get(kind)
+    return f"{arena[kind]} (for {failed})" if failed else str(arena[kind])

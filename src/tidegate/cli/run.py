@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +12,7 @@ from tidegate.cli import run_options as o
 from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
-    from tidegate.experiments import Run
+    from tidegate.experiments import Run, RunSpec
 
 
 def run(
@@ -21,6 +22,7 @@ def run(
     scale: o.Scale = None,
     near: o.Near = None,
     oversubscribe: o.Oversubscribe = None,
+    fits: o.Fits = None,
     machine: o.MachineOrDefault = None,
     system: o.SystemName = None,
     eviction: o.Eviction = None,
@@ -40,27 +42,57 @@ def run(
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,
     plot: output.PlotTo = None,
+    perfetto: Annotated[
+        Path | None,
+        typer.Option("--perfetto", help="Also write it for Perfetto's viewer, to a .json file."),
+    ] = None,
 ) -> None:
     """Run one workload under one policy and say where its time went.
 
     tidegate run matmul --bytes 1GiB --oversubscribe 50% --eviction lru-ideal
     """
     output.check(as_json, as_csv, plot)
+    if perfetto is not None:
+        from tidegate.figures import check_output
+
+        check_output(perfetto, (".json",))
     from tidegate.experiments import RunSpec
 
     spec = RunSpec(workload, **o.settings_of(context))
     with output.user_code(), Bar(f"run {workload}") as bar:
-        done = spec.answer(cache=not no_cache, progress=bar.advance)
+        if perfetto is None:
+            done = spec.answer(cache=not no_cache, progress=bar.advance)
+        else:
+            done = _run_for_perfetto(spec, perfetto, bar)
     data = {
         "summary": done.summary,
         "launches": done.tables["launches"],
         "objects": done.tables["objects"],
+        "decisions": done.facts.get("decisions", []),
         "notes": done.notes,
         "key": done.key,
         "from_store": done.from_store,
     }
     rows = [{**done.summary, "from_store": done.from_store}]
     output.show(done, data, rows, _show, as_json, as_csv, plot)
+
+
+def _run_for_perfetto(spec: RunSpec, path: Path, bar: Bar) -> Run:
+    """Run it anew, note what is near as it goes on, and write it for the viewer."""
+    from tidegate.errors import TidegateError
+    from tidegate.experiments.perfetto import Residency, export_perfetto
+
+    if spec.tiering is not None:
+        raise TidegateError("--perfetto and --tiering were both given; give one")
+    residency = Residency()
+
+    def watch(simulation: Any, touches: int) -> None:
+        bar.advance(touches)
+        residency.note(simulation, touches)
+
+    done = spec.answer_watched(watch)
+    export_perfetto(done, path, residency)
+    return done
 
 
 def _show(done: Run) -> None:

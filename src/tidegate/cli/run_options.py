@@ -37,7 +37,10 @@ MachineOrDefault = Annotated[
     str | None,
     typer.Option(
         "--machine",
-        help="A preset or your own TOML file; rtx3090-pcie4, or with tiers a100-pcie3-ssd.",
+        help=(
+            "A preset or your own TOML file; by default that of the application's paper, or "
+            "rtx3090-pcie4, or with tiers a100-pcie3-ssd."
+        ),
     ),
 ]
 MachineName = Annotated[str, typer.Option("--machine", help="A preset or your own TOML file.")]
@@ -80,8 +83,11 @@ Oversubscribe = Annotated[
     str | None,
     typer.Option(
         "--oversubscribe",
-        help="How much larger than near memory the footprint is; 50% if neither is given.",
+        help="How much larger than near memory the footprint is; 50% if no size is given.",
     ),
+]
+Fits = Annotated[
+    str | None, typer.Option("--fits", help="Share of the footprint that fits, e.g. 75%.")
 ]
 GeometryText = Annotated[
     str | None,

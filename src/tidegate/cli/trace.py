@@ -13,6 +13,7 @@ from tidegate.tables import Bar
 
 if TYPE_CHECKING:
     from tidegate.trace.info import TraceInfo
+    from tidegate.trace.ops import Ops, OpTrace
     from tidegate.trace.trace import Trace
 
 app = typer.Typer(help="Save what a workload touches, look into it, import and export it.")
@@ -91,14 +92,16 @@ def import_(
 ) -> None:
     """Read a trace of another tool and save it as a Parquet file.
 
-    Formats: nsight, nvbit, accel-sim, uvm-tools, lackey, oracle-general, csv, moe, kv-cache.
+    Formats: execution-trace (PyTorch), nsight, nvbit, accel-sim, uvm-tools, lackey, oracle-general,
+    csv, moe, kv-cache. An execution trace is saved as ops, for any geometry.
 
     tidegate trace import app.mem_trace app.parquet
     """
     from tidegate.figures import check_output
     from tidegate.trace import save_trace
     from tidegate.trace.geometry import Geometry
-    from tidegate.trace.importers import import_trace
+    from tidegate.trace.importers import find_importer, import_trace
+    from tidegate.trace.ops import OpTrace, save_ops
     from tidegate.units import show_size
 
     check_output(path, (".parquet",))
@@ -106,11 +109,14 @@ def import_(
     made = None if geometry is None else Geometry.parse(geometry)
     with progress.Bar(f"read {file.name}", unit="bytes") as bar:
         trace = import_trace(file, format, made, bar.advance, **options)
-    with progress.Bar(f"save {trace.name}") as bar:
-        save_trace(trace, path, bar.advance)
-    size = show_size(path.stat().st_size)
-    output.print_text(f"imported {file.name} ({trace.importer.name}) to {path}, {size}")
-    for note in trace.importer.notes:
+    if isinstance(trace, OpTrace):
+        save_ops(trace.ops, path)
+    else:
+        with progress.Bar(f"save {trace.name}") as bar:
+            save_trace(trace, path, bar.advance)
+    kind, size = find_importer(file, format).name, show_size(path.stat().st_size)
+    output.print_text(f"imported {file.name} ({kind}) to {path}, {size}")
+    for note in trace.notes:
         output.print_text(f"note: {note}")
 
 
@@ -127,12 +133,17 @@ def export(
 
     tidegate trace export matmul mm.csv --bytes 64MiB
     """
-    from tidegate.errors import UnknownName
+    from tidegate.errors import TidegateError, UnknownName
     from tidegate.experiments import RunSpec
     from tidegate.files import write_atomically
     from tidegate.trace.exporters import EXPORTERS
     from tidegate.units import show_size
 
+    if format == "perfetto":
+        raise TidegateError(
+            "a trace has no times, so it cannot be exported for Perfetto; a run can: "
+            f"tidegate run {workload} --perfetto {path}"
+        )
     if format not in EXPORTERS:
         raise UnknownName("format", format, list(EXPORTERS))
     with output.user_code():
@@ -152,7 +163,19 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _data(trace: Trace, found: TraceInfo) -> dict[str, Any]:
+    from tidegate.trace.ops import OpTrace
+
+    of_ops: dict[str, Any] = {}
+    if isinstance(trace, OpTrace):
+        ops = trace.ops
+        of_ops = {
+            "peak_bytes": ops.peak,
+            "peak_launch": ops.peak_launch,
+            "peak_by_kind": ops.live_by_kind(),
+            "notes": list(ops.notes),
+        }
     return {
+        **of_ops,
         "name": trace.name,
         "provenance": trace.provenance.value,
         "page_bytes": trace.geometry.page,
@@ -169,42 +192,68 @@ def _data(trace: Trace, found: TraceInfo) -> dict[str, Any]:
     }
 
 
-_SHOWN = 12  # launches
+_SHOWN = 12  # objects and launches
+
+
+def _print_ops(trace: OpTrace) -> None:
+    """Print what ops say beside their pages: the peak by kind of tensor, and what was assumed."""
+    from tidegate.units import show_size
+
+    ops = trace.ops
+    peak = ops.live_by_kind()
+    output.print_text(
+        f"peak of live tensors {show_size(ops.peak)}, before launch {ops.peak_launch:,} "
+        f"({_where(ops)}); tensors are laid out by allocator {trace.layout.allocator}"
+    )
+    rows = [(k, show_size(n), f"{n / max(1, ops.peak):.1%}") for k, n in peak.items()]
+    output.print_table(["at the peak", "size", "share"], rows)
+    for note in ops.notes:
+        output.print_text(f"note: {note}")
+
+
+def _where(ops: Ops) -> str:
+    row = ops.launches.row(min(ops.peak_launch, len(ops.launches) - 1), named=True)
+    place = f"{row['where']}/{row['name']}" if row["where"] else row["name"]
+    return f"{place}, {row['phase'] or 'forward'} of step {row['step'] + 1}"
+
+
+def _cut(rows: list[tuple[str, str, str, str]]) -> list[tuple[str, str, str, str]]:
+    """Return the first rows, and how many more there are."""
+    more = len(rows) - _SHOWN
+    return rows[:_SHOWN] + ([(f"… {more} more", "", "", "")] if more > 0 else [])
 
 
 def _show(trace: Trace, found: TraceInfo) -> None:
+    from tidegate.trace.ops import OpTrace
     from tidegate.units import show_count, show_size
 
     output.print_text(f"{trace.name}, {trace.provenance}, pages / regions of {trace.geometry}")
     output.print_text(
         f"footprint {show_size(trace.footprint)}, "
-        f"{show_size(found.touched_pages * trace.geometry.page)} of it touched; "
+        f"{show_size(found.touched_pages * trace.geometry.page)} touched; "
         f"{show_count(found.touches)} touches, {found.writes / found.touches:.0%} of them writes, "
         f"{show_size(found.bytes)} used"
     )
     if (live := found.live_peak * trace.geometry.page) < trace.footprint:
         print(f"at most {show_size(live)} hold data at a time")
-    output.print_table(
-        ["object", "size", "host data", "touched"],
-        [
-            (
-                o["name"],
-                show_size(o["bytes"]),
-                f"{o['host_bytes'] / o['bytes']:.0%}",
-                f"{o['share_touched']:.1%}",
-            )
-            for o in found.objects.to_dicts()
-        ],
-    )
+    if isinstance(trace, OpTrace):
+        _print_ops(trace)
+    objects = [
+        (
+            o["name"],
+            show_size(o["bytes"]),
+            f"{o['host_bytes'] / o['bytes']:.0%}",
+            f"{o['share_touched']:.1%}",
+        )
+        for o in found.objects.to_dicts()
+    ]
+    output.print_table(["object", "size", "host data", "touched"], _cut(objects))
     rows = [
         (r["name"], show_count(r["blocks"]), show_count(r["touches"]), show_size(r["bytes"]))
         for r in found.launches.to_dicts()
     ]
-    more = len(rows) - _SHOWN
     output.print_table(
-        ["launch", "blocks", "touches", "bytes"],
-        rows[:_SHOWN] + ([(f"… {more} more", "", "", "")] if more > 0 else []),
-        drop=("blocks", "bytes"),
+        ["launch", "blocks", "touches", "bytes"], _cut(rows), drop=("blocks", "bytes")
     )
     widest = max(found.working_set["pages"])
     step = max(1, len(found.working_set) // 16)

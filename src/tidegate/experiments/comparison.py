@@ -21,7 +21,7 @@ from tidegate.experiments import two_tiers
 from tidegate.experiments.grid import attempt_grid
 from tidegate.experiments.labels import Named, distinct_labels
 from tidegate.experiments.runs import Run
-from tidegate.experiments.specification import BOTH_SIZES, RunSpec
+from tidegate.experiments.specification import RunSpec, check_sizes
 from tidegate.options import expand, parse_spec
 from tidegate.simulation.tiers.simulation import Tiered
 from tidegate.trace.trace import Trace
@@ -201,9 +201,10 @@ def compare(
     **settings: Any,
 ) -> Comparison:
     """Compare eviction (and prefetch) policies, ``systems`` or ``tierings`` over sizes of near
-    memory (``near`` or ``oversubscribe``). ``bound=False`` leaves Belady's line out. Other keywords
-    are ``RunSpec``'s fields; ``workload``, ``machine`` and ``placement`` may be lists. A name may
-    be a sweep of its options. A run that fails is in ``failures``; if all fail, an error is raised.
+    memory (``near``, ``oversubscribe`` or ``fits``). ``bound=False`` leaves Belady's line out.
+    Other keywords are ``RunSpec``'s fields; ``workload``, ``machine`` and ``placement`` may be
+    lists. A name may be a sweep of its options. A run that fails is in ``failures``; if all fail,
+    an error is raised.
 
     >>> compare("cyclic(bytes=64MiB)", ["lrm", "mru"], oversubscribe=["50%"]).policies
     ['lrm', 'mru', 'belady']
@@ -237,6 +238,7 @@ class ComparisonSpec:
         machine: Any = None,
         near: Any = (),
         oversubscribe: Any = (),
+        fits: Any = (),
         bound: bool = True,
         **settings: Any,
     ) -> ComparisonSpec:
@@ -260,7 +262,11 @@ class ComparisonSpec:
         else:
             evictions = POLICIES if evictions is None else several(evictions)
             contenders = _evictions(evictions, several(prefetches), several(placement), bound)
-        sizes = _sizes(several(near), several(oversubscribe))
+        sizes = _sizes(
+            near=[units.size(n) for n in several(near)],
+            oversubscribe=several(oversubscribe),
+            fits=several(fits),
+        )
         axes = (_workloads(workload), several(machine), sizes, contenders)
         runs = [
             RunSpec.from_settings(on, settings | {"machine": m} | size | contender)
@@ -325,11 +331,11 @@ def _workloads(given: Any) -> Sequence[Any]:
     return found
 
 
-def _sizes(near: Sequence[Any], oversubscribe: Sequence[Any]) -> list[dict[str, Any]]:
-    if near and oversubscribe:
-        raise TidegateError(BOTH_SIZES)
-    sizes: list[dict[str, Any]] = [{"near": units.size(n)} for n in near]
-    return sizes or [{"oversubscribe": level} for level in oversubscribe] or [{}]
+def _sizes(**given: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the sizes of near memory, each as a field of a run."""
+    check_sizes([name for name, values in given.items() if values])
+    sizes = [{name: value} for name, values in given.items() for value in values]
+    return sizes or [{}]
 
 
 @dataclass(frozen=True)

@@ -41,14 +41,18 @@ def run_head(run: Run) -> str:
 
 
 def run_tables(run: Run) -> list[Table]:
-    """Return where the time went, and what was counted."""
+    """Return where the time went, what was counted, and what policies decided."""
     parts = [
         (p.replace("_", " "), show_duration(ns), f"{ns / run.time:.1%}")
         for p, ns in run.parts.items()
         if ns
     ]
     counts = _tiers_counts(run) if "tiering" in run.facts else _gpu_counts(run)
-    return [Table(["time", show_duration(run.time), ""], parts), Table(["count", "", ""], counts)]
+    tables = [Table(["time", show_duration(run.time), ""], parts), Table(["count", "", ""], counts)]
+    if made := run.facts.get("decisions"):
+        rows = [(d["policy"], d["what"], d["after"]) for d in made]
+        tables.append(Table(["policy", "decided", "after"], rows))
+    return tables
 
 
 def run_html(run: Run) -> str:

@@ -58,7 +58,7 @@ class Run:
         page = self.facts["page_bytes"]
         c = self.counts
         return {
-            **{k: v for k, v in self.facts.items() if k != "policy_report"},
+            **{k: v for k, v in self.facts.items() if k not in ("policy_report", "decisions")},
             "time_ns": self.time,
             **{f"{part}_ns": ns for part, ns in self.parts.items()},
             **c,

@@ -25,13 +25,15 @@ from tidegate.policies.interface.tier_policy import TierPolicy
 from tidegate.simulation.tiers.simulation import MOST_STAYS
 from tidegate.trace.file import TraceFile
 from tidegate.trace.geometry import Geometry
+from tidegate.trace.ops import OpTrace, holds_ops
 from tidegate.trace.trace import Trace
+from tidegate.workloads import suites
 from tidegate.workloads.program import Workload, workloads
 
 MACHINE = "rtx3090-pcie4"  # where none is given
 TIERED_MACHINE = "a100-pcie3-ssd"  # where none is given and there are three tiers: GMT's
+SIZES = ("near", "oversubscribe", "fits")
 LONG = 10**9  # touches: about ten seconds
-BOTH_SIZES = "near and oversubscribe were both given; they say the same thing, give one"
 
 _TWO_TIERS = (
     "system",
@@ -42,6 +44,7 @@ _TWO_TIERS = (
     "samples",
     "observed",
     "watched",
+    "count_scale",
     "pipelined",
     "checked",
 )
@@ -63,10 +66,12 @@ class RunSpec:
     """What one run is made from. Names are looked up by ``prepare`` and ``answer``.
 
     ``near`` is the capacity of near memory. ``oversubscribe`` says how much larger the footprint is
-    (50% makes near memory two thirds of it). Give one of them or neither. ``bytes`` and ``scale``
-    size the workload; ``scale`` sizes the number of observed regions with it. ``slots`` replaces
-    the machine's; 1 is a sequential cache. ``eviction``, ``prefetch`` and ``placement`` replace
-    those of ``system``.
+    (50% makes near memory two thirds of it), ``fits`` which share of it fits. Give one of them or
+    none. Without ``machine`` an application of a paper runs on that paper's. ``bytes`` and
+    ``scale`` size the workload; with it ``scale`` sizes all that counts regions: those observed,
+    those watched, and options of policies such as a tournament's patience, if they have their
+    default values. ``slots`` replaces the machine's; 1 is a sequential cache. ``eviction``,
+    ``prefetch`` and ``placement`` replace those of ``system``.
 
     ``tiering`` adds a third tier. ``middle`` is then the capacity of host memory. Without sizes the
     footprint is twice near and middle memory, and the middle is four times near memory, as in GMT.
@@ -86,6 +91,7 @@ class RunSpec:
     near: str | int | None = None
     middle: str | int | None = None
     oversubscribe: str | float | None = None
+    fits: str | float | None = None
     bytes: str | int | None = None
     scale: str | float | None = None
     geometry: str | Geometry | None = None
@@ -97,6 +103,8 @@ class RunSpec:
     observed: int | None = None  # regions observed at a time; by default what the policies declare
     # evicted regions by which the number of samples is judged; by default as many as observed
     watched: int | None = None
+    # by which policies' options that count regions are scaled; by default as the workload is
+    count_scale: float | None = None
     pipelined: bool | None = None  # overlap eviction with migration; by default as the machine does
     checked: bool = False  # run policies in Python and check them; never from the store
     # three tiers
@@ -117,8 +125,7 @@ class RunSpec:
         return cls(workload, **settings)
 
     def __post_init__(self) -> None:
-        if self.near is not None and self.oversubscribe is not None:
-            raise TidegateError(BOTH_SIZES)
+        check_sizes([name for name in SIZES if getattr(self, name) is not None])
         for name, (least, most) in _WHOLE.items():
             check_whole(name, getattr(self, name), least, most)
         for name in _YES_OR_NO:
@@ -157,6 +164,14 @@ class RunSpec:
         inputs, code = tiers.inputs_of(simulation, self), tiers.made_by(simulation)
         return store.answer(inputs, code, cache and not simulation.checked, make)
 
+    def answer_watched(self, watch: Callable[[Any, int], None]) -> Run:
+        """Run it, without the store; ``watch`` takes the simulation and touches as it goes on."""
+        tiers = self._tiers()
+        simulation = tiers.prepare(self)
+        simulation.run(lambda touches: watch(simulation, touches))
+        run: Run = tiers.describe(simulation, "", tiers.inputs_of(simulation, self), self)
+        return run
+
     def prepare(self) -> Any:
         """Look everything up and set the simulation up, without running it."""
         return self._tiers().prepare(self)
@@ -168,13 +183,14 @@ class RunSpec:
     def trace(self) -> Trace:
         """Return the trace: of a workload laid out for the geometry, or of a file.
 
-        A file is a trace that Tidegate saved (.parquet) or one that it can import.
+        A file is a trace or ops that Tidegate saved (.parquet) or one that it can import. Ops have
+        options: ``step.parquet(allocator=caching)``.
         """
         given = str(self.workload) if isinstance(self.workload, Path) else self.workload
         if isinstance(given, Trace):
             return self._as_recorded(given)
-        if isinstance(given, str) and given.endswith(".parquet"):
-            return self._as_recorded(TraceFile(given))
+        if isinstance(given, str) and (file := _parquet(given)):
+            return self._from_file(*file)
         if isinstance(given, str) and Path(given).suffix != ".py" and Path(given).is_file():
             return self._imported(Path(given))
         if isinstance(given, str):
@@ -217,6 +233,16 @@ class RunSpec:
             )
         return trace
 
+    def _from_file(self, path: str, options: dict[str, Any]) -> Trace:
+        """Return the trace of a Parquet file; ops are laid out for the geometry."""
+        if not holds_ops(Path(path)):
+            if options:
+                raise TidegateError(f"{path} holds no ops, so it takes no options; leave them out")
+            return self._as_recorded(TraceFile(path))
+        if self.bytes is not None or self.scale is not None:
+            raise TidegateError(f"{path} has its size already; leave out bytes and scale")
+        return OpTrace.load(path, self._geometry(), options)
+
     def _imported(self, path: Path) -> Trace:
         from tidegate.trace.importers import import_trace
 
@@ -234,6 +260,11 @@ class RunSpec:
             raise TidegateError(f"scale must be at most {_LARGEST_SCALE:g}, got {self.scale}")
         return factor
 
+    @property
+    def count_factor(self) -> float:
+        """By which options that count regions are scaled."""
+        return self.factor if self.count_scale is None else self.count_scale
+
     def _geometry(self) -> Geometry:
         if isinstance(self.geometry, Geometry):
             return self.geometry
@@ -243,11 +274,20 @@ class RunSpec:
 
     def load_machine(self) -> Machine:
         """Return the machine, with the slots and the pipeline that were given."""
-        default = MACHINE if self.tiering is None else TIERED_MACHINE
-        machine = load_machine(default if self.machine is None else self.machine)
+        machine = load_machine(self._default_machine() if self.machine is None else self.machine)
         if self.slots is not None:
             machine = machine.with_slots(self.slots)
         return machine if self.pipelined is None else machine.with_pipeline(self.pipelined)
+
+    def _default_machine(self) -> str:
+        if self.tiering is not None:
+            return TIERED_MACHINE
+        given = self.workload
+        if isinstance(given, str) and not Path(given).suffix:
+            name = parse_spec(given)[0]
+        else:
+            name = "" if isinstance(given, str | Path | Trace) else given.name
+        return suites.machine_of(name) or MACHINE
 
     def near_bytes(self, trace: Trace, default: float, unit: str, unit_bytes: int) -> int:
         """Return the bytes of near memory; by default the footprint is ``default`` times as large.
@@ -258,6 +298,8 @@ class RunSpec:
             near = units.size(self.near)
         elif self.oversubscribe is not None:
             near = int(trace.footprint / (1 + units.oversubscription(self.oversubscribe)))
+        elif self.fits is not None:
+            near = int(trace.footprint * units.fitting_share(self.fits))
         else:
             near = int(trace.footprint / default)
         if near < unit_bytes:
@@ -266,6 +308,15 @@ class RunSpec:
                 f"got {units.show_size(near)}; give it more, or the workload more bytes"
             )
         return near
+
+
+def _parquet(given: str) -> tuple[str, dict[str, Any]] | None:
+    """Return a Parquet file's path and options, None if this is another workload."""
+    if given.endswith(".parquet"):
+        return given, {}
+    if ".parquet(" not in given:
+        return None
+    return parse_spec(given)
 
 
 def run(workload: Any, *, cache: bool = True, **settings: Any) -> Run:
@@ -277,6 +328,14 @@ def run(workload: Any, *, cache: bool = True, **settings: Any) -> Run:
     160
     """
     return RunSpec.from_settings(workload, settings).answer(cache)
+
+
+def check_sizes(given: list[str]) -> None:
+    """Refuse several ways to give the size of near memory at once."""
+    if len(given) > 1:
+        raise TidegateError(
+            f"{' and '.join(given)} were both given; they say the same thing, give one"
+        )
 
 
 def _say_if_long(trace: Trace) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from tidegate.experiments.naming import policy_inputs
 from tidegate.experiments.runs import Run
 from tidegate.options import spell
-from tidegate.policies.interface.policy import Policy, PrefetchPolicy
+from tidegate.policies.interface.page_flags import COMING, NEAR
+from tidegate.policies.interface.policy import Policy, PrefetchPolicy, label
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.placement.objects import Planned
 from tidegate.policies.prefetch.together import make_prefetch
@@ -34,16 +35,19 @@ PARTS = (
 )
 _COUNTED = (
     "touches",
+    "waits",
     "faults",
     "raw_faults",
     "batches",
     "evictions",
     "decisions",
     "pages_in",
+    "pages_born",
     "pages_prefetched",
     "pages_unused",
     "pages_evicted",
     "pages_written_back",
+    "pages_discarded",
     "remote_touches",
     "remote_bytes",
     "frames_peak",
@@ -63,6 +67,9 @@ def prepare(spec: RunSpec) -> Simulation:
         _prefetch(system.prefetch if spec.prefetch is None else spec.prefetch),
         placement.given(system.placement if spec.placement is None else spec.placement),
     )
+    for policy, given in zip(policies, (spec.eviction, spec.prefetch, spec.placement), strict=True):
+        if not isinstance(given, Policy):  # an object is as its maker wanted it
+            policy.scale_counts(spec.count_factor)
     geometry = trace.geometry
     near = spec.near_bytes(trace, 1 + fraction(OVERSUBSCRIBE), "region", geometry.region)
     simulation = Simulation(
@@ -114,6 +121,7 @@ def inputs_of(s: Simulation, spec: RunSpec) -> dict[str, Any]:
         "samples": s.samples,
         "observed": s.observed,
         "watched": s.watched,
+        "scale": spec.count_factor,
         "policies": [policy_inputs(policy) for policy in (s.eviction, s.prefetch, s.placement)],
     }
 
@@ -127,7 +135,7 @@ def describe(s: Simulation, key: str, inputs: dict[str, Any], spec: RunSpec) -> 
     """Put a finished simulation's books into a Run."""
     b = s.books[0]
     counts = {name: int(b[name]) for name in _COUNTED}
-    counts["hits"] = int(b["touches"] - b["stalls"] - b["remote_touches"])
+    counts["hits"] = int(b["touches"] - b["stalls"] - b["waits"] - b["remote_touches"])
     busy = {name: float(b[f"{name}_time"]) for name in ("driver", "link_in", "link_out")}
     tables = {"timeline": _timeline(s), "launches": _launches(s), "objects": _objects(s)}
     notes = _notes(s) + s.notes + _without_effect(s, spec)
@@ -164,6 +172,11 @@ def _facts(s: Simulation) -> dict[str, Any]:
         "policy_report": {
             k: v for p in (s.eviction, s.prefetch, s.placement) for k, v in p.report().items()
         },
+        "decisions": [
+            {"policy": label(p), **decision._asdict()}
+            for p in (s.eviction, s.prefetch, s.placement)
+            for decision in p.decisions()
+        ],
     }
 
 
@@ -221,13 +234,13 @@ def _launches(s: Simulation) -> dict[str, list[Any]]:
 
 def _objects(s: Simulation) -> dict[str, list[Any]]:
     m, ppr = s.memory, s.trace.geometry.pages_per_region
-    objects = s.trace.objects
+    objects, near = s.trace.objects, (m.page_state & (NEAR | COMING)) != 0
     own = [slice(o.first_page // ppr, -(-(o.first_page + o.pages) // ppr)) for o in objects]
     summed: dict[str, Any] = {
         "faults": m.region_faults,
         "evictions": m.region_evictions,
         "pages_in": m.region_pages_in,
-        "pages_near": m.resident,
+        "pages_near": near.reshape(-1, ppr).sum(axis=1),
     }
     return {
         "name": [o.name for o in objects],

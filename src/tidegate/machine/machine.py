@@ -68,6 +68,14 @@ def _share(given: Any) -> float:
     return share
 
 
+def _jitter(given: Any) -> float:
+    """Return a share from 0 on, below 1."""
+    share = units.fraction(given)
+    if not 0 <= share < 1:
+        raise TidegateError(f"must be at least 0 and below 1, such as 0.05, got {given}")
+    return share
+
+
 def _switch(given: Any) -> bool:
     if not isinstance(given, bool):
         raise TidegateError(f"must be true or false, got {given!r}")
@@ -102,6 +110,7 @@ class Near:
     latency: float = _constant(units.duration, default=0.0)  # the least time of a touch
     launch_overhead: float = _constant(units.duration, default=0.0)
     frame: str = _constant(_frame, default="region")  # unit of allocation: regions or pages
+    jitter: float = _constant(_jitter, default=0.0)  # share by which slots differ in speed, at most
 
     @property
     def slots(self) -> int:
@@ -132,8 +141,22 @@ class Driver:
     decision: float = _constant(units.duration, default=0.0)  # per call of a policy outside it
     counters: int = _constant(_count, default=256)  # access counters of the hardware
     sample: float = _constant(units.duration, default=0.0)  # unmapping a page, without its transfer
-    notification: float = _constant(units.duration, default=0.0)  # without the page's transfer
+    # per batch of notifications, without the pages' transfers
+    notification: float = _constant(units.duration, default=0.0)
+    batch_notifications: int = _constant(_count, default=256)
     pipelined: bool = _constant(_switch, default=False)  # eviction overlaps with migration
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Operations per ns by type, where they differ from ``near.flops``; 0 where it is not known."""
+
+    fp64: float = _constant(_flops, default=0.0)
+    tf32: float = _constant(_flops, default=0.0)
+    fp16: float = _constant(_flops, default=0.0)
+    bf16: float = _constant(_flops, default=0.0)
+    fp8: float = _constant(_flops, default=0.0)
+    int8: float = _constant(_flops, default=0.0)
 
 
 @dataclass(frozen=True)
@@ -163,7 +186,16 @@ class Machine:
     link: Link
     driver: Driver
     storage: Storage | None = None
+    rates: Rates = field(default_factory=Rates)
     sources: dict[str, str] = field(default_factory=dict, compare=False, hash=False)
+
+    def rate(self, dtype: str) -> float:
+        """Return operations per ns for a type; FP32's for one that the machine has no rate for."""
+        return float(getattr(self.rates, dtype, 0.0) or self.near.flops)
+
+    def has_rate(self, dtype: str) -> bool:
+        """Return whether the machine's file gives a rate for this type."""
+        return dtype == "fp32" or getattr(self.rates, dtype) > 0
 
     def with_slots(self, slots: int) -> Machine:
         """Return this machine with another number of slots; one slot is a sequential cache."""
@@ -250,6 +282,7 @@ _TABLES: dict[str, type] = {
     "link": Link,
     "driver": Driver,
     "storage": Storage,
+    "rates": Rates,
     "geometry": Geometry,
 }
 
@@ -260,7 +293,7 @@ def _build(table: dict[str, Any], name: str) -> Machine:
         if key not in allowed:
             raise UnknownName("key", key, allowed)
     for key in _TABLES:
-        if key not in table and key != "storage":
+        if key not in table and key not in ("storage", "rates"):
             raise TidegateError(f"table [{key}] is missing")
     sources: dict[str, str] = {}
     parts = {k: _read(cls, table[k], k, sources) for k, cls in _TABLES.items() if k in table}

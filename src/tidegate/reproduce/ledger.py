@@ -3,6 +3,7 @@ differs is a result.
 
     claims.toml ──▶ Claim ──▶ the rule of its kind ──▶ Finding ──▶ Ledger
                                                        HOLDS · TIE · DIFFERS · NOT MEASURED
+                                                       NO CLAIM: not the setting of the claim
 
 A claim that says several things has several findings, each with its part: "O1 MM". Beside its
 verdict under the default readings a finding may carry the share of open readings under which the
@@ -43,6 +44,7 @@ class Verdict(StrEnum):
     TIE = "TIE"
     DIFFERS = "DIFFERS"
     NOT_MEASURED = "NOT MEASURED"
+    NO_CLAIM = "NO CLAIM"  # measured with another setting than the claim's
 
 
 # The rules, one per kind of claim
@@ -126,6 +128,12 @@ class Finding:
     @property
     def label(self) -> str:
         return f"{self.claim} {self.part}".rstrip()
+
+    def without_claim(self) -> Finding:
+        """Return this finding where the paper claims nothing: what was measured stays."""
+        if self.verdict is Verdict.NOT_MEASURED:
+            return self
+        return replace(self, verdict=Verdict.NO_CLAIM, why="")
 
 
 @dataclass(frozen=True)
@@ -252,6 +260,7 @@ _COUNTED = {
     Verdict.TIE: ("is a tie", "are ties"),
     Verdict.DIFFERS: ("differs", "differ"),
     Verdict.NOT_MEASURED: ("was not measured", "were not measured"),
+    Verdict.NO_CLAIM: ("has no claim with this setting", "have no claim with this setting"),
 }
 
 

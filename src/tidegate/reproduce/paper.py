@@ -85,6 +85,8 @@ class Paper(Generic[S]):
             tried = self._try(setup, workers, cache, progress)
             findings = with_shares(findings, self._tried(setup, tried))
             done += tried.values()
+        if not setup.as_published:
+            findings = [finding.without_claim() for finding in findings]
         ledger = Ledger(self.claims, tuple(findings))
         exhibits = tuple(self.exhibits(setup, results))
         notes = tuple(self.notes(setup, results))
@@ -104,7 +106,7 @@ class Paper(Generic[S]):
         """Yield what a reader should know before the figures."""
         yield f"The paper's set-up: {self.claims.setup}."
         if not setup.as_published:
-            yield "This set-up differs from the paper's; its figures are shown for comparison only."
+            yield "This set-up differs from the one that the claims are made for: none is judged."
         yield from self.remarks(setup, results)
         if setup.readings and self.readings:
             yield self.readings.note(setup)

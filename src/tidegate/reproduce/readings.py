@@ -2,7 +2,7 @@
 
 A paper declares its open points, option → values, the default first:
 
-    {"lfu.remember": (False, True), "machine.pipelined": (False, True), …}
+    {"lfu.remember": (False, True), "machine.pipelined": (False, True), "SPM.density": (…), …}
 
 A reading chooses one value for each. There are more readings than can be run, so ``choose`` draws
 some, always the same. A system depends on a few options only, so most readings share most of their
@@ -12,6 +12,7 @@ runs: a ``Variant`` is a run that differs.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +25,7 @@ from tidegate.experiments.grid import spread
 from tidegate.experiments.runs import Run
 from tidegate.experiments.store import APART, key_of, load_json, save_json
 from tidegate.files import cache_folder
+from tidegate.options import Configurable
 from tidegate.reproduce.ledger import Finding, Verdict
 from tidegate.reproduce.results import Key
 from tidegate.reproduce.setup import Setup
@@ -49,7 +51,8 @@ class Readings(Generic[S]):
     """What a paper leaves open.
 
     ``depends``: the owners of options (policies, ``machine``) that matter to a system, and
-    ``always`` those that matter to all. ``specify``: the specification of a run of the grid under
+    ``always`` those that matter to all; an application's options matter to its own runs.
+    ``specify``: the specification of a run of the grid under
     a reading's options. ``reduce``: the setup with which readings are tried. ``includes``: whether
     a run of the grid belongs to the reading of that number. ``remark``: added to the report's note.
     """
@@ -71,8 +74,10 @@ class Readings(Generic[S]):
         ]
 
     def variant(self, key: Key, reading: Reading) -> Variant:
-        """Return the run under a reading, with the options that its system depends on."""
-        owners = {*self.always, *self.depends.get(key[1], ())}
+        """Return the run under a reading, with the options of its application and those that its
+        system depends on.
+        """
+        owners = {*self.always, *self.depends.get(key[1], ()), key[0]}
         own = ((k, v) for k, v in reading.items() if k.partition(".")[0] in owners)
         return Variant(key, tuple(own))
 
@@ -92,9 +97,14 @@ def choose(points: Points, count: int) -> list[Reading]:
     >>> choose({"a": (0, 1), "b": (0, 1, 2)}, 3)[0], len(choose({"a": (0, 1), "b": (0, 1, 2)}, 99))
     ({'a': 0, 'b': 0}, 6)
     """
-    numbers = range(1, prod(len(values) for values in points.values()))
-    drawn = sorted(numbers, key=lambda n: hashlib.sha256(str(n).encode()).digest())
-    return [_reading(points, n) for n in (0, *drawn[: max(0, count - 1)])]
+    total = prod(len(values) for values in points.values())
+    drawn = {0: None}
+    for i in itertools.count():
+        if len(drawn) >= min(count, total):
+            break
+        digest = hashlib.sha256(str(i).encode()).digest()
+        drawn.setdefault(int.from_bytes(digest) % total)
+    return [_reading(points, n) for n in drawn]
 
 
 def _reading(points: Points, number: int) -> Reading:
@@ -127,6 +137,22 @@ def spell_policy(policy: str, options: Mapping[str, Any]) -> str:
     if not more:
         return policy
     return f"{policy[:-1]}, {more})" if policy.endswith(")") else f"{policy}({more})"
+
+
+def counts_at(
+    scale: float, policy: type[Configurable], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a policy's options with those that count regions at this scale, given or default.
+
+    >>> from tidegate.policies.prefetch.fdp import FDP
+    >>> counts_at(1 / 8, FDP, {"every": 4}), counts_at(1 / 8, FDP, {"enough": 64})
+    ({'every': 4, 'enough': 2}, {'enough': 8})
+    """
+    scaled = dict(options)
+    for name, option in policy.options().items():
+        if option.counts_regions and scale != 1:
+            scaled[name] = max(1, round(scale * scaled.get(name, option.default)))
+    return scaled
 
 
 # Running variants

@@ -224,6 +224,7 @@ class Trace(ABC):
     geometry: Geometry
     objects: tuple[Object, ...]
     provenance: Provenance
+    notes: tuple[str, ...] = ()  # what was assumed, or is not known
     plan: Plan | None = None  # a compiler's, for placement policies
     # an unwritten page is born near; False: it is transferred like any other, but not unmapped
     first_touch: bool = True

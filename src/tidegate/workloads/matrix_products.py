@@ -68,10 +68,11 @@ class Operand(NamedTuple):
 class Shape(NamedTuple):
     """The depth of a product and the sizes of its steps and waves."""
 
-    depth: int  # floats
-    chunk: int  # floats of the depth in a step
+    depth: int  # elements
+    chunk: int  # elements of the depth in a step
     wave: int  # thread blocks
     lanes: int
+    element: int = FLOAT  # bytes
 
 
 def operand(
@@ -86,10 +87,11 @@ def operand(
     column: int = 0,
     write: bool = False,
     turn: int = 0,
+    element: int = FLOAT,
 ) -> Operand:
-    """Return a matrix of ``pitch`` floats a row, from ``row`` and ``column`` on."""
-    origin = FLOAT * (row * pitch + column)
-    place = space[name].first_page, space.geometry.page, FLOAT * pitch, site, int(write), origin
+    """Return a matrix of ``pitch`` elements a row, from ``row`` and ``column`` on."""
+    origin = element * (row * pitch + column)
+    place = space[name].first_page, space.geometry.page, element * pitch, site, int(write), origin
     return Operand(*place, which, int(along), turn)
 
 
@@ -104,6 +106,7 @@ class MatrixProduct(WaveWorkload):
     )
     efficiency = efficiency_option(0.9)
     slots = 4  # of a GPU with 8 slots to an SM, that one thread block takes
+    element = FLOAT  # bytes
     kernel = ""
     chunk = 8  # floats of the depth in a step
 
@@ -115,9 +118,13 @@ class MatrixProduct(WaveWorkload):
     def operands(self, space: Space) -> tuple[Operand, ...]:
         """Return the operands, and last the output."""
 
+    def lanes_in(self, space: Space) -> int:
+        """Return the blocks of the trace that share a wave's pages."""
+        return self.lanes
+
     def launches(self, space: Space) -> Launches:
         grid, depth, flops = self.product()
-        shape = Shape(depth, self.chunk, self.wave, self.lanes)
+        shape = Shape(depth, self.chunk, self.wave, self.lanes_in(space), self.element)
         operands, pages = self.operands(space), max(o.pages for o in space.values())
         flops /= self.efficiency
         yield product_launch(self.kernel, grid, shape, operands, self.slots, flops, pages)
@@ -222,7 +229,7 @@ def _fill(
                 end = _add_along(needs, end, read, shape, spans, read.turn * turn)
             else:
                 end = _add_down(needs, end, read, shape, spans, read.turn * turn)
-        end = _add_output(needs, end, out, grid, low, high, last)
+        end = _add_output(needs, end, out, grid, low, high, last, shape.element)
         block, touch = distribute(needs, end, last + 1, shape.lanes, columns, block, touch)
         number += 1
     return number, block, touch
@@ -254,7 +261,7 @@ def _add_down(needs: Any, end: int, read: Any, shape: Any, spans: Any, step: int
     for row in range(shape.depth):
         at = read.origin + row * read.pitch
         for i in range(len(spans)):
-            low, high = at + FLOAT * spans[i, 0], at + FLOAT * spans[i, 1]
+            low, high = at + shape.element * spans[i, 0], at + shape.element * spans[i, 1]
             end = add_bytes(needs, own, end, read, low, high, step + row // shape.chunk)
     return end
 
@@ -269,9 +276,10 @@ def _add_along(needs: Any, end: int, read: Any, shape: Any, spans: Any, step: in
     for i in range(len(spans)):
         for row in range(spans[i, 0], spans[i, 1]):
             begin = low = read.origin + row * read.pitch
-            while low < begin + FLOAT * shape.depth:
-                high = min(begin + FLOAT * shape.depth, (low // read.page + 1) * read.page)
-                now = step + (low - begin) // (FLOAT * shape.chunk)
+            stop = begin + shape.element * shape.depth
+            while low < stop:
+                high = min(stop, (low // read.page + 1) * read.page)
+                now = step + (low - begin) // (shape.element * shape.chunk)
                 end = add_bytes(needs, own, end, read, low, high, now)
                 needs[end - 1].step = min(needs[end - 1].step, now)
                 low = high
@@ -279,7 +287,9 @@ def _add_along(needs: Any, end: int, read: Any, shape: Any, spans: Any, step: in
 
 
 @jit
-def _add_output(needs: Any, end: int, out: Any, grid: Any, low: Any, high: Any, step: int) -> Any:
+def _add_output(
+    needs: Any, end: int, out: Any, grid: Any, low: Any, high: Any, step: int, element: int
+) -> Any:
     """Add the wave's tiles of the output, after the last step."""
     own = end
     for tile in range(len(low)):
@@ -287,23 +297,24 @@ def _add_output(needs: Any, end: int, out: Any, grid: Any, low: Any, high: Any, 
             for row in range(tile * grid.tall, min(grid.height, (tile + 1) * grid.tall)):
                 first, stop = columns_of(grid, low, high, row)
                 at = out.origin + row * out.pitch
-                end = add_bytes(needs, own, end, out, at + FLOAT * first, at + FLOAT * stop, step)
+                begin, behind = at + element * first, at + element * stop
+                end = add_bytes(needs, own, end, out, begin, behind, step)
     return end
 
 
 @jit
 def bytes_used(grid: Any, shape: Any, reads: Any) -> Any:
     """Return the bytes that all waves use together, as a float: the sum of the trace's bytes."""
-    floats = 0.0
+    elements = 0.0
     count = tile_count(grid)
     for first in range(0, count, shape.wave):
         low, high, used = cover(grid, first, min(count, first + shape.wave))
         for read in reads:
             spans = panels(grid, read.which, high, used)
-            floats += float(shape.depth) * (spans[:, 1] - spans[:, 0]).sum()
+            elements += float(shape.depth) * (spans[:, 1] - spans[:, 0]).sum()
         for tile in range(len(low)):
             if high[tile] >= 0:
                 for row in range(tile * grid.tall, min(grid.height, (tile + 1) * grid.tall)):
                     begin, stop = columns_of(grid, low, high, row)
-                    floats += stop - begin
-    return FLOAT * floats
+                    elements += stop - begin
+    return shape.element * elements

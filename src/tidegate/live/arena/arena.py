@@ -32,6 +32,7 @@ from tidegate.live.arena.arguments import (
     check_names,
     check_observation,
     check_options,
+    check_watchdog,
     dims_of,
 )
 from tidegate.live.arena.connection import Connection, RequestError
@@ -77,8 +78,9 @@ class Arena:
     ``placement``: names of policies, as for the simulator. ``middle``: RAM for a tier of compressed
     pages between near memory and the store; ``tiering``: the policy that decides what goes there
     (tier-order by default). ``geometry``: PAGE/REGION. ``observed``, ``samples``: as for
-    ``tidegate run``. ``observe_share``: of time, for observation. ``span``: bytes of addresses to
-    reserve. ``record``: keep a log of faults.
+    ``tidegate run``. ``observe_share``: of time, for observation. ``watchdog``: seconds that one
+    call of a policy may take. ``span``: bytes of addresses to reserve.
+    ``record``: keep a log of faults, of all or of so many at most.
     """
 
     def __init__(
@@ -95,8 +97,9 @@ class Arena:
         observed: int | None = None,
         samples: int = 0,
         observe_share: float = 0.03,
+        watchdog: float = 5.0,
         span: str | int = SPAN,
-        record: bool = False,
+        record: bool | int = False,
     ):
         self._state, self._pid = "opening", os.getpid()
         self.geometry = Geometry.parse(geometry) if isinstance(geometry, str) else geometry
@@ -105,6 +108,7 @@ class Arena:
         check_names(eviction=eviction, prefetch=prefetch, placement=placement, tiering=tiering)
         check_observation(observed, samples, observe_share)
         check_options(span, self.geometry, middle, tiering)
+        check_watchdog(watchdog)
         setup = ArenaSetup(
             name=f"tidegate-live-{os.getuid()}-{self._pid}-{next(_numbers)}",
             page=self.geometry.page,
@@ -117,6 +121,7 @@ class Arena:
             observed=observed,
             samples=samples,
             observe_share=observe_share,
+            watchdog=watchdog,
             tiering=(tiering or "tier-order") if middle else "",
             middle_bytes=middle,
         )
@@ -130,10 +135,14 @@ class Arena:
         self._unwritten: set[int] = set()  # released objects whose changes could not be written
         try:
             with contextlib.ExitStack() as undo:
-                self._open_memory(setup, undo)
+                uffd = self._reserve(setup, undo)
                 self._open_files(setup, None if store is None else os.fspath(store), record, undo)
                 self._connection = Connection(setup, undo)
                 self._supervisor = self._connection.supervisor
+                undo.callback(os.close, self._connection.memory)
+                size = setup.pages * setup.page
+                userfault.map_shared(self._base, size, self._connection.memory)
+                uffd.register(self._base, size)
                 self._undo = undo.pop_all()
         except OSError as error:
             raise TidegateError(f"the arena cannot be opened: {files.explain(error)}") from error
@@ -143,22 +152,18 @@ class Arena:
         self._finalizer.atexit = False  # see process.write_back
         _open_arenas.add(self)
 
-    def _open_memory(self, setup: ArenaSetup, undo: contextlib.ExitStack) -> None:
-        """Reserve addresses and map the memory file there, with faults going to the pager."""
+    def _reserve(self, setup: ArenaSetup, undo: contextlib.ExitStack) -> userfault.Userfault:
+        """Reserve addresses, and open the descriptor by which their faults go to the pager."""
         size = setup.pages * setup.page
         uffd, self.serves_system_calls = userfault.Userfault.open()
         setup.uffd, setup.can_poison = uffd.fd, uffd.can_poison
         undo.callback(os.close, setup.uffd)
-        setup.memory = os.memfd_create("tidegate-near", os.MFD_CLOEXEC)
-        undo.callback(os.close, setup.memory)
-        os.ftruncate(setup.memory, size)
         setup.base = self._base = userfault.reserve(size)
         undo.callback(userfault.seal, self._base, size)
-        userfault.map_shared(self._base, size, setup.memory)
-        uffd.register(self._base, size)
+        return uffd
 
     def _open_files(
-        self, setup: ArenaSetup, store: str | None, record: bool, undo: contextlib.ExitStack
+        self, setup: ArenaSetup, store: str | None, record: int, undo: contextlib.ExitStack
     ) -> None:
         """Open the store and all that outlives a pager."""
         setup.flags = PageFlags.create(setup.pages)
@@ -175,6 +180,7 @@ class Arena:
         if record:
             setup.log = os.memfd_create("tidegate-log", os.MFD_CLOEXEC)
             undo.callback(os.close, setup.log)
+            setup.log_events = sys.maxsize if record is True else record
         self._log = setup.log
         if setup.middle_bytes:
             setup.middle = Middle.create(setup.pages, setup.page, setup.middle_bytes)
@@ -460,6 +466,10 @@ class Arena:
     def addresses(self) -> tuple[int, int]:
         """The first address, and the one behind the last."""
         return self._base, self._base + self._free.size * self.geometry.region
+
+    def finish(self) -> None:
+        """Let each policy check its own books, as ``close`` does."""
+        self._request({"do": "finish"})
 
     def leave_open(self) -> None:
         """Serve arrays until the process ends; no verb works any more."""

@@ -68,6 +68,14 @@ def check_options(span: int, geometry: Geometry, middle: int, tiering: str | Non
         )
 
 
+def check_watchdog(seconds: float) -> None:
+    """Refuse a time within which no call of a policy could return."""
+    if not seconds > 0:
+        raise TidegateError(
+            f"watchdog (seconds for a call of a policy) must be positive, got {seconds:g}"
+        )
+
+
 def check_names(**policies: object) -> None:
     """Refuse policies that are not given by name."""
     for kind, given in policies.items():

@@ -86,11 +86,12 @@ class Connection:
     # Details
 
     def _wait_for_start(self) -> None:
-        answer = self._socket.recv(_MESSAGE)
+        answer, fds, _, _ = socket.recv_fds(self._socket, _MESSAGE, 1)
         if not answer:
             raise TidegateError("the arena's supervisor did not start; stderr says why")
         if "error" in (said := json.loads(answer)):
             raise TidegateError(said["error"])
+        (self.memory,) = fds  # the memory file, which the supervisor has made
 
     def _tie_lifeline(self) -> None:
         fcntl.fcntl(self._lifeline, _F_SETSIG, signal.SIGBUS)

@@ -35,6 +35,7 @@ def write_back(arenas: list[Arena]) -> None:
         try:
             _, interrupt = arena._connection.request_uninterrupted({"do": "flush"})
             interrupts.append(interrupt)
+            arena.finish()
         except TidegateError as error:
             report(error)
         finally:

@@ -17,7 +17,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tidegate.errors import PolicyError, TidegateError
+from tidegate.errors import TidegateError
+from tidegate.live.pager.calls import Call, PolicyCalls, PolicyFailure, code_of
 from tidegate.live.pager.policies import blame, check_policies, handler
 from tidegate.live.pager.regions import (
     Allowance,
@@ -74,11 +75,15 @@ class Engine:
         samples: int = 0,
         tiers: LiveTiers | None = None,
         observe_share: float = 1.0,
+        calls: PolicyCalls | None = None,
     ):
         check_policies(policies)
         self.geometry, self.frames, self.mover, self.tiers = geometry, frames, mover, tiers
         self.policies: tuple[Policy, ...] = policies
         self.eviction, self.prefetch, self.placement = policies
+        kinds = ("eviction", "prefetch", "placement")
+        self._kind = dict(zip(map(id, policies), kinds, strict=True))
+        self._calls = calls or PolicyCalls()
         declared = max((p.sees.regions for p in policies if isinstance(p.sees, Samples)), default=0)
         most = observed if declared and observed is not None else declared
         self.ppr = geometry.pages_per_region
@@ -102,7 +107,8 @@ class Engine:
         self._repeated = 0
         self.turn = self.used = 0
         self.started = False
-        self._listeners: dict[str, list[tuple[Policy, Callable[[int], Any]]]] = {}
+        # by event: policies that handle it, their methods, and the calls' numbers
+        self._listeners: dict[str, list[tuple[Policy, Callable[[int], Any], int]]] = {}
         self.count = dict.fromkeys(COUNTS, 0)
 
     # Objects come and go
@@ -125,12 +131,12 @@ class Engine:
 
     def _drop(self, number: int) -> None:
         region = self.region[number]
-        if region.resident and not region.pinned:
+        self.used -= region.has_frame
+        if region.has_frame and not region.pinned:
             self.turn += 1
             self._tell("on_eviction", number)
             self._observation.forget(region)
             self._evictions_asked.clear()
-        self.used -= bool(region.resident)
         if region.queued:
             self.queue.remove(number)
         self._remote.forget(number)
@@ -155,12 +161,17 @@ class Engine:
         policy.attach(LiveMemory(self, policy))
         self._ask(policy, "start")
         self._listeners = {
-            event: [(p, m) for p in self.policies if (m := handler(p, event))] for event in EVENTS
+            event: [
+                (p, m, code_of(self._kind[id(p)], event))
+                for p in self.policies
+                if (m := handler(p, event))
+            ]
+            for event in EVENTS
         }
         self._carry_out()
         if policy is self.eviction:  # it must know what is resident
             for number, region in self.region.items():
-                if region.resident and not region.pinned:
+                if region.has_frame and not region.pinned:
                     self._tell("on_fault", number, policy)
 
     # Turns
@@ -227,7 +238,7 @@ class Engine:
 
     def _serve_region(self, number: int, faulted: int) -> None:
         region = self.region[number]
-        if not region.near | region.arriving:
+        if not region.has_frame:
             self._repeated = self._repeated + 1 if (number, faulted) in self._latest else 0
             self._latest.append((number, faulted))
             if self.observe_most:
@@ -290,7 +301,7 @@ class Engine:
     # Frames
 
     def _find_frame(self, region: RegionState) -> None:
-        if region.resident:
+        if region.has_frame:
             return
         by_page = self.tiers is not None and self.ppr == 1
         while self.used + 1 > self.frames:
@@ -321,13 +332,14 @@ class Engine:
             other = self.region.served_longest_ago(before=self.turn - LIVELOCK_LATEST)
             if other is not None:
                 return other
-        region = self.region.get(number)
+        region = self.region.named(number)
         if region is not None and region.served == self.turn:
             raise VictimServedError
-        if region is None or not region.resident or region.pinned:
-            raise PolicyError(
-                f"policy '{label(self.eviction)}' named region {number} in victim(), which is not "
-                f"resident; it must answer one of the {self.used} regions in self.resident"
+        if region is None or not region.has_frame or region.pinned:
+            raise PolicyFailure(
+                "eviction",
+                f"policy '{label(self.eviction)}' named region {number!r} in victim(), which is "
+                f"not resident; it must answer one of the {self.used} regions in self.resident",
             )
         return int(number)
 
@@ -345,11 +357,16 @@ class Engine:
         self.mover.evict(number)
 
     def _evict_asked(self) -> None:
-        """Evict the regions that policies asked to evict, unless they are pinned or served."""
+        """Evict the regions that policies asked to evict, unless they are pinned or served.
+
+        In a livelock none is evicted: the program needs several of them at a time.
+        """
+        if self._repeated >= LIVELOCK_FAULTS:
+            self._evictions_asked.clear()
         while self._evictions_asked:
             number = self._evictions_asked.pop()
             region = self.region.get(number)
-            if region is None or not region.resident or region.pinned:
+            if region is None or not region.has_frame or region.pinned:
                 continue
             if region.served != self.turn:
                 self._evict(number)
@@ -366,7 +383,7 @@ class Engine:
                 f"pinning region {number} would leave no frame of {self.frames} free; pin less"
             )
         self.turn += 1
-        if region.resident:
+        if region.has_frame:
             self._tell("on_eviction", number)
             self._observation.forget(region)
             self._evictions_asked.clear()
@@ -399,11 +416,12 @@ class Engine:
         self._carry_out()
         if number is None:
             return
-        region = self.region.get(number)
-        if region is None or not region.resident:
-            raise PolicyError(
-                f"policy '{label(self.eviction)}' named region {number} in observe(), which is not "
-                "resident; it must answer a resident region or None"
+        region = self.region.named(number)
+        if region is None or not region.has_frame:
+            raise PolicyFailure(
+                "eviction",
+                f"policy '{label(self.eviction)}' named region {number!r} in observe(), which is "
+                "not resident; it must answer a resident region or None",
             )
         if region.sampled or region.served == self.turn:
             return
@@ -421,20 +439,26 @@ class Engine:
 
     def _tell(self, event: str, number: int, only: Policy | None = None) -> None:
         """Relay an event to all policies that handle it, or to one."""
-        for policy, method in self._listeners[event]:
+        for policy, method, code in self._listeners[event]:
             if only is None or policy is only:
+                self._calls.begin(code, number)
                 try:
                     method(number)
-                except Exception as error:
-                    raise blame(policy, event, (number,), error) from error
+                except BaseException as error:
+                    call = Call(self._kind[id(policy)], event, number)
+                    raise blame(policy, call, error) from error
+                finally:
+                    self._calls.end()
                 self._carry_out()
 
-    def _ask(self, policy: Policy, method: str, *argument: int) -> Any:
+    def _ask(self, policy: Policy, method: str) -> Any:
         """Return what a policy answers."""
-        try:
-            return getattr(policy, method)(*argument)
-        except Exception as error:
-            raise blame(policy, method, argument, error) from error
+        call = Call(self._kind[id(policy)], method, None)
+        with self._calls.of(*call):
+            try:
+                return getattr(policy, method)()
+            except BaseException as error:
+                raise blame(policy, call, error) from error
 
     def _carry_out(self) -> None:
         """Carry out requests of policies; evictions wait until the current event is over."""
@@ -443,19 +467,20 @@ class Engine:
         requests, self.requests = self.requests, []
         for verb, *what in requests:
             match verb:
-                case events.ASK_PREFETCH:
+                case events.ASK_PREFETCH | events.ASK_PREFETCH_ASYNC:  # no launch waits for either
                     self.request_prefetch(*what)
-                case events.ASK_ADVISE:
-                    self.advise(*what)
+                case events.ASK_ADVISE if what[2] <= events.ADVICE["far"]:
+                    self.advise(*what)  # of read-mostly pages, as of all, dirty ones are written
                 case events.ASK_THRESHOLD:
                     (self.threshold,) = what
                 case events.ASK_OBSERVE:
-                    if self._may_observe():
-                        left_far = self._observation.leave_one_far(self.region[what[0]])
+                    region = self.region.get(what[0])
+                    if region is not None and self._may_observe():
+                        left_far = self._observation.leave_one_far(region)
                         self.count["observations"] += bool(left_far)
                 case events.ASK_COUNT:
                     (self._remote.threshold,) = what
-                case events.ASK_EVICT:
+                case events.ASK_EVICT | events.ASK_EVICT_ASYNC:
                     self._evictions_asked += what
 
     def request_prefetch(self, first: int, count: int) -> None:

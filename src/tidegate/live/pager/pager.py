@@ -15,11 +15,11 @@ import select
 import signal
 import socket
 import time
-from mmap import mmap
 from typing import Any, NamedTuple
 
 from tidegate.errors import TidegateError
 from tidegate.live.arena.setup import ArenaSetup
+from tidegate.live.pager.calls import PolicyCalls, PolicyFailure
 from tidegate.live.pager.engine import Engine
 from tidegate.live.pager.policies import make_policies
 from tidegate.live.pager.regions import bits
@@ -35,7 +35,9 @@ LONGEST_ERROR = 4000  # characters
 TOP_OBJECTS = 20  # in the statistics
 # seconds for a program to end at SIGBUS; one that handles it may be blocked in a system call
 SIGBUS_SECONDS = 3
-CLOSED, FAILED = 0, 3  # exit codes: the arena was closed; the program must not go on
+# exit codes, which a policy that ends the process does not happen to give: the arena was closed;
+# the program must not go on; a policy must be replaced
+CLOSED, FAILED, POLICY_FAILED = 100, 101, 102
 
 
 class PagerState(NamedTuple):
@@ -47,14 +49,14 @@ class PagerState(NamedTuple):
 
 
 class Pager:
-    """Serves one arena. ``has_served[0]`` is set when it has served something."""
+    """Serves one arena. ``calls`` is shared with the supervisor."""
 
     def __init__(
-        self, setup: ArenaSetup, control: socket.socket, state: PagerState, has_served: mmap
+        self, setup: ArenaSetup, control: socket.socket, state: PagerState, calls: PolicyCalls
     ):
-        self._setup, self._control, self._has_served = setup, control, has_served
+        self._setup, self._control, self._calls = setup, control, calls
         self._restarts = state.restarts
-        memory = ArenaMemory.of(setup)
+        memory = ArenaMemory.of(setup, calls)
         self._geometry, self._ppr = memory.geometry, memory.geometry.pages_per_region
         self._userfault, self._flags, self._copies = memory.userfault, memory.flags, memory.copies
         self._tiers, self._middle = memory.tiers, memory.middle
@@ -70,6 +72,7 @@ class Pager:
             setup.samples,
             self._tiers,
             setup.observe_share,
+            calls,
         )
         self._objects: dict[int, dict[str, Any]] = {}
         self._left_over: list[int] = []  # faults that the last turn did not serve
@@ -89,15 +92,17 @@ class Pager:
         poll.register(self._userfault.fd, select.POLLIN)
         poll.register(self._control, select.POLLIN)
         control, faults = self._control.fileno(), self._userfault.fd
+        self._calls.works, has_served = True, False
         while self._open:
             idle = not self._left_over and not self._engine.queue
             ready = [fd for fd, _ in poll.poll(None if idle else 0)]
+            self._calls.works = has_served
             if faults in ready or not idle:
                 self._take_turn(self._userfault.read() if faults in ready else [])
             if control in ready:
                 self._answer()
             self._mover.reap()
-            self._has_served[0] = 1
+            self._calls.works = has_served = True
         return CLOSED
 
     # Faults
@@ -147,9 +152,14 @@ class Pager:
             if event.write:
                 self._mover.note_write(number, within)
         if self._log:
-            os.write(self._setup.log, self._log.tobytes())
-            del self._log[:]
+            self._write_log()
         return notifications, faults
+
+    def _write_log(self) -> None:
+        """Append to the log, unless it holds enough."""
+        if os.fstat(self._setup.log).st_size < self._log.itemsize * self._setup.log_events:
+            os.write(self._setup.log, self._log.tobytes())
+        del self._log[:]
 
     def _answer_present(self, event: Fault, number: int, within: int) -> None:
         """Answer a fault of a page that is present, or still loading."""
@@ -178,6 +188,10 @@ class Pager:
             check_descriptors(request, flags)
             reply = getattr(self, f"_do_{request['do']}")(request, fds) or {}
         except (TidegateError, OSError) as error:
+            # at the end an error of a policy's own check; else the policy is replaced, and the
+            # next pager answers
+            if isinstance(error, PolicyFailure) and request["do"] not in ("close", "finish"):
+                raise
             reply = {"error": (getattr(error, "strerror", None) or str(error))[:LONGEST_ERROR]}
         self._control.send(json.dumps(reply | {"number": request.get("number")}).encode())
 
@@ -233,10 +247,13 @@ class Pager:
     def _do_close(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._mover.settle()
         self._mover.flush(self._pinned())
-        if self._engine.started:
-            self._engine.finished()
+        self._do_finish(request, fds)
         self._open = False
         return {"stats": self._stats()}
+
+    def _do_finish(self, request: dict[str, Any], fds: list[int]) -> None:
+        if self._engine.started:
+            self._engine.finished()
 
     def _start(self) -> None:
         if not self._engine.started:
@@ -263,6 +280,7 @@ class Pager:
             "eviction": setup.eviction,
             "prefetch": setup.prefetch,
             "placement": setup.placement,
+            "replaced": setup.replaced,
             "objects": objects[:TOP_OBJECTS],
         }
         if self._tiers is not None:
@@ -339,8 +357,11 @@ def end_program(pidfd: int, why: str) -> None:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
 
-def main(setup: ArenaSetup, control: socket.socket, state: PagerState, has_served: mmap) -> int:
-    """Run a pager process; report an error to the supervisor, which ends the program."""
+def main(setup: ArenaSetup, control: socket.socket, state: PagerState, calls: PolicyCalls) -> int:
+    """Run a pager process; report an error to the supervisor.
+
+    It replaces a policy that failed, and ends the program for any other error.
+    """
 
     def orphaned(*_: Any) -> None:
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # it can come more than once
@@ -350,7 +371,10 @@ def main(setup: ArenaSetup, control: socket.socket, state: PagerState, has_serve
     signal.signal(signal.SIGUSR1, orphaned)
     die_with_parent(signal.SIGUSR1)
     try:
-        return Pager(setup, control, state, has_served).run()
+        return Pager(setup, control, state, calls).run()
+    except PolicyFailure as error:
+        control.send(json.dumps({"failed": error.kind, "why": describe_error(error)}).encode())
+        return POLICY_FAILED
     except Exception as error:
         if os.environ.get("TIDEGATE_DEBUG"):
             raise

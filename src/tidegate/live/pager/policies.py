@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tidegate.errors import PolicyError, TidegateError
+from tidegate.errors import TidegateError
 from tidegate.live.arena.setup import ArenaSetup
+from tidegate.live.pager.calls import Call, PolicyFailure
 from tidegate.policies.interface.declaration import check_declared
 from tidegate.policies.interface.policy import (
     EvictionPolicy,
@@ -85,7 +86,8 @@ def handler(policy: Policy, event: str) -> Callable[[int], Any] | None:
     return with_touch_bits
 
 
-def blame(policy: Policy, method: str, argument: tuple[int, ...], error: Exception) -> PolicyError:
-    call = f"{method}({', '.join(map(str, argument))})"
+def blame(policy: Policy | TierPolicy, call: Call, error: BaseException) -> PolicyFailure:
+    """Return the error of a call, which names the policy and the call."""
+    name = policy.name if isinstance(policy, TierPolicy) else label(policy)
     said = error_line(error, type(policy))
-    return PolicyError(f"policy '{label(policy)}' raised in {call}: {said}")
+    return PolicyFailure(call.kind, f"policy '{name}' raised in {call}: {said}")

@@ -9,6 +9,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import monotonic
+from typing import Any
+
+import numpy as np
 
 from tidegate.live.transfer.page_state import COUNTERS
 from tidegate.simulation.gpu.memory import SEED
@@ -46,6 +49,11 @@ class RegionState:
         return self.near | self.arriving
 
     @property
+    def has_frame(self) -> bool:
+        """Whether it holds a frame: its pages are resident, or sampled from near memory."""
+        return bool(self.near | self.arriving | self.sampled & ~self.left_far)
+
+    @property
     def to_prefetch(self) -> int:
         """Wanted pages that are not resident and did not fault."""
         return self.wanted & ~(self.faulted | self.resident)
@@ -64,6 +72,10 @@ class Regions(dict[int, RegionState]):
             if first + i not in self:
                 self[first + i] = RegionState(min(self._ppr, o.pages - i * self._ppr))
 
+    def named(self, number: Any) -> RegionState | None:
+        """Return the region of this number, which a policy gave; None if there is none."""
+        return self.get(int(number)) if isinstance(number, (int, np.integer)) else None
+
     def in_range(self, first: int, count: int) -> Iterator[tuple[int, RegionState, int]]:
         """Split a range of pages by region: number, region and pages."""
         for number in range(first // self._ppr, -(-(first + count) // self._ppr)):
@@ -74,7 +86,7 @@ class Regions(dict[int, RegionState]):
 
     def served_longest_ago(self, before: int) -> int | None:
         """Return the resident region whose last turn is the oldest, and is before this one."""
-        able = [n for n, r in self.items() if r.resident and not r.pinned and r.served < before]
+        able = [n for n, r in self.items() if r.has_frame and not r.pinned and r.served < before]
         return min(able, key=lambda number: self[number].served, default=None)
 
 
@@ -118,13 +130,13 @@ class Observation:
         return self._regions >= self.most or self._pages >= COUNTERS
 
     def sample(self, region: RegionState) -> int:
-        """Choose near pages of a region at random and note them; at least one page stays near.
+        """Choose near pages of a region at random and note them; it keeps its frame.
 
-        Return them; 0 if there are too few.
+        Return them; 0 if there are none.
         """
         able = region.near & ~region.remote
         left = able.bit_count()
-        need = min(self._samples, left - 1, COUNTERS - self._pages)
+        need = min(self._samples, left, COUNTERS - self._pages)
         if need < 1:
             return 0
         taken = 0
@@ -149,7 +161,7 @@ class Observation:
         """
         able = region.to_prefetch
         others = region.faulted | region.resident
-        # a region must not hold its frame with no page in it
+        # something must come
         enough = able.bit_count() + others.bit_count() >= 2
         if not able or not enough or self._pages >= COUNTERS or region.sampled:
             return 0

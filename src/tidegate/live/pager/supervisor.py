@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
-import mmap
 import os
 import resource
 import select
@@ -24,7 +23,15 @@ from tidegate.errors import TidegateError
 from tidegate.interrupts import ignore_interrupts
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.pager import pager
+from tidegate.live.pager.calls import START_TIMES, Failure, PolicyCalls, Watchdog, replace_policy
+from tidegate.live.pager.engine import Engine
+from tidegate.live.pager.no_mover import NoMover
 from tidegate.live.pager.policies import check_policies, make_policies, make_tiering
+from tidegate.live.pager.tier_placement import LiveTiers
+from tidegate.live.transfer import near_file
+from tidegate.policies.interface.visibility import Faults
+from tidegate.trace.geometry import Geometry
+from tidegate.trace.trace import Object
 
 TOO_OFTEN = 200  # pagers in a row that die before they have served anything
 
@@ -44,7 +51,9 @@ class Supervisor:
         self._files: dict[int, tuple[int, int]] = {}
         self._restarts = -1
         self._died_unused = 0
-        self._has_served = mmap.mmap(-1, 1)  # set by the pager
+        self._calls = PolicyCalls()  # written by the pager
+        self._watchdog = Watchdog(self._calls, setup)
+        self._failed: Failure | None = None  # of the pager that runs, or has just ended
         self._poll = select.poll()
         for fd in (setup.pidfd, program.fileno(), self._listener.fileno()):
             self._poll.register(fd, select.POLLIN)
@@ -53,7 +62,8 @@ class Supervisor:
         """Serve until the arena is closed or the program is gone."""
         self._start_pager()
         while True:
-            for fd, _ in self._poll.poll():
+            self._watch_policies()
+            for fd, _ in self._poll.poll(self._watchdog.poll_ms):
                 if fd == self._setup.pidfd:
                     return self._program_ended()
                 if fd == self._program.fileno():
@@ -74,7 +84,7 @@ class Supervisor:
 
     def _start_pager(self) -> None:
         self._restarts += 1
-        self._has_served[0] = 0
+        self._calls.clear()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._pid = os.fork()
         if self._pid == 0:
@@ -83,7 +93,7 @@ class Supervisor:
                     end.close()
                 os.close(self._setup.lifeline)
                 state = pager.PagerState(self._objects, self._files, self._restarts)
-                os._exit(pager.main(self._setup, theirs, state, self._has_served))
+                os._exit(pager.main(self._setup, theirs, state, self._calls))
             finally:
                 os._exit(1)
         theirs.close()
@@ -92,6 +102,12 @@ class Supervisor:
         self._poll.register(self._control, select.POLLIN)
         for _, request, fds in self._pending:
             self._pass_on(request, fds)
+
+    def _watch_policies(self) -> None:
+        """End a pager whose policy does not return from a call."""
+        if self._failed is None and (overdue := self._watchdog.overdue(self._pid)):
+            self._failed = overdue
+            os.kill(self._pid, signal.SIGKILL)
 
     def _program_ended(self) -> int:
         os.kill(self._pid, signal.SIGKILL)
@@ -115,7 +131,11 @@ class Supervisor:
             return 0
         if status == pager.FAILED:
             return 1
-        self._died_unused = 0 if self._has_served[0] else self._died_unused + 1
+        failed, self._failed = self._failed or self._watchdog.died(status), None
+        if failed is not None and not replace_policy(self._setup, failed):
+            pager.end_program(self._setup.pidfd, failed.said)
+            return 1
+        self._died_unused = 0 if self._calls.works else self._died_unused + 1
         if self._died_unused == TOO_OFTEN:
             pager.end_program(self._setup.pidfd, "the pager died again and again")
             return 1
@@ -186,6 +206,9 @@ class Supervisor:
         if "fatal" in answer:
             pager.end_program(self._setup.pidfd, answer["fatal"])
             return True
+        if "failed" in answer:
+            self._failed = Failure(answer["failed"], answer["why"])
+            return True
         peer, request, _ = self._pending.popleft()
         # not before the answer: a pager that dies while it removes leaves the rest to the next one
         if request["do"] == "remove" and "error" not in answer:
@@ -219,22 +242,57 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # two per opened file
     setup, program = ArenaSetup.of(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))
     try:
-        check_policies(make_policies(setup))
+        policies = make_policies(setup)
+        check_policies(policies)
         if setup.tiering:
             make_tiering(setup)
+        # such policies have single pages taken away, or put in memory without being mapped
+        by_page = bool(setup.tiering) or not all(type(p.sees) is Faults for p in policies)
+        setup.memory, setup.huge = near_file.create(
+            setup.pages * setup.page, setup.region, whole_regions=not by_page
+        )
         supervisor = Supervisor(setup, program)
+        _warm_up(setup)
     except Exception as error:
-        _send(program, {"error": pager.describe_error(error)})
+        _send(program, {"error": pager.describe_error(error)}, [])
         return 2
     gc.freeze()  # what was imported stays shared with every pager
-    _send(program, {})
+    _send(program, {}, [setup.memory])
     return supervisor.run()
 
 
-def _send(program: socket.socket, answer: dict[str, str]) -> None:
+def _warm_up(setup: ArenaSetup) -> None:
+    """Call each policy on a few regions: what it compiles is shared with every pager.
+
+    Errors do not matter here; the first pager reports them.
+    """
+
+    def stop(*_: Any) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, START_TIMES * setup.watchdog)
+    geometry = Geometry(setup.page, setup.region)
+    with contextlib.suppress(Exception):
+        engine = Engine(geometry, 2, make_policies(setup), NoMover())
+        engine.set_objects((Object("none", 4 * setup.region, 0, 4 * geometry.pages_per_region),))
+        engine.start()
+        for region in (0, 1, 2, 3, 0):
+            engine.serve([region * geometry.pages_per_region])
+    if setup.tiering:
+        with contextlib.suppress(Exception):
+            tiers = LiveTiers(make_tiering(setup), 2 * geometry.pages_per_region, 1, 1)
+            for page in (0, 1, 0):
+                tiers.note_fault(page)
+                tiers.leaves(page)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def _send(program: socket.socket, answer: dict[str, str], fds: list[int]) -> None:
     # if the program has ended meanwhile, `run` notices
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        program.send(json.dumps(answer).encode())
+        socket.send_fds(program, [json.dumps(answer).encode()], fds)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,11 @@ class RecordedTrace(Trace):
         self._references = np.minimum(number, LAST_REFERENCE)
         self._writes = log[log >= 0] & 1
 
+    @property
+    def events(self) -> NDArray[Any]:
+        """Pages, one for each event."""
+        return self._pages
+
     def __len__(self) -> int:
         return len(self._pages)
 

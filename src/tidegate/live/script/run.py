@@ -30,6 +30,9 @@ from tidegate.errors import TidegateError
 from tidegate.interrupts import exiting_on_interrupt
 from tidegate.live.arena.process import set_exit_code
 
+MOST_KEPT = 1_000_000  # faults that are kept to say what another policy would have saved
+WORTH_ASKING = 100  # evictions from which on that is said
+
 if TYPE_CHECKING:
     from tidegate.live.arena.arena import Arena
     from tidegate.live.script.allocator import ArenaAllocator
@@ -61,7 +64,8 @@ def main() -> int:
             from tidegate.live.arena.arena import Arena
             from tidegate.live.script.allocator import ArenaAllocator
 
-            arena = Arena(record=options.record is not None, **options.arena)
+            keep = True if options.record is not None else MOST_KEPT
+            arena = Arena(record=0 if options.quiet and keep is not True else keep, **options.arena)
             allocator = ArenaAllocator(arena, options.min_array)
             _set_in_new_threads(allocator)
             owner = os.getpid()
@@ -142,7 +146,10 @@ def _end(arena: Arena, allocator: ArenaAllocator, options: ScriptOptions, script
     saved = options.record is None
     try:
         if not options.quiet:
-            _print(_summary(arena.stats()))
+            stats = arena.stats()
+            _print(_summary(stats))
+            _print_alternative(arena, stats)
+        _finish(arena)
         if options.record is not None:
             _save(arena, options.record)
             saved = True
@@ -152,6 +159,28 @@ def _end(arena: Arena, allocator: ArenaAllocator, options: ScriptOptions, script
         arena.leave_open()
         if script.succeeded and not saved:
             set_exit_code(2)
+
+
+def _finish(arena: Arena) -> None:
+    """Print what a policy's own check finds; the exit code stays the script's."""
+    try:
+        arena.finish()
+    except TidegateError as error:
+        _print(f"warning: {error}")
+
+
+def _print_alternative(arena: Arena, stats: dict[str, Any]) -> None:
+    """Print which other eviction policy would have read less, if one would."""
+    if stats["evictions"] < WORTH_ASKING or "tiering" in stats or stats["replaced"]:
+        return
+    from tidegate.live.script.alternatives import best_alternative
+
+    found = best_alternative(arena, stats["eviction"], stats["prefetch"])
+    if found is not None:
+        _print(
+            f"with --eviction {found.eviction}: {found.times_fewer:.1f} × fewer bytes at best "
+            "(from this run's faults; hits are not seen)"
+        )
 
 
 def _save(arena: Arena, path: str) -> None:
@@ -172,7 +201,9 @@ def _print(line: str) -> None:
 
 def _summary(s: dict[str, Any]) -> str:
     size = units.show_size
-    policies = " + ".join(s[kind] for kind in ("eviction", "prefetch", "tiering") if kind in s)
+    replaced = {kind: f" (in place of {name})" for kind, name in s["replaced"].items()}
+    kinds = [kind for kind in ("eviction", "prefetch", "tiering") if kind in s]
+    policies = " + ".join(s[kind] + replaced.get(kind, "") for kind in kinds)
     return (
         f"{units.counted(s['arrays'], 'array')} in {size(s['near_limit'])} of near memory, "
         f"{policies}: {s['faults']:,} faults, {s['notifications']:,} notifications, "

@@ -38,6 +38,8 @@ class LiveMover:
         self._page, self._ppr = geometry.page, geometry.pages_per_region
         self._userfault, self._memory, self._flags = memory.userfault, memory.file, memory.flags
         self._copies, self._track_touches = memory.copies, track_touches
+        self._huge = memory.huge  # whole regions are loaded as huge pages
+        self._solid: set[int] = set()  # such regions, of which no part may be punched alone
         self._carrier = Carrier(memory)
         self._address, self._page_reads = self._carrier.address, self._carrier.page_reads
         self._pool = ThreadPoolExecutor(WORKERS, "mover")
@@ -84,6 +86,7 @@ class LiveMover:
             return
         unmapped &= ~present
         pages |= unmapped
+        is_whole = self._huge and not present and pages == span(0, self._ppr)
         if self._track_touches:
             unmapped = pages & ~touched
         early = self._region_reads.take_over(region)
@@ -91,12 +94,18 @@ class LiveMover:
         self._settle_leaving(region)
         writable = self._note_load(region, pages, touched)
         after = self._awaited_evictions()
+        if is_whole:
+            self._load_whole(Load(region, writable, 0, after, early))
+            return
         if pages.bit_count() * self._page <= INLINE:
             self._wait(after)
             for first, n in runs(pages):
                 self._carrier.load_run(Load(region, writable, unmapped), first, n)
             return
         self._load_in_threads(Load(region, writable, unmapped, after, early), pages, touched)
+        self._note_stream(region)
+
+    def _note_stream(self, region: int) -> None:
         if self._region_reads.continues(region):
             self._read_region_early(region + 1, self.backing[region][0])
 
@@ -118,6 +127,15 @@ class LiveMover:
             if self._page_reads.forget(mine):
                 self._early_read_pause = EARLY_READ_PAUSE
         return writable
+
+    def _load_whole(self, load: Load) -> None:
+        """Start to load a region that will be one huge page."""
+        self._solid.add(load.region)
+        future = self._pool.submit(self._carrier.load_region, load)
+        self._loading.setdefault(load.region, []).append((span(0, self._ppr), future))
+        if load.early is not None:
+            load.early.loads = [future]
+        self._note_stream(load.region)
 
     def _load_in_threads(self, load: Load, pages: int, touched: int) -> None:
         """Start loads of these pages, those first that a thread waits for."""
@@ -151,17 +169,20 @@ class LiveMover:
             self._evict_copies(region, copied, dirty)
         present = self.present.get(region, 0)
         leaving = present if pages is None else present & pages
+        if region in self._solid and leaving != present:
+            return  # a part of a huge page would leave zeros; it goes with its region
         self.present[region] = present & ~leaving
         if self._tiers is not None and pages is None:
             leaving &= ~self._evict_to_middle(region, leaving, dirty)
         dirty &= leaving
         self._carrier.bytes_out += dirty.bit_count() * self._page
-        if leaving.bit_count() * self._page <= INLINE:
+        if leaving.bit_count() * self._page <= INLINE and region not in self._solid:
             self._carrier.evict_now(region, leaving, dirty)
         else:
             # one hole costs less than one on each side of a sampled page
             rest = 0 if self.present[region] else span(0, self._ppr)
             self._about_to_leave.append((region, leaving | rest, dirty))
+        self._solid.discard(region)
 
     def _evict_to_middle(self, region: int, pages: int, dirty: int) -> int:
         """Move pages to the middle tier as its policy decides; return those that went there."""
@@ -228,6 +249,7 @@ class LiveMover:
                 self._tiers.note_dropped(number)
                 self._middle.remove(number)
         punch(self._memory, first * self._page, self._ppr * self._page)
+        self._solid.discard(region)
         self._flags.set_dirty(first, self._ppr, False)
         self._flags.set_stored(first, self._ppr, False)
         backing, at = self.backing.pop(region)
@@ -332,6 +354,13 @@ class LiveMover:
         first, size, per_page = region * self._ppr, self._ppr * self._page, self._page // SMALL_PAGE
         small, whole = data_pages(self._memory, first * self._page, size), span(0, per_page)
         present = 0
+        if self._huge and self._flags.in_doubt(first, self._ppr):
+            # it was being written as a whole, and nobody could use it yet
+            punch(self._memory, first * self._page, size)
+            self._flags.set_in_doubt(first, self._ppr, False)
+            small = 0
+        if self._huge and small:
+            self._solid.add(region)
         for page in range(self._ppr):
             part = small >> page * per_page & whole
             if first + page in self._copies:  # what is missing is in the copy
@@ -421,16 +450,23 @@ class LiveMover:
         self._note_restored(region, pages)
 
     def _evict_copies(self, region: int, pages: int, dirty: int) -> None:
-        """Evict sampled pages; those that must be written go through near memory, like others."""
+        """Evict sampled pages; with a middle tier they go through near memory, like others."""
         number = region * self._ppr
-        back = pages if self._tiers is not None else pages & dirty
+        if self._tiers is None:
+            for page in bits(pages):
+                if dirty >> page & 1:
+                    self._carrier.write_store(region, page, self._copies.get(number + page)[0])
+                    self._flags.set_stored(number + page, 1, True)
+                    self._flags.set_dirty(number + page, 1, False)
+                    self._carrier.bytes_out += self._page
+                self._copies.remove(number + page)
+            self._copied[region] &= ~pages
+            return
         for page in bits(pages):
-            if back >> page & 1:
-                data = self._copies.get(number + page)[0]
-                os.pwrite(self._memory, data, (number + page) * self._page)
+            data = self._copies.get(number + page)[0]
+            os.pwrite(self._memory, data, (number + page) * self._page)
             self._copies.remove(number + page)
-        self._note_restored(region, back)
-        self._copied[region] &= ~pages
+        self._note_restored(region, pages)
 
     def _note_restored(self, region: int, pages: int) -> None:
         self.present[region] |= pages

@@ -19,11 +19,15 @@ from numpy.typing import NDArray
 
 from tidegate.errors import PolicyError
 from tidegate.policies.interface.events import (
+    ADVICE,
     ASK_ADVISE,
     ASK_COUNT,
+    ASK_DISCARD,
     ASK_EVICT,
+    ASK_EVICT_ASYNC,
     ASK_OBSERVE,
     ASK_PREFETCH,
+    ASK_PREFETCH_ASYNC,
     ASK_THRESHOLD,
     MOST_ACCESSES,
     NO_TREE,
@@ -179,23 +183,42 @@ class MemoryView(ABC):
 
     def evict(self, region: int) -> None:
         """Send this region far before its frame is needed."""
-        region = self._whole("evict", region=region)
-        if not 0 <= region < self.regions or not self.is_resident(region):
-            raise PolicyError(
-                f"{self._name} must evict a resident region, "
-                f"got region {region}, which is not resident"
-            )
-        self._request(ASK_EVICT, region)
+        self._request(ASK_EVICT, self._check_resident("evict", region))
+
+    def prefetch_async(self, first_page: int, pages: int = 1) -> None:
+        """Bring these pages near by the inward copy stream, beside the kernels.
+
+        A touch of a page on its way waits for it and does not fault.
+        """
+        self._request(ASK_PREFETCH_ASYNC, *self._check_pages("prefetch_async", first_page, pages))
+
+    def evict_async(self, region: int) -> None:
+        """Send this region far by the outward copy stream; its frame is free when the copy ends.
+
+        A fault or prefetch of the region before the copy begins cancels it.
+        """
+        self._request(ASK_EVICT_ASYNC, self._check_resident("evict_async", region))
+
+    def discard(self, region: int) -> None:
+        """Drop this region, whose data are dead: nothing is written back, its pages are unwritten.
+
+        Policies get ``on_free``.
+        """
+        self._request(ASK_DISCARD, self._check_resident("discard", region))
 
     def advise(self, first_page: int, pages: int, prefer: str | None) -> None:
         """Set where these pages live: "far" maps them remotely, so that they never fault.
 
-        None takes it back.
+        None takes it back. "read-mostly": far memory keeps a copy of near pages, so that clean ones
+        are dropped, not written back; "read-write" takes it back.
         """
-        if prefer not in ("far", None):
-            raise PolicyError(f"{self._name} must advise 'far' or None, got {prefer!r}")
+        if prefer not in ADVICE:
+            raise PolicyError(
+                f"{self._name} must advise 'far', None, 'read-mostly' or 'read-write', "
+                f"got {prefer!r}"
+            )
         first, count = self._check_pages("advise", first_page, pages)
-        self._request(ASK_ADVISE, first, count, int(prefer == "far"))
+        self._request(ASK_ADVISE, first, count, ADVICE[prefer])
 
     def observe_prefetched(self, region: int) -> None:
         """Leave one page of this region far, of those about to be prefetched, to notice its use.
@@ -261,6 +284,15 @@ class MemoryView(ABC):
             raise PolicyError(
                 f"{self._name} must give {call}() whole numbers, got {name} = {number!r}"
             ) from None
+
+    def _check_resident(self, verb: str, region: int) -> int:
+        region = self._whole(verb, region=region)
+        if not 0 <= region < self.regions or not self.is_resident(region):
+            raise PolicyError(
+                f"{self._name} must {verb} a resident region, "
+                f"got region {region}, which is not resident"
+            )
+        return region
 
     def _check_pages(self, verb: str, first: int, pages: int) -> tuple[int, int]:
         first, pages = self._whole(verb, first_page=first), self._whole(verb, pages=pages)

@@ -32,7 +32,7 @@ def specify(setup: Setup, workload: str, system: str, level: str) -> RunSpec:
         system,
         eviction=setup.mhpe if system in OWN else None,
         prefetch=prefetch_of(setup, system),
-        oversubscribe=1 / units.fraction(level) - 1,
+        fits=level,
         geometry=geometry_of(setup),
     )
 

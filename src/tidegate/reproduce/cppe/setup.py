@@ -34,7 +34,10 @@ class Setup(setup.Setup):
     base: ClassVar[str] = BASE
 
     levels: tuple[str, ...] = option(
-        LEVELS, "Shares of the footprint that fit, with commas.", flag="--level"
+        LEVELS,
+        "Shares of the footprint that fit, with commas.",
+        flag="--level",
+        changes_claims=False,  # each claim is made for a level
     )
     t1: int = option(32, "Untouched pages of an interval from which LRU takes over.")
     t2: int = option(40, "Those of the first four intervals.")

@@ -17,7 +17,7 @@ from tidegate.machine.machine import Machine
 from tidegate.policies.interface.compiling.header import REGION_BYTES
 from tidegate.policies.interface.events import EVENT_BITS, NO_TREE, REQUEST_ROWS
 from tidegate.policies.interface.last_touch import NEVER
-from tidegate.policies.interface.page_flags import CPU_MAPPED
+from tidegate.policies.interface.page_flags import CPU_MAPPED, READ_MOSTLY, UNWRITTEN
 from tidegate.trace.trace import Segment, Trace
 
 # Slots are moved forward in rounds of this length; within a round their order is that of their
@@ -36,13 +36,18 @@ IDLE, RUNNING, STALLED = 0, 1, 2  # states of a slot
 OK, CUT, RAISED, NOT_RESIDENT = 0, 1, 2, 3
 
 # What ``run_rounds`` and ``play`` return besides: the launch is done, blocks are needed, progress
-# and Ctrl-C should be looked at, a touched page belongs to no object, the driver's turn is over, or
-# there is work for an idle driver.
-DONE, MORE_BLOCKS, PAUSE, STRAY, TURN_OVER, WORK_WAITS = 10, 11, 12, 13, 14, 15
+# and Ctrl-C should be looked at, a touched page belongs to no object, the driver's turn or a
+# stream's copy is over, there is work for an idle driver, or a copy can begin.
+DONE, MORE_BLOCKS, PAUSE, STRAY, ENDED, WORK_WAITS, COPY_WAITS = 10, 11, 12, 13, 14, 15, 16
+
+# States of a region in ``leaving``: asked of the outward stream, no longer asked for but still in
+# its ring, being copied
+ASKED, CANCELLED, LEAVING = 1, 2, 3
 
 _COUNTERS = """
-    touches stalls remote_touches remote_bytes faults raw_faults batches evictions decisions
-    pages_in pages_prefetched pages_evicted pages_written_back pages_unused runs_in
+    touches stalls waits remote_touches remote_bytes faults raw_faults batches evictions decisions
+    pages_in pages_born pages_prefetched pages_evicted pages_written_back pages_unused runs_in
+    pages_discarded
     observations notifications pages_sampled pages_home
 """
 _STATE = """
@@ -50,17 +55,24 @@ _STATE = """
     turn driver_busy fault_turn next_block slots idle failed_at failed_event
     timeline_n timeline_stride timeline_skip
 """
+# of the copy streams (streams.py). ``hold``: the driver waits for a copy to end
+_STREAMS = """
+    arrivals_n hold
+    in_n in_head in_busy in_blocked in_region
+    out_n out_head out_busy out_blocked out_region out_frames
+"""
 _OBSERVATION = """
     observed_n sampled_n notification_n samples random epoch epoch_evictions
     returned returned_before count_threshold counting_n
 """
 _TIMES = """
-    front driver_free prefetch_from notification_from
+    front driver_free prefetch_from notification_from latency
+    in_free in_begin in_end in_handling out_free out_end
     running launching near_time remote_time fault_handling transfer_in transfer_out policy_overhead
     turn_handling turn_in turn_out turn_policy driver_time link_in_time link_out_time
 """  # clocks and parts of time, in ns
 
-_WORDS = (_COUNTERS + _STATE + _OBSERVATION).split()
+_WORDS = (_COUNTERS + _STATE + _STREAMS + _OBSERVATION).split()
 BOOKS = np.dtype(
     [(name, "u8" if name == "random" else "i8") for name in _WORDS]
     + [(name, "f8") for name in _TIMES.split()]
@@ -68,7 +80,7 @@ BOOKS = np.dtype(
 
 _REGION = """
     served:i8 faults:i8 evictions:i8 pages_in:i8 counted:i8
-    pages:i4 left_in:i4 observed:i2 queued:u1
+    pages:i4 left_in:i4 observed:i2 queued:u1 ordered:u1 leaving:u1
 """
 _NAMES, _FORMATS = zip(*(field.split(":") for field in _REGION.split()), strict=True)
 # All data of a region lie in one cache line, 64 bytes, because serving a region uses all of them.
@@ -98,6 +110,7 @@ class RunConstants(NamedTuple):
     in_per_page: float
     out_per_page: float
     both_per_page: float
+    crowded: float  # a copy takes so many times as long while the other stream copies
     latency: float
     remote_latency: float
     decision: float
@@ -106,7 +119,8 @@ class RunConstants(NamedTuple):
     watch: int  # evicted regions by which the number of samples is judged
     samples: int  # pages sampled per region; 0 adapts it
     sample: float
-    notification: float
+    notification: float  # a batch of them
+    batch_notifications: int
     pipelined: bool
     dirty_only: bool
     tracking: bool
@@ -117,9 +131,10 @@ class Memory(NamedTuple):
 
     books: NDArray[Any]
     page_state: NDArray[np.uint8]
+    page_data: NDArray[np.uint8]
     latest: NDArray[np.int64]  # per page: its last touch and access site (last_touch.py), tracking
     region_touches: NDArray[np.int64]  # tracking
-    resident: NDArray[np.int32]  # pages near or coming; a region with any holds a frame
+    resident: NDArray[np.int32]  # pages near, coming or sampled; a region with any has a frame
     # per region, columns of REGION:
     region_pages: NDArray[np.int32]  # pages that belong to an object
     served: NDArray[np.int64]  # the driver's turn in which the region was served last
@@ -130,20 +145,26 @@ class Memory(NamedTuple):
     left_in: NDArray[np.int32]  # the epoch in which it was evicted last
     counted: NDArray[np.int64]  # remote accesses since it got a counter, -1 without one
     prefetch_queued: NDArray[np.uint8]
+    ordered: NDArray[np.uint8]  # 1: in the inward stream's ring
+    leaving: NDArray[np.uint8]  # 0, ASKED, CANCELLED or LEAVING
     slot_time: NDArray[np.float64]
     slot_due: NDArray[np.float64]  # the same while the slot is running, else infinite
     moving: NDArray[np.uint32]  # slots that move on in this round
     idle_slots: NDArray[np.int64]  # the first ``books.idle``; by number while blocks are left
+    slot_pace: NDArray[np.float64]  # its time for a near touch over the machine's
     slot_at: NDArray[np.int64]
     slot_end: NDArray[np.int64]
     slot_page: NDArray[np.int64]
     slot_status: NDArray[np.uint8]
     queue: NDArray[np.int64]  # slots that stalled, in the order of their faults
+    arrivals: NDArray[np.int64]  # slots that wait for pages of the inward stream
     batch_page: NDArray[np.int64]
     coming: NDArray[np.int64]
     occupied: NDArray[np.int32]
     requests: NDArray[np.int64]
     prefetch_ring: NDArray[np.int64]
+    in_ring: NDArray[np.int64]  # regions with pages asked of the inward stream
+    out_ring: NDArray[np.int64]
     timeline: NDArray[np.float64]
     sampled: NDArray[np.uint8]  # per page: see observation.py
     notifications: NDArray[np.int64]  # pages, or -1 - region, whose use was noticed
@@ -152,12 +173,13 @@ class Memory(NamedTuple):
 
 
 class TouchColumns(NamedTuple):
-    """TouchColumns in columns."""
+    """Touches in columns. ``cost``: the time of a near touch, in units of the launch's pace."""
 
     page: NDArray[np.uint32]
     write: NDArray[np.uint8]
     bytes: NDArray[np.int32]
     reference: NDArray[np.int16]
+    cost: NDArray[np.int32]
 
 
 class Blocks(NamedTuple):
@@ -202,6 +224,7 @@ def make_constants(
         in_per_page=page / link.inward,
         out_per_page=page / link.outward,
         both_per_page=page / link.both,
+        crowded=max(1.0, (link.inward + link.outward) / link.both),
         latency=machine.near.latency,
         remote_latency=link.remote_latency,
         decision=decision,
@@ -211,6 +234,7 @@ def make_constants(
         samples=samples,
         sample=driver.sample,
         notification=driver.notification,
+        batch_notifications=driver.batch_notifications,
         pipelined=driver.pipelined,
         dirty_only=dirty_only,
         tracking=tracking,
@@ -232,8 +256,7 @@ def make_memory(trace: Trace, slots: int, constants: RunConstants) -> Memory:
     books["samples"] = constants.samples or 1
     books["random"] = SEED
     region = _in_lines(regions)
-    region["left_in"], region["counted"] = -2, -1
-    page_state = np.where(trace.unwritten(), 0, CPU_MAPPED).astype(np.uint8)
+    region["left_in"], region["counted"], region["served"] = -2, -1, -1
     for o in trace.objects:
         first = o.first_page // ppr
         whole, rest = divmod(o.pages, ppr)
@@ -244,7 +267,8 @@ def make_memory(trace: Trace, slots: int, constants: RunConstants) -> Memory:
     tracked = pages if constants.tracking else 0
     return Memory(
         books=books,
-        page_state=page_state,
+        page_state=np.zeros(pages, np.uint8),
+        page_data=_data_at_start(trace),
         latest=np.full(tracked, NEVER, np.int64),
         region_touches=np.zeros(regions if constants.tracking else 0, np.int64),
         resident=np.zeros(regions, np.int32),
@@ -257,26 +281,42 @@ def make_memory(trace: Trace, slots: int, constants: RunConstants) -> Memory:
         left_in=region["left_in"],
         counted=region["counted"],
         prefetch_queued=region["queued"],
+        ordered=region["ordered"],
+        leaving=region["leaving"],
         slot_time=np.zeros(slots),
         slot_due=np.full(slots, np.inf),
         moving=np.zeros(slots, np.uint32),
         idle_slots=np.zeros(slots, np.int64),
+        slot_pace=np.ones(slots),
         slot_at=np.zeros(slots, np.int64),
         slot_end=np.zeros(slots, np.int64),
         slot_page=np.zeros(slots, np.int64),
         slot_status=np.zeros(slots, np.uint8),
         queue=np.zeros(slots, np.int64),
+        arrivals=np.zeros(slots, np.int64),
         batch_page=np.zeros(constants.batch_faults, np.int64),
         coming=np.zeros(in_turn, np.int64),
         occupied=np.zeros(ppr + 1, np.int32),
         requests=np.zeros((REQUEST_ROWS, 4), np.int64),
         prefetch_ring=np.zeros(regions, np.int64),
+        in_ring=np.zeros(regions, np.int64),
+        out_ring=np.zeros(regions, np.int64),
         timeline=np.zeros((TIMELINE_ROWS, len(TIMELINE_COLUMNS))),
         sampled=np.zeros(pages, np.uint8),
         notifications=np.zeros(2 * constants.counters, np.int64),
         wants=np.zeros((3, 1 << EVENT_BITS), np.uint8),
         own=np.zeros(3, np.int64),
     )
+
+
+def _data_at_start(trace: Trace) -> NDArray[np.uint8]:
+    """Return what far memory has of each page at the start."""
+    data = np.full(trace.pages, CPU_MAPPED, np.uint8)
+    data[trace.unwritten()] = UNWRITTEN if trace.first_touch else 0
+    for o in trace.objects:
+        if o.read_mostly:
+            data[o.first_page : o.first_page + o.pages] |= READ_MOSTLY
+    return data
 
 
 def _in_lines(regions: int) -> NDArray[Any]:
@@ -286,15 +326,15 @@ def _in_lines(regions: int) -> NDArray[Any]:
     return raw[first : first + regions * REGION_BYTES].view(REGION)
 
 
-def join_blocks(rest: TouchColumns, segment: Segment) -> Blocks:
+def join_blocks(rest: TouchColumns, segment: Segment, cost: NDArray[np.int32]) -> Blocks:
     """Return the rest of unfinished blocks together with a new segment, without copying."""
     rest = TouchColumns(*map(read_only, rest))
-    return Blocks(read_only(segment.starts), rest, columns_of(segment))
+    return Blocks(read_only(segment.starts), rest, columns_of(segment, cost))
 
 
-def columns_of(segment: Segment) -> TouchColumns:
+def columns_of(segment: Segment, cost: NDArray[np.int32]) -> TouchColumns:
     """Return a segment's columns, read-only as those of a file are."""
-    columns = segment.page.view(np.uint32), segment.write, segment.bytes, segment.reference
+    columns = segment.page.view(np.uint32), segment.write, segment.bytes, segment.reference, cost
     return TouchColumns(*map(read_only, columns))
 
 

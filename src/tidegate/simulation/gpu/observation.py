@@ -28,6 +28,7 @@ from tidegate.policies.interface.page_flags import (
     NEAR,
     REMOTE,
     TOUCHED,
+    UNWRITTEN,
     WANTED,
 )
 
@@ -52,14 +53,14 @@ def random_below(memory: Any, n: int) -> Any:
 
 @jit_bare
 def take_samples(memory: Any, constants: Any, region: int) -> None:
-    """Sample some near pages of a resident region; at least one page stays near."""
+    """Sample some near pages of a resident region, which keeps its frame even without others."""
     books = memory.books[0]
     base, pages = region * constants.pages_per_region, memory.region_pages[region]
     left = 0
     for page in range(base, base + pages):
         if memory.page_state[page] & (NEAR | REMOTE) == NEAR:
             left += 1
-    need = min(books.samples, left - 1, constants.counters - books.sampled_n)
+    need = min(books.samples, left, constants.counters - books.sampled_n)
     if need < 1:
         return
     books.observations += 1
@@ -70,7 +71,7 @@ def take_samples(memory: Any, constants: Any, region: int) -> None:
             if random_below(memory, left) < need:  # all choices of pages are equally likely
                 need -= 1
                 memory.page_state[page] = (state | REMOTE) & ~(NEAR | DIRTY) & 0xFF
-                memory.resident[region] -= 1
+                memory.page_data[page] &= ~UNWRITTEN & 0xFF
                 books.pages_sampled += 1
                 books.turn_policy += constants.sample + constants.out_per_page
                 books.link_out_time += constants.out_per_page
@@ -95,7 +96,7 @@ def leave_one_far(memory: Any, constants: Any, region: int) -> None:
         or books.sampled_n >= constants.counters
         or memory.observed[region] > 0
     ):
-        return  # a region must not hold a frame without a page in it
+        return  # nothing would come
     chosen = random_below(memory, coming)
     for page in range(base, base + pages):
         if memory.page_state[page] & (WANTED | FAULTED | NEAR | COMING) == WANTED:
@@ -118,8 +119,12 @@ def mark_sampled(memory: Any, page: int, region: int, kind: int) -> None:
 
 @jit_bare
 def count_access(memory: Any, page: int, region: int, size: int, time: float) -> None:
-    """Count an access over the link, if a counter watches the page or its region."""
+    """Count an access over the link, if a counter watches the page or its region.
+
+    Far memory now has the page, if it had nothing of it.
+    """
     books = memory.books[0]
+    memory.page_data[page] &= ~UNWRITTEN & 0xFF
     if memory.sampled[page] & 1:
         memory.sampled[page] += NOTICED
         add_notification(memory, page, time)
@@ -167,7 +172,7 @@ def return_samples(memory: Any, constants: Any, region: int) -> None:
             memory.page_state[page] = (memory.page_state[page] | COMING) & ~REMOTE & 0xFF
             memory.coming[books.coming_n] = page
             books.coming_n += 1
-            memory.resident[region] += 1
+            memory.resident[region] += left_far
             books.pages_home += 1
             books.turn_policy += constants.run_overhead + constants.in_per_page
             books.link_in_time += constants.run_overhead + constants.in_per_page

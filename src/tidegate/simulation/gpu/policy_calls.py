@@ -1,10 +1,10 @@
 """Calling policies, and executing what they request.
 
     send_event ──▶ call_policy, for each policy that handles the event
-                     └─▶ execute_requests: prefetch · advise · threshold · observe · count
+                     └─▶ execute_requests: prefetch · advise · threshold · observe · count · copies
 
-Requested evictions stay in the list until ``frames.evict_requested``, because an eviction calls
-policies again.
+Requested evictions and discards stay in the list until ``frames.evict_requested``, because they
+call policies again.
 """
 
 from __future__ import annotations
@@ -18,13 +18,24 @@ from tidegate.compiled.jit import jit, jit_bare
 from tidegate.policies.interface.events import (
     ASK_ADVISE,
     ASK_COUNT,
+    ASK_DISCARD,
     ASK_EVICT,
+    ASK_EVICT_ASYNC,
     ASK_OBSERVE,
     ASK_PREFETCH,
+    ASK_PREFETCH_ASYNC,
     ASK_THRESHOLD,
     EVENT_BITS,
 )
-from tidegate.policies.interface.page_flags import COMING, NEAR, REMOTE, WANTED
+from tidegate.policies.interface.page_flags import (
+    ARRIVING,
+    COMING,
+    NEAR,
+    READ_MOSTLY,
+    REMOTE,
+    WANTED,
+)
+from tidegate.simulation.gpu.copy_orders import order_in, order_out
 from tidegate.simulation.gpu.memory import OK, RAISED
 from tidegate.simulation.gpu.observation import leave_one_far
 
@@ -74,40 +85,54 @@ def query(memory: Any, constants: Any, relay: Any, event: int) -> Any:
 
 @jit
 def execute_requests(memory: Any, constants: Any) -> None:
-    """Execute all requests but evictions, which stay in the list for ``evict_requested``."""
+    """Execute all requests but evictions and discards, which stay in the list."""
     books, requests = memory.books[0], memory.requests
-    evictions = 0
+    leaving = 0
     for i in range(books.request_n):
-        verb, first, count, far = requests[i, 0], requests[i, 1], requests[i, 2], requests[i, 3]
+        verb, first, count, advice = requests[i, 0], requests[i, 1], requests[i, 2], requests[i, 3]
         if verb == ASK_PREFETCH:
             queue_prefetch(memory, constants, first, count)
         elif verb == ASK_ADVISE:
-            for page in range(first, first + count):
-                if far:
-                    memory.page_state[page] |= REMOTE
-                else:
-                    memory.page_state[page] &= ~REMOTE & 0xFF
+            advise(memory, first, count, advice)
         elif verb == ASK_THRESHOLD:
             books.threshold = first
         elif verb == ASK_OBSERVE:
             leave_one_far(memory, constants, first)
         elif verb == ASK_COUNT:
             books.count_threshold = first
-        elif verb == ASK_EVICT:
-            requests[evictions, 0], requests[evictions, 1] = ASK_EVICT, first
-            evictions += 1
-    books.request_n = evictions
+        elif verb == ASK_PREFETCH_ASYNC:
+            order_in(memory, constants, first, count)
+        elif verb == ASK_EVICT_ASYNC:
+            order_out(memory, first)
+        elif verb in (ASK_EVICT, ASK_DISCARD):
+            requests[leaving, 0], requests[leaving, 1] = verb, first
+            leaving += 1
+    books.request_n = leaving
+
+
+@jit_bare
+def advise(memory: Any, first: int, count: int, advice: int) -> None:
+    """Set or take back an advice (events.ADVICE) for some pages."""
+    for page in range(first, first + count):
+        if advice == 0:
+            memory.page_state[page] &= ~REMOTE & 0xFF
+        elif advice == 1:
+            memory.page_state[page] |= REMOTE
+        elif advice == 2:
+            memory.page_data[page] |= READ_MOSTLY
+        else:
+            memory.page_data[page] &= ~READ_MOSTLY & 0xFF
 
 
 @jit_bare
 def queue_prefetch(memory: Any, constants: Any, first: int, count: int) -> None:
-    """Mark pages as wanted and queue their regions, but for pages near, coming or remote."""
+    """Mark pages as wanted and queue their regions, but for those near, on their way or remote."""
     books = memory.books[0]
     for page in range(first, first + count):
         region = page // constants.pages_per_region
         if page - region * constants.pages_per_region >= memory.region_pages[region]:
             continue  # the gap behind an object's end
-        if memory.page_state[page] & (NEAR | COMING | REMOTE):
+        if memory.page_state[page] & (NEAR | COMING | ARRIVING | REMOTE):
             continue
         memory.page_state[page] |= WANTED
         if not memory.prefetch_queued[region]:

@@ -3,7 +3,8 @@
     play ──▶ run_rounds ──▶ assign_blocks   idle slots take the next blocks
          │              ──▶ sweep           each running slot moves on: to the round's end, to its
          │                                  block's end or to an absent page
-         └─▶ driver: finish the turn that is over; begin one if faults or prefetches wait
+         ├─▶ driver: finish the turn that is over; begin one if faults or prefetches wait
+         └─▶ streams: the same with copies
 
 ``sweep`` holds the hit path; everything else happens far less often. It takes the arrays it needs
 out of the memory once, because every look-up in there would be paid per touch.
@@ -18,16 +19,18 @@ import numpy as np
 from tidegate.compiled.intrinsics import fetch_ahead
 from tidegate.compiled.jit import jit, jit_bare
 from tidegate.policies.interface.last_touch import latest
-from tidegate.policies.interface.page_flags import DIRTY, NEAR, REMOTE, TOUCHED
+from tidegate.policies.interface.page_flags import ARRIVING, DIRTY, NEAR, REMOTE, TOUCHED
 from tidegate.simulation.gpu.driver import (
-    finish_turn,
+    finish_next,
     serve_faults,
     serve_notification_turn,
     serve_prefetches,
     touch_at,
 )
 from tidegate.simulation.gpu.memory import (
+    COPY_WAITS,
     DONE,
+    ENDED,
     IDLE,
     MORE_BLOCKS,
     OK,
@@ -36,11 +39,11 @@ from tidegate.simulation.gpu.memory import (
     RUNNING,
     STALLED,
     STRAY,
-    TURN_OVER,
     WORK_WAITS,
     TouchColumns,
 )
 from tidegate.simulation.gpu.observation import count_access
+from tidegate.simulation.gpu.streams import can_start, next_end, start_copies
 
 AHEAD = 6  # slots whose next touch is fetched into the cache
 
@@ -64,9 +67,13 @@ def play(
     stop = books.touches + budget
     while True:
         code = run_rounds(memory, constants, blocks, per_byte, remote, last, stop)
-        if code == TURN_OVER:
-            finish_turn(memory, constants, blocks, per_byte, remote)
+        if code == ENDED:
+            finish_next(memory, constants, blocks, per_byte, remote)
             continue
+        if code == COPY_WAITS:
+            code = start_copies(memory, constants, relay)
+            if code == OK:
+                continue
         if code != WORK_WAITS:
             return code
         # faults and prefetches take turns when both wait
@@ -92,15 +99,17 @@ def run_rounds(
         if books.touches >= stop:
             return PAUSE
         earliest = earliest_due(memory)
-        if earliest == np.inf and books.queue_n == 0:
+        if earliest == np.inf and books.queue_n == 0 and books.arrivals_n == 0:
             return DONE  # a prefetch may still be under way; no slot waits for it
-        until = earliest + QUANTUM
-        if books.driver_busy:
-            if books.driver_free <= earliest:
-                return TURN_OVER
-            until = min(until, books.driver_free)
-        elif books.queue_n > 0 or books.prefetch_n > 0 or books.notification_n > 0:
+        if can_start(memory):
+            return COPY_WAITS
+        waits = books.queue_n > 0 or books.prefetch_n > 0 or books.notification_n > 0
+        if waits and not books.driver_busy and not books.hold:
             return WORK_WAITS
+        ends = next_end(memory)
+        if ends <= earliest:
+            return ENDED
+        until = min(earliest + QUANTUM, ends)
         moving = select_due(memory, until)
         if constants.tracking:
             stray = sweep_tracking(memory, constants, blocks, moving, until, per_byte, remote)
@@ -194,7 +203,7 @@ def _make_sweep(tracking: bool) -> Any:
         pages_per_region = np.uint32(constants.pages_per_region)
         shift = np.uint32(constants.region_shift)
         touches, near_time, front, idle = books.touches, books.near_time, books.front, books.idle
-        latency, chosen = constants.latency, memory.moving
+        chosen, paces = memory.moving, memory.slot_pace
         stray = np.int64(-1)
         for which in range(moving):
             slot = np.uint64(chosen[which])
@@ -202,10 +211,11 @@ def _make_sweep(tracking: bool) -> Any:
                 ahead = ats[np.uint64(chosen[which + AHEAD])] - behind
                 fetch_tracked(memory, blocks.new.page, ahead, shift)
             time = times[slot]
-            pages, writes, sizes, references = blocks.new
+            latency, own_per_byte = books.latency * paces[slot], per_byte * paces[slot]
+            pages, writes, sizes, references, costs = blocks.new
             before = behind
             if ats[slot] < behind:
-                pages, writes, sizes, references = rest
+                pages, writes, sizes, references, costs = rest
                 before = 0
             i, end = np.uint64(ats[slot] - before), np.uint64(ends[slot] - before)
             far = 0.0
@@ -214,7 +224,7 @@ def _make_sweep(tracking: bool) -> Any:
                 s = state[page]
                 if s & NEAR:  # the hit path
                     state[page] = s | (TOUCHED | DIRTY if writes[i] else TOUCHED)
-                    time += max(latency, sizes[i] * per_byte)
+                    time += max(latency, costs[i] * own_per_byte)
                 elif s & REMOTE:
                     spent = constants.remote_latency + sizes[i] * remote
                     time += spent
@@ -264,10 +274,15 @@ sweep_tracking = jit_bare(_make_sweep(tracking=True))
 
 @jit_bare
 def stall(memory: Any, slot: int, page: int) -> None:
-    """Let a slot wait for this page; the others run on."""
+    """Let a slot wait for this page; the others run on. A page on its way does not fault."""
     books = memory.books[0]
     memory.slot_status[slot] = STALLED
     memory.slot_page[slot] = page
+    if memory.page_state[page] & ARRIVING:
+        memory.arrivals[books.arrivals_n] = slot
+        books.arrivals_n += 1
+        books.waits += 1
+        return
     memory.queue[books.queue_n] = slot
     books.queue_n += 1
     books.stalls += 1
@@ -285,15 +300,15 @@ def take_rest(memory: Any, blocks: Any, slots: int) -> Any:
         np.empty(left, np.uint8),
         np.empty(left, np.int32),
         np.empty(left, np.int16),
+        np.empty(left, np.int32),
     )
     to = 0
     for slot in range(slots):
         if memory.slot_status[slot] != IDLE:
             first = to
             for i in range(memory.slot_at[slot], memory.slot_end[slot]):
-                rest.page[to], rest.write[to], rest.bytes[to], rest.reference[to] = touch_at(
-                    blocks, i
-                )
+                rest.page[to], rest.write[to], rest.bytes[to], site, cost = touch_at(blocks, i)
+                rest.reference[to], rest.cost[to] = site, cost
                 to += 1
             memory.slot_at[slot], memory.slot_end[slot] = first, to
     memory.books[0].next_block = 0

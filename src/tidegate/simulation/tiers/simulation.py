@@ -177,7 +177,7 @@ class Tiered:
             for s in launch.segments:
                 check_segment(s, self.trace)
                 next_uses = uses[done : done + s.touches] if len(uses) else nothing
-                code = engine.walk(self._table, self._policies, columns_of(s), next_uses)
+                code = engine.walk(self._table, self._policies, columns_of(s, s.bytes), next_uses)
                 self._raise(int(code))
                 done += s.touches
                 progress(s.touches)
