@@ -106,8 +106,9 @@ def _cuda_options() -> list[str]:
 def _run(clang: str, unit: Unit, options: list[str]) -> str:
     own = [option for option in unit.options if _is_for(option, unit.spoken)]
     spoken = ["-x", unit.spoken] if unit.language or unit.spoken == CUDA else []
-    # "--": the name of a file may begin with a dash
-    last = ["-S", "-emit-llvm", "-o", "-", *spoken, "--", str(unit.source.absolute())]
+    source = str(unit.source if unit.folder is None else unit.source.absolute())
+    named = f"./{source}" if source.startswith("-") else source  # or it would be an option
+    last = ["-S", "-emit-llvm", "-o", "-", *spoken, named]
     done = subprocess.run(
         [clang, *_PIPELINE, *options, *own, *last],
         capture_output=True,

@@ -168,7 +168,8 @@ def _way_to(target: int, ways: NDArray[np.float64]) -> list[int]:
 
 def _next(ways: NDArray[np.float64], credit: NDArray[np.float64]) -> int:
     """Return the next launch, by each one's probability and credit."""
-    likeliest = int(np.argmax(ways.round(9)))  # of equals, the first
+    ways = ways.round(9)  # of equals, the first is taken
+    likeliest = int(np.argmax(ways))
     others = [way for way in range(len(ways)) if way != likeliest and ways[way] > 0]
     if sum(credit[way] for way in others) < _WHOLE:
         return likeliest
