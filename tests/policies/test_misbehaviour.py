@@ -142,7 +142,10 @@ BAD_REQUESTS = [
     (lambda m: m.prefetch(2, 3), "must prefetch pages within 0 to 3, got pages 2 to 4"),
     (lambda m: m.prefetch(0, 0), "must prefetch pages within 0 to 3, got pages 0 to -1"),
     (lambda m: m.advise(3, 2, "far"), "must advise pages within 0 to 3, got pages 3 to 4"),
-    (lambda m: m.advise(0, 1, "near"), "must advise 'far' or None, got 'near'"),
+    (
+        lambda m: m.advise(0, 1, "near"),
+        "must advise 'far', None, 'read-mostly' or 'read-write', got 'near'",
+    ),
     (lambda m: m.evict(3), "must evict a resident region, got region 3, which is not resident"),
     (lambda m: m.evict(4), "must evict a resident region, got region 4, which is not resident"),
     (lambda m: m.evict(-1), "must evict a resident region, got region -1, which is not resident"),
