@@ -4,8 +4,15 @@ PYTHON ?= $(firstword $(foreach v,3.11 3.12 3.13,$(shell command -v python$(v)))
 VENV := .venv
 BIN := $(VENV)/bin
 SET_UP := $(VENV)/.set-up
+# tidegate[cluster] and a server of object storage, with what they need
+CLUSTER := distributed dask dask-jobqueue cloudpickle fsspec importlib-metadata lazy-importer zipp locket msgpack partd psutil pyyaml tblib \
+	toolz tornado zict obstore duckdb moto flask flask-cors werkzeug blinker itsdangerous requests responses certifi \
+	charset-normalizer idna xmltodict cryptography cffi pycparser py-partiql-parser
+# tidegate[studio], with what it and its tests need
+STUDIO := starlette uvicorn anyio h11 idna httpx httpcore certifi playwright greenlet
+EXTRAS := triton 'nvidia-cuda-runtime-cu12==12.3.*' 'nvidia-cuda-nvcc-cu12==12.3.*' 'nvidia-cuda-cccl-cu12==12.3.*' $(CLUSTER) $(STUDIO)
 
-.PHONY: demo test soak extras bench lint format docs lock clean
+.PHONY: demo test soak extras torch bench coverage lint format docs figures dist release lock clean
 
 demo: $(SET_UP)  ## six eviction policies and Belady race on an oversubscribed GPU
 	@mkdir -p out
@@ -14,39 +21,61 @@ demo: $(SET_UP)  ## six eviction policies and Belady race on an oversubscribed G
 test: $(SET_UP)  ## all the tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-soak: $(SET_UP)  ## live memory at full length: a minute of writers for every policy, hundreds of killed pagers
-	TIDEGATE_SOAK=1 $(BIN)/python -m pytest tests/live/test_reliable.py tests/live/test_middle.py tests/live/test_failures.py
+KILLS ?= 20000
+soak: $(SET_UP)  ## live memory at full length: writers for every policy, a crash at every step, 20,000 killed pagers
+	TIDEGATE_SOAK=1 $(BIN)/python -m pytest tests/live/test_reliable.py tests/live/test_middle.py tests/live/test_failures.py tests/live/test_crashes.py
+	$(BIN)/python tests/live/soak.py --kills $(KILLS)
 
 extras: $(SET_UP)  ## a gigabyte of packages that some tests use and are skipped without
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-extras.lock
+
+torch: $(SET_UP)  ## PyTorch for CPUs, to record programs; its wheels differ between indexes, so they are not in a lock
+	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
 
 bench: $(SET_UP)  ## the figures of docs/performance.md
 	$(BIN)/python -m benchmarks
 
 lint: $(SET_UP)  ## ruff, mypy, and the direction of imports
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples scripts
+	$(BIN)/ruff format --check src tests benchmarks examples scripts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: $(SET_UP)  ## put the layout right
-	$(BIN)/ruff check --fix src tests benchmarks examples
-	$(BIN)/ruff format src tests benchmarks examples
+	$(BIN)/ruff check --fix src tests benchmarks examples scripts
+	$(BIN)/ruff format src tests benchmarks examples scripts
 
-docs: $(SET_UP)  ## the reference of every public name, from its docstrings, in out/reference
-	$(BIN)/pdoc --no-show-source --output-directory out/reference tidegate '!tidegate.cli'
+coverage: $(SET_UP)  ## all the tests, and which lines they run: a table, and pages in out/coverage
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term --cov-report=html:out/coverage
+
+docs: $(SET_UP)  ## the documentation as pages with search, and the reference of every public name, in out/site
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-docs.lock
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html -d out/doctrees docs out/site
+	$(BIN)/pdoc --no-show-source --output-directory out/site/names tidegate '!tidegate.cli'
+
+figures: $(SET_UP)  ## the figures of the documentation
+	$(BIN)/python scripts/figures.py
+
+dist: $(SET_UP)  ## wheel and source archive, in dist
+	$(BIN)/python -m hatchling build
+
+release: $(SET_UP)  ## make a release: VERSION=0.2.0
+	$(BIN)/python scripts/release.py $(VERSION)
 
 lock: $(SET_UP)  ## choose exact versions anew
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --extra dev --python-version 3.11 --generate-hashes --no-header \
 		--no-emit-index-url --no-annotate --output-file requirements.lock pyproject.toml
-	echo triton | $(BIN)/uv pip compile --quiet --universal --no-deps --python-version 3.11 --generate-hashes --no-header \
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' \
+		| $(BIN)/uv pip compile --quiet --universal --constraint requirements.lock --python-version 3.11 --generate-hashes --no-header \
+		--no-emit-index-url --no-annotate --output-file requirements-docs.lock -
+	printf '%s\n' $(EXTRAS) | $(BIN)/uv pip compile --quiet --universal --no-deps --python-version 3.11 --generate-hashes --no-header \
 		--no-emit-index-url --no-annotate --output-file requirements-extras.lock -
 
 $(SET_UP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tidegate needs Python 3.11 or newer; set PYTHON=..." >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 

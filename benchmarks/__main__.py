@@ -23,14 +23,18 @@ import tidegate
 from benchmarks.flat_lru import flat_lru
 from benchmarks.growth import growth
 from benchmarks.hit_path import hit_path
+from benchmarks.importing import importing
 from benchmarks.large_matmul import large_matmul
 from benchmarks.leu import leu
 from benchmarks.policy_events import policy_events
 from benchmarks.python_lru import python_lru
 from benchmarks.python_policy import python_policy
+from benchmarks.recording import recording
 from benchmarks.reproductions import SLOW
 from benchmarks.row import Benchmark, Row
 from benchmarks.start_up import start_up
+from benchmarks.studio import studio
+from benchmarks.sweeps import SWEEPS
 from benchmarks.tiers import tiers
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -46,9 +50,12 @@ BENCHMARKS: dict[str, Benchmark] = {
         large_matmul,
         tiers,
         leu,
+        importing,
+        recording,
+        studio,
     )
 }
-BY_NAME: dict[str, Benchmark] = BENCHMARKS | {b.__name__: b for b in SLOW}
+BY_NAME: dict[str, Benchmark] = BENCHMARKS | {b.__name__: b for b in (*SWEEPS, *SLOW)}
 
 
 def main() -> None:
@@ -56,7 +63,7 @@ def main() -> None:
     parser.add_argument(
         "name",
         nargs="*",
-        help=f"some of: {', '.join(BY_NAME)}; all but the last {len(SLOW)} if none is given",
+        help=f"some of: {', '.join(BY_NAME)}; if none is given, those up to {list(BENCHMARKS)[-1]}",
     )
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     asked = parser.parse_args()

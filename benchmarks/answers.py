@@ -95,7 +95,7 @@ WORKLOADS: dict[str, Choices] = {
     "AN": {"buffers": ("own",)},
     "BFS": {"degree": (8.0, 30.0), "seed": (1, 2)},
     "BLK": {"iterations": (4,)},
-    "BTR": {"queries": (0.001,), "skew": (0.0, 0.8), "seed": (1, 2)},
+    "BTR": {"fill": (0.6, 0.7), "seed": (1, 2)},
     "GMM": {"swizzle": (1, 4)},
     "GMV": {"iterations": (4,)},
     "HEL": {"tile": (32,)},
@@ -115,7 +115,7 @@ WORKLOADS: dict[str, Choices] = {
     "gmt-PageRank": {"iterations": (3,)},
     **{f"openmp-{name}": {"distances": ("launches",)} for name in _OPENMP},
     "openmp-cfd": {"iterations": (4,)},
-    "openmp-louvain": {"rounds": (4,)},
+    "openmp-louvain": {"rounds": (4,), "elsewhere": (0.1, 1.0)},
     "openmp-srad": {"iterations": (5,)},
 }  # fmt: skip
 EVICTIONS: dict[str, Choices] = {
@@ -124,8 +124,9 @@ EVICTIONS: dict[str, Choices] = {
            "step": (1, 3)},
     "hpe": {"interval": (8, 64), "regular": (0.6, 0.9), "irregular": (0.2, 0.5),
             "limit": (0, 4), "buffer": (1, 8)},
-    "leu": {"sample": (0.3, 1.0), "table": (4, 256), "batch": (1, 16, 100)},
-    "leu-observed": {"table": (4, 256), "batch": (1, 16)},
+    "leu": {"sample": (0.3, 1.0), "table": (4, 256), "batch": (1, 16, 100), "forget": (0, 50)},
+    "leu-at-fault": {"table": (4, 256)},
+    "leu-observed": {"table": (4, 256), "batch": (1, 16), "forget": (0, 50)},
     "lfu": {"bins": (2, 8, 64), "remember": (True, False), "fault_counts": (True, False)},
     "mhpe": {"interval": (8, 64), "counts": ("pages", "faults"), "t1": (5, 32), "t2": (4, 40),
              "t3": (0, 32), "nearest": (0, 2), "farthest": (2, 8), "skip": ("new", "nothing"),
@@ -167,11 +168,13 @@ SYSTEMS = (
     "um-pf", "explicit", "object-lru", "rlm", "glm", "rdm",
 )  # fmt: skip
 TIERINGS: dict[str, Choices] = {
-    "bam": {}, "hmm": {}, "tier-belady": {}, "tier-order": {},
+    "bam": {}, "tier-belady": {}, "tier-order": {},
+    "hmm": {"cached": ("inclusive", "exclusive"), "ahead": (1, 2, 5)},
     "tier-random": {"share": (0.0, 0.3, 1.0), "seed": (0, 1, 2)},
     "tier-reuse": {"batch": (50, 10000), "samples": (0, 1000, 200000), "every": (1, 3),
                    "window": (4, 64), "idle": (0.0, 0.5, 0.8), "full": ("discard", "fifo"),
-                   "reach": ("middle", "both"), "unknown": ("middle", "far")},
+                   "reach": ("middle", "both"), "unknown": ("middle", "far"),
+                   "weights": ("page", "shared")},
 }  # fmt: skip
 
 
@@ -297,6 +300,7 @@ def _tiers() -> Iterator[Case]:
         rare = {
             "near": ("2MiB", "5MiB"), "middle": ("0MiB", "4MiB", "16MiB"), "slots": (1, 64),
             "service": ("gpu", "cpu"), "shared": (False,), "read_ahead": (True,),
+            "transfers": ("zero-copy",), "spare": (True,), "jitter": (16,),
             "most_stays": (0, 5), "flush": (False,), "traits": (True,),
         }  # fmt: skip
         asked |= {key: draw.choice(values) for key, values in rare.items() if draw.random() < 0.35}
@@ -415,8 +419,10 @@ def _run(asked: dict[str, Any]) -> dict[str, Any]:
     if asked.get("eviction") == OWN:
         asked["eviction"] = _own_policy()
     run = tidegate.run(asked.pop("workload"), cache=False, **asked)
+    # the options are in what was asked; files saved before runs repeated them stay valid
+    name = run.summary["workload"].partition("(")[0]
     return _plain({
-        "summary": run.summary,
+        "summary": run.summary | {"workload": name},
         "report": run.facts["policy_report"],
         "notes": list(map(_numbers, run.notes)),
         "tables": {
@@ -458,7 +464,9 @@ def _run_live(asked: dict[str, Any]) -> dict[str, Any]:
         + draw.choices(range(pages), k=200)
         + [int(pages * draw.random() ** 3) for _ in range(200)]
     )
-    with tidegate.Arena("224KiB", geometry="4KiB/32KiB", span="64MiB", **asked) as arena:
+    with tidegate.Arena(
+        "224KiB", geometry="4KiB/32KiB", span="64MiB", **{"prefetch": "none", **asked}
+    ) as arena:
         arrays = [arena.empty(64 * page, "u1"), arena.empty(32 * page, "u1")]
         for touch, at in enumerate(order):
             array, offset = (arrays[0], at * page) if at < 64 else (arrays[1], (at - 64) * page)

@@ -179,7 +179,7 @@ def fault_in_c(path: Path, pager: Path, near: int) -> float:
 
 
 def fault_in_arena(path: Path, near: int) -> float:
-    with Arena(near, eviction="lrm", geometry="64KiB/64KiB") as arena:
+    with Arena(near, eviction="lrm", prefetch="none", geometry="64KiB/64KiB") as arena:
         a = arena.open(path, "u8")
         return _touch_at_random(a.ctypes.data, a.nbytes, near)
 

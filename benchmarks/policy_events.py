@@ -30,7 +30,10 @@ from tidegate.simulation.gpu.relay import Caller
 
 WORKLOAD, SCALE = "GMV", "1/8"
 # policy: events may cost this many times what lru's do; LFU looks through its bins
-POLICIES = {"lru": 1.0, "lrm": 1.0, "fifo": 1.0, "mru": 1.0, "cp": 1.5, "tournament": 2.0, "lfu": 9}
+POLICIES = {
+    **{"lru": 1.0, "lrm": 1.0, "fifo": 1.0, "mru": 1.0},
+    **{"cp": 1.5, "tide": 1.5, "tournament": 2.0, "lfu": 9},
+}
 SPEED_UP = 10  # compiled, against Python
 COMPILE, LOAD = 1.5, 0.010  # seconds
 REPETITIONS = 7

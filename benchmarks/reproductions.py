@@ -1,7 +1,7 @@
 """How long do whole reproductions take, without the store? They take minutes: run them by name.
 
 The grids of ObservUVM's Figures 9 to 13 and of CPPE, at the papers' sizes, on one worker per core.
-Traces are made once per worker: the grid's time counts them, a run's rate does not. Compilation is
+Traces are made once: the grid's time counts them, a run's rate does not. Compilation is
 not counted: a small grid is run before. Rates are per second of processor time, so that other
 programs on the machine change them little. The original of ObservUVM's takes 24 hours on a real
 card.
@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 from benchmarks.child import peak
 from benchmarks.row import Row
 from tidegate.experiments import RunSpec
-from tidegate.experiments.grid import spread
+from tidegate.experiments.sweeps.batches import Task, Work
+from tidegate.experiments.sweeps.execution import answer_all
 from tidegate.reproduce.cppe import grid as cppe
 from tidegate.reproduce.observuvm.grid import GRID, grid_of
 from tidegate.reproduce.observuvm.setup import Setup
-from tidegate.reproduce.trace_cache import cached
 
 
 class Timed(NamedTuple):
@@ -70,10 +70,15 @@ def cppe_grid() -> list[Row]:
 def _measure(
     small: Mapping[Any, RunSpec], whole: Mapping[Any, RunSpec]
 ) -> tuple[float, list[Timed]]:
-    spread(_timed, [cached(run) for run in small.values()])
+    answer_all(list(small.values()), _Timing(), stop_at_failure=True)
     began = time.perf_counter()
-    found = spread(_timed, [cached(run) for run in whole.values()])
+    found = answer_all(list(whole.values()), _Timing(), stop_at_failure=True)
     return time.perf_counter() - began, found
+
+
+class _Timing(Work):
+    def answer(self, task: Task) -> Timed:
+        return _timed(task.spec)
 
 
 def _timed(run: RunSpec) -> Timed:

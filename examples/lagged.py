@@ -1,3 +1,5 @@
+"""A policy of your own: the example of the README."""
+
 from itertools import islice
 
 from tidegate import EvictionPolicy, Option

@@ -1,13 +1,20 @@
 """For all tests: hypothesis sets no deadlines, which on a busy machine say nothing of the code.
 
-And Ctrl-C is heard: a shell that starts tests in the background has them, and all that they start,
-ignore it.
+Ctrl-C is heard: a shell that starts tests in the background has them, and all that they start,
+ignore it. Stored runs of an earlier session are not found: only compiled code is shared. And the
+collector does not walk through thousands of collected tests again and again.
 """
 
 from __future__ import annotations
 
+import atexit
+import gc
+import os
+import shutil
 import signal
+import tempfile
 import threading
+from pathlib import Path
 
 from hypothesis import settings
 
@@ -19,3 +26,20 @@ if (
     and threading.current_thread() is threading.main_thread()
 ):
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+if "TIDEGATE_CACHE" not in os.environ:  # worker processes inherit the folder of their parent
+    from tidegate.files import cache_folder
+
+    compiled = cache_folder() / "compiled"
+    compiled.mkdir(parents=True, exist_ok=True)
+    own = Path(tempfile.mkdtemp(prefix="tidegate-tests-"))
+    (own / "compiled").symlink_to(compiled)
+    os.environ["TIDEGATE_CACHE"] = str(own)
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what collection made out of the collector's walks: all of it lives until the end."""
+    gc.collect()
+    gc.freeze()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,10 +40,14 @@ class Kernel:
     width: int = 1
     intensity: float = 0.0
     cuts: tuple[int, ...] = ()
+    told: Mapping[str, Any] = field(default_factory=dict)  # other fields of the launch
 
     def segments(self) -> list[Segment]:
         ends = sorted({min(c, len(self.blocks)) for c in self.cuts} | {len(self.blocks)})
         return [_segment(self.blocks[a:b]) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+
+    def launch(self, name: str) -> Launch:
+        return Launch(name, iter(self.segments()), self.width, self.intensity, **self.told)
 
 
 def _segment(blocks: Sequence[Block]) -> Segment:
@@ -55,6 +59,8 @@ def _segment(blocks: Sequence[Block]) -> Segment:
 class Given(Trace):
     """A trace of given kernels and objects, whose sizes are in pages."""
 
+    keep = True
+
     name = "given"
     provenance = Provenance.ASSUMED
 
@@ -63,16 +69,16 @@ class Given(Trace):
         kernels: Sequence[Kernel],
         objects: Sequence[int],
         geometry: Geometry = SMALL,
-        fresh: Sequence[str] = (),
+        unwritten: Sequence[str] = (),
+        first_touch: bool = True,
     ):
-        self.kernels, self.geometry, self.fresh = kernels, geometry, frozenset(fresh)
-        self.objects = lay_out(
-            {f"o{i}": pages * geometry.page for i, pages in enumerate(objects)}, geometry
-        )
+        self.kernels, self.geometry, self.first_touch = kernels, geometry, first_touch
+        sizes = {f"o{i}": pages * geometry.page for i, pages in enumerate(objects)}
+        self.objects = lay_out(sizes, geometry, unwritten)
 
     def launches(self) -> Iterator[Launch]:
         for kernel in self.kernels:
-            yield Launch("kernel", iter(kernel.segments()), kernel.width, kernel.intensity)
+            yield kernel.launch("kernel")
 
     def identity(self) -> dict[str, Any]:
         return {"given": str((self.kernels, self.objects, self.geometry))}
@@ -116,6 +122,8 @@ CONSTANTS: dict[str, Any] = {
     "batch_overhead": 20_000.0,
     "region_overhead": 10_000.0,
     "unmap_per_kib": 48.0,
+    "unmap_prefetched_per_kib": None,
+    "evict_overhead": 0.0,
     "decision": 1024.0,
     "pipelined": False,
     "frame": "region",

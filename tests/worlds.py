@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tidegate.machine.machine import Machine, load_machine, preset_names
 from tidegate.trace.geometry import Geometry
+from tidegate.trace.trace import Copy
 from traces import Given, Kernel, Touch, machine
 
 
@@ -34,6 +35,8 @@ def machines(draw: Any) -> Machine:
         batch_overhead=one_of(0.0, 20_000.0),
         region_overhead=one_of(0.0, 10_000.0),
         unmap_per_kib=one_of(0.0, 48.0),
+        unmap_prefetched_per_kib=one_of(None, 16.0),
+        evict_overhead=one_of(0.0, 4096.0),
         decision=one_of(0.0, 1024.0),
         frame=one_of("region", "page"),
     )
@@ -48,6 +51,7 @@ def observing(draw: Any) -> Machine:
         counters=draw(st.integers(1, 8)),
         sample=draw(st.sampled_from((0.0, 8192.0))),
         notification=draw(st.sampled_from((0.0, 16384.0))),
+        batch_notifications=draw(st.integers(1, 3)),
     )
     return dataclasses.replace(on, driver=driver)
 
@@ -62,7 +66,7 @@ def presets(draw: Any) -> Machine:
 
 
 @st.composite
-def kernels(draw: Any, pages: list[int]) -> Kernel:
+def kernels(draw: Any, pages: list[int], page: int = 4096) -> Kernel:
     """Draw blocks over these pages: mostly neighbours, now and then the same page or any."""
     seed, blocks = draw(st.integers(0, 10**6)), draw(st.integers(1, 20))
     rng = random.Random(seed)
@@ -75,7 +79,7 @@ def kernels(draw: Any, pages: list[int]) -> Kernel:
                 Touch(
                     pages[at],
                     rng.random() < 0.3,
-                    rng.choice((0, 1, 64, 512, 4096)),
+                    rng.choice((0, 1, 64, 512, page)),
                     rng.randrange(4),
                 )
             )
@@ -105,7 +109,39 @@ def traces(draw: Any, geometries: tuple[Geometry, ...] = GEOMETRIES) -> Given:
         for o in Given([], objects, geometry).objects
         for p in range(o.first_page, o.first_page + o.pages)
     ]
-    made = draw(st.lists(kernels(pages), min_size=1, max_size=3))
+    made = draw(st.lists(kernels(pages, geometry.page), min_size=1, max_size=3))
     if not any(block for kernel in made for block in kernel.blocks):
-        made.append(Kernel([[Touch(pages[0])]]))
+        made.append(Kernel([[Touch(pages[0], bytes=geometry.page)]]))
     return Given(made, objects, geometry)
+
+
+@st.composite
+def lives(draw: Any) -> Given:
+    """Draw such a trace with unwritten and read-mostly objects, frees and copies."""
+    trace = draw(traces())
+    named = st.sampled_from([o.name for o in trace.objects])
+    unwritten, mostly = draw(st.sets(named)), draw(st.sets(named))
+    trace.first_touch = draw(st.booleans() | st.just(True))
+    trace.objects = tuple(
+        dataclasses.replace(
+            o, host=() if o.name in unwritten else None, read_mostly=o.name in mostly
+        )
+        for o in trace.objects
+    )
+    span = st.tuples(st.integers(0, trace.pages - 1), st.integers(1, trace.pages)).map(
+        lambda s: (s[0], min(trace.pages, s[0] + s[1]))
+    )
+    copy = st.builds(
+        lambda s, to, wait: Copy(s[0], s[1] - s[0], to, wait),
+        span,
+        st.sampled_from(("near", "near", "far")),
+        st.booleans(),
+    )
+    told = st.fixed_dictionaries(
+        {
+            "frees": st.lists(span, max_size=2).map(tuple),
+            "copies": st.lists(copy, max_size=2).map(tuple),
+        }
+    )
+    trace.kernels = [dataclasses.replace(k, told=draw(told)) for k in trace.kernels]
+    return trace

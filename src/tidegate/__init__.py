@@ -18,12 +18,16 @@ TYPE_CHECKING = False  # type checkers take it as True
 if TYPE_CHECKING:
     from typing import Any
 
-    from tidegate.analysis import analyze as analyze
+    from tidegate import record as record
     from tidegate.errors import PolicyError as PolicyError
     from tidegate.errors import TidegateError as TidegateError
     from tidegate.experiments import Comparison as Comparison
     from tidegate.experiments import Run as Run
     from tidegate.experiments import RunSpec as RunSpec
+    from tidegate.experiments import Slurm as Slurm
+    from tidegate.experiments import Sweep as Sweep
+    from tidegate.experiments import Swept as Swept
+    from tidegate.experiments import analyze as analyze
     from tidegate.experiments import compare as compare
     from tidegate.experiments import run as run
     from tidegate.experiments import run_grid as run_grid
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from tidegate.machine import load_machine as load_machine
     from tidegate.options import Option as Option
     from tidegate.policies import Column as Column
+    from tidegate.policies import Decision as Decision
     from tidegate.policies import Draws as Draws
     from tidegate.policies import Everything as Everything
     from tidegate.policies import EvictionPolicy as EvictionPolicy
@@ -56,7 +61,10 @@ if TYPE_CHECKING:
     from tidegate.policies.registries import placement as placement
     from tidegate.policies.registries import prefetch as prefetch
     from tidegate.policies.registries import tiering as tiering
+    from tidegate.sweep_file import load_sweep as load_sweep
+    from tidegate.trace import Copy as Copy
     from tidegate.trace import Launch as Launch
+    from tidegate.trace import Object as Object
     from tidegate.trace import Provenance as Provenance
     from tidegate.trace import Trace as Trace
     from tidegate.trace import TraceFile as TraceFile
@@ -67,15 +75,26 @@ if TYPE_CHECKING:
     from tidegate.workloads import workload as workload
 
 _HOME = {
-    "tidegate.analysis": ("analyze",),
     "tidegate.errors": ("PolicyError", "TidegateError"),
-    "tidegate.experiments": ("Comparison", "Run", "RunSpec", "compare", "run", "run_grid"),
+    "tidegate.experiments": (
+        "Comparison",
+        "Run",
+        "RunSpec",
+        "Slurm",
+        "Sweep",
+        "Swept",
+        "analyze",
+        "compare",
+        "run",
+        "run_grid",
+    ),
     "tidegate.live": ("Arena",),
     "tidegate.machine": ("Machine", "load_machine"),
     "tidegate.trace.geometry": ("Geometry",),
     "tidegate.options": ("Option",),
     "tidegate.policies": (
         "Column",
+        "Decision",
         "Draws",
         "EvictionPolicy",
         "Everything",
@@ -100,14 +119,27 @@ _HOME = {
         "STAY",
         "TierPolicy",
     ),
-    "tidegate.trace": ("Launch", "Provenance", "Trace", "TraceFile", "blocks_of", "save_trace"),
+    "tidegate.sweep_file": ("load_sweep",),
+    "tidegate.trace": (
+        "Copy",
+        "Launch",
+        "Object",
+        "Provenance",
+        "Trace",
+        "TraceFile",
+        "blocks_of",
+        "save_trace",
+    ),
     "tidegate.workloads": ("Workload", "workload"),
 }
 _WHERE = {name: home for home, names in _HOME.items() for name in names}
-__all__ = sorted(_WHERE)
+_ROOMS = ("record",)  # used as modules: tidegate.record.torch()
+__all__ = sorted([*_WHERE, *_ROOMS])
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"tidegate.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module 'tidegate' has no attribute '{name}'")
     value = getattr(importlib.import_module(_WHERE[name]), name)

@@ -35,5 +35,9 @@ class PolicyError(TidegateError):
     """A policy raised, or made an impossible request; names the policy, the call and the region."""
 
 
+class LongRun(UserWarning):
+    """A run that takes a while: it says how many touches it has."""
+
+
 class BooksError(TidegateError):
     """A run's books do not balance: a defect of Tidegate or of a policy, never of the input."""

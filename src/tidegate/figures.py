@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import io
 import os
@@ -37,10 +38,29 @@ def save_figure(figure: Figure, path: Path, title: str) -> None:
     figure.savefig(data, format="svg" if kind == "html" else kind, dpi=150)
     content = data.getvalue()
     if kind == "html":
-        svg = content.decode()
-        page = _PAGE.format(title=html.escape(title), svg=svg[svg.index("<svg") :])
+        page = _PAGE.format(title=html.escape(title), svg=_element(content))
         content = page.encode()
     write_atomically(path, content)
+
+
+def html_image(figure: Figure) -> str:
+    """Return a figure as an HTML image that holds its own data, for notebooks."""
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=100)
+    return f'<img src="data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}">'
+
+
+def svg_text(figure: Figure) -> str:
+    """Return a figure as an SVG element, for a page."""
+    data = io.BytesIO()
+    figure.savefig(data, format="svg")
+    return _element(data.getvalue())
+
+
+def _element(svg: bytes) -> str:
+    """Return an SVG file without the lines before its element."""
+    text = svg.decode()
+    return text[text.index("<svg") :]
 
 
 _PAGE = """<!doctype html>

@@ -1,9 +1,11 @@
-"""Ctrl-C: the one module that sets handlers and masks of SIGINT.
+"""Ctrl-C and SIGTERM: the one module that sets their handlers and masks.
 
     exiting_on_interrupt   while we are imported: one line and exit code 130, no traceback
-    raising_interrupts     while a command runs: Ctrl-C leaves the block as KeyboardInterrupt
+    raising_interrupts     while a command runs: Ctrl-C or SIGTERM leaves the block as
+                           KeyboardInterrupt
     block_interrupts       between the two, and across exec: Ctrl-C waits
     ignore_interrupts      in processes whose parent stops them
+    end_with_parent        in processes that must not outlive their parent
     repeat_until_done      a step that must be completed: Ctrl-C comes after it
 
 Python raises KeyboardInterrupt in the middle of whatever runs. In a compiler's callback it becomes
@@ -30,6 +32,12 @@ INTERRUPTED = 130  # the exit code
 # seconds until a lost Ctrl-C is raised again: it must not arrive in the same ``__del__``
 AGAIN = 0.05
 _again: list[Timer] = []  # which will raise it
+_PR_SET_PDEATHSIG = 1
+# what Python does by itself; where a program has set another handler, that one stays
+_DEFAULTS: dict[signal.Signals, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
 
 
 @contextmanager
@@ -65,6 +73,15 @@ def ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+def end_with_parent(parent: int) -> None:
+    """Have the kernel end this process when its ``parent`` ends."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it ended before the kernel knew
+        os._exit(INTERRUPTED)
+
+
 def repeat_until_done(step: Callable[[], T]) -> tuple[T, KeyboardInterrupt | None]:
     """Call ``step`` until no Ctrl-C interrupts it; return its result and the latest Ctrl-C."""
     interrupt = None
@@ -77,22 +94,19 @@ def repeat_until_done(step: Callable[[], T]) -> tuple[T, KeyboardInterrupt | Non
 
 @contextmanager
 def raising_interrupts() -> Iterator[None]:
-    """Let any Ctrl-C leave this block as KeyboardInterrupt, also one that was blocked."""
+    """Let any Ctrl-C or SIGTERM leave this block as KeyboardInterrupt, also a blocked Ctrl-C."""
     import threading
 
     if threading.current_thread() is not threading.main_thread():  # signals do not arrive here
         yield
         return
-    before_hook, before_signal = sys.unraisablehook, signal.getsignal(signal.SIGINT)
-    if before_signal is not signal.default_int_handler:  # the program handles it in another way
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        yield
-        return
-    arrived = False
+    before_hook = sys.unraisablehook
+    handled = [s for s, default in _DEFAULTS.items() if signal.getsignal(s) is default]
+    arrived = 0
 
     def note(number: int, frame: Any) -> None:
         nonlocal arrived
-        arrived = True
+        arrived = number
         raise KeyboardInterrupt
 
     def raise_again(lost: Any) -> None:
@@ -100,11 +114,12 @@ def raising_interrupts() -> Iterator[None]:
             before_hook(lost)
             return
         main = threading.main_thread().ident
-        _again.append(threading.Timer(AGAIN, signal.pthread_kill, (main, signal.SIGINT)))
+        _again.append(threading.Timer(AGAIN, signal.pthread_kill, (main, arrived)))
         _again[-1].start()
 
     sys.unraisablehook = raise_again
-    signal.signal(signal.SIGINT, note)
+    for number in handled:
+        signal.signal(number, note)
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         yield
@@ -115,8 +130,10 @@ def raising_interrupts() -> Iterator[None]:
     finally:
         sys.unraisablehook = before_hook
         # it was not lost after all: once is enough
-        signal.signal(signal.SIGINT, lambda number, frame: None)
+        for number in handled:
+            signal.signal(number, lambda number, frame: None)
         while _again:
             _again[-1].cancel()
             _again.pop().join()
-        signal.signal(signal.SIGINT, before_signal)
+        for number in handled:
+            signal.signal(number, _DEFAULTS[number])

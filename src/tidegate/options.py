@@ -3,6 +3,8 @@
     class LFU(EvictionPolicy):
         decay = Option(0.5, "share of every count kept when the counts are halved")
 
+``lfu(decay=0.5|0.9)`` is a sweep: two policies, for ``compare``.
+
 An option's type is its default's type, or the ``parse`` function given (for sizes:
 ``parse=units.size``).
 """
@@ -10,15 +12,19 @@ An option's type is its default's type, or the ``parse`` function given (for siz
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 import re
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar, overload
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from tidegate import units
 from tidegate.errors import TidegateError, UnknownName
 
 T = TypeVar("T")
+
+_LARGEST = 2**63 - 1  # compiled code has 64 bits
 
 
 class Option(Generic[T]):
@@ -33,8 +39,11 @@ class Option(Generic[T]):
         least: float | None = None,
         most: float | None = None,
         choices: tuple[T, ...] = (),
+        counts_regions: bool = False,
     ):
         self.default, self.help, self.choices = default, help, choices
+        # a number of regions, or of what happens to them: less for a program at a smaller scale
+        self.counts_regions = counts_regions
         self.least, self.most = least, most
         self._parse = parse
         self.name = ""
@@ -57,6 +66,10 @@ class Option(Generic[T]):
         """The default, as text."""
         return units.show_size(self.default) if self._parse is units.size else str(self.default)  # type: ignore[arg-type]
 
+    def spell(self, value: T) -> str:
+        """Return a value as it can be given again."""
+        return units.exact_size(value) if self._parse is units.size else str(value)  # type: ignore[arg-type]
+
     @property
     def allowed(self) -> str:
         """The choices or bounds, as text."""
@@ -78,6 +91,8 @@ class Option(Generic[T]):
                 value = kind(given)  # type: ignore[call-arg]
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError
+            if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+                raise self._wrong(owner, f"a whole number of at most {_LARGEST}", given)
         except (ValueError, TypeError, KeyError, OverflowError):
             expected = _KINDS.get(kind, f"a value such as {self.default!s}")
             raise self._wrong(owner, expected, given) from None
@@ -95,9 +110,15 @@ class Option(Generic[T]):
 
 
 class Configurable:
-    """Base of classes with declared options: ``LFU(decay=0.9)``. Unknown options are refused."""
+    """Base of classes with declared options: ``LFU(decay=0.9)``. Unknown options are refused.
+
+    Runs of a class that is not shipped are stored only if the class itself says ``keep = True``:
+    its outcome must follow from its code, its options, and the files that ``depends`` names.
+    """
 
     name: str = ""
+    keep: ClassVar[bool] = False
+    depends: ClassVar[Sequence[str | Path]] = ()
 
     def __init__(self, **given: Any):
         declared = self.options()
@@ -119,9 +140,33 @@ class Configurable:
             found.update({k: v for k, v in vars(base).items() if isinstance(v, Option)})
         return found
 
+    def scale_counts(self, factor: float) -> None:
+        """Multiply the options that count regions and have their default values."""
+        for name, option in self.options().items():
+            if option.counts_regions and getattr(self, name) == option.default:
+                self.__dict__[name] = max(1, round(option.default * factor))
+
     def settings(self) -> dict[str, Any]:
         """Return the values of the options; they are part of a run's key."""
         return {name: getattr(self, name) for name in self.options()}
+
+
+def spell(thing: Configurable, always: Collection[str] = ()) -> str:
+    """Return a policy or workload as people write it, with the options that differ from their
+    defaults, and those to show ``always``.
+
+    >>> from tidegate import prefetch, workload
+    >>> spell(prefetch.make("tree(threshold=75)")), spell(workload.make("cyclic(bytes=64MiB)"))
+    ('tree(threshold=75)', 'cyclic(bytes=64MiB)')
+    """
+    declared = type(thing).options()
+    changed = [
+        f"{k}={declared[k].spell(v)}"
+        for k, v in thing.settings().items()
+        if k in declared and (v != declared[k].default or k in always)
+    ]
+    name = thing.name or type(thing).__name__
+    return f"{name}({', '.join(changed)})" if changed else name
 
 
 _BOOLS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(
@@ -163,8 +208,13 @@ def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
     options: dict[str, Any] = {}
     for part in filter(None, split_outside(match[2] or "", ",")):
         key, equals, value = (x.strip() for x in part.partition("="))
-        if not equals or not key.isidentifier() or not value:
+        # the constants of machines have dots in their names
+        if not equals or not all(map(str.isidentifier, key.split("."))) or not value:
             raise TidegateError(f"cannot read '{part}' in '{text}'; expected option=value")
+        if "|" in value:
+            raise TidegateError(
+                f"'{part}' in '{text}' has several values; that is for compare, give one here"
+            )
         if key in options:
             raise TidegateError(f"option '{key}' is given twice in '{text}'; give it once")
         try:
@@ -172,3 +222,27 @@ def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
         except (ValueError, SyntaxError):
             options[key] = value
     return match[1], options
+
+
+def expand(text: str) -> list[str]:
+    """Return every combination of the values in a sweep, in the order in which they are written.
+
+    >>> expand("lfu(bins=2|4, decay=0.5)")
+    ['lfu(bins=2, decay=0.5)', 'lfu(bins=4, decay=0.5)']
+    """
+    if "|" not in text or not _SPEC.fullmatch(text):
+        return [text]
+    name, bracket, rest = text.partition("(")
+    if not bracket:
+        return [text]
+    choices = [_values_of(part, text) for part in split_outside(rest.rstrip()[:-1], ",")]
+    return [f"{name}({', '.join(chosen)})" for chosen in itertools.product(*choices)]
+
+
+def _values_of(part: str, text: str) -> list[str]:
+    """Return ``option=value`` for each value of one option, which may be a sweep itself."""
+    key, equals, values = part.partition("=")
+    given = split_outside(values, "|")
+    if equals and not all(given):
+        raise TidegateError(f"cannot read '{part}' in '{text}'; expected option=value|value|…")
+    return [f"{key}{equals}{one}" for value in given for one in expand(value)]

@@ -8,11 +8,8 @@ class in the user's own file.
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
-import importlib.util
 import pkgutil
-import sys
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -20,10 +17,9 @@ from typing import Any, Generic, TypeVar
 
 from tidegate.errors import TidegateError, UnknownName
 from tidegate.options import Configurable, parse_spec
+from tidegate.user_files import PREFIX, load_file
 
 T = TypeVar("T", bound=Configurable)
-
-_USER_FILE = "tidegate_user_"  # begins the names of modules made from users' own files
 
 
 class Registry(Generic[T]):
@@ -45,7 +41,7 @@ class Registry(Generic[T]):
                 )
             cls.name = name
             # a class in a user's file is found by its file, and a copy must not hide the original
-            if cls.__module__.startswith(_USER_FILE):
+            if cls.__module__.startswith(PREFIX):
                 cls.name = cls.__name__ if name in self._classes else name
             elif name in self._classes and self._classes[name] is not cls:
                 raise TidegateError(
@@ -118,7 +114,7 @@ class Registry(Generic[T]):
     def _from_file(self, name: str) -> type[T]:
         self._load_all()  # first, or a copy of a class of the package would take its name
         file, _, wanted = name.rpartition(":") if ".py:" in name else (name, "", "")
-        module = _load_file(Path(file))
+        module = load_file(Path(file))
         base = self._base()
         classes = {
             k: v
@@ -141,13 +137,13 @@ class Registry(Generic[T]):
 
 
 def error_line(error: BaseException, cls: type[Any], with_line: bool = False) -> str:
-    """Return an error in one line, with the line of the user's file if ``cls`` is from one.
+    """Return an error in one line, with file and line if ``cls`` does not come with Tidegate.
 
-    ``with_line``: with the line of other files too.
+    ``with_line``: with the line of Tidegate's own files too.
     """
     text = (str(error).splitlines() or ["no message"])[0]
     said = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {text}"
-    if not with_line and not cls.__module__.startswith(_USER_FILE):
+    if not with_line and cls.__module__.startswith("tidegate."):
         return said
     step, place = error.__traceback__, ""
     while step is not None:
@@ -158,46 +154,9 @@ def error_line(error: BaseException, cls: type[Any], with_line: bool = False) ->
     return said + place
 
 
-def source_digest(cls: type[Any]) -> str:
-    """Return a hash of the file that defines ``cls``; as part of a run's key it tells an edited
-    policy from the old one.
-
-    A class without a file, such as one of a notebook, gets a digest that is never repeated.
-    """
-    module = sys.modules.get(cls.__module__)
-    if loaded := getattr(module, "tidegate_digest", None):
-        return str(loaded)
-    file = getattr(module, "__file__", None)
-    if file is None or not Path(file).is_file():
-        return f"unrepeatable-{id(cls):x}"
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
-
-
-def _load_file(path: Path) -> Any:
-    if not path.is_file():
-        raise TidegateError(f"no file {path}; give a Python file with a policy or workload class")
-    # the name has a hash of the text, so an edited file is loaded anew beside its old classes
-    digest = hashlib.sha256(str(path.resolve()).encode() + path.read_bytes()).hexdigest()[:16]
-    name = f"{_USER_FILE}{digest}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    module.tidegate_digest = digest  # type: ignore[attr-defined]
-    sys.modules[name] = module
-    try:
-        # not from a .pyc, which may be older than the text
-        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
-    except SyntaxError as error:
-        del sys.modules[name]
-        raise TidegateError(
-            f"{path}, line {error.lineno}: {error.msg}; correct the syntax error and try again"
-        ) from error
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        raise TidegateError(
-            f"{path} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
-    return module
+def place_of(function: Any, line: int | None = None) -> str:
+    """Return file and line of a user's function, in brackets; nothing for Tidegate's own."""
+    code = getattr(function, "__code__", None)
+    if code is None or function.__module__.startswith("tidegate."):
+        return ""
+    return f" ({Path(code.co_filename).name}, line {line or code.co_firstlineno})"

@@ -101,6 +101,18 @@ def oversubscription(text: str | int | float) -> float:
     return level
 
 
+def fitting_share(text: str | int | float) -> float:
+    """Return the share of a footprint that fits in near memory.
+
+    >>> fitting_share("75%"), fitting_share("1/2")
+    (0.75, 0.5)
+    """
+    share = fraction(text)
+    if not 0 < share <= 1:
+        raise TidegateError(f"fits must be above 0% and at most 100%, such as 75%, got {text}")
+    return share
+
+
 def show_size(n: float) -> str:
     """Return a size as text, in binary units.
 
@@ -112,6 +124,28 @@ def show_size(n: float) -> str:
             return _significant(n, unit)
         n /= 1024
     return _significant(n, "TiB")
+
+
+def exact_size(n: int) -> str:
+    """Return a size as text that ``size`` reads as the same number, in the largest binary unit.
+
+    >>> exact_size(65536), exact_size(1000), exact_size(0)
+    ('64KiB', '1000', '0')
+    """
+    for power, unit in enumerate(("TiB", "GiB", "MiB", "KiB")):
+        if n and n % 1024 ** (4 - power) == 0:
+            return f"{n // 1024 ** (4 - power)}{unit}"
+    return str(n)
+
+
+def show_fit(footprint: float, near: float) -> str:
+    """Return how a footprint fits near memory, as text.
+
+    >>> show_fit(150, 100), show_fit(50, 100)
+    ('50% oversubscribed', 'it fits')
+    """
+    over = footprint / near - 1
+    return f"{over:.0%} oversubscribed" if over > 0.0005 else "it fits"
 
 
 def show_duration(ns: float) -> str:
@@ -129,10 +163,11 @@ def show_duration(ns: float) -> str:
 def counted(n: int, noun: str) -> str:
     """Return a number of things as text.
 
-    >>> counted(1, "array"), counted(2000, "array")
-    ('1 array', '2,000 arrays')
+    >>> counted(1, "array"), counted(2000, "array"), counted(5, "launch")
+    ('1 array', '2,000 arrays', '5 launches')
     """
-    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+    plural = "es" if noun.endswith(("ch", "sh", "s", "x")) else "s"
+    return f"{n:,} {noun}" + ("" if n == 1 else plural)
 
 
 def show_count(n: float) -> str:

@@ -17,7 +17,7 @@ def test_the_table_names_every_reference(capsys: pytest.CaptureFixture[str]) -> 
     out = capsys.readouterr().out
     assert "by 3 references" in out
     assert all(f" {name} " in out for name in ("A", "B", "C"))
-    assert "best lease" in out
+    assert "its hits" in out
 
 
 def test_one_reference_is_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,7 +73,10 @@ def mistake(command: str, *said: str, **how):
             "--slots must be a whole number, got x. See 'tidegate run --help'.",
         ),
         mistake("compare SMALL --workers 0", "--workers must be at least 1, got 0."),
-        mistake("reproduce gmt --factor x", "--factor must be a number, got x."),
+        mistake(
+            "reproduce gmt --factor x",
+            "--factor must be numbers with commas, such as 4,9,14, got x",
+        ),
         mistake("reproduce observuvm --oversubscribe lots", "share must be", "got 'lots'"),
         mistake("reproduce observuvm --scale 0", "scale must be positive"),
         mistake("reproduce observuvm --observed 0", "observed must be at least 1 region"),
@@ -137,7 +140,7 @@ def test_words_that_are_not_understood(refused, command, said):
         mistake("run 'cyclic(bytes=[1])'", "[1]"),
         mistake("run cyclic --bytes 1e30", "1e30"),
         mistake("trace info cyclic --bytes 1e30", "1e30"),
-        mistake("run matmul --bytes 1", "matmul has an empty object", "more bytes"),
+        mistake("run matmul --bytes 1", "matmul(bytes=1) has an empty object", "more bytes"),
         # near memory
         mistake("run SMALL --near 1MiB", "at least one region of 2.00 MiB, got 1.00 MiB"),
         mistake("run SMALL --near 0", "near memory must hold at least one region", "got 0 B"),
@@ -233,7 +236,7 @@ def test_numbers_that_cannot_be(refused, command, said):
 def test_what_is_given_twice_is_refused_before_anything_runs(refused, monkeypatch):
     from tidegate.experiments import comparison
 
-    monkeypatch.setattr(comparison, "run_grid", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(comparison, "attempt_grid", lambda *_, **__: pytest.fail("it ran"))
     refused(*typed("compare SMALL -e lrm --near 8MiB,8MiB"))
 
 
@@ -250,7 +253,7 @@ def bad_traces(tmp_path_factory) -> Path:
     data, rows, head = (
         good.read_bytes(),
         pl.read_parquet(good),
-        json.loads(pl.read_parquet_metadata(good)["tidegate"]),
+        json.loads(pl.read_parquet_metadata(good)["tidegate"]) | {"digest": None},
     )
 
     def write(file, frame=rows, **changed):
@@ -320,11 +323,11 @@ def broken(name: str, *said: str, **how):
         broken("junk-head", "metadata"),
         broken("list-head", "metadata"),
         broken("no-touches", "is empty: it touches nothing"),
-        broken("page-too-large", "touches page 1000000", "page 255"),
-        broken("page-negative", "touches page -3", "page 255"),
+        broken("page-too-large", "page must be from 0 to 255, got 1000000"),
+        broken("page-negative", "page must be from 0 to 255, got -3"),
         broken("page-unknown", "page-unknown.parquet"),
         broken("launch-unknown", "launch-unknown.parquet"),
-        broken("bytes-negative", "must be at least 0, got -5"),
+        broken("bytes-negative", "bytes must be from 0 to 65536, got -5"),
         broken("width-zero", "width"),
         broken("width-negative", "width"),
         broken("intensity-nan", "intensity"),
@@ -528,7 +531,7 @@ def own(name: str, text: str, *said: str, **how):
         own(
             "takes too few",
             method("def on_fault(self): pass"),
-            "policy 'Mine' raised in on_fault(0): TypeError",
+            "policy 'Mine': on_fault() must take self and one number, got on_fault() (mine.py",
         ),
         own(
             "victim not resident",

@@ -55,7 +55,7 @@ def test_bad_input(refused):
 def test_what_is_no_program(verb: str, refused, tmp_path: Path) -> None:
     clang_19()
     (tmp_path / "folder.c").mkdir()
-    assert "a folder is no file: 'folder.c'; give a C or C++ source file" in refused(
+    assert "'folder.c' has neither compile_commands.json nor a Makefile" in refused(
         verb, "folder.c"
     )
     (tmp_path / "empty.c").touch()

@@ -376,7 +376,7 @@ def test_an_installed_policy_works_by_name(process, tmp_path):
     ran = process("compare", "twice", "-e", "lrm,newest(spared=1),Newest", env=env)
     assert ran.code == 0, ran.err
     assert "  newest(spared=1) " in ran.out
-    assert "  newest " in ran.out
+    assert "  newest(spared=0) " in ran.out
     assert "Evict what came last" in process("list", "policies", env=env).out
     assert "did you mean 'newest'?" in process("run", "twice", "--eviction", "newst", env=env).err
 

@@ -15,6 +15,7 @@ from tidegate.reproduce.leu import setup as leu
 from tidegate.reproduce.observuvm import grid
 from tidegate.reproduce.paper import Paper
 from tidegate.reproduce.setup import Setup
+from tidegate.reproduce.tide import setup as tide
 from tidegate.workloads import suites
 
 STAND_INS = ("cyclic(bytes=16MiB)", "stencil(bytes=16MiB)")
@@ -35,6 +36,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
         given=(("observuvm", "loop", STAND_INS[0]),), policies=("lrm", "leu"), sequences=2
     )
     monkeypatch.setattr(leu.Setup, "quick", classmethod(lambda cls: few))
+    ours = tide.Setup(levels=("50%",), given=(("gmt", "loop", STAND_INS[0]),))
+    monkeypatch.setattr(tide.Setup, "quick", classmethod(lambda cls: ours))
 
 
 @pytest.mark.usefixtures("tiny")
@@ -88,11 +91,11 @@ def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["gmt", "--tier2-ratio", "inf"], "ratio must be Tier-2 over Tier-1"),
         (
             ["hybrid", "--threshold", "nan"],
-            "threshold must be a density, 0 or more, such as 0.5, got nan",
+            "threshold must be a density from 0 to 1000000, such as 0.5, got nan",
         ),
         (
             ["hybrid", "--unmap", "nan"],
-            "unmap must be µs per KiB, 0 or more, such as 0.15, got nan",
+            "unmap must be µs per KiB, from 0 to 1000000, such as 0.15, got nan",
         ),
         (["gmt", "--tier2-ratio", "-1"], "such as 4, got -1"),
         (["gmt", "--near", "1KiB"], "near must be at least one page of 64 KiB, got 1KiB"),
@@ -114,7 +117,7 @@ def test_bad_input_gets_one_line(
 
 
 def test_every_paper_has_the_same_protocol() -> None:
-    assert set(paper_names()) == {"observuvm", "cppe", "gmt", "hybrid", "leu"}
+    assert set(paper_names()) == {"observuvm", "cppe", "gmt", "hybrid", "leu", "tide"}
     for name in paper_names():
         paper = find_paper(name)
         assert isinstance(paper, Paper)
@@ -129,7 +132,7 @@ def test_fields_of_a_setup_are_options() -> None:
     assert {"--level", "--t1", "--t2", "--t3", "--interval", "--chunk", "--scale"} == flags["cppe"]
     assert flags["gmt"] == {"--scale", "--factor", "--tier2-ratio", "--near"}
     assert {"--fitting", "--larger", "--threshold", "--loops", "--unmap"} <= flags["hybrid"]
-    assert flags["leu"] == {"--scale", "--oversubscribe"}
+    assert flags["leu"] == flags["tide"] == {"--scale", "--oversubscribe"}
     fitting = next(o for o in find_setup("hybrid").options() if o.field == "fitting")
     assert (fitting.read("4, 9"), fitting.shown) == ((4.0, 9.0), "4,9,14")
 

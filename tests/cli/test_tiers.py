@@ -25,7 +25,7 @@ class Odd(TierPolicy):
 
 def test_run_says_what_ran_and_where_the_time_went(works):
     out = works("run", SMALL, *TIERS).out
-    assert "cyclic (assumed) · tier-order, victims by clock · a100-pcie3-ssd" in out
+    assert ", assumed · tier-order, victims by clock · a100-pcie3-ssd" in out
     assert "8.00 MiB over 1.00 MiB near and 4.00 MiB middle: 1.60 times both" in out
     for word in (
         "compute",
@@ -82,9 +82,11 @@ def test_another_eviction_policy_in_place_of_clock(works, eviction):
 
 
 def test_a_run_is_kept_and_the_same_again(works):
+    of_its_own = "cyclic(bytes=18MiB, passes=2)"  # no other test runs it
     one, other, anew = (
-        works("run", SMALL, *TIERS, *more, "--json").json for more in ((), (), ("--no-cache",))
+        works("run", of_its_own, *TIERS, *more, "--json").json for more in ((), (), ("--no-cache",))
     )
+    assert [run.pop("from_store") for run in (one, other, anew)] == [False, True, False]
     assert one == other == anew
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate import TraceFile, run
+from tidegate import RunSpec, TraceFile, run
 from tidegate.errors import TidegateError
 from trace_importers_files import BASE, Access, lackey, moe
 
@@ -28,6 +28,14 @@ def test_options_of_the_format_are_given_with_set(works, tmp_path):
     log = moe(tmp_path / "log.jsonl", [(0, 0, [1, 2])])
     works("trace", "import", str(log), "x.parquet", "--set", "expert_bytes=1MiB")
     assert TraceFile(tmp_path / "x.parquet").footprint == 2 << 20
+
+
+def test_or_behind_the_name_of_a_file_that_is_played(works, refused, tmp_path):
+    log = moe(tmp_path / "log.jsonl", [(0, 0, [1, 2])])
+    named = f"{log}(expert_bytes=1MiB)"
+    assert RunSpec(named).trace().footprint == 2 << 20
+    works("run", named, "--near", "4MiB")
+    assert "expert_bytes" in refused("run", f"{log}(expert_byte=1MiB)", "--near", "4MiB")
 
 
 def test_export_writes_a_file_that_can_be_imported(works, tmp_path):

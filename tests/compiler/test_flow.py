@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tidegate.compiler.analysis.distances import Distances, use_of_object, use_of_region
 from tidegate.compiler.analysis.flow import Flow
+from tidegate.compiler.analysis.host import host_flow
 from tidegate.compiler.analysis.sizes import Formula
 from tidegate.compiler.ir.layout import gep_offset, struct_bodies
 from tidegate.compiler.ir.loops import natural_loops
@@ -43,7 +44,13 @@ end:
   ret i32 0
 }}"""
     module = parse(text, "nested")
-    return Flow(Body(module.get_function("main")), branch_probabilities(module)["main"])
+    return Flow(Body(module.get_function("main")), branch_probabilities(str(module))["main"])
+
+
+def distances_of(flow: Flow, launches: list[LaunchSite]) -> Distances:
+    host = host_flow(flow, [x.block for x in launches], lambda name: None)
+    _, following = host.next_launches(host.turns({}))
+    return Distances(following, launches)
 
 
 def launch(region: str, block: str, *objects: str, index: int = 0) -> LaunchSite:
@@ -99,7 +106,7 @@ def test_distances_in_closed_form() -> None:
     """
     outer, inner = 10, 4
     a, b = launch("A", "a", "x"), launch("B", "b", "y")
-    distances = Distances(nested(outer, inner), [a, b])
+    distances = distances_of(nested(outer, inner), [a, b])
     again, past = outer * (inner - 1), outer - 1
     assert distances.to(use_of_object("y"))[1] == pytest.approx(
         (again + 2 * past) / (again + past), rel=0.01
@@ -110,7 +117,7 @@ def test_distances_in_closed_form() -> None:
 
 def test_what_comes_next() -> None:
     outer, inner = 10, 4
-    steps = Distances(
+    steps = distances_of(
         nested(outer, inner), [launch("A", "a", "x"), launch("B", "b", "y")]
     ).next.tolist()
     assert steps[0] == pytest.approx([0, 1])
@@ -120,7 +127,7 @@ def test_what_comes_next() -> None:
 
 def test_never_again_is_infinite() -> None:
     last = launch("last", "end", "x")
-    distances = Distances(nested(3, 3), [launch("A", "a", "y"), last])
+    distances = distances_of(nested(3, 3), [launch("A", "a", "y"), last])
     assert distances.to(use_of_object("x"))[1] == math.inf
     assert distances.to(use_of_object("y"))[1] == math.inf
 
@@ -130,7 +137,7 @@ def test_launches_in_one_block() -> None:
         launch(region, "a", name, index=n)
         for n, (region, name) in enumerate([("P", "x"), ("Q", "y"), ("R", "x")])
     ]
-    distances = Distances(nested(5, 1), row)
+    distances = distances_of(nested(5, 1), row)
     assert distances.to(use_of_object("x")) == pytest.approx([2, 1, 1])
     assert distances.to(use_of_object("y")) == pytest.approx([1, 3, 2])
     assert distances.next[0].tolist() == [0, 1, 0]
@@ -141,7 +148,7 @@ def test_one_of_several_objects_is_used_in_its_share() -> None:
     either = LaunchSite(
         "A", "a", 0, (Argument(("x", "y", "z"), 0, 0x21), Argument(("x", "y", "z"), 1, 0x21)), None
     )
-    distances = Distances(nested(100_000, 1), [either])
+    distances = distances_of(nested(100_000, 1), [either])
     # two of three each time
     assert distances.to(use_of_object("x"))[0] == pytest.approx(1.5, rel=1e-3)
 
@@ -149,7 +156,7 @@ def test_one_of_several_objects_is_used_in_its_share() -> None:
 def test_an_endless_loop_has_an_answer() -> None:
     text = "define i32 @main() {\nentry:\n br label %a\na:\n br label %b\nb:\n br label %a\n}"
     flow = Flow(Body(parse(text, "endless").get_function("main")), {})
-    distances = Distances(flow, [launch("A", "a", "x"), launch("B", "b", "y")])
+    distances = distances_of(flow, [launch("A", "a", "x"), launch("B", "b", "y")])
     assert distances.to(use_of_object("x")) == pytest.approx([2, 1])
     assert flow.frequency["a"] > 1e6
 

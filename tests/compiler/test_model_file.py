@@ -29,8 +29,8 @@ def test_there_and_back(name: str, model: Callable[[str], ProgramModel], tmp_pat
         "[]",
         "3",
         "{}",
-        '{"tidegate program model": 1}',
-        '{"tidegate program model": 1, "source": 2}',
+        '{"tidegate program model": 2}',
+        '{"tidegate program model": 2, "source": 2}',
     ],
 )
 def test_other_files_are_refused(text: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from tidegate.errors import TidegateError
 from tidegate.experiments import Comparison, Run, compare
-from tidegate.experiments.plots import plot_comparison, plot_run, summary_html
+from tidegate.experiments.plots import plot_comparison, plot_run
 from tidegate.experiments.two_tiers import PARTS
 from tidegate.figures import save_figure
 from traces import Given, Kernel, machine, one_block, reads, run_of
@@ -207,8 +207,8 @@ def test_where_a_figure_cannot_be_written(tmp_path):
 def test_a_notebook_shows_a_table():
     run: Run = RUNS["evicting"]()
     html = run._repr_html_()
-    assert html == summary_html(run)
-    assert "<b>given</b> · lrm + none" in html
+    assert "<b>given, assumed · lrm + none + um" in html
+    assert '<img src="data:image/png;base64,' in html
     for part in PARTS:
         assert (part.replace("_", " ") in html) == bool(run.parts[part])
 
@@ -223,3 +223,33 @@ def test_placements_that_take_as_long_are_all_seen():
     assert {
         line.get_markerfacecolor() for name, line in lines.items() if name != "tier-belady"
     } == {"none"}
+
+
+def test_no_two_of_many_lines_look_alike_and_the_legend_is_beside_them():
+    race = compare(
+        LOOP,
+        ["lrm", "mru", *(f"random(seed={i})" for i in range(28))],
+        machine=machine(2),
+        near=[4 * 32768, 6 * 32768],
+        cache=False,
+        workers=1,
+    )
+    figure = plot_comparison(race)
+    axes = figure.axes[1]
+    looks = {(x.get_color(), x.get_linestyle(), x.get_marker()) for x in axes.lines}
+    assert len(looks) == len(axes.lines) == 31
+    drawn(figure)
+    assert axes.get_legend().get_window_extent().x0 >= axes.get_window_extent().x1
+
+
+def test_what_fits_is_said_to_fit_in_the_picture():
+    race = compare(LOOP, ["lrm"], machine=machine(2), near=[64 * 32768], cache=False)
+    assert "(it fits)" in plot_comparison(race).axes[0].get_title()
+
+
+def test_several_workloads_have_a_row_of_pictures_each():
+    race = compare(["cyclic(bytes=8MiB, passes=1|2)", "stream(bytes=8MiB)"], "lrm", near="4MiB")
+    titles = [axes.get_title() for axes in plot_comparison(race).axes[::2]]
+    assert len(titles) == 3
+    for title, workload in zip(titles, race.workloads, strict=True):
+        assert title.startswith(workload)

@@ -11,8 +11,8 @@ import pytest
 import tidegate
 from tidegate.errors import TidegateError, UnknownName
 from tidegate.experiments import RunSpec
-from tidegate.experiments.naming import spell
 from tidegate.machine.machine import load_machine
+from tidegate.options import spell
 from tidegate.policies.registries import prefetch
 from tidegate.trace import save_trace
 from tidegate.workloads import workloads
@@ -118,15 +118,14 @@ def test_what_is_of_another_kind_is_refused_in_one_line(settings, message):
         tidegate.run(**{"workload": "cyclic(bytes=48MiB)"} | settings)
 
 
-@pytest.mark.parametrize("call", [tidegate.analyze, lambda given: save_trace(given, "x.parquet")])
-def test_a_name_is_no_trace(call):
+def test_a_name_is_no_trace():
     with pytest.raises(
         TidegateError,
         match=re.escape(
             "trace must be a Trace, such as tidegate.RunSpec('matmul').trace(), got 'matmul'"
         ),
     ):
-        call("matmul")
+        save_trace("matmul", "x.parquet")
 
 
 def test_a_trace_is_saved_under_a_name_that_can_be_run(tmp_path):
@@ -157,13 +156,15 @@ def test_one_policy_or_size_may_stand_alone():
         tidegate.compare("cyclic(bytes=16MiB)", evict="lrm")
 
 
-def test_what_was_found_is_one_short_line_at_a_prompt():
-    race = tidegate.compare("cyclic(bytes=16MiB)", ["lrm"], near=["8MiB"])
-    tiers = tidegate.compare("cyclic(bytes=16MiB)", tierings=["bam"], near=["8MiB"])
-    assert repr(race) == "<Comparison on cyclic: lrm, belady with 8.00 MiB>"
-    assert repr(tiers) == "<Comparison on cyclic: bam, tier-belady with 8.00 MiB>"
-    assert repr(race.runs[0]).startswith("<Run of cyclic, 16.0 MiB in 8.00 MiB, lrm + tree + um: ")
-    assert repr(tiers.runs[0]).startswith("<Run of cyclic, 16.0 MiB in 8.00 MiB, bam: ")
+def test_what_was_found_begins_with_one_short_line_at_a_prompt():
+    name = "cyclic(bytes=16MiB)"
+    race = tidegate.compare(name, ["lrm"], near=["8MiB"])
+    tiers = tidegate.compare(name, tierings=["bam"], near=["8MiB"])
+    assert repr(race).startswith(f"<Comparison on {name}: lrm, belady with 8.00 MiB>\n")
+    assert repr(tiers).startswith(f"<Comparison on {name}: bam, tier-belady with 8.00 MiB>\n")
+    runs = repr(race.runs[0]), repr(tiers.runs[0])
+    assert runs[0].startswith(f"<Run of {name}, 16.0 MiB in 8.00 MiB, lrm + tree + um: ")
+    assert runs[1].startswith(f"<Run of {name}, 16.0 MiB in 8.00 MiB, bam: ")
 
 
 def test_a_system_names_the_policies_that_are_not_given():
@@ -313,3 +314,45 @@ def test_a_stray_page_among_many_slots_is_named():
 def test_flat_geometry_has_a_page_per_region():
     run = run_of(flat([0, 1, 2]), machine(), 3)
     assert run.facts["geometry"] == str(FLAT) == "4.00 KiB / 4.00 KiB"
+
+
+def test_fits_is_the_share_of_the_footprint_in_near_memory() -> None:
+    whole = RunSpec("cyclic(bytes=64MiB)", fits="75%").prepare().frames
+    assert whole == 24
+    assert RunSpec("cyclic(bytes=64MiB)", near="48MiB").prepare().frames == whole
+    with pytest.raises(TidegateError, match="near and fits were both given"):
+        RunSpec("cyclic", near="1GiB", fits="50%")
+    with pytest.raises(TidegateError, match=r"fits must be above 0% and at most 100%, .* got 120%"):
+        RunSpec("cyclic", fits="120%").prepare()
+
+
+def test_an_application_runs_on_its_papers_machine() -> None:
+    assert RunSpec("cppe-NW").load_machine().name == "gpgpusim-28sm"
+    assert RunSpec("MM(bytes=1GiB)").load_machine().name == "rtx3090-pcie4"
+    assert RunSpec("cyclic").load_machine().name == "rtx3090-pcie4"
+    assert RunSpec("cppe-NW", "gh200").load_machine().name == "gh200"
+
+
+def test_a_scale_scales_all_that_counts_regions_unless_it_is_given() -> None:
+    """Patience, feedback and windows with observed and watched regions, not one without another."""
+
+    def at(**given: object) -> tuple[int, int, int]:
+        s = RunSpec("MM", scale="1/8", **given).prepare()
+        fdp = s.prefetch.parts[0]
+        return s.eviction.patience, fdp.enough, s._constants.observe_most
+
+    assert at(system="tm++") == (12, 2, 12)
+    assert at(eviction="tournament(patience=40)", prefetch="fdp+rgp") == (40, 2, 12)
+    whole = RunSpec("MM", system="tm++").prepare()
+    assert (whole.eviction.patience, whole.prefetch.parts[0].enough) == (100, 16)
+
+
+def test_what_policies_decided_is_in_the_runs_facts() -> None:
+    loop = "cyclic(bytes=64MiB, passes=6)"
+    made = tidegate.run(
+        loop, near="32MiB", eviction="tournament(patience=5)", prefetch="fdp+rgp", slots=1
+    )
+    decisions = {d["policy"]: d["what"] for d in made.facts["decisions"]}
+    assert decisions["tournament"].startswith("kept")
+    assert decisions["fdp+rgp"].startswith("streams")
+    assert made.summary["decisions"] == made.counts["decisions"]  # how often one was made

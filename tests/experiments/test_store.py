@@ -203,11 +203,11 @@ def test_what_cannot_change_the_outcome_does_not_change_the_name():
 
 def test_the_code_is_part_of_the_name(monkeypatch):
     before = key()
-    monkeypatch.setattr(store, "code_digest", lambda: "another version")
+    monkeypatch.setattr(store, "code_digest", lambda **how: "another version")
     assert key() != before
 
 
-MINE = """
+TEXT = """
 from tidegate import EvictionPolicy
 
 class Mine(EvictionPolicy):
@@ -237,16 +237,16 @@ def test_an_edited_policy_file_is_run_anew(tmp_path, monkeypatch):
             .counts["faults"]
         )
 
-    path.write_text(MINE)
+    path.write_text(TEXT)
     assert faults(cache=True) == 18  # first in, first out: a loop larger than memory faults always
-    path.write_text(MINE.replace("head", "tail"))
+    path.write_text(TEXT.replace("head", "tail"))
     assert faults(cache=True) == faults(cache=False) == 12
-    path.write_text(MINE)
+    path.write_text(TEXT)
     assert faults(cache=True) == 18
 
 
-class Nowhere(EvictionPolicy):
-    """Like a class in a notebook's cell: there is no file to tell its versions apart."""
+class Mine(EvictionPolicy):
+    """A class that is not shipped."""
 
     def on_fault(self, region: int) -> None:
         if region not in self.order:
@@ -259,17 +259,18 @@ class Nowhere(EvictionPolicy):
         return self.order.head
 
 
-def test_a_policy_without_a_file_is_never_stored(folder, monkeypatch, count_runs):
-    monkeypatch.setattr(Nowhere, "__module__", "a_notebook_cell")
+def test_a_user_s_policy_is_not_stored_unless_it_says_so(folder, count_runs):
     for _ in range(2):
-        RunSpec(
-            SPEC.workload, machine=machine(), near=4 * 4096, eviction=Nowhere(), prefetch="none"
+        run = RunSpec(
+            SPEC.workload, machine=machine(), near=4 * 4096, eviction=Mine(), prefetch="none"
         ).answer()
+        assert not run.from_store
     assert len(count_runs) == 2
     assert stored(folder) == []
 
 
-class Pathed(Nowhere):
+class Pathed(Mine):
+    keep = True
     where = Option(Path("."), "an option that JSON has no word for", parse=Path)
 
 

@@ -10,11 +10,13 @@ from live.sequences import GEOMETRY, Seen, live_policies, sequences, simulate
 from tidegate.errors import TidegateError
 from tidegate.live.pager import regions
 from tidegate.live.pager.engine import Engine
+from tidegate.live.pager.no_mover import NoMover
 from tidegate.live.pager.regions import bits, runs
 from tidegate.policies.interface.visibility import Samples, TouchBits
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
-from tidegate.trace.trace import lay_out
+from tidegate.trace.geometry import Geometry
+from tidegate.trace.trace import Object, lay_out
 
 pytestmark = [pytest.mark.live, pytest.mark.oracle]
 
@@ -84,7 +86,7 @@ def walk(
             continue
         mover.used[number] = mover.used.get(number, 0) | bit
     engine.finished()
-    assert engine.used == len([r for r in engine.region.values() if r.resident]) <= frames
+    assert engine.used == len([r for r in engine.region.values() if r.has_frame]) <= frames
     c = engine.count
     return Seen(c["faults"], c["evictions"], c["notifications"], c["pages_in"], victims)
 
@@ -102,7 +104,9 @@ def pages_of(name: str, length: int = 3000) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ["cyclic", "uniform", "hot"])
-@pytest.mark.parametrize("prefetch_spec", ["none", "tree", "region", "fdp+rgp", "tbnp", "pattern"])
+@pytest.mark.parametrize(
+    "prefetch_spec", ["none", "tree", "region", "fdp+rgp", "tbnp", "pattern", "stream"]
+)
 @pytest.mark.parametrize("policy", live_policies())
 def test_it_decides_as_the_simulated_driver_does(
     policy: str, prefetch_spec: str, name: str
@@ -183,3 +187,19 @@ def test_bits_and_runs() -> None:
     assert list(bits(1 << 40 | 1)) == [0, 40]
     assert list(runs(0b1011_0111)) == [(0, 3), (4, 2), (7, 1)]
     assert list(runs((1 << 32) - 1)) == [(0, 32)]
+
+
+def test_regions_that_are_needed_at_a_time_do_not_evict_each_other() -> None:
+    """Rows of a table of eight columns under ``cp``, with four unprotected regions."""
+    columns, pages, uses = 8, 32, 50
+    geometry = Geometry(4096, 4096)
+    policies = eviction.make("cp(start_share=0)"), make_prefetch("none"), placement.make("um")
+    engine = Engine(geometry, 64, policies, NoMover(), observed=0)
+    engine.set_objects((Object("table", columns * pages * 4096, 0, columns * pages),))
+    engine.start()
+    for row in range(pages * uses):
+        for column in range(columns):
+            page = column * pages + row // uses
+            if not engine.region[page].resident:
+                engine.serve([page])
+    assert engine.count["faults"] < 4 * columns * pages  # of 12,800 uses

@@ -385,3 +385,66 @@ with Arena(**{SMALL | {"eviction": "lru"}!r}) as arena:
     assert done.returncode == 0, done.stderr
     # the second where the administrator permits it
     assert done.stdout in ("EFAULT False\n", "read True\n")
+
+
+@pytest.fixture
+def failing_disk(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    """An ext4 on a loop device, and the file under it: too small for all blocks, so writes fail."""
+    under, folder = tmp_path / "under", tmp_path / "disk"
+    under.mkdir()
+    folder.mkdir()
+    image = under / "image"
+    steps = [
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(under)],
+        ["truncate", "-s", "64m", str(image)],
+        ["mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-E", "nodiscard", str(image)],
+        ["mount", "-o", "loop", str(image), str(folder)],
+    ]
+    undo = [["umount", str(folder)], ["umount", str(under)]]
+    try:
+        for step in steps:
+            try:
+                done = subprocess.run(step, capture_output=True, text=True, timeout=60)
+            except FileNotFoundError:
+                pytest.skip(f"{step[0]} is not installed")
+            if done.returncode:
+                pytest.skip(f"no loop device can be mounted here: {done.stderr.strip()}")
+        yield folder, image
+    finally:
+        for step in undo:
+            subprocess.run(step, capture_output=True, timeout=60)
+
+
+def test_a_device_that_cannot_write_is_said(failing_disk: tuple[Path, Path]) -> None:
+    path = failing_disk[0] / "data"
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 32 << 20)  # the file system has room, the device not
+    code = f"""{OPEN}
+a = arena.open({str(path)!r}, "u1", mode="r+")
+a[:] = 9
+arena.flush()
+print("went on")
+"""
+    done = run(code)
+    assert not done.stdout
+    # by the kernel's version
+    assert "Input/output error" in done.stderr or "No space left on device" in done.stderr
+    # in a flush it is an exception, in an eviction the end
+    assert done.returncode in (1, -signal.SIGBUS)
+
+
+def test_a_device_that_cannot_be_read_gives_no_zeros(failing_disk: tuple[Path, Path]) -> None:
+    folder, image = failing_disk
+    path = folder / "data"
+    path.write_bytes(bytes([7]) * (4 << 20))
+    subprocess.run(["sync", "-f", str(path)], check=True)
+    code = f"""{OPEN}
+a = arena.open({str(path)!r}, "u1")
+print(a[0], flush=True)
+os.truncate({str(image)!r}, 1 << 20)  # the rest of the device is gone
+print(set(np.unique(a).tolist()))
+"""
+    done = run(code)
+    assert done.returncode == -signal.SIGBUS
+    assert done.stdout == "7\n"
+    assert "tidegate: the store cannot be read: Input/output error" in done.stderr

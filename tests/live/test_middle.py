@@ -53,6 +53,7 @@ def touch(
         NEAR * GEOMETRY.page,
         geometry=GEOMETRY,
         span="64MiB",
+        prefetch="none",
         eviction=eviction_spec,
         middle=middle * GEOMETRY.page,
         tiering=tiering_spec,
@@ -73,7 +74,9 @@ def noise(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("tiering_spec", ["tier-order", "tier-random", "hmm", "bam"])
+@pytest.mark.parametrize(
+    "tiering_spec", ["tier-order", "tier-random", "hmm(cached=exclusive, ahead=1)", "bam"]
+)
 @pytest.mark.parametrize("eviction_spec", ["fifo", "random"])
 def test_live_tiers_count_as_simulated_ones_do(
     eviction_spec: str, tiering_spec: str, noise: Path
@@ -101,6 +104,7 @@ def test_compressed_pages_take_less_room() -> None:
         NEAR * GEOMETRY.page,
         geometry=GEOMETRY,
         span="64MiB",
+        prefetch="none",
         eviction="fifo",
         middle=4 * GEOMETRY.page,
     ) as arena:
@@ -115,7 +119,9 @@ def test_compressed_pages_take_less_room() -> None:
 def test_what_lies_in_the_middle_is_flushed_too(tmp_path: Path) -> None:
     path = tmp_path / "data"
     np.zeros(PAGES * GEOMETRY.page // 8).tofile(path)
-    with Arena(NEAR * GEOMETRY.page, geometry=GEOMETRY, span="64MiB", middle="8MiB") as arena:
+    with Arena(
+        NEAR * GEOMETRY.page, geometry=GEOMETRY, prefetch="none", span="64MiB", middle="8MiB"
+    ) as arena:
         a = arena.open(path, "f8", mode="r+")
         a += 1
         assert arena.stats()["middle_pages"] >= PAGES - NEAR - 1

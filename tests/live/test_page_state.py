@@ -55,7 +55,14 @@ def observed(tmp_path: Path) -> Iterator[tuple[Arena, np.ndarray, Path]]:
     path = tmp_path / "data"
     np.zeros(3 << 14, "u8").tofile(path)  # three regions of eight pages
     with Arena(
-        **SMALL | {"near": "384KiB", "eviction": "lru", "observe_share": 1, "samples": 4}
+        **SMALL
+        | {
+            "near": "384KiB",
+            "eviction": "lru",
+            "prefetch": "none",
+            "observe_share": 1,
+            "samples": 4,
+        }
     ) as arena:  # type: ignore[arg-type]
         a = arena.open(path, "u8", mode="r+")
         a[:] = 1
@@ -99,7 +106,14 @@ def test_there_is_room_when_every_counter_is_in_use() -> None:
     """A restored page keeps its slot until the turn ends; others may be sampled in that turn."""
     with Arena(
         **SMALL
-        | {"near": "8MiB", "eviction": "lru", "observe_share": 1, "samples": 7, "observed": 64}
+        | {
+            "near": "8MiB",
+            "eviction": "lru",
+            "prefetch": "none",
+            "observe_share": 1,
+            "samples": 7,
+            "observed": 64,
+        }
     ) as arena:  # type: ignore[arg-type]
         a = arena.empty(9 << 20, "u1")
         for value in range(1, 4):
@@ -116,7 +130,8 @@ def test_unused_samples_are_not_copied_and_a_use_reads_them(tmp_path: Path) -> N
     data.tofile(path)
     region = 1 << 14
     with Arena(
-        **SMALL | {"near": "1MiB", "eviction": "lru", "observe_share": 1, "samples": 4}
+        **SMALL
+        | {"near": "1MiB", "eviction": "lru", "prefetch": "none", "observe_share": 1, "samples": 4}
     ) as arena:  # type: ignore[arg-type]
         a = arena.open(path, "u8", mode="r+")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -182,7 +183,8 @@ COMMAND, PROCESS = "tidegate", "tidegate.live.script.run"  # the command line, a
     [
         (COMMAND, "import", "tidegate.cli.reproduce", "stopped"),
         (COMMAND, "import", "tidegate.live.script.run", "stopped; nothing was written"),
-        (COMMAND, "os.exec", "tidegate.live.script.run", "stopped"),
+        # it may come before or after: the signal is blocked here, in this thread
+        (COMMAND, "os.exec", "tidegate.live.script.run", "stopped(; nothing was written)?"),
         (PROCESS, "import", "tidegate.units", "stopped"),  # blocked until imports have begun
         (PROCESS, "import", "numpy", "stopped"),
         (PROCESS, "open", "test_ctrl_c", "stopped"),  # the store
@@ -205,7 +207,8 @@ def test_ctrl_c_while_it_starts_is_one_line(
     done = subprocess.run(
         command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, timeout=200
     )
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", f"tidegate: {said}\n")
+    assert (done.returncode, done.stdout) == (130, "")
+    assert re.fullmatch(f"tidegate: {said}\n", done.stderr), done.stderr
     assert not (tmp_path / "store").exists()
 
 
@@ -317,7 +320,7 @@ def test_where_no_trace_can_be_written_is_said_before_the_script_runs(
 def test_top_waits_for_no_impossible_time(seconds: str) -> None:
     done = live("top", "--seconds", seconds)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "--seconds must be 0 or more" in done.stderr
+    assert "--seconds must be from 0 to 86400" in done.stderr
 
 
 def test_top_shows_rates(tmp_path: Path) -> None:

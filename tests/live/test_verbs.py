@@ -9,6 +9,7 @@ import pytest
 
 from live.test_reliable import SMALL, SOAK
 from live.writers import kill_pager
+from tidegate.errors import TidegateError
 from tidegate.live import Arena
 from tidegate.policies.interface.visibility import TouchBits
 from tidegate.policies.registries import eviction, prefetch
@@ -67,7 +68,9 @@ def test_no_sequence_of_verbs_changes_a_byte(
             which, page = int(draw.integers(2)), int(draw.integers(REGIONS * REGION // PAGE - 12))
             part = slice(page * PAGE, (page + int(draw.integers(1, 12))) * PAGE)
             a, shadow = arrays[which], shadows[which]
-            verb = draw.choice(["write", "read", "far", "near", "prefetch", "pin", "flush", "kill"])
+            verb = draw.choice(
+                ["write", "read", "far", "near", "prefetch", "pin", "flush", "kill", "discard"]
+            )
             done.append(f"{verb} {which}[{page}:{part.stop // PAGE}]")
             if verb == "write":
                 a[part.start : part.stop : PAGE // 2] = shadow[
@@ -79,6 +82,11 @@ def test_no_sequence_of_verbs_changes_a_byte(
                 arena.advise(a[part], "far" if verb == "far" else None)
             elif verb == "prefetch":
                 arena.prefetch(a[part])
+            elif verb == "discard":
+                if which == 1:
+                    arena.discard(a[part])
+                    whole = slice(-(-part.start // REGION) * REGION, part.stop // REGION * REGION)
+                    shadow[whole] = 0
             elif verb == "pin":
                 with arena.pin(a[part.start : part.start + PAGE]) as pinned:
                     pinned[:] = shadow[part.start : part.start + PAGE] = draw.integers(1, 256)
@@ -90,3 +98,32 @@ def test_no_sequence_of_verbs_changes_a_byte(
         for a, shadow in zip(arrays, shadows, strict=True):
             assert (a == shadow).all(), done[-20:]
     assert (np.fromfile(path, "u1") == shadows[0]).all()
+
+
+def test_discarded_data_are_zeros_and_are_not_written_back() -> None:
+    with Arena(**SMALL) as arena:  # type: ignore[arg-type]
+        a = arena.empty(REGION + PAGE // 2, "u1")
+        a[:] = 7
+        arena.discard(a)  # its last page is its own, too
+        assert not a.any()
+        a[:] = 7
+        arena.discard(a[1:])  # the first page is shared with an element that stays
+        assert a[0] == 7
+        assert a[:REGION].all()
+        before = arena.stats()["bytes_out"]
+        arena.discard(a)
+        b = arena.empty(4 * REGION, "u1")
+        assert b.sum() == 0
+        assert arena.stats()["bytes_out"] == before
+
+
+def test_what_cannot_be_discarded(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(bytes(REGION))
+    with Arena(**SMALL) as arena:  # type: ignore[arg-type]
+        with pytest.raises(TidegateError, match="is a file"):
+            arena.discard(arena.open(path, "u1"))
+        with pytest.raises(TidegateError, match="contiguous"):
+            arena.discard(arena.empty(4 * REGION, "u1")[::2])
+        with pytest.raises(TidegateError, match="not of this arena"):
+            arena.discard(np.zeros(REGION, "u1"))

@@ -11,7 +11,7 @@ import pytest
 from live.test_failures import OPEN, run
 
 pytestmark = pytest.mark.live
-MOST = 12
+MOST = 13
 CONCEPTS = Path(__file__).parents[2] / "docs" / "concepts.md"
 # a sitecustomize.py that writes the files whose functions one turn of the pager calls
 PROFILE = """
@@ -34,7 +34,7 @@ if any("tidegate.live.pager.supervisor" in argument for argument in sys.orig_arg
 
     Pager._take_turn = profiled
 """
-PASSES = f"""{OPEN.replace("**", 'eviction="lru", **')}
+PASSES = f"""{OPEN.replace("**", 'eviction="lru", prefetch="none", **')}
 a = arena.empty(4 << 20, "u1")
 for _ in range(2):
     a[:: 16 << 10] += 1
@@ -42,7 +42,7 @@ arena.close()
 """
 
 
-def test_a_fault_with_a_victim_and_a_sample_passes_twelve_files(tmp_path: Path) -> None:
+def test_a_fault_with_a_victim_and_a_sample_passes_thirteen_files(tmp_path: Path) -> None:
     out = tmp_path / "files"
     (tmp_path / "sitecustomize.py").write_text(PROFILE.format(out=str(out)))
     paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -201,6 +202,10 @@ def test_wrong_ways_to_open(file: Path, offset: int, dtype: str, said: str) -> N
         arena.open(file, dtype, offset=offset)
 
 
-def test_a_folder_is_not_opened(tmp_path: Path) -> None:
-    with tidegate.Arena("8MiB") as arena, pytest.raises(TidegateError, match="not a regular file"):
-        arena.open(tmp_path, "f8")
+@pytest.mark.parametrize("dtype", ["f8", None])
+def test_neither_folders_nor_pipes_are_opened(tmp_path: Path, dtype: str | None) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with tidegate.Arena("8MiB") as arena:
+        for path in (tmp_path, tmp_path / "pipe"):
+            with pytest.raises(TidegateError, match="not a regular file"):
+                arena.open(path, dtype)

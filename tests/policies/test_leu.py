@@ -202,7 +202,15 @@ def test_the_victim_is_the_lowest_of_all_in_a_longer_run():
 
 @pytest.mark.parametrize(
     "options",
-    [{"sample": 0.3}, {"table": 1}, {"table": 2, "batch": 1}, {"batch": 500}, {"sample": 0}],
+    [
+        {"sample": 0.3},
+        {"table": 1},
+        {"table": 2, "batch": 1},
+        {"batch": 500},
+        {"sample": 0},
+        {"forget": 50},
+        {"table": 3, "batch": 4, "forget": 2},
+    ],
 )
 def test_a_twin_goes_by_the_options(options):
     rng = np.random.default_rng(5)
@@ -236,6 +244,31 @@ def test_hot_pages_stay_and_the_loop_is_evicted_as_mru_does():
     trace = hot_and_loop(60, 40)
     lru, leu, best = (faults(trace, 20, policy) for policy in ("lru-ideal", "leu", "belady"))
     assert leu < best + 0.2 * (lru - best)
+
+
+def test_what_it_forgets_it_learns_anew():
+    """A loop of 24 regions, then one of 40, by one instruction: old intervals are in the way."""
+    trace = flat(np.concatenate([np.tile(np.arange(24), 400), np.tile(np.arange(40), 60)]))
+    old, new = (faults(trace, 30, f"leu(forget={n})") for n in (0, 200))
+    assert new < old
+
+
+def test_ageing_halves_counts():
+    table = IntervalTable(2, 1, forget=8)
+    for _ in range(8):
+        table.saw(5, 1, 3)
+        table.take_in()
+    assert (table.entries[5].touches, sum(table.entries[5].counts)) == (4, 4)
+
+
+def test_priorities_by_fault_stay_as_they_were():
+    """One instruction: priorities at the fault hardly differ, so they rank nothing in a loop."""
+    loop = flat(np.tile(np.arange(40), 20))
+    assert faults(loop, 30, "leu") < faults(loop, 30, "leu-at-fault") <= 800
+    # hot regions by one instruction keep their room from a loop by another
+    trace = hot_and_loop(60, 40)
+    fifo, leu = faults(trace, 20, "fifo"), faults(trace, 20, "leu-at-fault")
+    assert leu < fifo
 
 
 @pytest.mark.parametrize("options", ["sample=0.3", "table=1", "batch=1", "batch=200", "sample=0"])

@@ -31,6 +31,7 @@ class FakeMemory(SimpleNamespace):
             here=set(),
             observable=100,
             regions=1 << 10,
+            pages=[0],  # of a region, that fault
         )
 
     def is_served(self, region: int) -> bool:
@@ -40,7 +41,7 @@ class FakeMemory(SimpleNamespace):
         return region in self.here
 
     def faulted(self, region: int) -> list[int]:
-        return [0]
+        return self.pages
 
     def set_prefetch_threshold(self, percent: int) -> None:
         self.asked.append(("threshold", percent))
@@ -90,7 +91,7 @@ def test_lfu_promotes_by_bins_and_inserts_at_the_tail() -> None:
 
 def test_lfu_forgets_counts_unless_told_to_remember() -> None:
     for remember, last_to_go in ((False, 2), (True, 1)):
-        p = started(eviction.make(f"lfu(remember={remember})"))
+        p = started(eviction.make(f"lfu(remember={remember}, width=1)"))
         arrive(p, 1)
         p.on_notification(1)
         p.on_notification(1)
@@ -99,13 +100,46 @@ def test_lfu_forgets_counts_unless_told_to_remember() -> None:
         assert [leave(p), leave(p)][1] == last_to_go
 
 
+def test_lfus_bins_are_ranges() -> None:
+    """Filling a region does not move it to another bin; more uses than the range holds do."""
+    for width, kept in ((8, 2), (1, 1)):
+        p = started(eviction.make(f"lfu(width={width})"))
+        arrive(p, 1, 1, 1, 1, 1, 1)  # the six faults that fill a region in order
+        arrive(p, 2)  # one that has just come
+        assert [leave(p), leave(p)] == [3 - kept, kept]
+    p = started(eviction.make("lfu(width=8)"))
+    arrive(p, 1, *[1] * 8, 2)
+    assert leave(p) == 2
+
+
+def test_cps_list_is_divided_in_two_from_the_start() -> None:
+    p = started(eviction.make("cp"), FakeMemory(frames=8))
+    arrive(p, *range(8))
+    assert (list(p._protected), list(p._open)) == ([0, 1, 2, 3], [4, 5, 6, 7])
+    assert leave(p) == 4
+
+
 def test_cp_protects_the_head_and_evicts_at_the_split() -> None:
-    p = started(eviction.make("cp(start_share=0.25, floor=0.01)"), FakeMemory(frames=8))
-    arrive(p, *range(8))  # two of them unprotected: the newest
-    assert p.victim() == 6
+    p = started(eviction.make("cp(start_share=0.25, floor=0.01)"), FakeMemory(frames=16))
+    arrive(p, *range(16))  # four of them unprotected: the newest
+    assert p.victim() == 12
     leave(p)
-    arrive(p, 9)
-    assert p.victim() == 7
+    arrive(p, 17)
+    assert p.victim() == 13
+
+
+def test_cp_leaves_room_for_what_is_needed_together() -> None:
+    """Two threads, each at a region's end, need four regions at a time: none evicts another."""
+    p = started(eviction.make("cp(floor=0, observe_share=1)"), FakeMemory(frames=16))
+    arrive(p, *range(16))
+    for region in range(16, 40):  # all observed, none used: the area shrinks as far as it may
+        p.observe()
+        leave(p)
+        arrive(p, region)
+    assert len(p._open) == 4
+    for region in range(100, 104):
+        assert leave(p) < 100
+        arrive(p, region)
 
 
 def test_cp_moves_its_split_by_its_own_observations_only() -> None:
@@ -131,6 +165,70 @@ def test_tournament_asks_in_turn_and_retires_the_blamed() -> None:
         arrive(p, leave(p))  # fifo's turn
         leave(p)  # mru's
     assert p.report() == {"left": ["mru"], "retired": ["fifo"]}
+
+
+class Loop:
+    """Regions 0 to ``regions`` - 1 in a circle, through fewer frames: every miss is a fault."""
+
+    def __init__(self, policy: Any, regions: int, frames: int, pages: int = 1):
+        self.policy = started(policy, FakeMemory(frames=frames))
+        self.policy.memory.pages = list(range(pages))
+        self.regions, self.frames, self.misses = regions, frames, 0
+
+    def play(self, passes: int) -> None:
+        here = self.policy.memory.here
+        for region in list(range(self.regions)) * passes:
+            if region not in here:
+                self.misses += 1
+                if len(here) == self.frames:
+                    victim = leave(self.policy)
+                    here.remove(victim)
+                here.add(region)
+                arrive(self.policy, region)
+
+
+@pytest.mark.parametrize("blame", ["pages", "batches", "evictions"])
+@pytest.mark.parametrize("width", [1, 8])
+def test_a_tournament_tells_a_loop(blame: str, width: int) -> None:
+    """LRU's and LFU's victims are the oldest regions, the next to be used. CP's lie half a memory
+    behind them. So the first to return are theirs, and they have all the blame at the first
+    judgement: each half of it, more than 1.2 times a third.
+
+        0 ........ frames/2 ........ frames ........ regions     the first victims:
+        LRU, LFU ▲        CP ▲                                   0, frames/2, 1, 2, frames/2 + 1, …
+    """
+    spec = f"tournament(policies=lru+lfu(width={width})+cp, patience=20, blame={blame})"
+    loop = Loop(eviction.make(spec), regions=300, frames=200, pages=4)
+    loop.play(2)
+    report = loop.policy.report()
+    assert (report["left"], report["retired"]) == (["cp"], ["lru", "lfu"])
+    # 100 evictions in the first pass; then every miss is a blame, or four
+    judged = 21 if blame != "pages" else -(-21 // 4)
+    after = [d.after for d in loop.policy.decisions() if d.what.startswith("retired")]
+    assert after == [f"{100 + judged} evictions"] * 2
+
+
+def test_a_tournament_on_a_loop_misses_little_more_than_its_best_member() -> None:
+    misses = {}
+    for spec in ("cp", "lru", "tournament(patience=20)"):
+        loop = Loop(eviction.make(spec), regions=300, frames=200)
+        loop.play(10)
+        misses[spec] = loop.misses
+    assert misses["lru"] == 3000
+    assert misses["cp"] <= misses["tournament(patience=20)"] < 1.05 * misses["cp"]
+
+
+def test_every_fault_of_an_evicted_region_blames_its_cause() -> None:
+    """Algorithm 1: the map is never cleared, and a prefetch blames nobody."""
+    for blame, blames in (("pages", 6), ("batches", 2), ("evictions", 1)):
+        p = started(eviction.make(f"tournament(policies=fifo+mru, blame={blame})"))
+        p.memory.pages = [0, 1, 2]
+        arrive(p, 1, 2)
+        region = leave(p)
+        p.on_prefetch(region)
+        assert p._blames == (blame == "evictions")
+        arrive(p, region, region)
+        assert p._blames == blames
 
 
 def test_tournament_keeps_at_least_one() -> None:
@@ -231,34 +329,57 @@ def asked(p: Any, verb: str) -> list[int]:
 
 def test_rgp_runs_ahead_of_a_stream_by_triggers() -> None:
     p = started(prefetch.make("rgp(ahead=2, streak=2)"), FakeMemory(objects=objects()))
-    arrive(p, 0, 1)
+    p.memory.pages = [0, 1]
+    arrive(p, 2)
     assert asked(p, "prefetch") == []
-    arrive(p, 2)  # a stream now
-    assert asked(p, "prefetch") == [3, 4]
-    for region in (3, 4):
+    p.memory.pages = [2]
+    arrive(p, 2)  # three neighbours, two steps: a stream now, which brings its region whole
+    assert asked(p, "prefetch") == [2, 3, 4]
+    for region in (2, 3, 4):
         p.on_prefetch(region)
-    assert asked(p, "observe") == [3, 4]
+    assert asked(p, "observe") == [2, 3, 4]
     p.on_notification(3)  # the trigger page of 3 was used: the next one follows
-    assert asked(p, "prefetch") == [3, 4, 5]
+    assert asked(p, "prefetch") == [2, 3, 4, 5]
     p.on_notification(3)
-    assert asked(p, "prefetch") == [3, 4, 5]
+    assert asked(p, "prefetch") == [2, 3, 4, 5]
 
 
-def test_rgp_keeps_within_the_object_and_starts_no_stream_on_jumps() -> None:
+def test_rgps_trigger_looks_past_regions_that_are_there() -> None:
+    p = started(prefetch.make("rgp(ahead=1, streak=1)"), FakeMemory(objects=objects()))
+    p.memory.pages, p.memory.here = [0, 1], {2, 3, 5}
+    arrive(p, 0)
+    for region in (0, 1):
+        p.on_prefetch(region)
+    p.on_notification(1)
+    assert asked(p, "prefetch") == [0, 1, 4]
+    p.on_prefetch(4)
+    p.memory.here |= set(range(5, 10))
+    p.on_notification(4)  # nothing is left of the object
+    assert asked(p, "prefetch") == [0, 1, 4]
+
+
+def test_an_object_stays_a_stream_and_jumps_make_none() -> None:
     p = started(prefetch.make("rgp(ahead=2, streak=2)"), FakeMemory(objects=objects()))
+    p.memory.pages = [0, 7]
     arrive(p, 0, 5, 2, 7, 4)
     assert asked(p, "prefetch") == []
-    arrive(p, 10, 11, 12)
-    assert asked(p, "prefetch") == [13]
+    p.memory.pages = [0, 1, 2]
+    arrive(p, 12)
+    assert asked(p, "prefetch") == [12, 13]  # within the object
+    p.memory.pages = [9]
+    arrive(p, 10)
+    assert asked(p, "prefetch") == [12, 13, 10, 11]
+    assert p.decisions()[0].what == "streams: b"
 
 
 def test_prefetchers_joined_by_plus_are_all_told() -> None:
     p = started(make_prefetch("fdp(every=1)+rgp(streak=1)"), FakeMemory(objects=objects()))
-    arrive(p, 0, 1)
+    p.memory.pages = [0, 1]
+    arrive(p, 1)
     p.on_prefetch(2)
     assert p.name == "fdp+rgp"
     assert asked(p, "threshold") == [51]
-    assert asked(p, "prefetch") == [2, 3]
+    assert asked(p, "prefetch") == [1, 2, 3]
     assert asked(p, "observe") == [2, 2]  # FDP's feedback and RGP's trigger
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from tidegate import registry
 from tidegate.errors import PolicyError, TidegateError, UnknownName
+from tidegate.fingerprint import fingerprint
 from tidegate.policies import EvictionPolicy
 from tidegate.policies.registries import eviction, prefetch
-from tidegate.registry import Registry, source_digest
+from tidegate.registry import Registry
 from traces import flat, machine, run_of
 
 MINE = """
@@ -75,18 +76,18 @@ def test_an_edited_file_is_loaded_anew(mine, monkeypatch):
     # an edit within a second, and no longer, would find the old .pyc
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     before = faults(f"{mine}:Mine")
-    old = source_digest(eviction.find(f"{mine}:Mine"))
+    old = fingerprint(eviction.find(f"{mine}:Mine")).digest
     mine.write_text(MINE.replace("self.order.head", "self.order.tail"))
     assert faults(f"{mine}:Mine") < before
-    assert source_digest(eviction.find(f"{mine}:Mine")) != old
+    assert fingerprint(eviction.find(f"{mine}:Mine")).digest != old
 
 
 def test_a_class_is_known_by_what_it_was_loaded_from(mine):
     """Or else a run of the old class would be kept under the new one's name."""
     loaded = eviction.find(f"{mine}:Mine")
-    digest = source_digest(loaded)
+    digest = fingerprint(loaded).digest
     mine.write_text(MINE + "# a remark\n")
-    assert source_digest(loaded) == digest
+    assert fingerprint(loaded).digest == digest
 
 
 BAD_FILES = [
@@ -175,6 +176,6 @@ def test_an_installed_package_that_cannot_be_loaded_is_named(monkeypatch):
         family.find("broken")
 
 
-def test_a_class_without_a_file_has_a_digest_of_its_own():
+def test_a_class_without_a_file_is_the_user_s():
     nowhere = type("Nowhere", (EvictionPolicy,), {"__module__": "a_notebook_cell"})
-    assert source_digest(nowhere).startswith("unrepeatable")
+    assert fingerprint(nowhere).local == {nowhere}

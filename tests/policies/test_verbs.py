@@ -242,7 +242,7 @@ def test_a_prefetcher_within_another_is_told_no_sooner_than_alone(spelt: str, co
     """A launch waits for what was asked for at it; a policy that only hands launches on to others
     asks for nothing.
     """
-    trace = Given([Kernel([reads([0, PAGES])]), Kernel([reads([0, 1])])], [10 * PAGES])
+    trace = Given([Kernel([reads([0, 1])]), Kernel([reads([0, 1, PAGES])])], [10 * PAGES])
     alone, within = (
         run_of(trace, ON, 10, prefetch=make_prefetch(spec), compiled=compiled)
         for spec in ("rgp(streak=1, ahead=4)", spelt)

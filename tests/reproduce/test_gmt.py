@@ -14,9 +14,10 @@ from tidegate.experiments.runs import Run
 from tidegate.reproduce.gmt.figures import figures_of
 from tidegate.reproduce.gmt.findings import REUSE, SPEEDUPS, findings_of
 from tidegate.reproduce.gmt.grid import grid_of, specify
+from tidegate.reproduce.gmt.optimistic import optimistic_run
 from tidegate.reproduce.gmt.paper import PAPER
 from tidegate.reproduce.gmt.readings import OPEN
-from tidegate.reproduce.gmt.setup import SYSTEMS, TABLE_2, Setup
+from tidegate.reproduce.gmt.setup import STATED, SYSTEMS, TABLE_2, Setup
 from tidegate.reproduce.gmt.transfers import transfer_figures
 from tidegate.reproduce.ledger import Finding, Verdict
 from tidegate.reproduce.readings import distinct
@@ -44,14 +45,27 @@ def test_the_grid_is_applications_by_systems_by_sizes() -> None:
     assert tiers.trace.pages / tiers.near == pytest.approx(278.6 / 16, rel=0.01)
     tiers = grid["Hotspot", "bam", "factor 2"].prepare()
     assert tiers.trace.footprint / (5 * tiers.near * 65536) == pytest.approx(2, rel=0.01)
-    assert grid["SSSP", "hmm-optimistic", TABLE_2].prepare().service == "cpu"
+    assert grid["SSSP", "hmm", TABLE_2].prepare().service == "cpu"
+
+
+def test_the_optimistic_hmm_reads_as_much_as_reuse() -> None:
+    """Of 400 pages, 100 of them ahead, GMT-Reuse reads a quarter; the driver waited 800 for all."""
+    hmm = replace(
+        make_run(1000, far_reads=300, read_ahead=100),
+        parts={"fault_handling": 900.0, "compute": 100.0},
+        busy={"storage_read": 800.0},
+    )
+    made = optimistic_run(hmm, make_run(500, far_reads=100))
+    assert made.time == 1000 - 0.75 * 800
+    assert optimistic_run(hmm, make_run(500, far_reads=900)).time == 1000  # never slower
 
 
 @pytest.mark.parametrize(
     ("factor", "ratio", "near"), [(4.0, 4.0, None), (None, 8.0, None), (3.0, 2.0, "64MiB")]
 )
 def test_sensitivity_studies(factor: float | None, ratio: float, near: str | None) -> None:
-    setup = Setup(factor=factor, ratio=ratio, near=near, scale=1 / 8)
+    given: dict[str, Any] = {"factor": factor, "ratio": ratio, "near": near}  # each may stand alone
+    setup = Setup(**given, scale=1 / 8)
     tiers = specify(setup, "Srad", "tier-order", setup.sizes[0]).prepare()
     assert tiers.middle / tiers.near == pytest.approx(ratio, rel=0.03)  # whole pages
     if factor is not None:
@@ -63,17 +77,15 @@ def test_sensitivity_studies(factor: float | None, ratio: float, near: str | Non
 
 
 def test_what_is_said_of_sizes_is_so() -> None:
-    """Only the published set-up has Table 2's sizes, the stated factor beside them, and
-    MultiVectorAdd's 2.52.
-    """
-    published, factor, near = Setup(), Setup(factor=4, near="16MiB"), Setup(near="16MiB")
+    """Only the published set-up has Table 2's sizes, the stated factor beside them, and claims."""
+    published, factor, near = Setup(), Setup(factor=(4,), near=("16MiB",)), Setup(near=("16MiB",))
     told = [
         "\n".join([*PAPER.notes(setup, Groups()), setup.describe()])
         for setup in (published, factor, near)
     ]
     assert ["Table 2 and Figure 7 alone" in each for each in told] == [True, False, True]
     assert ["is beside them" in each for each in told] == [True, False, False]
-    assert ["knife-edge" in each for each in told] == [True, False, False]
+    assert ["BFS's speed-up at the factor" in each for each in told] == [True, False, False]
     assert ["of the paper's sizes" in each for each in told] == [True, False, True]
 
 
@@ -134,7 +146,8 @@ def as_published() -> dict[tuple[str, str], Run]:
 
 
 def findings(changed: dict[tuple[str, str], Run] | None = None) -> dict[str, Finding]:
-    return {f.label: f for f in findings_of(Results(as_published() | (changed or {})))}
+    results = Results(as_published() | (changed or {}))
+    return {f.label: f for f in findings_of(Setup(), Groups({TABLE_2: results, STATED: results}))}
 
 
 def test_every_claim_holds_on_the_papers_own_numbers() -> None:
@@ -165,6 +178,8 @@ def test_every_claim_holds_on_the_papers_own_numbers() -> None:
             {(a, "tier-order"): gmt_run(900, wasted_lookups=600) for a in SPEEDUPS},
         ),
         ("G8 bam over hmm", {(a, "hmm"): gmt_run(500) for a in SPEEDUPS}),
+        # faster, but not so much
+        ("G8 tier-reuse over hmm", {(a, "hmm"): gmt_run(9000) for a in SPEEDUPS}),
         (
             "G8 tier-reuse over hmm-optimistic",
             {(a, "hmm-optimistic"): gmt_run(100) for a in SPEEDUPS},
@@ -187,7 +202,8 @@ def test_what_differs_says_why() -> None:
 
 def test_what_was_not_run_is_not_measured() -> None:
     runs = {at: run for at, run in as_published().items() if at[0] != "Hotspot" and at[1] != "hmm"}
-    found = {f.label: f for f in findings_of(Results(runs))}
+    groups = Groups({TABLE_2: Results(runs), STATED: Results(runs)})
+    found = {f.label: f for f in findings_of(Setup(), groups)}
     assert found["G1 Hotspot"].verdict is found["G8 bam over hmm"].verdict is Verdict.NOT_MEASURED
     assert found["G2 tier-reuse"].verdict is Verdict.HOLDS
 
@@ -208,8 +224,8 @@ def test_figures_and_ledger() -> None:
     assert hotspot["reuse"] == pytest.approx(0.8, abs=0.01)
     assert hotspot["Tier-3"] == 1.0  # a loop over 64 pages through 4 and 16
     assert tables["Figure 9"].row(0)[1] == 1.0  # a loop is predictable
-    # never found in Tier-2
-    assert tables["Figure 8a"]["tier-order"][0] == pytest.approx(1.0, abs=0.02)
+    # hardly ever found in Tier-2: jitter is more than near memory here
+    assert tables["Figure 8a"]["tier-order"][0] == pytest.approx(1.0, abs=0.05)
     assert (tables["Figure 8b"]["tier-belady"] <= 1).all()
     for e in r.exhibits:
         assert isinstance(e.draw(), Figure) if e.draw else True
@@ -228,7 +244,7 @@ def test_figure_6_comes_from_the_machines_constants() -> None:
 
 
 def test_a_reproduction_of_some_systems_draws_what_it_has() -> None:
-    setup = replace(TINY, systems=("bam", "tier-order"), factor=2.0)
+    setup = replace(TINY, systems=("bam", "tier-order"), factor=(2.0,))
     r = PAPER.reproduce(setup, workers=1)
     assert [len(e.table.columns) for e in r.exhibits if e.name == "Figure 14"] == [1]
     assert setup.sizes == ("factor 2",)
@@ -236,6 +252,37 @@ def test_a_reproduction_of_some_systems_draws_what_it_has() -> None:
         next(f for f in r.ledger.findings if f.label == "G1 Hotspot").verdict
         is Verdict.NOT_MEASURED
     )
+
+
+def test_claims_are_judged_at_their_own_sizes() -> None:
+    """TierOrder gains 1.07 at factor 2 only, MultiVectorAdd is much worse at Table 2's only."""
+    table_2, stated = as_published(), as_published()
+    for a in SPEEDUPS:
+        table_2[a, "tier-order"] = gmt_run(1000 / 1.07, far_moved=100)
+        stated[a, "tier-order"] = gmt_run(1000 / 2)
+    groups = Groups({TABLE_2: Results(table_2), STATED: Results(stated)})
+    found = {f.label: f for f in findings_of(Setup(), groups)}
+    assert found["G2 tier-order"].verdict is Verdict.DIFFERS
+    assert found["G6 MultiVectorAdd, tier-reuse"].verdict is Verdict.HOLDS
+
+
+def test_lists_make_the_figures_of_sensitivity() -> None:
+    setup = replace(
+        TINY,
+        given=TINY.given[:1],
+        factor=(2.0, 4.0),
+        ratio=(4.0, 2.0),
+        systems=("bam", "tier-order", "tier-reuse"),
+    )
+    r = PAPER.reproduce(setup, workers=1)
+    tables = {e.name: e.table for e in r.exhibits}
+    assert tables["Figure 11"]["value"].to_list() == ["2", "4"]
+    assert tables["Figure 12"]["value"].to_list() == ["4.0", "2.0"]
+    assert "Figure 13" not in tables
+    # a loop of 64 pages through near and middle memory: the more fits, the more is found
+    gains = tables["Figure 11"]["tier-reuse"].to_list()
+    assert gains[0] > gains[1] > 1
+    assert {f.verdict for f in r.ledger.findings} <= {Verdict.NO_CLAIM, Verdict.NOT_MEASURED}
 
 
 # Open readings
@@ -252,7 +299,7 @@ def test_the_default_reading_is_the_grids() -> None:
 
 def test_every_open_point_changes_something() -> None:
     default = {name: values[0] for name, values in OPEN.items()}
-    setup = replace(TINY, readings=10**6)  # as many as are tried
+    setup = replace(TINY, readings=200)  # enough for every value
     grids = PAPER.variants(setup)
     for name, values in OPEN.items():
         different = {
@@ -265,10 +312,11 @@ def test_every_open_point_changes_something() -> None:
         for variant in list(different)[:1]:
             plain = replace(variant, options=tuple((k, default[k]) for k, _ in variant.options))
             one, other = (PAPER.specification(v, setup).prepare() for v in (variant, plain))
-            assert (one.near, one.settings, one.placement.settings()) != (
+            assert (one.near, one.settings, one.placement.settings(), one.trace.identity()) != (
                 other.near,
                 other.settings,
                 other.placement.settings(),
+                other.trace.identity(),
             )
 
 
@@ -288,6 +336,6 @@ def test_robustness_gives_every_finding_its_share() -> None:
 def test_figures_need_no_second_size() -> None:
     runs = {
         (a, s): spec.answer()
-        for (a, s, size), spec in grid_of(replace(TINY, near="256KiB")).items()
+        for (a, s, size), spec in grid_of(replace(TINY, near=("256KiB",))).items()
     }
     assert len(list(figures_of({TABLE_2: Results(runs)}))) == 10

@@ -26,7 +26,7 @@ from tidegate.reproduce.ledger import (
 
 pytestmark = pytest.mark.closed_form
 
-HOLDS, TIE, DIFFERS, NOT_MEASURED = Verdict
+HOLDS, TIE, DIFFERS, NOT_MEASURED, NO_CLAIM = Verdict
 CLAIM = Claim("O2", "ratio", "VII-A", "a text", 0.20, 0.4)
 
 
@@ -190,7 +190,7 @@ def test_a_ledger_keeps_the_papers_order_and_lacks_no_claim() -> None:
     ledger = make_ledger()
     assert [f.label for f in ledger.findings[:4]] == ["O1 MM", "O1 LU", "O2", "O3"]
     assert {f.claim for f in ledger.findings} == {f"O{i}" for i in range(1, 17)}
-    assert ledger.tally == {HOLDS: 1, TIE: 0, DIFFERS: 2, NOT_MEASURED: 14}
+    assert ledger.tally == {HOLDS: 1, TIE: 0, DIFFERS: 2, NOT_MEASURED: 14, NO_CLAIM: 0}
     assert ledger.summary == "17 findings on 16 claims: 1 holds, 2 differ, 14 were not measured"
 
 
@@ -223,11 +223,24 @@ def test_a_ledger_as_json_can_be_read_back() -> None:
 
 def test_a_ledger_as_a_table_shows_readings_only_if_there_are_any() -> None:
     ledger = make_ledger()
-    assert "readings" not in [c.header for c in ledger.table().columns]
+    assert "readings" not in ledger.table().columns
     first, *rest = ledger.findings
     robust = dataclasses.replace(first, share=0.75, tied=0.2, readings=40)
-    assert "readings" in [c.header for c in Ledger(ledger.claims, (robust, *rest)).table().columns]
+    assert "readings" in Ledger(ledger.claims, (robust, *rest)).table().columns
     assert readings_text(robust) == "75% + 20% ties of 40"
     assert readings_text(first) == "–"
     elsewhere = dataclasses.replace(robust, tied=0, there=Verdict.DIFFERS)
     assert readings_text(elsewhere) == "75% of 40; the default there: DIFFERS"
+
+
+def test_a_finding_without_a_claim_keeps_what_was_measured() -> None:
+    claim = Claim("O2", "ratio", "VII-A", "", value=0.2, within=0.4)
+    finding = claim.ratio(0.5, why="a reason").without_claim()
+    assert (finding.verdict, finding.number, finding.ours, finding.why) == (
+        NO_CLAIM,
+        0.5,
+        "50 %",
+        "",
+    )
+    unmeasured = claim.unmeasured("it was not run")
+    assert unmeasured.without_claim() == unmeasured

@@ -214,3 +214,28 @@ def test_the_claims_are_those_the_findings_speak_of() -> None:
     unmeasured = {f.claim for f in ledger.findings if f.verdict is Verdict.NOT_MEASURED}
     assert unmeasured == {"O14", "O15"}  # they have runs of their own
     assert set(APPLICATIONS) == {spec.partition("(")[0] for spec in suite("observuvm")}
+
+
+def test_lists_make_the_figures_of_sensitivity_and_claims_stay_with_the_papers_value() -> None:
+    setup = dataclasses.replace(TINY, oversubscribe=("30%", "50%"), observed=(100, 50), samples=2)
+    assert (setup.main("oversubscribe"), setup.main("observed"), setup.main("samples")) == (
+        "50%",
+        100,
+        2,
+    )
+    assert setup.swept() == {"oversubscribe": ("30%",), "observed": (50,)}
+    grid = grid_of(setup)
+    at = {key[2] for key in grid}
+    assert {"oversubscribe 30%", "observed 50"} <= at
+    application = next(iter(setup.applications))
+    assert grid[application, "tm", "oversubscribe 30%"].oversubscribe == "30%"
+    assert grid[application, "tm", GRID].oversubscribe == "50%"
+    assert Setup(oversubscribe=("10%", "50%")).as_published
+    assert not Setup(oversubscribe="30%").as_published
+
+
+def test_elsewhere_there_is_no_claim() -> None:
+    done = PAPER.reproduce(dataclasses.replace(TINY, oversubscribe="30%"), workers=1, cache=False)
+    verdicts = {f.verdict for f in done.ledger.findings}
+    assert verdicts <= {Verdict.NO_CLAIM, Verdict.NOT_MEASURED}
+    assert Verdict.NO_CLAIM in verdicts

@@ -7,12 +7,10 @@ import math
 import pytest
 
 from reproduce.synthetic import make_run
-from tidegate.experiments import RunSpec
 from tidegate.reproduce.geometric_means import extremes, mean_of
 from tidegate.reproduce.pictures import grouped_bars, means_of
 from tidegate.reproduce.results import NotRun, Results
 from tidegate.reproduce.run_comparison import compare_runs
-from tidegate.reproduce.trace_cache import CachedWorkload, cached
 
 pytestmark = pytest.mark.paper
 
@@ -76,11 +74,3 @@ def test_bars_are_drawn_with_what_there_is() -> None:
     labels = [t.get_text() for t in figure.axes[0].get_xticklabels()]
     assert labels[:4] == ["A", "B", "C", "mean"]
     assert means_of(table, ("tm",))["tm"].value == pytest.approx(1)
-
-
-def test_a_cached_trace_gives_the_very_same_run() -> None:
-    plain = RunSpec("cyclic(bytes=16MiB)", oversubscribe="50%").answer(cache=False)
-    for _ in range(2):  # made, then read from memory
-        spec = cached(RunSpec("cyclic(bytes=16MiB)", oversubscribe="50%"))
-        assert isinstance(spec.workload, CachedWorkload)
-        assert spec.answer(cache=False) == plain

@@ -29,10 +29,18 @@ class Page:
     was_touched: bool = False
     was_written: bool = False
     is_wanted: bool = False
-    prefers_far: bool = False
+    advised_far: bool = False
     on_cpu: bool = True
+    has_data: bool = True  # far memory holds its data
+    read_mostly: bool = False
+    is_asked: bool = False  # of the inward stream
     is_sampled: bool = False  # it was taken away, so that its use is noticed
     is_noticed: bool = False
+
+    @property
+    def prefers_far(self) -> bool:
+        """Return whether it is not migrated when it is used."""
+        return self.advised_far or self.is_sampled
 
     @property
     def has_room(self) -> bool:
@@ -45,6 +53,32 @@ class Slot:
     time: float
     todo: deque[Touch] | None = None  # None: idle
     waits: bool = False
+
+
+@dataclass
+class Transfer:
+    """A copy that a stream has begun."""
+
+    region: int
+    begin: float
+    end: float
+    handling: float = 0.0
+    pages: list[Page] = field(default_factory=list)
+    frames: int = 0
+
+
+@dataclass
+class Stream:
+    """One direction of the link: regions asked for, in order, and the copy under way."""
+
+    free_from: float = 0.0
+    asked: list[int] = field(default_factory=list)
+    now: Transfer | None = None
+    stuck: bool = False
+
+    @property
+    def can_start(self) -> bool:
+        return bool(self.asked) and not self.now and not self.stuck
 
 
 @dataclass
@@ -103,11 +137,17 @@ class Reference:
         samples: int = 0,
     ):
         self.trace, self.machine, self.room, self.choose = trace, machine, frames, victim
+        self.inward, self.outward = Stream(), Stream()
+        self.going = -1  # the region that the outward stream is about to copy
+        self.staying: set[int] = set()  # asked to leave, and no longer
+        self.deciding = 0.0  # of the inward stream's next copy
+        self.expecting: list[Slot] = []  # slots that wait for pages on their way
+        self.on_hold = False  # the driver waits for a copy
         self.frames = frames * (
             trace.geometry.pages_per_region if machine.near.frame == "page" else 1
         )
         self.threshold, self.dirty_only, self.user_space = threshold, dirty_only, user_space
-        self.scripts = [s for s in (prefetcher, placer) if s]
+        self.scripts, self.placer = [s for s in (prefetcher, placer) if s], placer
         self.prefetcher = prefetcher
         self.observer, self.observable, self.fixed_samples = observer, observable, samples
         self.samples = samples or 1
@@ -118,20 +158,27 @@ class Reference:
         # returns of regions that left in the epoch before this one, and in this one
         self.returned: list[int] = [0, 0]
         per_region = trace.geometry.pages_per_region
+        unwritten = trace.unwritten()
         self.page: dict[int, Page] = {}
         self.region: dict[int, list[Page]] = defaultdict(list)
         for o in trace.objects:
             for number in range(o.first_page, o.first_page + o.pages):
                 self.page[number] = Page(number, number // per_region)
+                self.page[number].read_mostly = o.read_mostly
+                if unwritten[number]:
+                    self.page[number].on_cpu = False
+                    self.page[number].has_data = not trace.first_touch
                 self.region[number // per_region].append(self.page[number])
         # for the policies: (kind, region, touches so far), and the region of each touch
         self.log: list[tuple[str, int, int]] = []
         self.touched_regions: list[int] = []
         self.evicted: list[int] = []
+        self.freed: list[int] = []
         self.count: Counter[str] = Counter()
         self.time: Counter[str] = Counter()
         self.now = 0.0  # the latest moment any slot or the driver has got to
         self.free_from = 0.0  # the driver has been free since then
+        self.link_free = 0.0  # when remote accesses so far will have crossed
         self.no_prefetch_before = 0.0
         self.turn: Turn | None = None
         # the region whose event was sent and whose pages do not migrate yet
@@ -139,7 +186,7 @@ class Reference:
         self.served: set[int] = set()  # in the current turn, or the last one
         self.waiting: list[Slot] = []
         self.to_prefetch: list[int] = []
-        self.to_evict: list[int] = []
+        self.to_evict: list[tuple[int, bool]] = []  # and whether a runtime asked for it
         self.after_faults = False
         self.in_order = future_of(trace, machine.near.slots)
 
@@ -147,17 +194,21 @@ class Reference:
 
     def play(self) -> Reference:
         for number, kernel in enumerate(self.trace.kernels):
+            self.copy(kernel.told.get("copies", ()))
             self.launch(number)
             slots = max(1, self.machine.near.slots // kernel.width)
             near = self.machine.near
             self.per_byte = slots * max(1 / near.bandwidth, kernel.intensity / near.flops)
-            self.per_far_byte = slots / (self.machine.link.inward * self.machine.link.remote_share)
+            self.per_far_byte = 1 / (self.machine.link.inward * self.machine.link.remote_share)
+            self.sharing = kernel.told.get("sharing", ())
             self.run_to(self.now + near.launch_overhead)
             self.slots = [Slot(self.now) for _ in range(slots)]
             # a block without touches takes no time
             blocks = deque(block for block in kernel.blocks if block)
             while self.one_round(blocks):
                 pass
+            for first, end in kernel.told.get("frees", ()):
+                self.free([self.page[n] for n in range(first, end) if n in self.page])
         return self
 
     def one_round(self, blocks: deque[Any]) -> bool:
@@ -169,15 +220,17 @@ class Reference:
             if slot.todo is None and blocks:
                 slot.todo = deque(blocks.popleft())
         moving = [s for s in self.slots if s.todo is not None and not s.waits]
-        if not moving and not self.waiting:
+        if not moving and not self.waiting and not self.expecting:
             return False
         earliest = min((s.time for s in moving), default=math.inf)
-        limit = earliest + ROUND
-        if self.turn:
-            if self.turn.end <= earliest:
-                self.end_turn()
+        if self.inward.can_start or self.outward.can_start:
+            self.start_copies()
+            return True
+        work = self.waiting or self.to_prefetch or self.notices
+        if self.turn or self.on_hold or not work:
+            if self.next_end() <= earliest:
+                self.end_next()
                 return True
-            limit = min(limit, self.turn.end)
         elif self.waiting and not (self.to_prefetch and self.after_faults):
             self.serve_faults()
             return True
@@ -189,6 +242,8 @@ class Reference:
             self.serve_notices()
             self.close_bill()
             return True
+        limit = min(earliest + ROUND, self.next_end())
+        self.link_free = max(self.link_free, earliest)
         for slot in moving:
             if slot.time < limit:
                 self.move(slot, limit)
@@ -202,6 +257,11 @@ class Reference:
                 self.touch_near(slot)
             elif page.prefers_far:
                 self.touch_far(slot)
+            elif page.is_asked:
+                slot.waits = True
+                self.expecting.append(slot)
+                self.count["waits"] += 1
+                break
             else:
                 slot.waits = True
                 self.waiting.append(slot)
@@ -222,11 +282,20 @@ class Reference:
 
     def touch_far(self, slot: Slot) -> None:
         touch = slot.todo.popleft()
+        page, latency = self.page[touch.page], self.machine.link.remote_latency
+        crossing = touch.bytes
+        if page.is_sampled:
+            self.notice(page, slot.time + latency)
+        elif touch.reference < len(self.sharing):
+            crossing = int(crossing * self.sharing[touch.reference])
         self.count["remote_touches"] += 1
-        self.count["remote_bytes"] += touch.bytes
-        time = self.machine.link.remote_latency + touch.bytes * self.per_far_byte
-        self.spend(slot, "remote_time", time, self.page[touch.page])
-        self.notice(self.page[touch.page], slot.time)
+        self.count["remote_bytes"] += crossing
+        page.has_data = True
+        # all that the link was asked for goes over it one after another
+        self.link_free += crossing * self.per_far_byte
+        near = max(self.machine.near.latency, touch.bytes * self.per_byte)
+        alone = slot.time + max(near, crossing * self.per_far_byte)
+        self.spend(slot, "remote_time", max(alone, self.link_free) + latency - slot.time, page)
 
     def spend(self, slot: Slot, what: str, time: float, page: Page) -> None:
         slot.time += time
@@ -255,6 +324,9 @@ class Reference:
         if self.machine.driver.pipelined and turn.outward:
             together = (turn.inward * link.inward + turn.outward * link.outward) / link.both
             turn.outward = max(turn.outward, together, turn.inward) - turn.inward
+        for stream, more in ((self.inward, turn.inward), (self.outward, turn.outward)):
+            if stream.now and stream.now.end > turn.start:
+                stream.now.end += more
         self.time["driver_time"] += turn.length
 
     def end_turn(self) -> None:
@@ -271,18 +343,31 @@ class Reference:
             self.time["transfer_out"] += share * turn.outward
             self.time["policy_overhead"] += share * turn.deciding
             self.now = turn.end
-        here = [
-            s
-            for s in self.waiting
-            if self.page[s.todo[0].page].is_near or self.page[s.todo[0].page].prefers_far
-        ]
+        self.look_again(turn.end)
+        self.wake(turn.end)
+
+    def wake(self, moment: float) -> None:
+        def is_there(slot: Slot) -> bool:
+            page = self.page[slot.todo[0].page]
+            return page.is_near or page.prefers_far
+
+        here = [s for s in (*self.waiting, *self.expecting) if is_there(s)]
         self.waiting = [s for s in self.waiting if s not in here]
+        self.expecting = [s for s in self.expecting if s not in here]
+        lost = [
+            s
+            for s in self.expecting
+            if not (self.page[s.todo[0].page].is_asked or self.page[s.todo[0].page].is_arriving)
+        ]
+        self.waiting += lost
+        self.expecting = [s for s in self.expecting if s not in lost]
         for slot in here:
             slot.waits = False
-            slot.time = max(slot.time, turn.end)
+            slot.time = max(slot.time, moment)
             if self.page[slot.todo[0].page].is_near:
                 self.touch_near(slot)
             else:  # it was advised to be far while the slot waited for it
+                self.link_free = max(self.link_free, moment)
                 self.touch_far(slot)
             self.run_to(slot.time)
 
@@ -298,6 +383,10 @@ class Reference:
         try:
             for region, group in groupby(pages, key=lambda page: page.region):
                 faulted = list(group)
+                if self.outward.now and self.outward.now.region == region:
+                    self.on_hold = True
+                    raise BatchIsCut
+                self.stay(region)
                 self.watch_return(region)
                 self.find_frame(region, len(faulted))
                 turn.served.add(region)
@@ -336,6 +425,10 @@ class Reference:
                     page for page in self.region[region] if page.is_wanted and not page.has_room
                 ]
                 if wanted:
+                    if self.outward.now and self.outward.now.region == region:
+                        self.on_hold = True
+                        raise BatchIsCut
+                    self.stay(region)
                     self.find_frame(region, len(wanted))
                     turn.served.add(region)
                     self.log.append(("arrival", region, self.count["touches"]))
@@ -378,6 +471,8 @@ class Reference:
             return
         if self.turn:
             self.end_turn()
+        while self.on_hold:
+            self.end_copy()
         self.begin_turn(self.now)
         self.tell("launch", number)
         self.evict_as_asked()
@@ -387,10 +482,13 @@ class Reference:
         while self.to_prefetch:
             self.serve_prefetches()
             self.end_turn()
+            while self.on_hold:
+                self.end_copy()
 
     @property
     def resident(self) -> set[int]:
-        return {page.region for page in self.page.values() if page.has_room}
+        """Regions with a frame: their pages are near, coming, or sampled."""
+        return {page.region for page in self.page.values() if page.has_room or page.is_sampled}
 
     @property
     def holding(self) -> set[int]:
@@ -402,9 +500,10 @@ class Reference:
         """Resident regions or, where frames are pages, those near or arriving and the sampled
         ones, which keep theirs.
         """
+        leaving = self.outward.now.frames if self.outward.now else 0
         if self.machine.near.frame == "region":
-            return len(self.resident)
-        return sum(page.has_room or page.is_sampled for page in self.page.values())
+            return len(self.resident | self.serving) + leaving
+        return sum(page.has_room or page.is_sampled for page in self.page.values()) + leaving
 
     def find_frame(self, region: int, pages: int = 0) -> None:
         """Make room for one more region, or for so many pages."""
@@ -412,54 +511,306 @@ class Reference:
         if self.machine.near.frame == "region" and region in self.resident:
             return
         while self.frames_used + need > self.frames:
+            if self.outward.now:
+                self.on_hold = True
+                raise BatchIsCut
             self.count["decisions"] += 1
             if self.user_space:
                 self.turn.deciding += self.machine.driver.decision
             victim = self.choose(self)
             if victim in self.turn.served:
                 raise BatchIsCut
+            if self.inward.now and self.inward.now.region == victim:
+                self.on_hold = True
+                raise BatchIsCut
             assert victim in self.resident
             self.evict(victim)
         self.count["frames_peak"] = max(self.count["frames_peak"], self.frames_used + need)
 
-    def evict(self, region: int) -> None:
+    def evict(self, region: int, mapped: bool = False) -> None:
+        self.turn.handling += self.machine.driver.evict_overhead
+        self.turn.outward += self.depart(region, mapped) * self.page_out
+
+    @property
+    def page_out(self) -> float:
+        return self.trace.geometry.page / self.machine.link.outward
+
+    def depart(self, region: int, mapped: bool) -> int:
+        """Take a region's pages away; return how many are to be written back.
+
+        What a runtime sends to the CPU is mapped there.
+        """
         self.count["evictions"] += 1
         self.evicted.append(region)
         self.log.append(("eviction", region, self.count["touches"]))
         self.tell("eviction", region)
         self.forget(region)
         leaving = [page for page in self.region[region] if page.is_near]
-        back = [page for page in leaving if page.was_written or not self.dirty_only]
+        back = [p for p in leaving if p.was_written or not (self.dirty_only or p.read_mostly)]
         self.count["pages_evicted"] += len(leaving)
         self.count["pages_written_back"] += len(back)
         self.count["pages_unused"] += sum(not page.was_touched for page in leaving)
-        self.turn.outward += len(back) * self.trace.geometry.page / self.machine.link.outward
+        for page in back:
+            page.has_data = True
         for page in leaving:
+            page.on_cpu |= mapped and page.has_data
             page.is_near = page.was_touched = page.was_written = False
+        return len(back)
 
     def migrate(self, region: int, faulted: list[Page]) -> int:
         """Migrate faulted and wanted pages; return how many did not fault."""
-        turn, link, driver = self.turn, self.machine.link, self.machine.driver
+        turn = self.turn
         moving = [
             p for p in self.region[region] if (p in faulted or p.is_wanted) and not p.has_room
         ]
-        numbers = {page.number for page in moving}
-        runs = sum(number - 1 not in numbers for number in numbers)
-        mapped_kib = sum(page.on_cpu for page in moving) * self.trace.geometry.page / 1024
-        turn.handling += driver.region_overhead + mapped_kib * driver.unmap_per_kib
-        turn.inward += (
-            runs * link.run_overhead + len(moving) * self.trace.geometry.page / link.inward
-        )
+        handling, inward = self.bring(moving, prefetched=not faulted)
+        turn.handling += handling
+        turn.inward += inward
         for page in self.region[region]:
             page.is_wanted = False
         for page in moving:
-            page.is_arriving, page.on_cpu = True, False
+            page.is_asked = False
         turn.arriving += moving
-        self.count["pages_in"] += len(moving)
-        self.count["runs_in"] += runs
         early = len([page for page in moving if page not in faulted])
         self.count["pages_prefetched"] += early
         return early
+
+    def bring(self, moving: list[Page], prefetched: bool) -> tuple[float, float]:
+        """Let pages of one region arrive; return the times of handling and transfer."""
+        link, driver, size = self.machine.link, self.machine.driver, self.trace.geometry.page
+        moved = {page.number for page in moving if page.has_data}
+        runs = sum(number - 1 not in moved for number in moved)
+        mapped_kib = sum(page.on_cpu for page in moving) * size / 1024
+        for page in moving:
+            page.is_arriving, page.on_cpu = True, False
+        self.count["pages_in"] += len(moved)
+        self.count["pages_born"] += len(moving) - len(moved)
+        self.count["runs_in"] += runs
+        each = driver.unmap_per_kib
+        if prefetched and driver.unmap_prefetched_per_kib is not None:
+            each = driver.unmap_prefetched_per_kib
+        handling = driver.region_overhead + mapped_kib * each
+        return handling, runs * link.run_overhead + len(moved) * size / link.inward
+
+    # Lifetimes
+
+    def free(self, dead: list[Page]) -> None:
+        """Discard pages whose data died."""
+        for region, group in groupby(dead, key=lambda page: page.region):
+            self.discard(region, list(group))
+            self.let_streams_evict()
+        self.look_again(self.now)
+
+    def discard(self, region: int, dead: list[Page]) -> None:
+        near = [page for page in dead if page.has_room]
+        if near and not any(p.has_room for p in self.region[region] if p not in dead):
+            self.log.append(("eviction", region, self.count["touches"]))
+            self.freed.append(region)
+            self.tell("free", region)
+        self.count["pages_discarded"] += len(near)
+        for page in dead:
+            if self.turn and page in self.turn.arriving:
+                self.turn.arriving.remove(page)
+            page.is_near = page.is_arriving = page.was_touched = page.was_written = False
+            page.is_wanted = page.is_asked = page.has_data = page.on_cpu = False
+
+    # Copy streams
+
+    def copy(self, copies: Any) -> None:
+        """Ask for the program's copies; wait where it does."""
+        for c in copies:
+            if c.to == "near":
+                for number in range(c.first_page, c.first_page + c.pages):
+                    if number in self.page:
+                        self.ask_in(self.page[number])
+            else:
+                numbers = set(range(c.first_page, c.first_page + c.pages))
+                for region in sorted(self.region):
+                    if {p.number for p in self.region[region]} <= numbers:
+                        self.ask_out(region)
+        for c in copies:
+            numbers = range(c.first_page, c.first_page + c.pages) if c.wait else ()
+            while any(map(self.is_on_its_way, numbers)):
+                self.start_copies()
+                if self.next_end() < math.inf:
+                    self.end_next()
+
+    def is_on_its_way(self, number: int) -> bool:
+        region = number // self.trace.geometry.pages_per_region
+        asked = region in self.outward.asked and region not in self.staying
+        leaving = asked or bool(self.outward.now and self.outward.now.region == region)
+        return leaving or (number in self.page and self.page[number].is_asked)
+
+    def ask_in(self, page: Page) -> None:
+        self.stay(page.region)
+        if page.has_room or page.is_asked or page.prefers_far:
+            return
+        page.is_asked = True
+        if page.region not in self.inward.asked:
+            self._ask(self.inward, page.region)
+
+    def ask_out(self, region: int) -> None:
+        if region in self.resident and region != self.going:
+            self.staying.discard(region)
+            if region not in self.outward.asked:
+                self._ask(self.outward, region)
+
+    def _ask(self, stream: Stream, region: int) -> None:
+        if not stream.asked and not stream.now:
+            stream.free_from = max(stream.free_from, self.now)
+        stream.asked.append(region)
+
+    def stay(self, region: int) -> None:
+        if region in self.outward.asked:
+            self.staying.add(region)
+
+    def look_again(self, moment: float) -> None:
+        for stream in (self.inward, self.outward):
+            if stream.stuck:
+                stream.stuck = False
+                stream.free_from = max(stream.free_from, moment)
+
+    def start_copies(self) -> None:
+        while self.inward.can_start or self.outward.can_start:
+            if self.outward.can_start:
+                self.start_out()
+            else:
+                self.start_in()
+
+    def in_use(self, region: int) -> bool:
+        served = self.turn is not None and region in self.turn.served
+        return served or bool(self.inward.now and self.inward.now.region == region)
+
+    def start_out(self) -> None:
+        region = self.outward.asked[0]
+        goes = region not in self.staying and region in self.resident
+        if goes and self.in_use(region):
+            self.outward.stuck = True
+            return
+        self.outward.asked.pop(0)
+        self.staying.discard(region)
+        self.inward.stuck = False
+        if goes:
+            self.leave(region)
+
+    def leave(self, region: int) -> None:
+        before = self.frames_used
+        self.going = region
+        back = self.depart(region, mapped=True)
+        self.going = -1
+        frames = before - self.frames_used
+        if back:
+            time = back * self.page_out * (self.crowded if self.inward.now else 1.0)
+            self.time["link_out_time"] += time
+            begin = self.outward.free_from
+            if self.turn:
+                time += max(0.0, min(self.turn.outward, self.turn.end - begin))
+            self.outward.now = Transfer(region, begin, begin + time, frames=frames)
+        self.let_streams_evict()
+
+    @property
+    def crowded(self) -> float:
+        link = self.machine.link
+        return max(1.0, (link.inward + link.outward) / link.both)
+
+    def let_streams_evict(self) -> None:
+        while self.to_evict:
+            self.ask_out(self.to_evict.pop()[0])
+
+    def start_in(self) -> None:
+        region = self.inward.asked[0]
+
+        def asked() -> list[Page]:
+            return [p for p in self.region[region] if p.is_asked and not p.is_arriving]
+
+        room = len(asked())
+        if room:
+            if self.outward.now and self.outward.now.region == region:
+                self.inward.stuck = True
+                return
+            if not self.find_frames_beside(region, room):
+                self.inward.stuck = True
+                return
+        self.inward.asked.pop(0)
+        if not room:
+            return
+        self.serving = {region}
+        self.log.append(("arrival", region, self.count["touches"]))
+        self.tell("prefetch", region)
+        self.let_streams_evict()
+        self.serving = set()
+        pages = asked()[:room] if self.machine.near.frame == "page" else asked()
+        for page in pages:
+            page.is_wanted = False
+        handling, time = self.bring(pages, prefetched=True)
+        handling, self.deciding = handling + self.deciding, 0.0
+        self.count["pages_prefetched"] += len(pages)
+        time *= self.crowded if self.outward.now else 1.0
+        self.time["link_in_time"] += time
+        begin = self.inward.free_from
+        if self.turn:
+            time += max(0.0, min(self.turn.inward, self.turn.end - begin))
+        self.inward.now = Transfer(region, begin, begin + handling + time, handling, pages)
+        if asked() and region not in self.inward.asked:  # while frames were found for the others
+            self.inward.asked.append(region)
+        late = [s for s in self.waiting if self.page[s.todo[0].page].is_asked]
+        self.waiting = [s for s in self.waiting if s not in late]
+        self.expecting += late
+
+    def find_frames_beside(self, region: int, pages: int) -> bool:
+        """Find frames for the inward stream; return False if it has to wait."""
+        while True:
+            need = pages
+            if self.machine.near.frame == "region":
+                need = region not in self.resident
+            if self.frames_used + need <= self.frames:
+                self.count["frames_peak"] = max(self.count["frames_peak"], self.frames_used + need)
+                return True
+            if self.outward.now or self.outward.asked:
+                return False
+            self.count["decisions"] += 1
+            if self.user_space:
+                self.deciding += self.machine.driver.decision
+            victim = self.choose(self)
+            if self.in_use(victim):
+                return False
+            assert victim in self.resident
+            self.outward.free_from = max(self.outward.free_from, self.inward.free_from)
+            self.leave(victim)
+
+    def next_end(self) -> float:
+        ends = [stream.now.end for stream in (self.inward, self.outward) if stream.now]
+        return min([*ends, self.turn.end] if self.turn else ends, default=math.inf)
+
+    def end_next(self) -> None:
+        if self.turn and self.turn.end <= self.next_end():
+            self.end_turn()
+        else:
+            self.end_copy()
+
+    def end_copy(self) -> None:
+        """End the copy that ends first."""
+        came, left = self.inward.now, self.outward.now
+        self.on_hold = False
+        if came and not (left and left.end < came.end):
+            self.inward.now = None
+            for page in came.pages:
+                if page.is_arriving:
+                    page.is_arriving, page.is_asked, page.is_near = False, False, True
+            if (exposed := came.end - self.now) > 0:
+                handling = exposed * came.handling / (came.end - came.begin)
+                self.time["fault_handling"] += handling
+                self.time["transfer_in"] += exposed - handling
+            self.inward.free_from = came.end
+        else:
+            came, self.outward.now = left, None
+            if (exposed := came.end - self.now) > 0:
+                self.time["transfer_out"] += exposed
+            self.outward.free_from = came.end
+        self.now = max(self.now, came.end)
+        self.look_again(came.end)
+        if came.pages:
+            self.wake(came.end)
 
     def tree(self, region: int, faulted: list[Page]) -> set[Page]:
         if self.threshold is None:
@@ -472,7 +823,7 @@ class Reference:
             self.threshold,
             self.trace.geometry.pages_per_region,
         )
-        return {pages[i] for i in wanted if not pages[i].prefers_far}
+        return {pages[i] for i in wanted if not (pages[i].prefers_far or pages[i].is_asked)}
 
     # Observation
 
@@ -493,14 +844,15 @@ class Reference:
         if region is None or region in self.observed() or region in self.served:
             return
         here = [page for page in self.region[region] if page.is_near and not page.prefers_far]
-        need = min(self.samples, len(here) - 1, self.machine.driver.counters - out)
+        need = min(self.samples, len(here), self.machine.driver.counters - out)
         if need > 0:
             self.count["observations"] += 1
         for i, page in enumerate(here):
             if need > 0 and next(self.draws) % (len(here) - i) < need:
                 need -= 1
-                page.is_sampled = page.prefers_far = True
+                page.is_sampled = True
                 page.is_near = page.was_written = False
+                page.has_data = True
                 out_time = self.trace.geometry.page / self.machine.link.outward
                 self.turn.deciding += self.machine.driver.sample + out_time
                 self.time["link_out_time"] += out_time
@@ -514,14 +866,17 @@ class Reference:
     def serve_notices(self) -> None:
         """Stop observing noticed regions and return their sampled pages."""
         noticed, self.notices = self.notices, []
+        driver, fetched = self.machine.driver, 0
         for _, page in noticed:
             if not page.is_noticed:
                 continue  # it left, or came home with another
             self.count["notifications"] += 1
-            self.turn.deciding += self.machine.driver.notification
+            if fetched % driver.batch_notifications == 0:
+                self.turn.deciding += driver.notification
+            fetched += 1
             self.served.add(page.region)
             for own in (p for p in self.region[page.region] if p.is_sampled):
-                own.is_sampled = own.is_noticed = own.prefers_far = False
+                own.is_sampled = own.is_noticed = False
                 own.is_arriving = True
                 self.turn.arriving.append(own)
                 home = (
@@ -538,7 +893,7 @@ class Reference:
         """Stop observing an evicted region and record its eviction for two epochs."""
         for page in self.region[region]:
             if page.is_sampled:
-                page.is_sampled = page.is_noticed = page.prefers_far = page.was_touched = False
+                page.is_sampled = page.is_noticed = page.was_touched = False
         if not self.observable:
             return
         self.leavings[-1].append(region)
@@ -576,26 +931,34 @@ class Reference:
 
     def tell(self, event: str, number: int) -> None:
         for script in self.scripts:
-            self.obey(script(event, number, self.resident))
+            self.obey(script(event, number, self.resident), script is self.placer)
 
-    def obey(self, requests: list[Request]) -> None:
+    def obey(self, requests: list[Request], by_runtime: bool = False) -> None:
         for verb, *rest in requests:
             if verb == "evict":
-                self.to_evict += rest
+                self.to_evict += [(region, by_runtime) for region in rest]
+            elif verb == "evict_async":
+                self.ask_out(*rest)
             elif verb == "threshold":
                 self.threshold = rest[0] if rest[0] <= 100 else None
             else:
                 for number in range(rest[0], rest[0] + rest[1]):
                     if number in self.page:
-                        self.advise(
-                            self.page[number], *rest[2:]
-                        ) if verb == "advise" else self.want(self.page[number])
+                        do = {
+                            "advise": self.advise,
+                            "prefetch": self.want,
+                            "prefetch_async": self.ask_in,
+                        }[verb]
+                        do(self.page[number], *rest[2:])
 
     def advise(self, page: Page, prefer: str | None) -> None:
-        page.prefers_far = prefer == "far"
+        if prefer in ("read-mostly", "read-write"):
+            page.read_mostly = prefer == "read-mostly"
+        else:
+            page.advised_far = prefer == "far"
 
     def want(self, page: Page) -> None:
-        if page.has_room or page.prefers_far:
+        if page.has_room or page.prefers_far or page.is_asked:
             return
         page.is_wanted = True
         if page.region not in self.to_prefetch:
@@ -604,9 +967,10 @@ class Reference:
     def evict_as_asked(self) -> None:
         """Evict by request, newest first, but for regions gone or served in this turn."""
         while self.to_evict:
-            region = self.to_evict.pop()
-            if region in self.resident and region not in self.served:
-                self.evict(region)
+            region, by_runtime = self.to_evict.pop()
+            copied = self.inward.now and self.inward.now.region == region
+            if region in self.resident and region not in self.served and not copied:
+                self.evict(region, by_runtime)
 
 
 def xorshift(x: int) -> Iterator[int]:
@@ -638,9 +1002,20 @@ def tree_rule(occupied: list[bool], faulted: list[int], threshold: int, leaves: 
     return {i for i in taken if not occupied[i]}
 
 
-def future_of(trace: Given, slots: int) -> dict[int, list[int]]:
-    """Return the places of each region's touches, if slots walk in step and nothing is absent."""
+def future_of(trace: Given, slots: int) -> dict[int, list[float]]:
+    """Return the places of each region's touches, if slots walk in step and nothing is absent.
+
+    The place of a touch before which the region holds no data is infinite.
+    """
     regions: list[int] = []
+    births: set[int] = set()  # touches of regions without data
+    unwritten = trace.unwritten()
+    data = {
+        number
+        for o in trace.objects
+        for number in range(o.first_page, o.first_page + o.pages)
+        if not (unwritten[number] and trace.first_touch)
+    }
     for kernel in trace.kernels:
         blocks = deque(deque(block) for block in kernel.blocks if block)
         lanes: list[deque[Touch]] = [deque() for _ in range(max(1, slots // kernel.width))]
@@ -649,10 +1024,17 @@ def future_of(trace: Given, slots: int) -> dict[int, list[int]]:
                 if not lane and blocks:
                     lanes[i] = blocks.popleft()
                 if lanes[i]:
-                    regions.append(lanes[i].popleft().page // trace.geometry.pages_per_region)
+                    page, per_region = lanes[i].popleft().page, trace.geometry.pages_per_region
+                    region = page // per_region
+                    if data.isdisjoint(range(region * per_region, (region + 1) * per_region)):
+                        births.add(len(regions))
+                    data.add(page)
+                    regions.append(region)
+        for first, end in kernel.told.get("frees", ()):
+            data.difference_update(range(first, end))
     places = defaultdict(list)
     for place, region in enumerate(regions):
-        places[region].append(place)
+        places[region].append(math.inf if place in births else place)
     return places
 
 

@@ -4,10 +4,13 @@ constants.
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from typing import Any
 
 import pytest
 
+from tidegate.experiments import Run
 from tidegate.policies import EvictionPolicy
 from tidegate.simulation.gpu.memory import QUANTUM
 from tidegate.trace.geometry import Geometry
@@ -213,7 +216,12 @@ def test_the_unmapping_is_paid_once_per_page():
 def test_what_the_cpu_never_touched_needs_no_unmapping():
     kernels = [Kernel([reads(range(2 * PAGES))])]
     mapped, fresh = (
-        run_of(Given(kernels, [PAGES, PAGES], fresh=names), ONE, 2, prefetch="region")
+        run_of(
+            Given(kernels, [PAGES, PAGES], unwritten=names, first_touch=False),
+            ONE,
+            2,
+            prefetch="region",
+        )
         for names in ((), ("o1",))
     )
     assert mapped.parts["fault_handling"] - fresh.parts["fault_handling"] == approx(PAGES * UNMAP)
@@ -445,15 +453,68 @@ def test_a_fault_of_a_later_round_waits_for_the_batch_being_served_and_then_for_
 # Remote access
 
 
-@pytest.mark.parametrize(("slots", "blocks"), [(1, 3), (4, 4), (4, 10)])
+PER_FAR_BYTE = 1 / (LINK.inward * LINK.remote_share)
+
+
+def far_run(slots: int, blocks: int, bytes: int, **told: Any) -> Run:
+    """Two launches of blocks of five touches, all of far pages."""
+    kernel = Kernel([reads(range(5), bytes=bytes)] * blocks, told=told)
+    return run_of(Given([kernel] * 2, [PAGES]), machine(slots), 1, placement="host")
+
+
+@pytest.mark.parametrize("sharing", [(), (3.0,)])
 @pytest.mark.parametrize("bytes", [1, 512, PAGE])
-def test_what_stays_far_crosses_the_link_at_every_touch(slots, blocks, bytes):
-    trace = Given([Kernel([reads(range(5), bytes=bytes)] * blocks)] * 2, [PAGES])
-    run = run_of(trace, machine(slots), 1, placement="host")
-    remote = LINK.remote_latency + bytes * slots / (LINK.inward * LINK.remote_share)
-    assert run.parts["remote_access"] == approx(2 * math.ceil(blocks / slots) * 5 * remote)
+def test_a_slot_alone_has_the_whole_link(bytes, sharing):
+    """What several thread blocks use crosses once for each."""
+    run = far_run(1, 3, bytes, sharing=sharing)
+    crossing = int(bytes * (sharing or (1,))[0])
+    near = max(NEAR.latency, bytes / NEAR.bandwidth)
+    touch = LINK.remote_latency + max(near, crossing * PER_FAR_BYTE)
+    assert run.parts["remote_access"] == approx(2 * 3 * 5 * touch)
     assert run.parts["compute"] == approx(2 * NEAR.launch_overhead)
     assert run.time == approx(run.parts["remote_access"] + run.parts["compute"])
+    assert run.counts["remote_bytes"] == 2 * 3 * 5 * crossing
+
+
+@pytest.mark.parametrize(("slots", "blocks"), [(4, 4), (4, 10), (64, 200)])
+@pytest.mark.parametrize("bytes", [1, 512, PAGE])
+def test_slots_share_the_link(slots, blocks, bytes):
+    """The link is never faster than its rate, and idles only while nobody asks."""
+    run = far_run(slots, blocks, bytes)
+    carried = blocks * 5 * bytes * PER_FAR_BYTE
+    near = max(NEAR.latency, bytes * slots / NEAR.bandwidth)
+    alone = LINK.remote_latency + max(near, bytes * PER_FAR_BYTE)
+    waves = math.ceil(blocks / slots) * 5
+    assert carried <= run.parts["remote_access"] / 2 <= carried + waves * alone
     assert run.counts["remote_touches"] == run.counts["touches"] == 2 * blocks * 5
-    assert run.counts["remote_bytes"] == 2 * blocks * 5 * bytes
     assert run.counts["faults"] == run.counts["hits"] == run.counts["pages_in"] == 0
+
+
+def test_a_far_touch_does_not_last_longer_because_there_are_idle_slots():
+    few, many = (far_run(slots, 1, 1).time for slots in (1, 64))
+    assert few == approx(many)
+
+
+def test_jitter_makes_slots_differ_in_speed_by_at_most_its_share() -> None:
+    """Slots with as much work each: the slowest ends last, the work of all stays the same."""
+    trace = Given([Kernel([reads(range(PAGES))] * 8)], [PAGES])
+    times = {}
+    for jitter in (0.0, 0.1):
+        on = machine(slots=8)
+        on = dataclasses.replace(on, near=dataclasses.replace(on.near, jitter=jitter))
+        times[jitter] = run_of(trace, on, 1).parts["compute"]
+    assert 1 < times[0.1] / times[0.0] <= 1.1
+
+
+def test_faults_and_prefetches_unmap_at_their_own_cost_and_evictions_have_one() -> None:
+    """Two regions through one frame: the second evicts the first, which is not mapped again."""
+    on = machine(unmap_prefetched_per_kib=16.0, evict_overhead=4096.0)
+    trace = Given([Kernel([reads(range(2 * PAGES))])], [2 * PAGES])
+    kib = PAGE / 1024
+    faults = run_of(trace, on, 1, prefetch="region")
+    each = on.driver.batch_overhead + on.driver.region_overhead + PAGES * kib * 48.0
+    assert faults.parts["fault_handling"] == approx(2 * each + 4096.0)
+    ahead = run_of(trace, on, 2, placement="prefetch-all")
+    assert ahead.counts["faults"] == 0
+    one = on.driver.region_overhead + PAGES * kib * 16.0
+    assert ahead.parts["fault_handling"] == approx(2 * one)

@@ -164,6 +164,33 @@ def test_notifications_grow_with_regions_until_the_counters_run_out(regions: int
     assert len(policy.noticed) == min(regions, 256)
 
 
+class CountPages(CountEverything):
+    """The same by pages: a notification names the page."""
+
+    def start(self) -> None:
+        self.noticed = set()
+        self.memory.count_remote(self.accesses, 1)
+
+
+@pytest.mark.parametrize(("policy", "granules"), [(CountEverything, {0}), (CountPages, {1, 3, 4})])
+def test_a_counter_counts_for_a_granule(policy: type, granules: set[int]) -> None:
+    """Pages 1, 3 and 4 have four accesses or more, page 2 has three; all are in region 0."""
+    touches = reads([1, 3, 2] * 3 + [1, 3], bytes=128) + reads([4], bytes=0) * 100
+    used = policy()
+    run_of(one_block(touches, [PAGES]), observing(), 4, placement=used)
+    assert used.noticed == granules
+
+
+def test_what_thread_blocks_share_is_counted_for_each() -> None:
+    """Two touches by two thread blocks each are four accesses over the link."""
+    later = reads([2 * PAGES], bytes=0) * 100  # of region 2, while the driver serves the others
+    touches = reads([0, 0], bytes=128) + reads([PAGES], bytes=128) + later
+    kernel = Kernel([touches], told={"sharing": (2.0,)})
+    used = CountEverything()
+    run_of(Given([kernel], [3 * PAGES]), observing(), 4, placement=used)
+    assert used.noticed == {0, 2}
+
+
 def test_samples_double_while_evicted_regions_come_straight_back() -> None:
     """A cycle over three regions in two frames: every evicted region is back at once (V-D)."""
     cycle = [p for _ in range(40) for r in range(3) for p in pages_of(r)]
@@ -244,7 +271,7 @@ def sampled_pages(memory: Memory) -> int:
     prefetch=st.sampled_from(
         ["none", "tree", "fdp(every=1)", "fdp(every=1)+rgp(streak=1)", "early-adaptor"]
     ),
-    placement=st.sampled_from(["um", "acbm(threshold=4)"]),
+    placement=st.sampled_from(["um", "acbm(threshold=4)", "acbm(threshold=4, granularity=64KiB)"]),
 )
 def test_books_balance_with_observation_on_anything(
     trace, on, frames, eviction, prefetch, placement

@@ -14,17 +14,19 @@ from hypothesis import strategies as st
 
 from simulation import reference
 from simulation.reference import Reference
+from simulation.scripted import AsynchronousScript, Script, ScriptedPlacement, ScriptedPrefetch
 from tidegate.machine.machine import Machine
-from tidegate.policies import Everything, EvictionPolicy, PlacementPolicy, Policy, PrefetchPolicy
+from tidegate.policies import Everything, EvictionPolicy, PlacementPolicy, PrefetchPolicy
 from tidegate.policies.interface.page_flags import COMING, NEAR
 from traces import Given, simulation_of
-from worlds import machines, presets, traces
+from worlds import lives, machines, presets, traces
 
 pytestmark = pytest.mark.oracle
 
 COUNTS = (
     "touches",
     "stalls",
+    "waits",
     "remote_touches",
     "remote_bytes",
     "faults",
@@ -33,6 +35,8 @@ COUNTS = (
     "evictions",
     "decisions",
     "pages_in",
+    "pages_born",
+    "pages_discarded",
     "pages_prefetched",
     "pages_evicted",
     "pages_written_back",
@@ -62,76 +66,6 @@ VICTIMS = {
 }
 
 
-# Random policies: a script answers every event with requests; it drives both simulators
-
-
-class Script:
-    """Answers events with random requests. A script gets quieter with time, so that runs end."""
-
-    def __init__(self, seed: int, pages: int, regions: int):
-        self.random, self.pages, self.regions, self.heard = random.Random(seed), pages, regions, 0
-        self.said: list[tuple[str, int]] = []
-
-    def __call__(self, event: str, number: int, resident: set[int]) -> list[tuple[Any, ...]]:
-        self.heard += 1
-        self.said.append((event, number))
-        draw = self.random
-        requests: list[tuple[Any, ...]] = []
-        for _ in range(draw.choice((0, 0, 0, 1, 2)) if self.heard < 60 else 0):
-            first = draw.randrange(self.pages)
-            count = draw.randint(1, min(self.pages - first, 12))
-            region = draw.randrange(self.regions)
-            verb = draw.choice(("prefetch", "prefetch", "evict", "advise", "threshold"))
-            if verb == "prefetch":
-                requests.append((verb, first, count))
-            elif verb == "advise":
-                requests.append((verb, first, count, draw.choice(("far", None))))
-            elif verb == "threshold":
-                requests.append((verb, draw.choice((0, 25, 51, 75, 101))))
-            elif region in resident:
-                requests.append((verb, region))
-        return requests
-
-
-class Scripted(Policy):
-    """Passes events to its script and requests to memory."""
-
-    script: Script
-    threshold = 101
-
-    def start(self) -> None:
-        self.memory.set_prefetch_threshold(self.threshold)
-
-    def on_fault(self, region: int) -> None:
-        self._ask("fault", region)
-
-    def on_prefetch(self, region: int) -> None:
-        self._ask("prefetch", region)
-
-    def on_eviction(self, region: int) -> None:
-        self._ask("eviction", region)
-
-    def on_launch(self, launch: int) -> None:
-        self._ask("launch", launch)
-
-    def _ask(self, event: str, number: int) -> None:
-        verbs = {
-            "prefetch": self.memory.prefetch,
-            "evict": self.memory.evict,
-            "advise": self.memory.advise,
-            "threshold": self.memory.set_prefetch_threshold,
-        }
-        for verb, *rest in self.script(event, number, self.memory.resident):
-            verbs[verb](*rest)
-
-
-class ScriptedPrefetch(Scripted, PrefetchPolicy): ...
-
-
-class ScriptedPlacement(Scripted, PlacementPolicy):
-    def start(self) -> None: ...
-
-
 class Threshold(PrefetchPolicy):
     """Tree prefetch at a threshold, or none."""
 
@@ -149,6 +83,8 @@ class Recorder(PlacementPolicy):
 
     def on_eviction(self, region: int) -> None:
         self.evicted.append(region)
+
+    def on_free(self, region: int) -> None: ...
 
 
 class AnyVictim(EvictionPolicy):
@@ -194,11 +130,12 @@ class World:
     user_space: bool
     prefetch_seed: int | None
     placement_seed: int | None
+    script: type[Script] = Script
 
     def scripts(self) -> list[Script | None]:
         pages, regions = self.trace.pages, self.trace.regions
         return [
-            None if s is None else Script(s, pages, regions)
+            None if s is None else self.script(s, pages, regions)
             for s in (self.prefetch_seed, self.placement_seed)
         ]
 
@@ -247,8 +184,14 @@ class World:
 
 
 @st.composite
-def worlds(draw: Any, on: st.SearchStrategy[Machine], scripted: bool = False) -> World:
-    trace = draw(traces())
+def worlds(
+    draw: Any,
+    on: st.SearchStrategy[Machine],
+    scripted: bool = False,
+    programs: st.SearchStrategy[Given] = traces(),
+    script: type[Script] = Script,
+) -> World:
+    trace = draw(programs)
     seeds = st.integers(0, 10**6) if scripted else st.none()
     return World(
         trace,
@@ -260,6 +203,7 @@ def worlds(draw: Any, on: st.SearchStrategy[Machine], scripted: bool = False) ->
         draw(st.booleans()),
         draw(seeds),
         draw(st.none() | seeds if scripted else seeds),
+        script,
     )
 
 
@@ -292,4 +236,22 @@ def test_compiled_equals_reference_whatever_policies_ask_for(world):
 @settings(deadline=None, max_examples=200, derandomize=True)
 @given(worlds(presets(), scripted=True))
 def test_compiled_equals_reference_on_real_machines(world):
+    check(world)
+
+
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(worlds(machines(), programs=lives()))
+def test_compiled_equals_reference_when_data_are_born_copied_and_freed(world):
+    check(world)
+
+
+@settings(deadline=None, max_examples=500, derandomize=True)
+@given(worlds(machines(), scripted=True, programs=lives(), script=AsynchronousScript))
+def test_compiled_equals_reference_with_copy_streams(world):
+    check(world)
+
+
+@settings(deadline=None, max_examples=100, derandomize=True)
+@given(worlds(presets(), scripted=True, programs=lives(), script=AsynchronousScript))
+def test_compiled_equals_reference_with_copy_streams_on_real_machines(world):
     check(world)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from simulation import reference
 from simulation.reference import Reference
+from simulation.scripted import AdvisingScript, ScriptedPlacement
 from tidegate.machine.machine import Machine
 from tidegate.policies.interface.page_flags import COMING, NEAR
 from traces import Given, simulation_of
@@ -56,6 +57,7 @@ TIMES = (
     st.sampled_from((0, 0, 1, 3)),
     st.sampled_from((51, 101)),
     st.booleans(),
+    st.sampled_from((None, None, 1, 2, 3)),
 )
 def test_observing_lru_equals_reference(
     trace: Given,
@@ -65,14 +67,20 @@ def test_observing_lru_equals_reference(
     samples: int,
     threshold: int,
     dirty_only: bool,
+    advice: int | None,
 ) -> None:
     frames = data.draw(st.integers(1, trace.regions))
+    placement: Any = "um"
+    if advice is not None:
+        placement = ScriptedPlacement()
+        placement.script = AdvisingScript(advice, trace.pages, trace.regions)
     simulation = simulation_of(
         trace,
         on,
         frames,
         eviction="lru",
         prefetch=f"tree(threshold={threshold})" if threshold <= 100 else "none",
+        placement=placement,
         dirty_only=dirty_only,
         samples=samples,
         observed=observable,
@@ -89,6 +97,7 @@ def test_observing_lru_equals_reference(
         observer=reference.watch_lru,
         observable=min(observable, frames),
         samples=samples,
+        placer=(None if advice is None else AdvisingScript(advice, trace.pages, trace.regions)),
     ).play()
     books = simulation.books[0]
     assert {c: int(books[c]) for c in COUNTS} == {c: expected.count[c] for c in COUNTS}

@@ -20,6 +20,7 @@ class Placement:
     """Base of placements. ``full``: what leaves a full middle, the "oldest" or the "newcomer"."""
 
     full, keeps_middle, by_cpu = "oldest", True, False
+    read_ahead = 0  # pages an SSD read brings to a page cache; 0: the middle is none
 
     def touched(self, world: World, page: int) -> None: ...
     def returned(self, world: World, page: int, away: int) -> None: ...
@@ -41,7 +42,12 @@ class Order(Placement):
 
 
 class Hmm(Order):
+    """A page cache that reads ``read_ahead`` pages together, or with 0 the order of tiers."""
+
     by_cpu = True
+
+    def __init__(self, read_ahead: int = 2):
+        self.read_ahead = read_ahead
 
 
 class Random(Placement):
@@ -73,7 +79,9 @@ class Reuse(Placement):
         reach: str = "middle",
         unknown: str = "middle",
         every: int = 1,
+        weights: str = "page",
     ):
+        self.shared = weights == "shared"
         self.near, self.limit = near, middle if reach == "middle" else near + middle
         self.batch, self.samples, self.window, self.idle, self.every = (
             batch,
@@ -127,8 +135,8 @@ class Reuse(Placement):
             self.hits += self.latest[page] == right
         self.latest[page] = None
         if page in self.right:
-            row = self.weights[page, self.right[page]]
-            if row[right] == 63:
+            row = self.weights[-1 if self.shared else page, self.right[page]]
+            if row[right] == 63 and not self.shared:
                 for to in row:
                     row[to] //= 2
             row[right] += 1
@@ -138,7 +146,7 @@ class Reuse(Placement):
         if page not in self.right:
             return self.unknown
         state = self.right[page]
-        row = self.weights[page, state]
+        row = self.weights[-1 if self.shared else page, state]
         most = max(row.values())
         found = (
             state
@@ -162,11 +170,28 @@ class Servers:
     by_cpu: bool
     looks_up: bool
     shared: bool = True
+    hybrid: bool = True
+    spare: bool = False
     now: float = 0.0
     free: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def __post_init__(self) -> None:
         self.under_way: deque[float] = deque([0.0] * self.machine.near.slots)
+        self.arrivals: dict[str, list[float]] = {"in": [0.0] * 8, "out": [0.0] * 8}
+        self.batch_begin, self.batch = 0.0, list[int]()  # the driver's latest batch, its blocks
+
+    def transfer(self, way: str, ready: float) -> float:
+        """Move a page between near and middle: by DMA, or by zero-copy if eight more are moving."""
+        link, storage = self.machine.link, self.machine.storage
+        assert storage is not None
+        rate = link.inward if way == "in" else link.outward
+        if self.hybrid and self.arrivals[way][-8] <= ready:
+            done = self.use(way, ready, link.run_overhead + self.page / rate)
+        else:
+            done = self.use(way, ready, self.page / (rate * link.remote_share))
+            done = max(done, ready + storage.host_page)
+        self.arrivals[way].append(done)
+        return done
 
     def use(self, server: str, begin: float, time: float) -> float:
         self.free[server] = max(begin, self.free[server]) + time
@@ -186,43 +211,47 @@ class Servers:
         assert self.machine.storage is not None
         return self.use("write", self.now, self.page / self.machine.storage.write)
 
-    def miss(self, far: bool, out: str) -> None:
-        """``out``: where bytes of a victim go: "middle", "far" or "nowhere"."""
-        self.under_way.append(self.by_driver(far, out) if self.by_cpu else self.by_gpu(far, out))
+    def miss(self, page: int, read: int, out: str) -> None:
+        """``read``: pages read from the SSD. ``out``: where bytes of a victim go: "middle", "far"
+        or "nowhere".
+        """
+        self.under_way.append(
+            self.by_driver(page, read, out) if self.by_cpu else self.by_gpu(read, out)
+        )
 
-    def by_gpu(self, far: bool, out: str) -> float:
-        m, storage = self.machine, self.machine.storage
+    def by_gpu(self, read: int, out: str) -> float:
+        storage = self.machine.storage
         assert storage is not None
-        share = m.link.remote_share
         gone = self.now
         if out == "middle":
-            gone = max(
-                self.use("out", self.now, self.page / (m.link.outward * share)),
-                self.now + storage.host_page,
-            )
+            gone = self.transfer("out", self.now)
         elif out == "far":
             gone = self.write()
         ready = self.now + (storage.lookup if self.looks_up else 0.0)
-        if far:
-            came = max(self.use("read", ready, self.page / storage.read), ready + storage.page_read)
-        else:
-            came = max(
-                self.use("in", ready, self.page / (m.link.inward * share)),
-                ready + storage.host_page,
-            )
-        return max(gone, came)
+        if not self.spare:
+            ready = max(ready, gone)
+        if not read:
+            return max(gone, self.transfer("in", ready))
+        time = read * self.page / storage.read
+        return max(gone, self.use("read", ready, time), ready + storage.page_read)
 
-    def by_driver(self, far: bool, out: str) -> float:
+    def by_driver(self, page: int, read: int, out: str) -> float:
         m, storage = self.machine, self.machine.storage
         assert storage is not None
         time = max(self.now, self.free["driver"])
-        time += m.driver.batch_overhead + m.driver.region_overhead + m.link.run_overhead
+        if self.now >= self.batch_begin or len(self.batch) == m.driver.batch_faults:
+            self.batch_begin, self.batch = time, []
+            time += m.driver.batch_overhead
+        block = page * self.page >> 21
+        time += m.link.run_overhead + m.driver.region_overhead * (block not in self.batch)
+        self.batch.append(block)
         if out != "nowhere":
             time += self.page / m.link.outward
         if out == "far":
             self.write()
-        if far:
-            time = self.use("read", time, storage.page_read)
+        if read:
+            reading = storage.page_read + (read - 1) * self.page / storage.read
+            time = self.use("read", time, reading)
         time += self.page / m.link.inward
         self.free["driver"] = time
         return time
@@ -240,30 +269,46 @@ class World:
         machine: Machine,
         page_bytes: int = 65536,
         flush: bool = True,
+        hybrid: bool = True,
+        spare: bool = False,
     ):
+        if spare:
+            near = max(1, near - machine.near.slots)
         self.near, self.middle_room = near, middle if placement.keeps_middle else 0
         self.placement, self.machine = placement, machine
         self.frames: list[int] = []
         self.used: set[int] = set()  # CLOCK's bits
         self.dirty: set[int] = set()
         self.middle: list[int] = []
+        self.dirty_copies: set[int] = set()  # of a page cache: written before the page went near
         self.left: dict[int, int] = {}
         self.trail: list[int] = []
         self.hand = self.hits = self.middle_hits = self.reads = self.writes = self.stays = 0
         self.time = Servers(
-            machine, page_bytes, placement.by_cpu, self.middle_room > 0 and not placement.by_cpu
+            machine,
+            page_bytes,
+            placement.by_cpu,
+            self.middle_room > 0 and not placement.by_cpu,
+            hybrid=hybrid,
+            spare=spare,
         )
+        self.caches = placement.read_ahead > 0 and self.middle_room > 0
         self.time.now += machine.near.launch_overhead
+        self.touches = touches
         for page, written, size in touches:
             self.touch(page, written, size)
         self.time.drain()
         if flush:
+            was_clean = set(self.frames) - self.dirty
             for page in list(self.frames):
                 if page in self.dirty and placement.by_cpu:
                     self.time.now += page_bytes / machine.link.outward
                 self.clean(page)
             for page in list(self.middle):
                 self.clean(page)
+                if page in self.dirty_copies and page in was_clean:
+                    self.dirty.add(page)
+                    self.clean(page)
             self.time.now = max(self.time.now, self.time.free["write"])
 
     def touch(self, page: int, written: bool, size: int) -> None:
@@ -278,17 +323,20 @@ class World:
             if page in self.left:
                 self.placement.returned(self, page, len(self.trail) - self.left[page])
             far = page not in self.middle
-            if far:
-                self.reads += 1
-            else:
+            self.reads += far
+            self.middle_hits += not far
+            if not far and self.caches:
+                self.dirty_copies |= self.dirty & {page}
+                self.dirty.discard(page)
+            elif not far:
                 self.middle.remove(page)
-                self.middle_hits += 1
             out = "nowhere"
             if len(self.frames) < self.near:
                 self.frames.append(page)
             else:
                 out = self.make_room(page)
-            self.time.miss(far, out)
+            read = self.read_through(page) if far and self.caches else int(far)
+            self.time.miss(page, read, out)
         if written:
             self.dirty.add(page)
 
@@ -310,9 +358,15 @@ class World:
         self.frames[self.hand] = newcomer
         self.hand = (self.hand + 1) % self.near
         self.left[victim] = len(self.trail)
+        if self.caches and (victim in self.middle or victim not in self.dirty):
+            # a copy is there, or the SSD's is as good
+            moved = victim in self.dirty
+            self.dirty |= self.dirty_copies & {victim}
+            self.dirty_copies.discard(victim)
+            return "middle" if moved else "nowhere"
         if to == MIDDLE and self.middle_room:
             if len(self.middle) == self.middle_room and self.placement.full == "oldest":
-                self.clean(self.middle.pop(0))
+                self.spill()
             if len(self.middle) < self.middle_room:
                 self.middle.append(victim)
                 return "middle"
@@ -321,6 +375,29 @@ class World:
         self.dirty.remove(victim)
         self.writes += 1
         return "far"
+
+    def read_through(self, page: int) -> int:
+        """Read a page and its absent neighbours to the page cache; return how many."""
+        ahead = self.placement.read_ahead
+        first = page // ahead * ahead
+        last = max(page for page, _, _ in self.touches)
+        there = {*self.frames, *self.middle} - {page}
+        wanted = [p for p in range(first, min(first + ahead, last + 1)) if p not in there]
+        for other in wanted:
+            if len(self.middle) == self.middle_room:
+                self.spill()
+            self.middle.append(other)
+        return len(wanted)
+
+    def spill(self) -> None:
+        """Let the oldest page of the middle go; of a near page that is a copy."""
+        page = self.middle.pop(0)
+        if page not in self.frames:
+            self.clean(page)
+        elif page in self.dirty_copies:
+            self.dirty_copies.remove(page)
+            self.writes += 1
+            self.time.write()
 
     def clean(self, page: int) -> None:
         """Write a dirty page from where it is."""

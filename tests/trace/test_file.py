@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields, replace
 from unittest import mock
 
 import numpy as np
@@ -17,12 +18,16 @@ from tidegate.errors import TidegateError
 from tidegate.experiments import run
 from tidegate.trace import Launch, Provenance, Trace, TraceFile, file, save_trace
 from tidegate.trace.geometry import Geometry
+from tidegate.trace.trace import DTYPES, Copy
 from tidegate.workloads import workloads
 from traces import SMALL, Given, Kernel, Touch, machine, reads, run_of
 from workloads.read_traces import SMALL as FEW
 from workloads.read_traces import read as read_launches
 
 OBJECTS = [13, 20, 3]  # pages; their regions begin at 0, 16 and 40
+
+
+TOLD = [f for f in fields(Launch) if f.name != "segments"]
 
 
 class NamedLaunches(Given):
@@ -36,7 +41,21 @@ class NamedLaunches(Given):
 
     def launches(self) -> Iterator[Launch]:
         for kernel, name in zip(self.kernels, self.names, strict=True):
-            yield Launch(name, iter(kernel.segments()), kernel.width, kernel.intensity)
+            yield kernel.launch(name)
+
+
+class StrangeObjects(NamedLaunches):
+    """The same, with objects that hold host data in part, or are read-mostly."""
+
+    def __init__(self, kernels: list[Kernel], names: list[str]):
+        super().__init__(kernels, names)
+        a, b, c = self.objects
+        self.objects = (
+            replace(a, host=((0, 5), (9000, 9001))),
+            replace(b, host=(), read_mostly=True),
+            c,
+        )
+        self.first_touch = False
 
 
 def page_numbers() -> list[int]:
@@ -51,22 +70,50 @@ touches = st.builds(
     st.integers(-(2**15), 2**15 - 1),
 )
 blocks = st.lists(touches, min_size=1, max_size=5)
+ranges = st.tuples(st.integers(0, 20), st.integers(21, 43))
+told = st.fixed_dictionaries(
+    {
+        "dtype": st.sampled_from(DTYPES),
+        "place": st.text(max_size=3),
+        "copies": st.lists(
+            st.builds(
+                Copy,
+                st.integers(0, 20),
+                st.integers(1, 20),
+                st.sampled_from(("near", "far")),
+                st.booleans(),
+            ),
+            max_size=2,
+        ).map(tuple),
+        "frees": st.lists(ranges, max_size=2).map(tuple),
+    }
+)
 kernels = st.builds(
+    Kernel,
+    st.lists(blocks, min_size=1, max_size=8),
+    st.integers(1, 9),
+    st.just(0.0),
+    st.tuples(st.integers(0, 8), st.integers(0, 8)),
+    st.builds(
+        lambda told, pace: told | pace,
+        told,
+        st.dictionaries(st.sampled_from(("duration", "flops")), st.floats(0, 1e12), max_size=1),
+    ),
+) | st.builds(
     Kernel,
     st.lists(blocks, min_size=1, max_size=8),
     st.integers(1, 9),
     st.floats(0, 100),
     st.tuples(st.integers(0, 8), st.integers(0, 8)),
+    told,
 )
 traces = st.lists(st.tuples(kernels, st.text(max_size=5)), min_size=1, max_size=4).map(
-    lambda pairs: NamedLaunches(*map(list, zip(*pairs, strict=True)))
+    lambda pairs: StrangeObjects(*map(list, zip(*pairs, strict=True)))
 )
 
 
 def whole(trace: Trace) -> list[tuple]:
-    """Every launch: its name, width and intensity, and its blocks as lists of touches, however they
-    were cut.
-    """
+    """Every launch: what is known of it, and its blocks as lists of touches, however cut."""
     found = []
     for launch in trace.launches():
         rows = []
@@ -76,7 +123,7 @@ def whole(trace: Trace) -> list[tuple]:
                 [*zip(*(c[a:b] for c in columns), strict=True)]
                 for a, b in zip(s.starts[:-1], s.starts[1:], strict=True)
             ]
-        found.append((launch.name, launch.width, launch.intensity, rows))
+        found.append((*(getattr(launch, f.name) for f in TOLD), rows))
     return found
 
 
@@ -93,12 +140,14 @@ def test_what_is_saved_is_what_is_read(path, trace, rows):
         read = TraceFile(path)
         assert whole(read) == whole(trace)
         assert whole(read) == whole(trace)  # a second time too
-    assert (read.name, read.provenance, read.geometry, read.objects) == (
+    assert (read.name, read.provenance, read.geometry, read.objects, read.first_touch) == (
         "named",
         Provenance.RECORDED,
         SMALL,
         trace.objects,
+        False,
     )
+    np.testing.assert_array_equal(read.unwritten(), trace.unwritten())
     assert (read.pages, read.regions, read.footprint) == (
         trace.pages,
         trace.regions,
@@ -139,7 +188,10 @@ def test_every_workload_comes_back(path, name):
         for column in ("starts", "page", "write", "bytes", "reference"):
             np.testing.assert_array_equal(getattr(one, column), getattr(other, column))
     asked = {"oversubscribe": "100%", "machine": "gpgpusim-28sm", "cache": False}
-    assert TraceFile(path).fresh == trace.fresh
+    assert (TraceFile(path).first_touch, TraceFile(path).objects) == (
+        trace.first_touch,
+        trace.objects,
+    )
     here, there = run(trace, **asked), run(path, **asked)
     assert (here.counts, here.parts, here.tables, here.facts) == (
         there.counts,
@@ -163,6 +215,7 @@ def test_any_parquet_tool_can_open_it(path):
         "name": ["k"] * 3,
         "width": [1] * 3,
         "intensity": [0.0] * 3,
+        "details": ["{}"] * 3,
     }
 
 
@@ -306,6 +359,7 @@ LARGE = """
 import resource, sys
 import numpy as np
 from tidegate.trace.geometry import Geometry
+from tidegate.trace.trace import DTYPES, Copy
 from tidegate.trace import Launch, Provenance, Trace, TraceFile, blocks_of, lay_out, save_trace
 
 class Large(Trace):

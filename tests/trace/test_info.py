@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import TidegateError
-from tidegate.trace import Launch, Provenance, Trace, blocks_of, lay_out
+from tidegate.trace import Copy, Launch, Provenance, Trace, blocks_of, lay_out
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.info import describe
 from tidegate.workloads import workloads
@@ -25,9 +25,39 @@ def test_by_hand():
     )
     info = describe(trace)
     assert (info.touches, info.writes, info.bytes, info.touched_pages) == (4, 1, 200 + 2 * PAGE, 3)
-    assert info.launches.rows() == [("kernel", 2, 3, 200 + PAGE), ("kernel", 1, 1, PAGE)]
-    assert info.objects.rows() == [("o0", 2 * PAGE, 1.0), ("o1", 4 * PAGE, 0.25)]
+    columns = ["name", "blocks", "touches", "bytes"]
+    assert info.launches.select(columns).rows() == [
+        ("kernel", 2, 3, 200 + PAGE),
+        ("kernel", 1, 1, PAGE),
+    ]
+    assert info.objects.rows() == [
+        ("o0", 2 * PAGE, 2 * PAGE, 1.0),
+        ("o1", 4 * PAGE, 4 * PAGE, 0.25),
+    ]
+    assert info.live_peak == 6  # all pages hold host data, touched or not
     assert info.working_set.rows() == [(0, 3, 3 * PAGE)]
+
+
+def test_lifetimes_places_and_copies():
+    """Two pages of an unwritten object live at a time, beside the four with host data."""
+    told = [
+        {"frees": ((8, 9),), "duration": 5.0},
+        {"place": "there", "copies": (Copy(0, 3),), "frees": ((8, 10), (10, 16))},
+    ]
+    kernels = [
+        Kernel([writes([8, 9])], told=told[0]),
+        Kernel([reads([0]), writes([10])], told=told[1]),
+        Kernel([writes([11])]),
+    ]
+    info = describe(Given(kernels, objects=[4, 8], unwritten=["o1"]))
+    assert info.live_peak == 4 + 2
+    assert info.objects["host_bytes"].to_list() == [4 * PAGE, 0]
+    columns = ["place", "duration", "copied_pages", "freed_pages"]
+    assert info.launches.select(columns).rows() == [
+        ("kernel", 5.0, 0, 1),
+        ("there", 0.0, 3, 8),
+        ("kernel", 0.0, 0, 0),
+    ]
 
 
 @pytest.mark.parametrize(("passes", "size"), [(1, 64), (3, 64), (5, 37)])

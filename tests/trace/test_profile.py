@@ -127,6 +127,17 @@ def lines_run(trace: Trace) -> tuple[Plan, int]:
         sys.settrace(before)
 
 
+def test_launches_of_one_name_at_two_places_are_two_launch_sites() -> None:
+    here, there = ({"place": place} for place in ("here", "there"))
+    kernels = [Kernel([reads([0])], told=here), Kernel([reads([PAGES])], told=there)] * 2
+    trace = Given(kernels, [PAGES, PAGES])
+    found = uses(trace)
+    assert {place: set(used) for place, used in found.items()} == {"here": {"o0"}, "there": {"o1"}}
+    assert found["here"]["o0"].distance == 2
+    run = run_of(trace, machine(), 1, placement="rdm")
+    assert run.tables["launches"]["name"] == ["kernel"] * 4
+
+
 def test_work_is_linear_in_launches() -> None:
     launches, objects = 50_000, 3
     plan, lines = lines_run(Many(launches, objects))

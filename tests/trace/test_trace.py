@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import TidegateError
-from tidegate.trace import Segment, SegmentBuilder, blocks_of, lay_out
+from tidegate.trace import Copy, Launch, Object, Segment, SegmentBuilder, blocks_of, lay_out
 from tidegate.trace.geometry import Geometry
+from tidegate.trace.trace import check_launch
 from traces import Given
 
 geometries = st.builds(
@@ -118,3 +121,48 @@ def test_the_default_geometry_is_the_driver_s():
 def test_segments_that_cannot_be(columns):
     with pytest.raises(TidegateError):
         Segment(*map(np.array, columns))
+
+
+@given(data=st.data(), size=st.integers(1, 5000))
+def test_pages_without_host_data_are_unwritten(data, size):
+    geometry = Geometry(64, 256)
+    one = st.tuples(st.integers(0, size - 1), st.integers(1, size)).map(
+        lambda r: (r[0], min(size, r[0] + r[1]))
+    )
+    host = tuple(data.draw(st.lists(one, max_size=3)))
+    trace = Given([], [1, 1], geometry)
+    before, (plain,) = (lay_out({"x": 300}, geometry), lay_out({"y": size}, geometry))
+    own = replace(plain, first_page=8, host=host)
+    trace.objects = (*before, own)
+    held = {8 + byte // 64 for first, end in host for byte in range(first, end)}
+    expected = [8 <= page < 8 + own.pages and page not in held for page in range(trace.pages)]
+    assert trace.unwritten().tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"duration": -1.0}, "duration of launch k must be at least 0"),
+        ({"flops": float("nan")}, "flops of launch k must be at least 0"),
+        ({"duration": 1.0, "intensity": 2.0}, "has intensity and duration; .* give one"),
+        ({"dtype": "bf17"}, "unknown dtype of launch k 'bf17'; did you mean 'bf16'"),
+    ],
+)
+def test_launches_that_cannot_be(fields, message):
+    with pytest.raises(TidegateError, match=message):
+        Launch("k", (), **fields)
+
+
+def test_other_things_that_cannot_be():
+    with pytest.raises(TidegateError, match="must go to near or far, got 'away'"):
+        Copy(0, 1, "away")
+    with pytest.raises(TidegateError, match="within its 10 bytes, got 0 to 11"):
+        Object("a", 10, 0, 1, host=((0, 11),))
+    for told in ({"frees": ((0, 17),)}, {"copies": (Copy(16, 1),)}, {"frees": ((3, 3),)}):
+        with pytest.raises(TidegateError, match="its pages run from 0 to 15"):
+            check_launch(Launch("k", (), **told), Given([], [16]))
+
+
+def test_the_place_of_a_launch_is_its_name_unless_given():
+    assert Launch("k", ()).place == "k"
+    assert Launch("k", (), place="main.c:7").place == "main.c:7"

@@ -89,22 +89,23 @@ def pages_of(trace: Trace, *names: str) -> set[int]:
 class Uses:
     """The uses of a loop over a kernel's index functions: bytes and first step of each page."""
 
-    def __init__(self, trace: Trace):
-        self._page = trace.geometry.page
+    def __init__(self, trace: Trace, size: int = 4):
+        self._page, self._size = trace.geometry.page, size
         self._first = {o.name: o.first_page for o in trace.objects}
         self._seen: dict[tuple[int, int, int], set[int]] = {}
         self.step: dict[tuple[int, int, int], int] = {}
 
     def element(self, name: str, index: int, step: int, reference: int, write: int = 0) -> None:
-        """Use float ``index`` of an object."""
-        key = self._first[name] + 4 * index // self._page, write, reference
+        """Use element ``index`` of an object."""
+        key = self._first[name] + self._size * index // self._page, write, reference
         self._seen.setdefault(key, set()).add(index)
         self.step[key] = min(step, self.step.get(key, step))
 
     def touches(self) -> set[tuple[int, int, int, int]]:
         """Return (page, write, bytes, access site) of each page used."""
         return {
-            (page, write, 4 * len(used), ref) for (page, write, ref), used in self._seen.items()
+            (page, write, self._size * len(used), ref)
+            for (page, write, ref), used in self._seen.items()
         }
 
     def steps(self, touches: list[tuple[int, int, int, int]]) -> list[int]:

@@ -17,7 +17,7 @@ from tidegate.analysis.shards import Shards
 from tidegate.trace.trace import Trace, check_trace
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Analysis:
     """The result of :func:`analyze`.
 
@@ -36,6 +36,16 @@ class Analysis:
     shards_curve: MissRatioCurve | None
     histogram: pl.DataFrame
     footprint: pl.DataFrame
+
+    def __repr__(self) -> str:
+        from tidegate.analysis.display import analysis_text
+
+        return analysis_text(self)
+
+    def _repr_html_(self) -> str:
+        from tidegate.analysis.display import analysis_html
+
+        return analysis_html(self)
 
     def plot(self, path: str | Path) -> Path:
         """Draw the curve, the histogram and the footprint; the suffix is the format (png, svg,

@@ -6,13 +6,34 @@ One module per verb; heavy imports wait until a verb runs.
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
-from tidegate.cli import analyze, compare, compile, listing, live, plan, reproduce, run, trace
+from tidegate.cli import (
+    advise,
+    analyze,
+    cache,
+    compare,
+    compile,
+    completion,
+    doctor,
+    examples,
+    listing,
+    live,
+    plan,
+    record,
+    reproduce,
+    run,
+    studio,
+    sweep,
+    trace,
+)
+from tidegate.cli.streams import prepare_streams
 from tidegate.cli.usage import explain
+from tidegate.cli.welcome import welcome
 from tidegate.interrupts import INTERRUPTED, raising_interrupts
 
 app = typer.Typer(
@@ -24,16 +45,25 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
 )
 app.command("run")(run.run)
 app.command("compare")(compare.compare)
+app.command("advise")(advise.advise)
 app.command("analyze")(analyze.analyze)
 app.command("compile")(compile.compile)
 app.command("plan")(plan.plan)
 app.command("list")(listing.list_names)
+app.command("doctor")(doctor.doctor)
+app.command("studio")(studio.studio)
+app.command("completion")(completion.completion)
 app.add_typer(trace.app, name="trace")
+app.add_typer(record.app, name="record")
 app.add_typer(reproduce.app, name="reproduce")
+app.add_typer(sweep.app, name="sweep")
 app.add_typer(live.app, name="live")
+app.add_typer(cache.app, name="cache")
+app.add_typer(examples.app, name="examples")
 
 _debug = False
 
@@ -48,6 +78,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def start(
+    context: typer.Context,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the whole traceback of an error.")
     ] = False,
@@ -59,12 +90,16 @@ def start(
     ] = False,
 ) -> None:
     """Declare ``--debug`` for the help; ``invoke`` handles it, so it may also be typed last."""
+    if context.invoked_subcommand is None:
+        welcome()
 
 
 def main() -> None:
     """Run the command line. A mistake of the user is one line and exit code 2; a traceback needs
     --debug.
     """
+    prepare_streams()
+    completion.prepare_completion()
     sys.exit(invoke(sys.argv[1:]))
 
 
@@ -77,8 +112,9 @@ def invoke(arguments: list[str]) -> int:
     _debug = "--debug" in arguments[:ours]
     arguments = [a for a in arguments[:ours] if a != "--debug"] + arguments[ours:]
     try:
-        with raising_interrupts():
-            code = app(args=arguments or ["--help"], prog_name="tidegate", standalone_mode=False)
+        with raising_interrupts(), warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            code = app(args=arguments, prog_name="tidegate", standalone_mode=False)
         sys.stdout.flush()
         if code == INTERRUPTED:  # Typer handles Ctrl-C silently
             raise KeyboardInterrupt
@@ -103,6 +139,11 @@ def invoke(arguments: list[str]) -> int:
             f"not enough memory: {error}; try a smaller workload, or a larger page with --geometry",
             error,
         )
+
+
+def _show_warning(message: object, *place: object) -> None:
+    """Print a warning as one line on standard error."""
+    print(f"tidegate: {message}", file=sys.stderr)
 
 
 def _fail(message: str, error: BaseException) -> int:

@@ -82,16 +82,20 @@ def show(found: AccessSiteAnalysis) -> None:
 
     touches, distinct = show_count(found.touches), show_count(found.distinct)
     near = show_size(found.capacity * found.unit_bytes)
-    print(
+    output.print_text(
         f"{found.name}: {touches} touches of {distinct} {found.unit}s by "
         f"{counted(len(found.sites), 'reference')}. LEU with {near}: "
         f"{found.hits / found.touches:.1%} hits"
     )
-    print(
+    output.print_text(
         f"intervals and leases in touches of other {found.unit}s; "
         "shares of memory and hits are what LEU gives and gets"
     )
-    output.print_table(_HEAD.split(", "), [_row(site) for site in found.sites], left=2)
+    head = _HEAD.split(", ")
+    # hits and memory are what the question is about; intervals explain them
+    drop = ["interval 10%", "90%", "50%", "reused", "its hits", "best lease", "touches", "object"]
+    drop += ["memory", "hits"]
+    output.print_table(head, [_row(site) for site in found.sites], left=2, drop=drop)
 
 
 def _row(s: AccessSiteWorth) -> tuple[str, ...]:

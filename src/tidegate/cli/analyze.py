@@ -65,35 +65,23 @@ def analyze(
     from tidegate.experiments import RunSpec
 
     rate = units.fraction(shards) if shards is not None else None
-    trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
     module: Any = access_sites if leu else sys.modules[__name__]
     found: Any
-    with Bar(f"analyze {trace.name}") as bar:
-        if leu:
-            found = access_sites.analyze(trace, unit.value, near, bar.advance)
-        else:
-            found = analyze_trace(trace, unit.value, rate, bar.advance)
+    with output.user_code():
+        trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+        with Bar(f"analyze {trace.name}") as bar:
+            if leu:
+                found = access_sites.analyze(trace, unit.value, near, bar.advance)
+            else:
+                found = analyze_trace(trace, unit.value, rate, bar.advance)
     output.show(found, module.data(found), module.rows(found), module.show, as_json, as_csv, plot)
 
 
 def rows(found: Analysis) -> list[dict[str, float]]:
-    """Return the curve at up to 64 sizes, evenly spread."""
-    import numpy as np
+    """Return the curve at up to 64 sizes."""
+    from tidegate.analysis.display import curve_points
 
-    at = np.unique(np.linspace(0, len(found.curve.capacities) - 1, 64).astype(int))
-    points = [
-        {
-            "bytes": int(found.curve.sizes[i]),
-            "misses": int(found.curve.misses[i]),
-            "ratio": float(found.curve.ratios[i]),
-        }
-        for i in at
-    ]
-    if found.shards_curve is not None:
-        sampled = found.shards_curve.misses_at(found.curve.capacities[at]) / found.touches
-        for row, ratio in zip(points, sampled, strict=True):
-            row["sampled_ratio"] = float(ratio)
-    return points
+    return curve_points(found)
 
 
 def data(found: Analysis) -> dict[str, object]:
@@ -110,36 +98,7 @@ def data(found: Analysis) -> dict[str, object]:
 
 
 def show(found: Analysis) -> None:
-    from tidegate.units import show_count, show_size
+    from tidegate.analysis.display import analysis_head, analysis_tables
 
-    print(
-        f"{found.name}: {show_count(found.touches)} touches of {show_count(found.distinct)} "
-        f"{found.unit}s, {show_size(found.distinct * found.unit_bytes)}"
-    )
-    points = rows(found)
-    step = max(1, len(points) // 12)
-    shown = points[::-1][::step][::-1]
-    head = ["LRU misses with", "ratio", "", *(["sampled"] if "sampled_ratio" in points[0] else [])]
-    output.print_table(
-        head,
-        [
-            (
-                show_size(r["bytes"]),
-                f"{r['ratio']:.2%}",
-                output.bar(r["ratio"], 30),
-                *([f"{r['sampled_ratio']:.2%}"] if "sampled_ratio" in r else []),
-            )
-            for r in shown
-        ],
-    )
-    output.print_table(
-        ["reuse distance", "touches", "share"],
-        [
-            (
-                "first touch" if h["at_least"] is None else f"from {show_size(h['bytes'])}",
-                show_count(h["touches"]),
-                f"{h['share']:.2%}",
-            )
-            for h in found.histogram.to_dicts()
-        ],
-    )
+    output.print_text(analysis_head(found))
+    output.print_tables(analysis_tables(found))

@@ -1,7 +1,8 @@
-"""tidegate compare: policies × sizes on one workload, with Belady's line."""
+"""tidegate compare: policies × sizes on workloads, with Belady's line."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,8 +13,21 @@ from tidegate.cli.progress import Bar
 from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
-    from tidegate.experiments import Comparison, Run
+    from tidegate.experiments import Comparison
 
+# options with several values, which are not fields of one run
+_SEVERAL = ("eviction", "prefetch", "system", "tiering", "machine", "placement")
+
+Workloads = Annotated[
+    list[str],
+    typer.Argument(
+        help=(
+            "Workloads such as matmul or 'zipf(skew=0.9)', or trace files; several as words or "
+            "with commas."
+        ),
+        show_default=False,
+    ),
+]
 Evictions = Annotated[
     list[str] | None,
     typer.Option(
@@ -28,6 +42,19 @@ Evictions = Annotated[
 Prefetches = Annotated[
     str | None,
     typer.Option("--prefetch", help="A prefetch policy, or several, with commas: none,tree."),
+]
+Placements = Annotated[
+    str | None, typer.Option("--placement", help="A placement policy, or several, with commas.")
+]
+Machines = Annotated[
+    str | None,
+    typer.Option(
+        "--machine",
+        help=(
+            "A preset or your own TOML file, or several, with commas; rtx3090-pcie4, or with tiers "
+            "a100-pcie3-ssd."
+        ),
+    ),
 ]
 Systems = Annotated[
     str | None,
@@ -50,20 +77,25 @@ Levels = Annotated[
     str | None,
     typer.Option("--oversubscribe", help="Levels of oversubscription, with commas: 20%,50%,100%."),
 ]
+Shares = Annotated[
+    str | None,
+    typer.Option("--fits", help="Shares of the footprint that fit, with commas: 75%,50%."),
+]
 
 
 def compare(
     context: typer.Context,
-    workload: o.Workload,
+    workload: Workloads,
     eviction: Evictions = None,
     system: Systems = None,
     bytes: o.Bytes = None,
     scale: o.Scale = None,
     near: Nears = None,
     oversubscribe: Levels = None,
-    machine: o.MachineOrDefault = None,
+    fits: Shares = None,
+    machine: Machines = None,
     prefetch: Prefetches = None,
-    placement: o.Placement = None,
+    placement: Placements = None,
     tiering: Tierings = None,
     middle: o.Middle = None,
     no_flush: o.NoFlush = False,
@@ -77,23 +109,30 @@ def compare(
     belady: Annotated[bool, typer.Option("--belady/--no-belady", help="Add Belady's line.")] = True,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, help="Processes; one per core for large grids."),
+        typer.Option("--workers", min=1, max=1024, help="Processes; one per core for large grids."),
     ] = None,
     no_cache: o.NoCache = False,
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,
     plot: output.PlotTo = None,
 ) -> None:
-    """Race eviction policies, or systems, on one workload, at one or several sizes of near memory.
+    """Race eviction policies, or systems, on one or several workloads, at one or several sizes of
+    near memory. An option with several values, as in random(seed=1|2), is a policy for each. The
+    exit code is 1 if a policy fails; the others are shown all the same.
 
     tidegate compare matmul --oversubscribe 20%,50%,100% --plot race.png
+    tidegate compare stencil 'cyclic(passes=2|8)' --eviction 'lrm,random(seed=1|2|3)'
     """
     output.check(as_json, as_csv, plot)
+    on = [name for words in workload for name in o.split_workloads(words)]
     evictions = o.split_option("eviction", None if eviction is None else ",".join(eviction))
     settings: dict[str, Any] = {
-        **o.settings_of(context, "eviction", "prefetch", "system", "tiering"),
+        **o.settings_of(context, *_SEVERAL),
+        "machine": o.split_option("machine", machine),
+        "placement": o.split_option("placement", placement),
         "near": o.split_option("near", near) or (),
         "oversubscribe": o.split_option("oversubscribe", oversubscribe) or (),
+        "fits": o.split_option("fits", fits) or (),
         "systems": o.split_option("system", system) or (),
         "tierings": o.split_option("tiering", tiering) or (),
     }
@@ -106,61 +145,28 @@ def compare(
     from tidegate.experiments.comparison import ComparisonSpec
 
     prefetches = o.split_option("prefetch", prefetch)
-    spec = ComparisonSpec.of(workload, evictions, prefetches, bound=belady, **settings)
-    with Bar(f"compare on {workload}", total=len(spec.runs), unit="runs") as bar:
-        found = spec.answer(workers=workers, cache=not no_cache, progress=lambda run: bar.advance())
+    with output.user_code():
+        spec = ComparisonSpec.of(on, evictions, prefetches, bound=belady, **settings)
+        with Bar(f"compare on {', '.join(on)}", total=len(spec.runs), unit="runs") as bar:
+            found = spec.answer(
+                workers=workers, cache=not no_cache, progress=lambda run: bar.advance()
+            )
     rows = found.table.to_dicts()
     output.show(found, rows, rows, _show, as_json, as_csv, plot)
+    if found.failures:
+        print(
+            f"tidegate: {len(found.failures)} of {len(found.entries)} runs failed", file=sys.stderr
+        )
+        raise typer.Exit(1)
 
 
 def _show(found: Comparison) -> None:
-    from tidegate.units import show_duration, show_size
+    from tidegate.experiments.display import comparison_head, comparison_tables, failure_lines
 
-    f = found.runs[0].facts
-    footprint = show_size(f["footprint_bytes"])
-    print(f"{f['workload']} ({f['provenance']}), {footprint} · {found.others}{f['machine']}")
-    tiered = found.compared == "tiering"
-    counted = _tiers_counts if tiered else _counts
-    for near in found.sizes:
-        runs = [found.run(policy, near) for policy in found.policies]
-        slowest = max(r.time for r in runs)
-        rows = {
-            policy: {
-                "time": show_duration(r.time),
-                f"against {found.policies[0]}": f"{runs[0].time / r.time:.2f}×",
-                **counted(r),
-                "": output.bar(r.time / slowest, 16),
-            }
-            for policy, r in zip(found.policies, runs, strict=True)
-        }
-        middle = max(r.facts.get("middle_bytes", 0) for r in runs)
-        over = f"{runs[0].facts['footprint_bytes'] / near - 1:.0%} oversubscribed"
-        output.print_table(
-            [found.compared, *next(iter(rows.values()))],
-            [(policy, *row.values()) for policy, row in rows.items()],
-            f"near memory {show_size(near)}, {f'middle {show_size(middle)}' if tiered else over}",
-        )
+    for part in found.parts:
+        output.print_text(comparison_head(part))
+        output.print_tables(comparison_tables(part))
+        for line in failure_lines(part.entries):
+            output.print_text(line)
     output.print_notes(found.runs)
-
-
-def _counts(r: Run) -> dict[str, str]:
-    from tidegate.units import show_size
-
-    return {
-        "faults": f"{r.counts['faults']:,}",
-        "evictions": f"{r.counts['evictions']:,}",
-        "in": show_size(r.summary["bytes_in"]),
-        "out": show_size(r.summary["bytes_out"]),
-    }
-
-
-def _tiers_counts(r: Run) -> dict[str, str]:
-    from tidegate.units import show_size
-
-    c, page = r.counts, r.facts["page_bytes"]
-    return {
-        "near": f"{c['hits'] / max(1, c['touches']):.1%}",
-        "middle": f"{c['middle_hits'] / max(1, c['touches']):.1%}",
-        "SSD read": show_size(c["far_reads"] * page),
-        "SSD written": show_size(c["far_writes"] * page),
-    }
+    output.print_stored(sum(r.from_store for r in found.runs), len(found.runs))

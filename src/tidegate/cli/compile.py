@@ -1,4 +1,4 @@
-"""tidegate compile: the model of a program with OpenMP target regions."""
+"""tidegate compile: the model of a program with OpenMP target regions or CUDA kernels."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidegate.cli import output
+from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
     from tidegate.compiler import DataObject, LaunchSite, ProgramModel
@@ -16,11 +17,19 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[Path],
     typer.Argument(
-        help="C or C++ sources, .ll / .bc files of host and device, or a model saved by --save."
+        help="C, C++ or CUDA sources, .ll / .bc files of host and device, a Makefile or "
+        "compile_commands.json or their folder, or a model saved by --save."
     ),
 ]
 ClangOptions = Annotated[
-    list[str] | None, typer.Option("--clang", help="For clang, e.g. --clang=-DN=4; repeatable.")
+    list[str] | None, typer.Option("--clang", help="For clang, e.g. --clang=-w; repeatable.")
+]
+Include = Annotated[
+    list[str] | None, typer.Option("-I", metavar="FOLDER", help="A folder of headers; repeatable.")
+]
+Define = Annotated[list[str] | None, typer.Option("-D", metavar="N=4", help="A macro; repeatable.")]
+Standard = Annotated[
+    str | None, typer.Option("--std", help="Of the sources in its language, e.g. c++17.")
 ]
 SaveTo = Annotated[
     Path | None, typer.Option("--save", help="Also write the model to this file, as JSON.")
@@ -31,13 +40,16 @@ _LEAST_SHOWN = 0.005  # less likely steps of the graph are exits after errors
 
 def compile(
     files: Files,
+    include: Include = None,
+    define: Define = None,
+    std: Standard = None,
     clang: ClangOptions = None,
     save: SaveTo = None,
     as_json: output.AsJson = False,
     plot: output.PlotTo = None,
 ) -> None:
-    """Find a program's data objects and target regions, each object's locality and how soon it is
-    used again.
+    """Find a program's data objects and kernels, each object's locality and how soon it is used
+    again.
 
     tidegate compile examples/openmp/cfd.c
     """
@@ -46,7 +58,9 @@ def compile(
     from tidegate.compiler.model_file import to_data
 
     output.check(as_json, False, plot)
-    model = model_of_files(files, clang or [])
+    with Bar("compile", unit="files") as bar:
+        options = clang_options(include, define, std, clang)
+        model = model_of_files(files, options, bar.advance)
     if plot is not None:
         from tidegate.compiler.plan.draw import draw_regions
         from tidegate.figures import save_figure
@@ -62,19 +76,30 @@ def compile(
         print(f"saved to {save}")
 
 
+def clang_options(
+    include: list[str] | None, define: list[str] | None, std: str | None, clang: list[str] | None
+) -> list[str]:
+    """Return what is passed on to clang."""
+    folders = [f"-I{Path(folder).absolute()}" for folder in include or ()]
+    standard = [f"-std={std}"] if std else []
+    return [*folders, *(f"-D{macro}" for macro in define or ()), *standard, *(clang or ())]
+
+
 def _show(model: ProgramModel) -> None:
     by_locality = sorted(model.objects, key=lambda o: -model.global_locality(o.name))
     head = ("object", "kind", "allocated", "bytes", "GL")
     title = f"{model.source}: objects, by global locality"
-    output.print_table(head, [_object_row(model, o) for o in by_locality], title, left=4)
-    columns = ("region", "iterations", "object", "RF", "RL", "bytes/iteration", "distance")
+    rows = [_object_row(model, o) for o in by_locality]
+    output.print_table(head, rows, title, left=4, drop=("allocated", "kind", "bytes"))
+    columns = ("region", "iterations", "object", "written", "RF", "RL", "bytes/iteration")
     rows = [row for launch in model.launches for row in _launch_rows(model, launch)]
-    output.print_table(columns, rows, "launches", left=3)
+    drop = ("iterations", "written", "bytes/iteration", "distance", "RF")
+    output.print_table((*columns, "distance"), rows, "launches", left=4, drop=drop)
     print("what follows what:")
     for line in _graph(model):
         print(f"  {line}")
     for note in model.notes:
-        print(f"note: {note}")
+        output.print_text(f"note: {note}")
 
 
 def _object_row(model: ProgramModel, o: DataObject) -> tuple[str, ...]:
@@ -84,9 +109,13 @@ def _object_row(model: ProgramModel, o: DataObject) -> tuple[str, ...]:
 
 def _launch_rows(model: ProgramModel, launch: LaunchSite) -> Iterator[tuple[str, ...]]:
     first = (model.where(launch), str(launch.trip_count or "?"))
+    if not launch.uses:
+        yield (*first, "none was traced", "", _number(launch.frequency), "", "", "")
     for use in launch.uses:
-        figures = (launch.frequency, use.locality, use.bytes_per_iteration, use.distance)
-        yield (*first, use.object, *map(_number, figures))
+        accessed = use.bytes_per_iteration + use.common_bytes
+        figures = map(_number, (launch.frequency, use.locality, accessed, use.distance))
+        written = "yes" if model.is_written(launch, use.object) else "no"
+        yield (*first, use.object, written, *figures)
         first = ("", "")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -25,6 +26,10 @@ class Kind(StrEnum):
     MACHINES = "machines"
 
 
+# columns to leave out first on a narrow terminal
+_UNIMPORTANT = ("shows", "page / region", "slots", "options", "sees", "from", "source", "kind")
+
+
 def list_names(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
     name: Annotated[
@@ -40,8 +45,10 @@ def list_names(
     """
     output.check(as_json, as_csv, None)
     if name is not None:
-        cls = _found(kind, name)
-        _show(cls, _how_it_runs(cls), as_json, as_csv)
+        with output.user_code():
+            cls = _found(kind, name)
+            runs = _how_it_runs(cls)
+        _show(cls, runs, as_json, as_csv)
         return
     of = {Kind.WORKLOADS: _workloads, Kind.SYSTEMS: _systems, Kind.MACHINES: _machines}
     rows = (
@@ -52,9 +59,8 @@ def list_names(
     elif as_csv:
         output.print_csv(rows)
     else:
-        output.print_table(
-            list(rows[0]), [[str(v) for v in r.values()] for r in rows], left=len(rows[0])
-        )
+        cells = [[str(v) for v in r.values()] for r in rows]
+        output.print_table(list(rows[0]), cells, left=len(rows[0]), drop=_UNIMPORTANT)
 
 
 def _found(kind: Kind, name: str) -> Any:
@@ -78,16 +84,21 @@ def _found(kind: Kind, name: str) -> Any:
 
 
 def _how_it_runs(cls: Any) -> str:
-    """Return whether a policy of the simulated GPU is compiled, or why it runs in Python."""
+    """Return whether a policy is compiled in simulations, or why it runs in Python."""
     from tidegate.experiments import RunSpec
     from tidegate.policies.interface.policy import EvictionPolicy, PlacementPolicy, PrefetchPolicy
+    from tidegate.policies.interface.tier_policy import TierPolicy
 
     families = (EvictionPolicy, PrefetchPolicy, PlacementPolicy)
     which = next((i for i, family in enumerate(families) if issubclass(cls, family)), None)
-    if which is None:
+    simulation: Any
+    if issubclass(cls, TierPolicy):
+        which, simulation = 0, RunSpec("cyclic(bytes=64MiB)", tiering=cls).prepare()
+    elif which is not None:
+        given = {("eviction", "prefetch", "placement")[which]: cls}
+        simulation = RunSpec("cyclic(bytes=64MiB)", oversubscribe=0, **given).prepare()
+    else:
         return ""
-    given = {("eviction", "prefetch", "placement")[which]: cls}
-    simulation = RunSpec("cyclic(bytes=64MiB)", oversubscribe=0, **given).prepare()
     reason = simulation.reasons()[which]
     return f"runs in Python: {reason}" if reason else "compiled"
 
@@ -106,11 +117,14 @@ def _show(cls: Any, runs: str, as_json: bool, as_csv: bool) -> None:
     elif as_csv:
         output.print_csv(rows)
     else:
-        print(f"{cls.name}: {inspect.getdoc(cls) or ''}")
+        output.print_text(f"{cls.name}: {inspect.getdoc(cls) or ''}")
         if runs:
-            print(f"\n{runs}\n")
+            print()
+            output.print_text(runs)
+            print()
         if rows:
-            output.print_table(list(rows[0]), [list(row.values()) for row in rows], left=4)
+            cells = [list(row.values()) for row in rows]
+            output.print_table(list(rows[0]), cells, left=4, drop=("allowed",))
 
 
 def _workloads() -> list[dict[str, Any]]:
@@ -121,7 +135,7 @@ def _workloads() -> list[dict[str, Any]]:
         {
             "workload": name,
             "from": cls.provenance.value,
-            "what": _first_line(cls),
+            "what": _first_sentence(cls),
             "options": _options(cls),
         }
         for name, cls in classes.items()
@@ -140,7 +154,7 @@ def _policies() -> list[dict[str, Any]]:
                     "kind": registry.family,
                     "policy": name,
                     "sees": cls.sees.level,
-                    "what": _first_line(cls),
+                    "what": _first_sentence(cls),
                     "options": _options(cls),
                 }
             )
@@ -181,8 +195,10 @@ def _machines() -> list[dict[str, Any]]:
     ]
 
 
-def _first_line(cls: type) -> str:
-    return ((cls.__doc__ or "").strip().splitlines() or [""])[0]
+def _first_sentence(cls: type) -> str:
+    """Return what a class says it does, whole: its docstring's first sentence."""
+    paragraph = (inspect.cleandoc(cls.__doc__ or "").split("\n\n") or [""])[0]
+    return re.split(r"(?<=\.) (?=[A-Z])", " ".join(paragraph.split()))[0]
 
 
 def _options(cls: Any) -> str:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import os
+import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidegate.cli import output, run_options
 from tidegate.errors import TidegateError
+from tidegate.live.arena.setup import EVICTION, PREFETCH
+
+if TYPE_CHECKING:
+    from tidegate.live.script.run import ScriptOptions
+
+CATCH_ROOM = 4  # times near memory
+_LONGEST = 24 * 3600  # seconds that rates are counted over
 
 app = typer.Typer(help="Live memory: the same policies on real arrays.")
 
@@ -47,7 +54,33 @@ Tiering = Annotated[
         help="With --middle: where pages go that leave near memory; tier-order by default.",
     ),
 ]
+Watchdog = Annotated[
+    float | None,
+    typer.Option(
+        "--watchdog",
+        help="Seconds for one call of a policy; one that takes longer is replaced; 5 by default.",
+        show_default=False,
+    ),
+]
+Catch = Annotated[
+    str | None,
+    typer.Option(
+        "--catch",
+        help="Large blocks of libraries, too: of torch, of arrow, or of all that calls malloc.",
+        show_default=False,
+    ),
+]
+Room = Annotated[
+    str | None,
+    typer.Option(
+        "--room",
+        help="With --catch: bytes for all such blocks; four times --near by default.",
+        show_default=False,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No summary on stderr.")]
+LEAST_WAIT = 0.1  # seconds between two looks at least
+CLEAR = "\x1b[2J\x1b[H"  # the terminal
 _OWN = {"allow_interspersed_args": False}  # words behind the script are the script's
 _VERBS_WITH_SCRIPT = (["live", "run"], ["live", "record"])
 _WITHOUT_VALUE = {"--quiet", "--debug", "--help", "-h"}
@@ -55,12 +88,14 @@ _WITHOUT_VALUE = {"--quiet", "--debug", "--help", "-h"}
 
 def before_script(words: list[str]) -> int:
     """Return how many words of a command are ours: under `live run` and `live record` those before
-    the script, else all.
+    the script, under `record` those before ``--``, else all.
 
     >>> before_script(["--debug", "live", "run", "--near", "1GiB", "--quiet", "a.py", "--debug"])
     6
     """
     verb = [i for i, word in enumerate(words) if word != "--debug"][:2]
+    if [words[i] for i in verb[:1]] == ["record"] and "--" in words:
+        return words.index("--")
     if [words[i] for i in verb] not in _VERBS_WITH_SCRIPT:
         return len(words)
     at = verb[1] + 1
@@ -81,23 +116,27 @@ def run(
     script: Script,
     arguments: Arguments = None,
     near: NearMemory = "256MiB",
-    eviction: EvictionName = "tournament",
-    prefetch: PrefetchName = "tree",
+    eviction: EvictionName = EVICTION,
+    prefetch: PrefetchName = PREFETCH,
     placement: run_options.Placement = None,
     geometry: run_options.GeometryText = None,
     store: Store = None,
     middle: Middle = None,
     tiering: Tiering = None,
+    watchdog: Watchdog = None,
     min_array: MinArray = "1MiB",
+    catch: Catch = None,
+    room: Room = None,
     quiet: Quiet = False,
 ) -> None:
     """Run a script, unchanged, with its large NumPy arrays in an arena. Its output and its exit
     code are its own.
 
-    tidegate live run --near 256MiB --eviction tournament --prefetch tree script.py arguments
+    tidegate live run --near 256MiB --eviction cp --prefetch stream script.py arguments
     """
-    arena = _arena(near, eviction, prefetch, placement, geometry, store, middle, tiering)
-    _become(script, arguments, arena, min_array, quiet=quiet)
+    arena = _arena(near, eviction, prefetch, placement, geometry, store, middle, tiering, watchdog)
+    options = _options(arena, None, quiet, catch, _room(near, catch, room))
+    _become(script, arguments, options, min_array)
 
 
 @app.command("record", context_settings=_OWN)
@@ -105,7 +144,7 @@ def record(
     script: Script,
     arguments: Arguments = None,
     output_file: Annotated[
-        str, typer.Option("-o", "--output", help="The trace file to write.")
+        str, typer.Option("-o", "--out", help="The trace file to write.")
     ] = "live.trace.parquet",
     near: NearMemory = "256MiB",
     eviction: EvictionName = "lru",
@@ -115,6 +154,7 @@ def record(
     store: Store = None,
     middle: Middle = None,
     tiering: Tiering = None,
+    watchdog: Watchdog = None,
     min_array: MinArray = "1MiB",
     quiet: Quiet = False,
 ) -> None:
@@ -123,8 +163,9 @@ def record(
 
     tidegate live record -o my.trace.parquet --near 64MiB script.py arguments
     """
-    arena = _arena(near, eviction, prefetch, placement, geometry, store, middle, tiering)
-    _become(script, arguments, arena, min_array, quiet=quiet, record=str(_target(output_file)))
+    arena = _arena(near, eviction, prefetch, placement, geometry, store, middle, tiering, watchdog)
+    options = _options(arena, str(_target(output_file)), quiet)
+    _become(script, arguments, options, min_array)
 
 
 def _target(output_file: str) -> Path:
@@ -159,9 +200,14 @@ def _arena(
     store: str | None,
     middle: str | None,
     tiering: str | None,
+    watchdog: float | None,
 ) -> dict[str, Any]:
     if tiering is not None and middle is None:
         raise TidegateError("--tiering was given without --middle; add e.g. --middle 256MiB")
+    if watchdog is not None:
+        from tidegate.live.arena.arguments import check_watchdog
+
+        check_watchdog(watchdog)
     given = {
         "near": near,
         "eviction": eviction,
@@ -171,33 +217,61 @@ def _arena(
         "store": store,
         "middle": middle,
         "tiering": tiering,
+        "watchdog": watchdog,
     }
     return {name: value for name, value in given.items() if value is not None}
 
 
+def _options(
+    arena: dict[str, Any], record: str | None, quiet: bool, catch: str | None = None, room: int = 0
+) -> ScriptOptions:
+    from tidegate.live.script.run import ScriptOptions
+
+    return ScriptOptions(arena, 0, record, quiet, catch, room)
+
+
+def _room(near: str, catch: str | None, room: str | None) -> int:
+    """Return the bytes for caught blocks."""
+    from tidegate import units
+
+    if catch is None:
+        if room is not None:
+            raise TidegateError("--room was given without --catch; add e.g. --catch torch")
+        return 0
+    return units.size(room) if room is not None else CATCH_ROOM * units.size(near)
+
+
 def _become(
-    script: str,
-    arguments: list[str] | None,
-    arena: dict[str, Any],
-    min_array: str,
-    quiet: bool,
-    record: str | None = None,
+    script: str, arguments: list[str] | None, options: ScriptOptions, min_array: str
 ) -> None:
     """Turn this process into the script's, so that its exit code and its signals are its own."""
     from tidegate import units
     from tidegate.interrupts import block_interrupts
-    from tidegate.live.script.run import ScriptOptions
 
+    arena, environment = options.arena, dict(os.environ)
     if Path(script).is_dir():
         raise TidegateError(
             f"{script} is a folder; give a script, such as {Path(script) / 'main.py'}"
         )
     if not Path(script).is_file():
         raise TidegateError(f"there is no script {script}")
-    options = ScriptOptions(arena, units.size(min_array), record, quiet)
+    for capacity in ("near", "middle"):  # refuse a wrong size here, before the script's process
+        units.size(arena.get(capacity, 0))
+    if "geometry" in arena:
+        # imported only here: NumPy and polars start threads, and a Ctrl-C that one of them gets
+        # while this process is replaced is lost
+        from tidegate.trace.geometry import Geometry
+
+        Geometry.parse(arena["geometry"])
+    options.min_array = units.size(min_array)
+    if options.catch is not None:
+        from tidegate.live.script import catch
+
+        catch.check_caught(options.catch)
+        catch.prepare(options.catch, environment)
     command = options.command(script, arguments or [])
     block_interrupts()
-    os.execv(command[0], command)
+    os.execve(command[0], command, environment)
 
 
 @app.command("top")
@@ -206,27 +280,49 @@ def top(
     seconds: Annotated[
         float, typer.Option("--seconds", help="How long to count before showing rates.")
     ] = 1.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="Show once; so do --json and output to a pipe.")
+    ] = False,
 ) -> None:
-    """Show the running arenas: faults and hits per second, near use and the objects with most
-    faults.
+    """Show the running arenas, again and again until Ctrl-C: faults and hits per second, near use
+    and the objects with most faults.
 
     tidegate live top
     """
     from tidegate.live.arena.running import rates, running_arenas
 
-    if not (math.isfinite(seconds) and seconds >= 0):
-        raise TidegateError(f"--seconds must be 0 or more, e.g. --seconds 1, got {seconds:g}")
+    if not 0 <= seconds <= _LONGEST:
+        raise TidegateError(
+            f"--seconds must be from 0 to {_LONGEST}, e.g. --seconds 1, got {seconds:g}"
+        )
+    again = sys.stdout.isatty() and not once and not as_json
     before = running_arenas()
-    if before:
-        time.sleep(seconds)
-    found = rates(before, running_arenas())
-    if as_json:
-        output.print_json(found)
-    elif not found:
+    try:
+        while True:
+            if before or again:
+                time.sleep(max(seconds, LEAST_WAIT) if again else seconds)
+            after = running_arenas()
+            found = rates(before, after)
+            if as_json:
+                output.print_json(found)
+            else:
+                print(CLEAR if again else "", end="")
+                _show(found)
+            if not again:
+                return
+            before = after
+    except KeyboardInterrupt:
+        if not again:
+            raise
+
+
+def _show(found: list[dict[str, Any]]) -> None:
+    if not found:
         print("no arena is running")
-    else:
-        columns = "process|policies|near|of|faults/s|hits|evictions|read|written|most faults"
-        output.print_table(columns.split("|"), [_row(a) for a in found])
+        return
+    columns = "process|policies|near|of|faults/s|hits|evictions|read|written|most faults"
+    drop = ("written", "read", "most faults", "evictions", "of", "hits")
+    output.print_table(columns.split("|"), [_row(a) for a in found], left=2, drop=drop)
 
 
 def _row(arena: dict[str, Any]) -> tuple[str, ...]:
@@ -235,7 +331,7 @@ def _row(arena: dict[str, Any]) -> tuple[str, ...]:
     share = arena["hit_share"]
     return (
         str(arena["process"]),
-        f"{arena['eviction']} + {arena['prefetch']}",
+        " + ".join(_policy(arena, kind) for kind in ("eviction", "prefetch")),
         show_size(arena["near_bytes"]),
         show_size(arena["bytes"]),
         f"{arena['faults_per_second']:.0f}",
@@ -245,3 +341,8 @@ def _row(arena: dict[str, Any]) -> tuple[str, ...]:
         show_size(arena["bytes_out"]),
         ", ".join(o["name"] for o in arena["objects"][:3]),
     )
+
+
+def _policy(arena: dict[str, Any], kind: str) -> str:
+    failed = arena["replaced"].get(kind)
+    return f"{arena[kind]} (for {failed})" if failed else str(arena[kind])

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidegate.errors import TidegateError
+from tidegate.tables import Cell, Table
 
 if TYPE_CHECKING:
     from tidegate.experiments import Run
@@ -32,6 +37,13 @@ def check(as_json: bool, as_csv: bool, plot: Path | None) -> None:
         check_output(plot)
 
 
+def user_code() -> AbstractContextManager[Any]:
+    """Return the context in which users' classes run: what they print goes to standard error, so
+    that it is not among the JSON or CSV of standard output.
+    """
+    return redirect_stdout(sys.stderr)
+
+
 def show(
     found: Any,
     data: Any,
@@ -51,7 +63,7 @@ def show(
     else:
         print_found(found)
         if plot is not None:
-            print(f"plotted to {plot}")
+            print_text(f"plotted to {plot}")
 
 
 def print_json(data: Any) -> None:
@@ -62,33 +74,61 @@ def print_json(data: Any) -> None:
 def print_csv(rows: Sequence[dict[str, Any]]) -> None:
     import polars as pl
 
-    sys.stdout.write(pl.DataFrame(rows).write_csv())
+    sys.stdout.write(pl.DataFrame(rows, infer_schema_length=None).write_csv())
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal; None where standard output is none, so that what a file
+    or a pipe receives does not depend on a window.
+    """
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", left: int = 1
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    title: str = "",
+    left: int = 1,
+    drop: Sequence[str] = (),
 ) -> None:
-    """Print a table; the first ``left`` columns hold words, the others figures."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+    """Print a table; see ``Table`` for the arguments."""
+    print_tables([Table(columns, rows, title, left, drop)])
 
-    table = Table(box=box.SIMPLE, title=title or None, title_justify="left", title_style="bold")
-    for i, column in enumerate(columns):
-        table.add_column(
-            column, justify="left" if i < left or not column else "right", overflow="fold"
-        )
-    for row in rows:
-        table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False).print(table)
+
+def print_tables(tables: Iterable[Table]) -> None:
+    """Print tables that fit the terminal, with an empty line behind each."""
+    width = terminal_width()
+    bold = width is not None and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    for table in tables:
+        if not table.title:
+            print()
+        for line, heading in table.lines(width):
+            print(f"\x1b[1m{line}\x1b[0m" if bold and heading else line)
+        print()
+
+
+def print_text(text: str) -> None:
+    """Print lines of prose, which wrap at words on a terminal. Words are never broken: a name of a
+    file can be copied.
+    """
+    width = terminal_width()
+    for line in text.splitlines():
+        if width is None:
+            print(line)
+            continue
+        parts = textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
+        print("\n".join(parts))
 
 
 def print_notes(runs: Sequence[Run]) -> None:
     """Print the notes of runs, each once."""
     for note in dict.fromkeys(note for run in runs for note in run.notes):
-        print(f"note: {note}")
+        print_text(f"note: {note}")
 
 
-def bar(share: float, width: int) -> str:
-    """Return a bar of text."""
-    return ("█" * round(width * share)).ljust(width)
+def print_stored(stored: int, runs: int) -> None:
+    """Say how many runs were not computed now, and how to compute them."""
+    if stored and runs == 1:
+        print_text("from the store; --no-cache computes it anew")
+    elif stored:
+        print_text(f"{stored} of {runs} runs are from the store; --no-cache computes them anew")

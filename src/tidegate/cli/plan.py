@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidegate.cli import output
-from tidegate.cli.compile import ClangOptions, Files
+from tidegate.cli.compile import ClangOptions, Define, Files, Include, Standard, clang_options
 from tidegate.cli.progress import Bar
+from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
+    from tidegate.compiler.model import ProgramModel
     from tidegate.compiler.plan.schedule import Schedule, SiteSchedule
     from tidegate.experiments.runs import Run
 
@@ -41,7 +43,9 @@ Set = Annotated[
     typer.Option("--set", help="A variable of the program, e.g. --set n=4096; repeatable."),
 ]
 PlacedBy = Annotated[str, typer.Option("--placement", help="The placement policy of the plan.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Write JSON or code to this file instead.")]
+Out = Annotated[
+    Path | None, typer.Option("-o", "--out", help="Write JSON or code to this file instead.")
+]
 
 
 def plan(
@@ -51,8 +55,12 @@ def plan(
     emit: Emit = Form.table,
     placement: PlacedBy = "rdm",
     values: Set = None,
+    include: Include = None,
+    define: Define = None,
+    std: Standard = None,
     clang: ClangOptions = None,
     out: Out = None,
+    as_json: output.AsJson = False,
 ) -> None:
     """Show where a program's objects should live at each launch and how long it would take, or
     write the code for it.
@@ -62,25 +70,33 @@ def plan(
     from tidegate import units
     from tidegate.compiler.files import model_of_files
     from tidegate.compiler.plan.emit import emit_cuda, emit_openmp
-    from tidegate.experiments.planning import RIVALS, make_policy, predict, rehearse, settle
+    from tidegate.experiments.planning import RIVALS, brief, make_policy, predict, rehearse, settle
     from tidegate.machine.machine import load_machine
     from tidegate.workloads.openmp.modelled import Modelled
 
+    if as_json:
+        if emit not in (Form.table, Form.json):
+            raise TidegateError(f"--json and --emit {emit.value} were both given; give one")
+        emit = Form.json
     _check_out(out, emit)
-    given = _values(values or [])
+    given = given_values(values or [])
     policy, on = make_policy(placement), load_machine(machine)
     room = units.size(near) if near is not None else on.near.bytes
     frames = _frames(room, on.geometry.region)
-    model = model_of_files(files, clang or [])
+    with Bar("compile", unit="files") as bar:
+        model = model_of_files(files, clang_options(include, define, std, clang), bar.advance)
     settled, notes = settle(model, given, room)
     program = Modelled(model, settled)
     schedule = rehearse(program, policy, on.geometry, frames)
+    if emit is Form.openmp:
+        _check_one_copy(model)
     if emit in (Form.cuda, Form.openmp):
         _put((emit_cuda if emit is Form.cuda else emit_openmp)(schedule), out)
         return
+    program = brief(program, on.geometry.page)
     if program.cut:
         made = len(program.order)
-        notes.append(f"times are of the first {made} launches; the program makes more")
+        notes.append(f"times are of {made} launches; the program's loops turn more often")
     notes += schedule.notes
     with Bar("predict") as bar:
         runs = predict(program, on, room, dict.fromkeys((*RIVALS, placement)), bar.advance)
@@ -106,9 +122,18 @@ def _better(runs: dict[str, Run | str], chosen: str) -> list[str]:
     return [f"{best} is predicted to be faster, {time}; plan with it by --placement {best}"]
 
 
+def _check_one_copy(model: ProgramModel) -> None:
+    """Refuse OpenMP code for a program that unified shared memory would change."""
+
+    if model.two_copies:
+        raise TidegateError(
+            f"'{model.source}' needs two copies of an object ({model.two_copies[0]}); "
+            "unified shared memory would change its results; give --emit json or cuda instead"
+        )
+
+
 def _frames(room: int, region: int) -> int:
     from tidegate import units
-    from tidegate.errors import TidegateError
 
     if room < region:
         raise TidegateError(
@@ -118,8 +143,7 @@ def _frames(room: int, region: int) -> int:
     return room // region
 
 
-def _values(texts: list[str]) -> dict[str, int]:
-    from tidegate.errors import TidegateError
+def given_values(texts: list[str]) -> dict[str, int]:
 
     found: dict[str, int] = {}
     for name, value in map(_value, texts):
@@ -130,20 +154,28 @@ def _values(texts: list[str]) -> dict[str, int]:
 
 
 def _value(text: str) -> tuple[str, int]:
-    from tidegate.errors import TidegateError
 
     name, equals, value = (part.strip() for part in text.partition("="))
-    if not equals or not name or not value.replace("_", "").isdigit() or int(value) < 1:
+    number = _whole_number(value)
+    if not equals or not name or number is None or number < 1:
         raise TidegateError(
             "--set must be a variable and a whole number of at least 1, such as n=4096, "
             f"got '{text}'"
         )
-    return name, int(value)
+    return name, number
+
+
+def _whole_number(text: str) -> int | None:
+    """Return a whole number as people write it, such as 4096, 1_000 or 1e6; None for others."""
+    try:
+        number = float(text) if "e" in text.lower() else int(text)
+        return int(number) if number == int(number) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _check_out(out: Path | None, emit: Form) -> None:
     if out is not None:
-        from tidegate.errors import TidegateError
         from tidegate.figures import check_output
 
         if emit is Form.table:
@@ -195,12 +227,14 @@ def _show(schedule: Schedule, runs: dict[str, Run | str], chosen: str, notes: li
     rows = [_run_row(name, run, base, name == chosen) for name, run in runs.items()]
     output.print_table(columns, rows, "predicted, of what the compiler believes")
     for note in notes:
-        print(f"note: {note}")
+        output.print_text(f"note: {note}")
 
 
 def _site_rows(site: SiteSchedule) -> Iterator[tuple[str, ...]]:
     from tidegate import units
 
+    if not site.objects:
+        yield site.region, "none was traced", "", ""
     for n, name in enumerate(site.objects):
         first = ", ".join(str(a) for a in site.visits[0] if a.object == name)
         near = units.show_size(site.near.get(name, 0))

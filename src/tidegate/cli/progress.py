@@ -36,12 +36,15 @@ class Bar:
             return
         if self._shown is None:
             self._shown = self._show()
+        self._shown.update(self._task, completed=self._done, text=self._text())
+
+    def _text(self) -> str:
         rate = self._done / (time.monotonic() - self._began)
-        self._shown.update(
-            self._task,
-            completed=self._done,
-            text=f"{units.show_count(self._done)} {self._unit}, {units.show_count(rate)}/s",
-        )
+        text = f"{units.show_count(self._done)} {self._unit}, {units.show_count(rate)}/s"
+        if self._total is None or not rate:
+            return text
+        left = max(0, self._total - self._done) / rate
+        return f"{text}, {units.show_duration(left * 1e9)} left"
 
     def _show(self) -> Any:
         from rich.console import Console

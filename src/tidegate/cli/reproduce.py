@@ -32,12 +32,15 @@ Robustness = Annotated[
     ),
 ]
 Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Processes; one per core by default.")
+    int | None,
+    typer.Option("--workers", min=1, max=1024, help="Processes; one per core by default."),
 ]
 Out = Annotated[
     Path | None,
     typer.Option(
-        "--out", help="Also write it: a page (.html), or a folder with page, figures and tables."
+        "-o",
+        "--out",
+        help="Also write it: a page (.html), or a folder with page, figures and tables.",
     ),
 ]
 
@@ -164,7 +167,9 @@ def _reproduce(
     # before anything is printed, because a closed pipe ends the printing
     written = [] if out is None else write_report(done, out)
     if as_json:
-        output.print_json([r.to_json() for r in done])
+        output.print_json(
+            [{**r.to_json(), "runs": r.runs, "from_store": r.from_store} for r in done]
+        )
         return
     for reproduction in done:
         _show(reproduction)
@@ -175,16 +180,15 @@ def _reproduce(
 
 def _show(r: Reproduction) -> None:
     """Print figures as tables, then the ledger."""
-    from rich.console import Console
-
     from tidegate.reproduce.report import show_cell
 
-    print("\n".join((r.title, r.setup, *r.notes)))
+    output.print_text("\n".join((r.title, r.setup, *r.notes)))
     for e in r.exhibits:
-        print(f"\n“{e.words}”")
+        print()
+        output.print_text(f"“{e.words}”")
         rows = [[show_cell(v) for v in row] for row in e.table.rows()]
         output.print_table(e.table.columns, rows, f"{e.name}: {e.title}")
         for note in e.notes:
-            print(note)
-    console = Console(width=None if Console().is_terminal else 160, highlight=False, markup=False)
-    console.print(r.ledger.table())
+            output.print_text(note)
+    output.print_tables([r.ledger.table()])
+    output.print_stored(r.from_store, r.runs)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidegate.cli import output
 from tidegate.cli import run_options as o
 from tidegate.cli.progress import Bar
+from tidegate.cli.studio import require_studio
 
 if TYPE_CHECKING:
-    from tidegate.experiments import Run
-
-Row = tuple[str, str, str]
+    from tidegate.experiments import Run, RunSpec
 
 
 def run(
@@ -23,6 +23,7 @@ def run(
     scale: o.Scale = None,
     near: o.Near = None,
     oversubscribe: o.Oversubscribe = None,
+    fits: o.Fits = None,
     machine: o.MachineOrDefault = None,
     system: o.SystemName = None,
     eviction: o.Eviction = None,
@@ -42,112 +43,83 @@ def run(
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,
     plot: output.PlotTo = None,
+    perfetto: Annotated[
+        Path | None,
+        typer.Option("--perfetto", help="Also write it for Perfetto's viewer, to a .json file."),
+    ] = None,
+    studio: Annotated[
+        bool, typer.Option("--studio", help="Then look into it on a web page (tidegate studio).")
+    ] = False,
 ) -> None:
     """Run one workload under one policy and say where its time went.
 
     tidegate run matmul --bytes 1GiB --oversubscribe 50% --eviction lru-ideal
     """
     output.check(as_json, as_csv, plot)
+    if perfetto is not None:
+        from tidegate.figures import check_output
+
+        check_output(perfetto, (".json",))
+    if studio:
+        require_studio()
     from tidegate.experiments import RunSpec
 
     spec = RunSpec(workload, **o.settings_of(context))
-    with Bar(f"run {workload}") as bar:
-        done = spec.answer(cache=not no_cache, progress=bar.advance)
+    with output.user_code(), Bar(f"run {workload}") as bar:
+        if perfetto is None:
+            done = spec.answer(cache=not no_cache, progress=bar.advance)
+        else:
+            done = _run_for_perfetto(spec, perfetto, bar)
     data = {
         "summary": done.summary,
         "launches": done.tables["launches"],
         "objects": done.tables["objects"],
+        "decisions": done.facts.get("decisions", []),
         "notes": done.notes,
         "key": done.key,
+        "from_store": done.from_store,
     }
-    output.show(done, data, [done.summary], _show, as_json, as_csv, plot)
+    rows = [{**done.summary, "from_store": done.from_store}]
+    output.show(done, data, rows, _show, as_json, as_csv, plot)
+    if studio:
+        _open_studio(spec, done)
+
+
+def _open_studio(spec: RunSpec, done: Run) -> None:
+    """Serve the page with this run on it, until Ctrl-C."""
+    from tidegate.studio.serve import make_studio, serve
+
+    made, _ = make_studio()
+    made.library.add(spec, done)
+    serve(made, f"run/{done.key}")
+
+
+def _run_for_perfetto(spec: RunSpec, path: Path, bar: Bar) -> Run:
+    """Run it anew, note what is near as it goes on, and write it for the viewer."""
+    from tidegate.errors import TidegateError
+    from tidegate.experiments.perfetto import Residency, export_perfetto
+
+    if spec.tiering is not None:
+        raise TidegateError("--perfetto and --tiering were both given; give one")
+    residency = Residency()
+
+    def watch(simulation: Any, touches: int) -> None:
+        bar.advance(touches)
+        residency.note(simulation, touches)
+
+    done = spec.answer_watched(watch)
+    export_perfetto(done, path, residency)
+    return done
 
 
 def _show(done: Run) -> None:
-    from tidegate.units import show_duration
+    from tidegate.experiments.display import run_head, run_tables
 
-    tiered = "tiering" in done.facts
-    print(_tiers_head(done) if tiered else _head(done))
-    parts = [
-        (p.replace("_", " "), show_duration(ns), f"{ns / done.time:.1%}")
-        for p, ns in done.parts.items()
-        if ns
-    ]
-    output.print_table(["time", show_duration(done.time), ""], parts)
-    output.print_table(["count", "", ""], _tiers_counts(done) if tiered else _counts(done))
+    output.print_text(run_head(done))
+    output.print_tables(run_tables(done))
     report = done.facts["policy_report"]
-    if tiered and report.get("predictions"):
+    if "tiering" in done.facts and report.get("predictions"):
         right = report["right"] / report["predictions"]
-        print(f"predictions: {right:.1%} right of {report['predictions']:,}")
+        output.print_text(f"predictions: {right:.1%} right of {report['predictions']:,}")
     output.print_notes([done])
-
-
-def _head(done: Run) -> str:
-    from tidegate.units import show_size
-
-    f = done.facts
-    over = f["footprint_bytes"] / f["near_bytes"] - 1
-    fits = f"{over:.0%} oversubscribed" if over > 0.0005 else "it fits"
-    policies = f"{f['eviction']} + {f['prefetch']} + {f['placement']}"
-    return (
-        f"{f['workload']} ({f['provenance']}) · {policies} · {f['machine']}\n"
-        f"{show_size(f['footprint_bytes'])} in {show_size(f['near_bytes'])} of near memory: {fits}"
-    )
-
-
-def _tiers_head(done: Run) -> str:
-    from tidegate.units import show_size
-
-    f = done.facts
-    times = f["footprint_bytes"] / (f["near_bytes"] + f["middle_bytes"])
-    policies = f"{f['tiering']}, victims by {f['eviction']}"
-    return (
-        f"{f['workload']} ({f['provenance']}) · {policies} · {f['machine']}\n"
-        f"{show_size(f['footprint_bytes'])} over {show_size(f['near_bytes'])} near and "
-        f"{show_size(f['middle_bytes'])} middle: {times:.2f} times both"
-    )
-
-
-def _counts(done: Run) -> list[Row]:
-    from tidegate.units import show_count, show_size
-
-    c, s = done.counts, done.summary
-    duplicates = c["raw_faults"] - c["faults"]
-    prefetched = c["pages_prefetched"] / max(c["pages_in"], 1)
-    rows = [
-        ("touches", show_count(c["touches"]), f"{c['hits'] / c['touches']:.2%} found near"),
-        (
-            "page faults",
-            f"{c['faults']:,}",
-            f"in {c['batches']:,} batches, {duplicates:,} duplicates",
-        ),
-        ("evictions", f"{c['evictions']:,}", f"{c['pages_unused']:,} pages left untouched"),
-        ("moved in", show_size(s["bytes_in"]), f"{prefetched:.0%} by prefetch"),
-        ("moved out", show_size(s["bytes_out"]), ""),
-    ]
-    if c["remote_touches"]:
-        touches = f"{show_count(c['remote_touches'])} touches"
-        rows.append(("remote", show_size(c["remote_bytes"]), touches))
-    if c["observations"]:
-        samples = show_size(c["pages_sampled"] * s["page_bytes"])
-        noticed = f"{c['notifications']:,} noticed, {samples} of samples"
-        rows.append(("observations", f"{c['observations']:,}", noticed))
-    return rows
-
-
-def _tiers_counts(done: Run) -> list[Row]:
-    from tidegate.units import show_count, show_size
-
-    c, page = done.counts, done.facts["page_bytes"]
-    near = c["hits"] / max(1, c["touches"])
-    middle = c["middle_hits"] / max(1, c["faults"])
-    left = f"{c['to_middle']:,} to the middle, {c['dropped']:,} dropped, {c['stays']:,} stays"
-    flushed = c["near_flushed"] + c["middle_flushed"]
-    written = f"{c['far_writes']:,} pages, {flushed:,} of them at the end"
-    return [
-        ("touches", show_count(c["touches"]), f"{near:.2%} found near"),
-        ("misses", f"{c['faults']:,}", f"{middle:.1%} found in the middle"),
-        ("evictions", f"{c['evictions']:,}", left),
-        ("SSD read", show_size(c["far_reads"] * page), f"{c['far_reads']:,} pages"),
-        ("SSD written", show_size(c["far_writes"] * page), written),
-    ]
+    output.print_stored(int(done.from_store), 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -36,7 +37,10 @@ MachineOrDefault = Annotated[
     str | None,
     typer.Option(
         "--machine",
-        help="A preset or your own TOML file; rtx3090-pcie4, or with tiers a100-pcie3-ssd.",
+        help=(
+            "A preset or your own TOML file; by default that of the application's paper, or "
+            "rtx3090-pcie4, or with tiers a100-pcie3-ssd."
+        ),
     ),
 ]
 MachineName = Annotated[str, typer.Option("--machine", help="A preset or your own TOML file.")]
@@ -79,8 +83,11 @@ Oversubscribe = Annotated[
     str | None,
     typer.Option(
         "--oversubscribe",
-        help="How much larger than near memory the footprint is; 50% if neither is given.",
+        help="How much larger than near memory the footprint is; 50% if no size is given.",
     ),
+]
+Fits = Annotated[
+    str | None, typer.Option("--fits", help="Share of the footprint that fits, e.g. 75%.")
 ]
 GeometryText = Annotated[
     str | None,
@@ -135,3 +142,12 @@ def split_option(option: str, text: str | None) -> list[str] | None:
     if not split(text):
         raise TidegateError(f"--{option} must name one or several, with commas, got '{text}'")
     return split(text)
+
+
+def split_workloads(text: str) -> list[str]:
+    """Return the workloads of a list with commas; a file with a comma in its name is one.
+
+    >>> split_workloads("matmul,zipf(skew=0.9, touches=10)")
+    ['matmul', 'zipf(skew=0.9, touches=10)']
+    """
+    return [text] if not split(text) or Path(text).is_file() else split(text)

@@ -11,6 +11,7 @@ _EXPECTED = {
     "int_from_float": "a whole number",
     "float_parsing": "a number",
     "greater_than_equal": "at least {ge}",
+    "less_than_equal": "at most {le}",
 }
 
 

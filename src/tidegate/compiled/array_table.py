@@ -37,11 +37,22 @@ class ArrayTable:
 
     def __init__(self, arrays: Any):
         self._arrays = arrays  # keeps them alive
-        self.kind = ArrayTableType(
-            tuple((name, typeof(array)) for name, array in arrays._asdict().items())
-        )
+        self.kind = _kind_of(arrays._asdict())
         self._table = np.array([word for array in arrays for word in _descriptor(array)], np.int64)
         self.address = self._table.ctypes.data
+
+
+_kinds: dict[Any, ArrayTableType] = {}  # Numba takes a millisecond for the types of a run's arrays
+
+
+def _kind_of(arrays: dict[str, Any]) -> ArrayTableType:
+    like = tuple(
+        (name, a.dtype, a.ndim, a.flags.c_contiguous, a.flags.f_contiguous, a.flags.writeable)
+        for name, a in arrays.items()
+    )
+    if like not in _kinds:
+        _kinds[like] = ArrayTableType(tuple((name, typeof(a)) for name, a in arrays.items()))
+    return _kinds[like]
 
 
 def _descriptor(array: Any) -> list[int]:

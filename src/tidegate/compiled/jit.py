@@ -22,10 +22,13 @@ import numba
 from numba import int64
 from numba.core.dispatcher import Dispatcher
 
+from tidegate.compiled.linking import EntryCompiler, LinkedCompiler
+from tidegate.compiled.turns import own_turn
 from tidegate.files import cache_folder
 
 _KEPT = 3  # states of the source whose compiled code stays
 _IN_USE = 24 * 3600  # seconds: a state used since then may be in use by another process
+_SOURCE = (".py", ".json")  # programs' models are JSON
 # rooms with compiled functions
 _COMPILED = ("compiled", "simulation", "policies", "workloads", "analysis", "live")
 
@@ -33,6 +36,11 @@ _COMPILED = ("compiled", "simulation", "policies", "workloads", "analysis", "liv
 def jit(function: Callable[..., Any]) -> Any:
     """Compile with ``numba.njit`` and cache the result."""
     return _cached(numba.njit, function)
+
+
+def jit_unlocked(function: Callable[..., Any]) -> Any:
+    """Compile a function that other threads run beside: it does not hold the interpreter's lock."""
+    return _cached(numba.njit, function, nogil=True)
 
 
 def jit_inner(function: Callable[..., Any]) -> Any:
@@ -54,14 +62,10 @@ def jit_within(function: Callable[..., Any]) -> Any:
 
 
 def _inner(function: Callable[..., Any], **options: Any) -> Any:
-    return _cached(
-        numba.njit,
-        function,
-        error_model="numpy",
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
-        **options,
-    )
+    """Compile for compiled callers. It is not cached: what is, are the callers with it in them."""
+    options |= {"error_model": "numpy", "pipeline_class": LinkedCompiler}
+    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return numba.njit(**options)(function)
 
 
 def jit_inline(function: Callable[..., Any]) -> Any:
@@ -78,9 +82,10 @@ class CFunction:
     @functools.cached_property
     def address(self) -> int:
         """Address of the compiled function."""
-        self._compiled = _cached(
-            functools.partial(numba.cfunc, self._signature), self._function, **self._options
-        )
+        with own_turn(compiled_folder()):
+            self._compiled = _cached(
+                functools.partial(numba.cfunc, self._signature), self._function, **self._options
+            )
         return int(self._compiled.address or 0)
 
 
@@ -91,6 +96,7 @@ def jit_policy(function: Callable[[int, int], int]) -> CFunction:
 
 def _cached(compiler: Any, function: Callable[..., Any], **options: Any) -> Any:
     """Compile, and cache the result if a folder can be written to."""
+    options["pipeline_class"] = EntryCompiler
     with _own_cache():
         try:
             compiled: Any = compiler(cache=True, **options)(function)
@@ -98,7 +104,19 @@ def _cached(compiler: Any, function: Callable[..., Any], **options: Any) -> Any:
             return compiler(**options)(function)
         if isinstance(compiled, Dispatcher):  # which compiles later
             vars(compiled)["_cache"] = _TolerantCache(vars(compiled)["_cache"])
+            vars(compiled)["compile"] = _in_turn(compiled.compile)
         return compiled
+
+
+def _in_turn(compile_now: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that compiles, or loads what another process has compiled meanwhile."""
+
+    @functools.wraps(compile_now)
+    def compile_in_turn(signature: Any) -> Any:
+        with own_turn(compiled_folder()):
+            return compile_now(signature)
+
+    return compile_in_turn
 
 
 class _TolerantCache:
@@ -121,17 +139,20 @@ class _TolerantCache:
 
 
 @functools.cache
-def code_digest(*rooms: str) -> str:
-    """Return a hash of the source of these rooms, or of the whole package except ``cli``.
+def code_digest(*rooms: str, without: tuple[str, ...] = ()) -> str:
+    """Return a hash of the source of these rooms, or of the whole package, ``without`` some.
+
+    A room is a folder or a file of the package.
 
     >>> code_digest("simulation") == code_digest("policies")
     False
     """
     package = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for file in sorted(package.rglob("*.py")):
-        room = file.relative_to(package).parts[0]
-        if room in rooms or (not rooms and room != "cli"):
+    for file in sorted(f for f in package.rglob("*") if f.suffix in _SOURCE):
+        place = file.relative_to(package)
+        apart = any(place.is_relative_to(room) for room in without)
+        if not apart and (place.parts[0] in rooms or not rooms):
             digest.update(file.read_bytes())
     return digest.hexdigest()[:32]
 

@@ -2,47 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from tidegate.compiler.ir.clang import check_file, compile_ir
+from tidegate.compiler.ir.clang import CUDA, LANGUAGES, Unit, check_file, compile_unit
 from tidegate.compiler.ir.inline import KERNEL
 from tidegate.compiler.ir.module import parse
 from tidegate.compiler.model import ProgramModel
 from tidegate.compiler.model_file import load
 from tidegate.compiler.program import model_of_ir
+from tidegate.compiler.project import is_project, units_of_project
 from tidegate.errors import TidegateError
 
-SOURCES = (".c", ".cc", ".cpp", ".cxx", ".C")
 IR = (".ll", ".bc")
 MODEL = ".json"
+_GPU = re.compile(r'^target triple = "(nvptx|amdgcn|spir)', re.M)
 
 
-def model_of_files(paths: Sequence[Path], options: Sequence[str] = ()) -> ProgramModel:
-    """Return the model of a program given as sources or IR, in any mixture and order, or as one
-    saved model.
+def model_of_files(
+    paths: Sequence[Path],
+    options: Sequence[str] = (),
+    progress: Callable[[int], None] = lambda files: None,
+) -> ProgramModel:
+    """Return the model of a program given as sources, IR and projects, in any mixture and order, or
+    as one saved model.
 
-    `options` go to clang.
+    A project is a Makefile, a compile_commands.json, or a folder with one of them. With sources
+    beside it, only those are taken, with the project's options. `options` go to clang, for every
+    source. `progress` is called after each file that was compiled.
     """
-    if any(path.suffix == MODEL for path in paths):
+    if any(path.suffix == MODEL and not is_project(path) for path in paths):
         return _saved(paths, options)
     host: list[str | bytes] = []
     device: list[str | bytes] = []
-    for path in paths:
-        if path.suffix in SOURCES:
-            for_host, for_device = compile_ir(path, options)
-            host.append(for_host)
-            device.append(for_device)
-        elif path.suffix in IR:
-            text = _read(path)
-            (device if _is_device(text) else host).append(text)
-        else:
-            known = ", ".join((*SOURCES, *IR))
+    for path in (path for path in paths if path.suffix in IR):
+        text = _read(path)
+        (device if _is_device(text) else host).append(text)
+    units = _units(paths, tuple(options))
+    with_openmp = all(unit.spoken != CUDA for unit in units)
+    for unit in units:
+        for_host, for_device = compile_unit(unit, with_openmp)
+        host.append(for_host)
+        device += [for_device] if for_device else []
+        progress(1)
+    return model_of_ir(host, device, ", ".join(path.name or str(path) for path in paths))
+
+
+def _units(paths: Sequence[Path], options: tuple[str, ...]) -> list[Unit]:
+    """Return the sources to compile, in the order given."""
+    projects = [unit for path in paths if is_project(path) for unit in units_of_project(path)]
+    sources = [path for path in paths if not is_project(path) and path.suffix not in IR]
+    for path in sources:
+        if path.suffix not in LANGUAGES:
+            known = ", ".join((*LANGUAGES, *IR))
             raise TidegateError(
                 f"'{path}' is neither source nor IR; give files that end in {known}, "
-                f"or a saved model ({MODEL})"
+                f"a Makefile, or a saved model ({MODEL})"
             )
-    return model_of_ir(host, device, ", ".join(path.name for path in paths))
+    of_project = {unit.source.resolve(): unit for unit in projects}
+    units = [of_project.get(path.resolve(), Unit(path)) for path in sources] or projects
+    return [replace(unit, options=(*unit.options, *options)) for unit in units]
 
 
 def _saved(paths: Sequence[Path], options: Sequence[str]) -> ProgramModel:
@@ -63,8 +84,10 @@ def _read(path: Path) -> str:
 
 
 def _is_device(text: str) -> bool:
-    """Return whether a module is the device's: it defines kernels that can be called from outside,
-    while the host's holds their ids.
+    """Return whether a module is the device's: it is for a GPU, or it defines kernels that can be
+    called from outside, while the host's holds their ids.
     """
+    if _GPU.search(text):
+        return True
     kernels = (x for x in text.splitlines() if x.startswith("define ") and f"@{KERNEL}" in x)
     return ".region_id" not in text and any(" internal " not in line for line in kernels)

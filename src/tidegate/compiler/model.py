@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.compiler.analysis.sizes import Formula
+from tidegate.compiler.host_flow import HostFlow
 from tidegate.errors import UnknownName
+
+TO, FROM = 1, 2  # bits of a map type: OpenMP's to and from
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,7 @@ class DataObject:
     allocator: str  # malloc, cudaMallocManaged, ... ; "" for stack and global
     line: int | None  # of the outermost caller's allocation; None without debug information
     bytes: Formula | None  # None for objects that cannot be placed: scalars, and the stack
+    calls: tuple[str, ...] = ()  # function:line from main to it; empty without debug information
 
 
 @dataclass(frozen=True)
@@ -34,13 +38,41 @@ class Argument:
 
 
 @dataclass(frozen=True)
+class Walk:
+    """Bytes of a use in loops of the kernel whose turns are a formula."""
+
+    turns: Formula
+    each: float  # bytes in one turn of an iteration
+    bytes: float  # estimated, without the formula: a part of the use's own or common bytes
+    common: bool  # all iterations walk through the same
+
+
+@dataclass(frozen=True)
 class Use:
     """What a launch does with one object."""
 
     object: str
     locality: float  # accesses by one iteration: regional locality, RL
-    bytes_per_iteration: float
+    bytes_per_iteration: float  # at addresses that are the iteration's own
     distance: float  # launches until the next one that uses the object; infinite if none does
+    common_bytes: float = 0.0  # accessed at the same addresses by all iterations
+    writes: float = 0.0  # accesses by one iteration that write
+    walks: tuple[Walk, ...] = ()
+
+    def accessed(self, iterations: int, variables: Mapping[str, int]) -> float:
+        """Return the bytes that so many iterations access. A walk in common of which the length is
+        not known counts for every iteration: it may lead anywhere.
+        """
+        own, common = self.bytes_per_iteration, self.common_bytes
+        for walk in self.walks:
+            known = not walk.turns.variables() - variables.keys()
+            walked = walk.each * max(1, walk.turns.at(variables)) if known else walk.bytes
+            if not walk.common:
+                own += walked - walk.bytes
+                continue
+            common += (walked if known else 0.0) - walk.bytes
+            own += 0.0 if known else walk.bytes
+        return own * iterations + common
 
 
 @dataclass(frozen=True)
@@ -91,11 +123,14 @@ class ProgramModel:
     objects: tuple[DataObject, ...]
     regions: tuple[KernelRegion, ...]
     launches: tuple[LaunchSite, ...]
+    flow: HostFlow
     notes: tuple[Note, ...] = field(default=())
     # (from, to) → launches between
     region_distance: Mapping[tuple[str, str], float] = field(default_factory=dict)
     # [i][j]: the probability that launch j is the next after launch i
     next_launches: tuple[tuple[float, ...], ...] = ()
+    first_launches: tuple[float, ...] = ()  # the probability of each to be the first
+    two_copies: tuple[Note, ...] = ()  # objects whose copies on host and device must differ
 
     def placeable(self) -> tuple[DataObject, ...]:
         """Return the objects that a plan can place: those on the heap, and global arrays."""
@@ -171,12 +206,23 @@ class ProgramModel:
             return None
         if trips.variables() - variables.keys():
             return None
-        return use.bytes_per_iteration * trips.at(variables) / max(1, size.at(variables))
+        return use.accessed(trips.at(variables), variables) / max(1, size.at(variables))
+
+    def is_written(self, launch: LaunchSite, name: str) -> bool:
+        """Return whether a launch writes an object: by its stores, or by its map clauses where no
+        access of the kernel was found.
+        """
+        if any(use.locality for use in launch.uses):
+            return any(use.writes > 0 for use in launch.uses if use.object == name)
+        return any(a.map_type & FROM for a in launch.arguments if name in a.objects)
 
     def variables(self) -> tuple[str, ...]:
-        """Return the variables in the formulas of sizes and trip counts."""
+        """Return the variables in the formulas of sizes and trip counts, and the bounds of loops
+        around launches.
+        """
         formulas = [*(o.bytes for o in self.objects), *(site.trip_count for site in self.launches)]
-        return tuple(sorted({v for f in formulas if f is not None for v in f.variables()}))
+        found = {v for f in formulas if f is not None for v in f.variables()}
+        return tuple(sorted(found | self.flow.variables()))
 
 
 def _accesses(sites: Sequence[LaunchSite], name: str) -> float:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from pathlib import Path
 from typing import Any
 
 from tidegate.compiler.analysis.sizes import Formula
+from tidegate.compiler.host_flow import HostFlow, HostLoop
 from tidegate.compiler.model import (
     Argument,
     DataObject,
@@ -16,17 +18,20 @@ from tidegate.compiler.model import (
     Note,
     ProgramModel,
     Use,
+    Walk,
 )
 from tidegate.errors import TidegateError
 from tidegate.files import write_atomically
 
-FORMAT = 1
+FORMAT = 2
 """Increased whenever files written before can no longer be read."""
 
 
 def save(model: ProgramModel, path: Path) -> None:
     """Write a model to a file, whole or not at all."""
-    write_atomically(path, json.dumps(to_data(model), indent=1, allow_nan=False) + "\n")
+    data = to_data(model)
+    data["sha256"] = _checksum(data)
+    write_atomically(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
 
 
 def load(path: Path) -> ProgramModel:
@@ -42,9 +47,18 @@ def load(path: Path) -> ProgramModel:
         if data["tidegate program model"] != FORMAT:
             again = "make it anew with tidegate compile --save"
             raise TidegateError(f"'{path}' is of another version of Tidegate; {again}")
-        return from_data(data)
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError):
+        kept = data.pop("sha256", None)
+        model = from_data(data)
+        if kept != _checksum(data):
+            raise TidegateError(f"'{path}' is damaged: its checksum does not fit; {give}")
+        return model
+    except (ValueError, AttributeError, KeyError, TypeError, UnicodeDecodeError):
         raise TidegateError(f"'{path}' is not a program model; {give}") from None
+
+
+def _checksum(data: dict[str, Any]) -> str:
+    text = json.dumps(data, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def to_data(model: ProgramModel) -> dict[str, Any]:
@@ -58,6 +72,9 @@ def to_data(model: ProgramModel) -> dict[str, Any]:
         "notes": [vars(note) for note in model.notes],
         "region_distance": [[a, b, _finite(far)] for (a, b), far in model.region_distance.items()],
         "next_launches": model.next_launches,
+        "first_launches": model.first_launches,
+        "two_copies": [vars(note) for note in model.two_copies],
+        "flow": _flow_data(model.flow),
     }
 
 
@@ -65,12 +82,31 @@ def from_data(data: dict[str, Any]) -> ProgramModel:
     """Return the model that `to_data` made this data of."""
     return ProgramModel(
         data["source"],
-        tuple(DataObject(**{**o, "bytes": _formula(o["bytes"])}) for o in data["objects"]),
+        tuple(map(_object, data["objects"])),
         tuple(KernelRegion(**{**r, "objects": tuple(r["objects"])}) for r in data["regions"]),
         tuple(_launch(launch) for launch in data["launches"]),
+        _flow(data["flow"]),
         tuple(Note(**note) for note in data["notes"]),
         {(a, b): _distance(far) for a, b, far in data["region_distance"]},
         tuple(map(tuple, data["next_launches"])),
+        tuple(data["first_launches"]),
+        tuple(Note(**note) for note in data["two_copies"]),
+    )
+
+
+def _flow_data(flow: HostFlow) -> dict[str, Any]:
+    loops = [{**vars(loop), "count": _terms(loop.count)} for loop in flow.loops]
+    fixed = {"states": flow.states, "steps": flow.steps, "places": flow.places}
+    return {**fixed, "loops": loops, "births": flow.births}
+
+
+def _flow(data: dict[str, Any]) -> HostFlow:
+    return HostFlow(
+        data["states"],
+        tuple((a, b, p) for a, b, p in data["steps"]),
+        tuple(HostLoop(**{**loop, "count": _formula(loop["count"])}) for loop in data["loops"]),
+        tuple(data["places"]),
+        tuple((name, state) for name, state in data.get("births", ())),
     )
 
 
@@ -79,18 +115,33 @@ def _launch_data(launch: LaunchSite) -> dict[str, Any]:
         **vars(launch),
         "arguments": [vars(argument) for argument in launch.arguments],
         "trip_count": _terms(launch.trip_count),
-        "uses": [{**vars(use), "distance": _finite(use.distance)} for use in launch.uses],
+        "uses": [_use_data(use) for use in launch.uses],
     }
+
+
+def _object(data: dict[str, Any]) -> DataObject:
+    read = {"bytes": _formula(data["bytes"]), "calls": tuple(data.get("calls", ()))}
+    return DataObject(**{**data, **read})
 
 
 def _launch(data: dict[str, Any]) -> LaunchSite:
     read = {
         "arguments": tuple(map(_argument, data["arguments"])),
         "trip_count": _formula(data["trip_count"]),
-        "uses": tuple(Use(**{**u, "distance": _distance(u["distance"])}) for u in data["uses"]),
+        "uses": tuple(map(_use, data["uses"])),
         "calls": tuple(data.get("calls", ())),
     }
     return LaunchSite(**{**data, **read})
+
+
+def _use_data(use: Use) -> dict[str, Any]:
+    walks = [{**vars(walk), "turns": _terms(walk.turns)} for walk in use.walks]
+    return {**vars(use), "distance": _finite(use.distance), "walks": walks}
+
+
+def _use(data: dict[str, Any]) -> Use:
+    walks = (Walk(**{**walk, "turns": _formula(walk["turns"])}) for walk in data.get("walks", ()))
+    return Use(**{**data, "distance": _distance(data["distance"]), "walks": tuple(walks)})
 
 
 def _argument(data: dict[str, Any]) -> Argument:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tidegate.compiler.analysis.alternatives import alternatives, with_alternatives
+from tidegate.compiler.analysis.copies import differing_copies
 from tidegate.compiler.analysis.flow import Flow
+from tidegate.compiler.analysis.grid import Grid
+from tidegate.compiler.analysis.host import host_flow
 from tidegate.compiler.analysis.launches import (
     DecodedLaunch,
     MapEntry,
+    kernels_launched,
     launched_kernel,
     launches,
+    plain_or_structure,
     region_name,
 )
 from tidegate.compiler.analysis.locality import RegionalLocality
@@ -20,14 +26,15 @@ from tidegate.compiler.analysis.object_names import ObjectNames
 from tidegate.compiler.analysis.points_to import Origin, PointsTo
 from tidegate.compiler.analysis.sizes import Formula, formula
 from tidegate.compiler.analysis.tasks import run_tasks_at_once
-from tidegate.compiler.ir.allocators import ALLOCATORS
+from tidegate.compiler.ir.allocators import ALLOCATORS, UNMANAGED
 from tidegate.compiler.ir.clang import TARGET, compile_ir
 from tidegate.compiler.ir.entry_points import ENTRY_POINTS
 from tidegate.compiler.ir.inline import inline_into_main, simplify
 from tidegate.compiler.ir.layout import array_bytes
-from tidegate.compiler.ir.module import Body, Module, parse
+from tidegate.compiler.ir.module import Body, Instruction, Module, Printed, parse
 from tidegate.compiler.ir.names import DebugNames
 from tidegate.compiler.ir.probabilities import branch_probabilities
+from tidegate.compiler.ir.size import leave_out_large
 from tidegate.compiler.model import (
     Argument,
     DataObject,
@@ -63,22 +70,32 @@ def model_of_ir(
     if "main" not in {f.name for f in module.functions if not f.is_declaration}:
         raise TidegateError(f"'{name}' has no main; give all files of a program, as source or IR")
     module, notes = run_tasks_at_once(module, name)
+    module, large = leave_out_large(module, name)
     recursion = inline_into_main(module)
-    notes += recursion
-    body = Body(module.get_function("main"))
+    notes += large + recursion
+    printed = Printed(module)
+    body = Body(module.get_function("main"), printed)
     points = PointsTo(body)
-    flow = Flow(body, branch_probabilities(module).get("main", {}))
-    found = list(launches(body, flow.in_order(), module, points))
-    notes += _hidden(module, body, {note.about for note in recursion})
+    flow = Flow(body, branch_probabilities(printed.text).get("main", {}))
+    locality = _device(device, name) if device else None
+    found = [
+        plain_or_structure(launch, locality.structures(launch.kernel) if locality else set())
+        for launch in launches(body, flow.in_order(), module, points)
+    ]
+    stands = alternatives(found, flow)
+    found = [with_alternatives(launch, stands) for launch in found]
+    notes += _hidden(printed, body, {note.about for note in recursion})
     if not found and not notes:
         raise TidegateError(
             f"'{name}' launches no target region; give a program with them, "
             f"compiled with {' '.join(TARGET)}"
         )
-    locality = _device(device, name) if device else None
-    names = ObjectNames(DebugNames(module), found, locality)
-    model = _assemble(name, flow, names, found, _global_sizes(module, body), notes)
-    return measure(model, flow, locality)
+    names = ObjectNames(DebugNames(printed), found, locality, _holders(body, points))
+    program = _Program(name, flow, names, found, points, locality, frozenset(stands.values()))
+    model = _assemble(program, _global_sizes(module, body), notes)
+    measured = measure(model, locality, [_passed(launch, body, names) for launch in found])
+    copies = differing_copies(measured, names.given, flow, module, points)
+    return replace(measured, two_copies=tuple(copies))
 
 
 def _linked(given: Sequence[str | bytes], name: str) -> Module:
@@ -100,18 +117,17 @@ def _device(given: Sequence[str | bytes], name: str) -> RegionalLocality:
     return RegionalLocality(module)
 
 
-def _hidden(module: Module, main: Body, recursive: set[str]) -> list[Note]:
+def _hidden(printed: Printed, main: Body, recursive: set[str]) -> list[Note]:
     """Note the launches that inlining did not bring into main: in tasks (nowait), behind pointers,
     in recursion.
     """
     seen = {launched_kernel(i) for i in main if i.callee in ENTRY_POINTS}
-    others = (f for f in module.functions if not f.is_declaration and f.name != "main")
     notes = {}
-    for function in others:
-        for i in Body(function):
-            if i.callee in ENTRY_POINTS and (kernel := launched_kernel(i)) not in seen:
-                text = f"is launched in {_why_hidden(function.name, recursive)}; it is left out"
-                notes[kernel] = Note(region_name(kernel), text)
+    for function, text in printed.functions.items():
+        for kernel in kernels_launched(text) if function != "main" else ():
+            if kernel not in seen:
+                why = f"is launched in {_why_hidden(function, recursive)}; it is left out"
+                notes[kernel] = Note(region_name(kernel), why)
     return list(notes.values())
 
 
@@ -129,22 +145,41 @@ def _global_sizes(module: Module, main: Body) -> dict[str, int]:
     return {name: size for name, size in sizes.items() if size}
 
 
-def _assemble(
-    name: str,
-    flow: Flow,
-    names: ObjectNames,
-    found: list[DecodedLaunch],
-    global_sizes: dict[str, int],
-    notes: list[Note],
-) -> ProgramModel:
+@dataclass(frozen=True)
+class _Program:
+    """What was found out about a program."""
+
+    name: str
+    flow: Flow
+    names: ObjectNames
+    found: list[DecodedLaunch]
+    points: PointsTo
+    device: RegionalLocality | None
+    either: frozenset[Origin]  # allocations that stand for others, of which a run makes only one
+
+
+def _holders(body: Body, points: PointsTo) -> dict[str, str]:
+    """Return, for each allocation that sets a pointer, the variable on the stack that it sets."""
+    holders = {}
+    for i in body:
+        allocator = ALLOCATORS.get(i.callee)
+        if allocator is not None and allocator.result is not None:
+            set_ = points.of(i.arguments[allocator.result])
+            if len(set_) == 1 and (origin := next(iter(set_))[0]).kind in ("stack", "global"):
+                holders[i.ref.name] = origin.name
+    return holders
+
+
+def _assemble(program: _Program, global_sizes: dict[str, int], notes: list[Note]) -> ProgramModel:
+    name, flow, names, found = program.name, program.flow, program.names, program.found
     origins = {o for launch in found for entry in launch.entries for o in entry.origins}
     used = {o for o in origins if o.kind not in ("unknown", "task")}
-    objects = _objects(flow, names, used, notes) | _globals(names, used, global_sizes, notes)
+    objects = _objects(program, used, notes) | _globals(names, used, global_sizes, notes)
     called = _region_names(found)
     made = [
         replace(
             _launch(x, called[x.kernel], objects, notes),
-            trip_count=_trips(x, flow.body, names),
+            trip_count=_trips(x, program),
             calls=_calls(x, flow, names),
         )
         for x in found
@@ -159,21 +194,22 @@ def _assemble(
             notes.append(Note(launch.region, text))
         before = regions[launch.region].objects if launch.region in regions else ()
         together = tuple(dict.fromkeys(before + launch.objects))
-        parameters = sum(entry.parameter is not None for entry in decoded.entries)
-        regions[launch.region] = KernelRegion(launch.region, decoded.kernel, parameters, together)
+        count = decoded.parameters
+        regions[launch.region] = KernelRegion(launch.region, decoded.kernel, count, together)
     return ProgramModel(
         name,
         tuple(objects.values()),
         tuple(regions.values()),
         tuple(made),
+        host_flow(flow, [x.call.block for x in found], names.variable, _allocations(flow, objects)),
         tuple(dict.fromkeys(notes)),
     )
 
 
-def _objects(
-    flow: Flow, names: ObjectNames, used: set[Origin], notes: list[Note]
-) -> dict[Origin, DataObject]:
+def _objects(program: _Program, used: set[Origin], notes: list[Note]) -> dict[Origin, DataObject]:
     """Return the objects that the program allocates and regions use, in the order of allocation."""
+    flow, names = program.flow, program.names
+    places = {launch.call.block for launch in program.found}
     objects: dict[Origin, DataObject] = {}
     for i in flow.body:
         allocator = ALLOCATORS.get(i.callee)
@@ -185,11 +221,27 @@ def _objects(
             factor = formula(i.arguments[argument], flow.body, names.variable)
             size = (size or Formula.number(1)) * factor
         name = names.of(origin, i.callee)
-        objects[origin] = DataObject(name, origin.kind, i.callee, names.line(origin), size)
-        if allocator and any(i.block in loop.blocks for loop in flow.loops):
+        way = names.way_to(origin.name)
+        objects[origin] = DataObject(name, origin.kind, i.callee, names.line(origin), size, way)
+        if origin in program.either:
+            text = "is allocated in one of several places; they are taken as one object"
+            notes.append(Note(name, text))
+        if i.callee in UNMANAGED:
+            text = f"comes from {i.callee}; it is placed as if {UNMANAGED[i.callee]} had made it"
+            notes.append(Note(name, text))
+        loops = [loop.blocks for loop in flow.loops if i.block in loop.blocks]
+        if allocator and loops:
             text = "is allocated in a loop; all that are made there are taken as one object"
+            if any(places & blocks for blocks in loops):
+                text = "is allocated in a loop with launches; one at a time is taken to live"
             notes.append(Note(name, text))
     return objects
+
+
+def _allocations(flow: Flow, objects: dict[Origin, DataObject]) -> dict[str, Instruction]:
+    """Return the allocating call of each object on the heap, by the object's name."""
+    heap = {origin.name: made.name for origin, made in objects.items() if origin.kind == "heap"}
+    return {heap[i.ref.name]: i for i in flow.body if i.callee in ALLOCATORS and i.ref.name in heap}
 
 
 def _globals(
@@ -235,18 +287,46 @@ def _launch(
 
 
 def _calls(launch: DecodedLaunch, flow: Flow, names: ObjectNames) -> tuple[str, ...]:
-    """Return the calls from main to a launch, by the debug location of the host's fallback: clang
-    gives the launch itself none.
+    """Return the calls from main to a launch. For OpenMP, by the debug location of the host's
+    fallback: clang gives the launch itself none.
     """
+    if launch.grid:
+        return names.calls_to(launch.call.ref.name)
     following = flow.successors[launch.call.block]
     fallback = next((block for block in following if FALLBACK in block), "")
     return names.calls(fallback, region_name(launch.kernel).rpartition("::")[2])
 
 
-def _trips(launch: DecodedLaunch, body: Body, names: ObjectNames) -> Formula | None:
-    """Return the iterations of a launch's loop, if one formula alone is stored as their number."""
-    formulas = {formula(value, body, names.variable) for value in launch.trip_count}
-    return formulas.pop() if len(formulas) == 1 else None
+def _trips(launch: DecodedLaunch, program: _Program) -> Formula | None:
+    """Return the iterations of a launch: what is stored as their number, if that is one formula;
+    else those of the loop that the kernel divides; else one for each thread.
+    """
+    body, name, device = program.flow.body, program.names.variable, program.device
+    if launch.grid:
+        return Grid(body, program.points, name).threads(launch.grid)
+    formulas = {formula(value, body, name) for value in launch.trip_count}
+    formulas -= {Formula.number(0)}
+    if len(formulas) == 1:
+        return formulas.pop()
+    if device is None or launch.teams is None or launch.threads is None:
+        return None
+    count = launch.parameters
+    teams, threads = (formula(v, body, name) for v in (launch.teams, launch.threads))
+    if not device.divides(launch.kernel, count):
+        each: Formula | None = threads
+    else:
+        loop = device.iterations(launch.kernel, count)
+        each = loop and loop.with_formulas(_passed(launch, body, program.names))
+    return teams * each if teams.terms and each is not None and each.terms else None
+
+
+def _passed(launch: DecodedLaunch, body: Body, names: ObjectNames) -> dict[str, Formula]:
+    """Return the values that a launch passes its kernel, by the kernel's parameters: #0, #1, …"""
+    return {
+        f"#{entry.parameter}": formula(entry.values[0], body, names.variable)
+        for entry in launch.entries
+        if entry.parameter is not None and entry.is_value and len(set(entry.values)) == 1
+    }
 
 
 def _doubts(region: str, n: int, entry: MapEntry, names: tuple[str, ...]) -> Iterator[Note]:

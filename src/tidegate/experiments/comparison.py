@@ -1,11 +1,12 @@
-"""Comparisons: policies × sizes on one workload, with Belady's line as the bound.
+"""Comparisons: policies × sizes on one or several workloads, with Belady's line as the bound.
 
-compare ──▶ ComparisonSpec: a RunSpec and a label for each run ──▶ grid ──▶ Comparison
+compare ──▶ ComparisonSpec: a RunSpec and an Entry for each run ──▶ grid ──▶ Comparison
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,13 +18,14 @@ import polars as pl
 from tidegate import units
 from tidegate.errors import TidegateError, UnknownName
 from tidegate.experiments import two_tiers
-from tidegate.experiments.grid import run_grid
-from tidegate.experiments.naming import spell
+from tidegate.experiments.grid import attempt_grid
+from tidegate.experiments.labels import Named, distinct_labels
 from tidegate.experiments.runs import Run
-from tidegate.experiments.specification import BOTH_SIZES, RunSpec
-from tidegate.options import parse_spec
-from tidegate.simulation.gpu.simulation import Simulation
+from tidegate.experiments.specification import RunSpec, check_sizes
+from tidegate.options import expand, parse_spec
 from tidegate.simulation.tiers.simulation import Tiered
+from tidegate.trace.trace import Trace
+from tidegate.workloads.program import Program
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,74 +43,149 @@ _COUNTS = ("faults", "batches", "evictions", "pages_unused", "bytes_in", "bytes_
 _TIER_COUNTS = ("hits", "middle_hits", "far_reads", "far_writes", "to_middle", "wasted_lookups")
 
 
+@dataclass(frozen=True)
+class Entry:
+    """One place in a comparison: a policy (or system) on a workload and a machine, at one size.
+
+    It has a ``run``, or ``failed`` says in one line why not.
+    """
+
+    workload: str
+    provenance: str
+    machine: str
+    near: int  # bytes
+    footprint: int  # bytes
+    policy: str  # its label
+    run: Run | None = None
+    failed: str = ""
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """The runs of a comparison, largest near memory first; policies in the order given."""
+    """The runs of a comparison: workload by workload, policies in the order given.
 
-    runs: list[Run]
-    labels: list[str]  # of each run: its policy or system
+    ``parts``: a comparison for each workload and machine. Policies that failed have entries, too.
+    """
+
+    entries: list[Entry]
     compared: str  # eviction, system or tiering
 
     def __repr__(self) -> str:
-        sizes = ", ".join(map(units.show_size, self.sizes))
-        names = ", ".join(self.policies)
-        return f"<Comparison on {self.runs[0].facts['workload']}: {names} with {sizes}>"
+        from tidegate.experiments.display import comparison_text
+
+        return comparison_text(self)
+
+    def _repr_html_(self) -> str:
+        from tidegate.experiments.display import comparison_html
+
+        return comparison_html(self)
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs that did not fail."""
+        return [e.run for e in self.entries if e.run is not None]
+
+    @property
+    def failures(self) -> list[Entry]:
+        """The entries without a run."""
+        return [e for e in self.entries if e.run is None]
 
     @property
     def policies(self) -> list[str]:
-        return list(dict.fromkeys(self.labels))
+        return list(dict.fromkeys(e.policy for e in self.entries))
+
+    @property
+    def workloads(self) -> list[str]:
+        return list(dict.fromkeys(e.workload for e in self.entries))
 
     @property
     def sizes(self) -> list[int]:
         """Near memory, in bytes, from the largest."""
-        return sorted({r.facts["near_bytes"] for r in self.runs}, reverse=True)
+        return sorted({e.near for e in self.entries}, reverse=True)
+
+    @cached_property
+    def parts(self) -> list[Comparison]:
+        """A comparison for each workload and machine."""
+        found: dict[tuple[str, str], list[Entry]] = {}
+        for e in self.entries:
+            found.setdefault((e.workload, e.machine), []).append(e)
+        return [Comparison(entries, self.compared) for entries in found.values()]
 
     @property
     def others(self) -> str:
         """The policies that are not compared, for titles; nothing for systems."""
-        facts = self.runs[0].facts
+        facts = [r.facts for r in self.runs]
         if self.compared == "tiering":
-            return f"victims by {facts['eviction']} · "
-        names = " and ".join(dict.fromkeys(str(r.facts["prefetch"]) for r in self.runs))
-        return "" if self.compared == "system" else f"{names} prefetch · "
+            return f"victims by {facts[0]['eviction']} · " if facts else ""
+        names = " and ".join(dict.fromkeys(str(f["prefetch"]) for f in facts))
+        return "" if self.compared == "system" or not names else f"{names} prefetch · "
+
+    def entry(self, policy: str, near: int) -> Entry:
+        """Return the entry of one policy at one size, of a comparison on one workload."""
+        if len(self.parts) > 1:
+            raise TidegateError(
+                "this comparison has several workloads or machines; take one of its parts, "
+                "such as comparison.parts[0]"
+            )
+        for e in self.entries:
+            if (e.policy, e.near) == (policy, near):
+                return e
+        sizes = ", ".join(map(str, self.sizes))
+        raise TidegateError(
+            f"the comparison has {', '.join(self.policies)} with {sizes} bytes, "
+            f"got {policy} with {near}"
+        )
 
     def run(self, policy: str, near: int) -> Run:
-        """Return the run of one policy at one size."""
-        labelled = zip(self.labels, self.runs, strict=True)
-        return next(r for name, r in labelled if (name, r.facts["near_bytes"]) == (policy, near))
+        """Return the run of one policy at one size. Raise an error if it failed."""
+        entry = self.entry(policy, near)
+        if entry.run is None:
+            raise TidegateError(f"{policy} failed: {entry.failed}")
+        return entry.run
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """A row per run. ``speedup`` is against the first policy at the same size."""
-        return pl.DataFrame([self._row(p, near) for near in self.sizes for p in self.policies])
+        """A row per run. ``speedup`` is against the first policy on the same workload and machine,
+        at the same size. The row of a run that failed says why in ``failed``, and has no figures.
+        """
+        rows = [self._row(e, part) for part in self.parts for e in part._by_size()]
+        columns = max(rows, key=len)  # those of failed runs are fewer
+        ordered = [{name: row.get(name) for name in columns} for row in rows]
+        return pl.DataFrame(ordered, infer_schema_length=None)
 
-    def _row(self, policy: str, near: int) -> dict[str, Any]:
-        r, first = self.run(policy, near), self.run(self.policies[0], near)
+    def _by_size(self) -> list[Entry]:
+        return [self.entry(p, near) for near in self.sizes for p in self.policies]
+
+    def _row(self, e: Entry, part: Comparison) -> dict[str, Any]:
         tiered = self.compared == "tiering"
-        size = (
-            {"middle_bytes": r.facts["middle_bytes"]}
-            if tiered
-            else {"oversubscription": r.facts["footprint_bytes"] / near - 1}
-        )
+        r, first = e.run, part.entry(part.policies[0], e.near).run
+        row = {"workload": e.workload, "machine": e.machine, "near_bytes": e.near}
+        if not tiered:
+            row["oversubscription"] = e.footprint / e.near - 1
+        row |= {"policy": e.policy, "failed": e.failed or None}
+        if r is None:
+            return row
         return {
-            "near_bytes": near,
-            **size,
-            "policy": policy,
+            **row,
+            **({"middle_bytes": r.facts["middle_bytes"]} if tiered else {}),
             "time_ns": r.time,
-            "speedup": first.time / r.time,
+            "speedup": None if first is None else first.time / r.time,
             **{name: r.summary[name] for name in (_TIER_COUNTS if tiered else _COUNTS)},
             **{f"{part}_ns": ns for part, ns in r.parts.items()},
             "run": r.key,
+            "from_store": r.from_store,
         }
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw time by parts at the middle size, and time over size where there are several."""
+        """Draw time by parts at the middle size, and time over size where there are several; a row
+        of pictures for each workload.
+        """
         from tidegate.experiments.plots import plot_comparison
         from tidegate.figures import save_figure
 
         figure = plot_comparison(self)
         if path is not None:
-            title = f"{self.runs[0].facts['workload']}: {len(self.policies)} policies"
+            title = f"{', '.join(self.workloads)}: {len(self.policies)} policies"
             save_figure(figure, Path(path), title=title)
         return figure
 
@@ -124,13 +201,17 @@ def compare(
     **settings: Any,
 ) -> Comparison:
     """Compare eviction (and prefetch) policies, ``systems`` or ``tierings`` over sizes of near
-    memory (``near`` or ``oversubscribe``). ``bound=False`` leaves Belady's line out. Other keywords
-    are ``RunSpec``'s fields.
+    memory (``near``, ``oversubscribe`` or ``fits``). ``bound=False`` leaves Belady's line out.
+    Other keywords are ``RunSpec``'s fields; ``workload``, ``machine`` and ``placement`` may be
+    lists. A name may be a sweep of its options. A run that fails is in ``failures``; if all fail,
+    an error is raised.
 
     >>> compare("cyclic(bytes=64MiB)", ["lrm", "mru"], oversubscribe=["50%"]).policies
     ['lrm', 'mru', 'belady']
     >>> compare("cyclic(bytes=8MiB)", tierings=["bam", "tier-order"], near=["1MiB"]).policies
     ['bam', 'tier-order', 'tier-belady']
+    >>> compare("cyclic(bytes=64MiB, passes=1|2)", "random(seed=1|2)", bound=False).table.height
+    4
     """
     spec = ComparisonSpec.of(workload, evictions, prefetches, **settings)
     return spec.answer(workers=workers, cache=cache, progress=progress)
@@ -138,10 +219,10 @@ def compare(
 
 @dataclass(frozen=True)
 class ComparisonSpec:
-    """What a comparison is made from: a specification and a label for each run."""
+    """What a comparison is made from: a specification and an entry for each run."""
 
     runs: list[RunSpec]
-    labels: list[str]
+    entries: list[Entry]
     compared: str
 
     @classmethod
@@ -153,8 +234,11 @@ class ComparisonSpec:
         *,
         systems: Any = (),
         tierings: Any = (),
+        placement: Any = None,
+        machine: Any = None,
         near: Any = (),
         oversubscribe: Any = (),
+        fits: Any = (),
         bound: bool = True,
         **settings: Any,
     ) -> ComparisonSpec:
@@ -166,22 +250,29 @@ class ComparisonSpec:
         policies = evictions is not None or prefetches is not None
         if tierings and (systems or policies):
             raise TidegateError("tierings and other policies were both given; give one of them")
-        if systems and (policies or settings.get("placement") is not None):
+        if systems and (policies or placement is not None):
             raise TidegateError(
                 "systems and policies were both given; a system is a set of policies, give one"
             )
         compared = "tiering" if tierings else "system" if systems else "eviction"
         if compared == "tiering":
-            contenders = _tierings(tierings, bound)
+            contenders = _tierings(tierings, bound, placement)
         elif compared == "system":
             contenders = _systems(systems, bound)
         else:
             evictions = POLICIES if evictions is None else several(evictions)
-            contenders = _evictions(evictions, several(prefetches), bound)
-        sizes = _sizes(several(near), several(oversubscribe))
-        base = RunSpec.from_settings(workload, settings | {compared: contenders[0][compared]})
-        runs = [dataclasses.replace(base, **c, **size) for size in sizes for c in contenders]
-        return cls(runs, _labels(runs, compared), compared)
+            contenders = _evictions(evictions, several(prefetches), several(placement), bound)
+        sizes = _sizes(
+            near=[units.size(n) for n in several(near)],
+            oversubscribe=several(oversubscribe),
+            fits=several(fits),
+        )
+        axes = (_workloads(workload), several(machine), sizes, contenders)
+        runs = [
+            RunSpec.from_settings(on, settings | {"machine": m} | size | contender)
+            for on, m, size, contender in itertools.product(*axes)
+        ]
+        return cls(runs, _entries(runs, compared), compared)
 
     def answer(
         self,
@@ -190,16 +281,32 @@ class ComparisonSpec:
         cache: bool = True,
         progress: Callable[[RunSpec], None] = lambda spec: None,
     ) -> Comparison:
-        """Run everything, or load it from the store."""
-        runs = run_grid(self.runs, workers=workers, cache=cache, progress=progress)
-        return Comparison(runs, self.labels, self.compared)
+        """Run everything, or load it from the store. Raise an error if every run fails."""
+        done = attempt_grid(self.runs, workers=workers, cache=cache, progress=progress)
+        errors = [d for d in done if isinstance(d, TidegateError)]
+        if len(errors) == len(done):
+            raise errors[0]
+        entries = [
+            dataclasses.replace(e, failed=str(d))
+            if isinstance(d, TidegateError)
+            else dataclasses.replace(e, run=d)
+            for e, d in zip(self.entries, done, strict=True)
+        ]
+        return Comparison(entries, self.compared)
 
 
-def _evictions(evictions: Sequence[Any], prefetches: Sequence[Any], bound: bool) -> list[Any]:
-    if not (evictions and prefetches):
+def _evictions(
+    evictions: Sequence[Any], prefetches: Sequence[Any], placements: Sequence[Any], bound: bool
+) -> list[Any]:
+    if not (evictions and prefetches and placements):
         raise TidegateError("evictions must name at least one policy, such as lrm, got none")
     added = [BOUND] if bound and not any(map(_is_bound, evictions)) else []
-    return [{"eviction": e, "prefetch": p} for e in [*evictions, *added] for p in prefetches]
+    return [
+        {"eviction": e, "prefetch": prefetch, "placement": placement}
+        for e in [*evictions, *added]
+        for prefetch in prefetches
+        for placement in placements
+    ]
 
 
 def _systems(systems: Sequence[str], bound: bool) -> list[Any]:
@@ -208,46 +315,108 @@ def _systems(systems: Sequence[str], bound: bool) -> list[Any]:
     return [{"system": name} for name in systems] + added
 
 
-def _tierings(tierings: Sequence[Any], bound: bool) -> list[Any]:
+def _tierings(tierings: Sequence[Any], bound: bool, placement: Any) -> list[Any]:
     """The bound chooses victims itself, so it has no eviction policy."""
     added = [TIER_BOUND] if bound and TIER_BOUND not in tierings else []
     return [
-        {"tiering": t} | ({"eviction": None} if t == TIER_BOUND else {})
+        {"tiering": t, "placement": placement} | ({"eviction": None} if t == TIER_BOUND else {})
         for t in [*tierings, *added]
     ]
 
 
-def _sizes(near: Sequence[Any], oversubscribe: Sequence[Any]) -> list[dict[str, Any]]:
-    if near and oversubscribe:
-        raise TidegateError(BOTH_SIZES)
-    sizes: list[dict[str, Any]] = [{"near": units.size(n)} for n in near]
-    return sizes or [{"oversubscribe": level} for level in oversubscribe] or [{}]
+def _workloads(given: Any) -> Sequence[Any]:
+    found = several(given)
+    if not found:
+        raise TidegateError("workload must name at least one workload, such as matmul, got none")
+    return found
 
 
-def _labels(runs: Sequence[RunSpec], compared: str) -> list[str]:
-    """Return what each run is called; look up every name, and refuse two runs that are equal."""
-    names = [_size_and_policies(spec.prepare()) for spec in runs]
-    for n, at in enumerate(names):
-        if at in names[:n]:
-            raise TidegateError(
-                f"two runs are the same, {' + '.join(at[1:])} with {units.show_size(at[0])}; "
-                "give each once"
-            )
-    if compared == "system":
-        return [BOUND if spec.eviction == BOUND else spec.system for spec in runs]
-    several_prefetches = compared == "eviction" and len({at[2] for at in names}) > 1
-    return [" + ".join(at[1:3]) if several_prefetches else at[1] for at in names]
+def _sizes(**given: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the sizes of near memory, each as a field of a run."""
+    check_sizes([name for name, values in given.items() if values])
+    sizes = [{name: value} for name, values in given.items() for value in values]
+    return sizes or [{}]
 
 
-def _size_and_policies(s: Simulation | Tiered) -> tuple[Any, ...]:
+@dataclass(frozen=True)
+class _Prepared:
+    """What is known of a run before it is made."""
+
+    policies: tuple[Named, ...]
+    workload: Named
+    machine: Named
+    near: int
+    footprint: int
+    provenance: str
+
+    @property
+    def identity(self) -> Any:
+        """Equal for runs that are equal."""
+        named = (self.workload, self.machine, *self.policies)
+        return self.near, *(thing.identity for thing in named)
+
+
+def _prepare(spec: RunSpec) -> _Prepared:
+    s = spec.prepare()
+    policies: tuple[Named, ...]
     if isinstance(s, Tiered):
-        return s.near * s.trace.geometry.page, spell(s.placement)
-    return two_tiers.near_bytes(s), spell(s.eviction), spell(s.prefetch), spell(s.placement)
+        near, policies = s.near * s.trace.geometry.page, (Named.of(s.placement, spec.tiering),)
+    else:
+        near = two_tiers.near_bytes(s)
+        policies = (
+            Named.of(s.eviction, spec.eviction),
+            Named.of(s.prefetch, spec.prefetch),
+            Named.of(s.placement, spec.placement),
+        )
+    machine = Named(s.machine.name, str(spec.machine or ""), s.machine)
+    return _Prepared(
+        policies,
+        _name_of(s.trace, spec.workload),
+        machine,
+        near,
+        s.trace.footprint,
+        s.trace.provenance.value,
+    )
+
+
+def _name_of(trace: Trace, given: Any) -> Named:
+    if isinstance(trace, Program):
+        return Named.of(trace.workload, given)
+    file = isinstance(given, str | Path)
+    return Named(trace.name, str(given) if file else "", str(given) if file else id(given))
+
+
+def _entries(runs: Sequence[RunSpec], compared: str) -> list[Entry]:
+    """Return an entry for each run; look up every name, and refuse two runs that are equal."""
+    prepared = [_prepare(spec) for spec in runs]
+    seen = set()
+    for p in prepared:
+        if p.identity in seen:
+            raise TidegateError(
+                f"two runs are the same, {' + '.join(named.text for named in p.policies)} with "
+                f"{units.show_size(p.near)}; give each once"
+            )
+        seen.add(p.identity)
+    policies = distinct_labels([p.policies for p in prepared])
+    if compared == "system":
+        policies = [BOUND if spec.eviction == BOUND else spec.system for spec in runs]
+    workloads = distinct_labels([[p.workload] for p in prepared])
+    machines = distinct_labels([[p.machine] for p in prepared])
+    return [
+        Entry(workload, p.provenance, machine, p.near, p.footprint, policy)
+        for p, policy, workload, machine in zip(
+            prepared, policies, workloads, machines, strict=True
+        )
+    ]
 
 
 def several(given: Any) -> Sequence[Any]:
-    """Return what was given as a sequence; one name, size, policy or class may stand alone."""
-    return (given,) if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    """Return what was given as a sequence; one name, size, policy or class may stand alone. A name
+    that is a sweep of options becomes several.
+    """
+    alone = isinstance(given, str) or not isinstance(given, Iterable)
+    found = [given] if alone else list(given)
+    return [one for x in found for one in (expand(x) if isinstance(x, str) else [x])]
 
 
 def _is_bound(policy: Any) -> bool:

@@ -1,27 +1,18 @@
-"""Grids: many runs on any ``concurrent.futures`` executor, returned in the order given."""
+"""Grids: many runs, returned whole and in the order given."""
 
 from __future__ import annotations
 
-import dataclasses
-import multiprocessing
-import os
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
-from contextlib import contextmanager
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
 
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
-from tidegate.experiments.specification import RunSpec
-from tidegate.interrupts import ignore_interrupts
+from tidegate.experiments.specification import RunSpec, check_whole
+from tidegate.experiments.sweeps.batches import Failed, WholeRuns
+from tidegate.experiments.sweeps.execution import answer_all
+from tidegate.experiments.sweeps.executors import BatchExecutor
 
-T = TypeVar("T")
-R = TypeVar("R")
-
-SERIAL_BELOW = 8  # starting a worker process takes longer than a few runs
-POLL = 0.2  # seconds: an endless wait may miss Ctrl-C if another thread gets the signal
+MOST_WORKERS = 1024
 
 
 def run_grid(
@@ -44,81 +35,47 @@ def run_grid(
     """
     grid = list(specs)
     for spec in grid:
-        if not isinstance(spec, RunSpec):
-            raise TidegateError(
-                "run_grid needs RunSpecs, such as [tidegate.RunSpec('matmul', near='1GiB')], "
-                f"got {spec!r}"
-            )
-    if workers is None and len(grid) < SERIAL_BELOW:
-        workers = 1
-    answer = partial(RunSpec.answer, cache=cache)
-    return spread(answer, grid, workers=workers, executor=executor, progress=progress)
+        check_spec(spec, "run_grid")
+    if workers is not None and executor is not None:
+        raise TidegateError("workers and executor were both given; an executor has its own workers")
+    check_whole("workers", workers, 1, MOST_WORKERS)
+    return answer_all(
+        grid,
+        WholeRuns(cache),
+        workers=workers,
+        executor=executor,
+        progress=progress,
+        stop_at_failure=True,
+    )
 
 
-def spread(
-    work: Callable[[T], R],
-    parts: Sequence[T],
+def check_spec(spec: object, user: str) -> None:
+    """Refuse what is no specification of a run."""
+    if not isinstance(spec, RunSpec):
+        raise TidegateError(
+            f"{user} needs RunSpecs, such as [tidegate.RunSpec('matmul', near='1GiB')], "
+            f"got {spec!r}"
+        )
+
+
+def attempt_grid(
+    specs: Sequence[RunSpec],
     *,
     workers: int | None = None,
-    executor: Executor | None = None,
-    progress: Callable[[T], None] = lambda part: None,
-) -> list[R]:
-    """Do ``work`` on every part, on several processes; return the results in order.
-
-    If the script itself (or a notebook) defines the class of a policy or workload, all parts are
-    done in this process: workers do not import the script.
-    """
-    if executor is not None:
-        return _on(executor, work, parts, progress)
-    workers = workers or os.cpu_count() or 1
-    if workers == 1 or any(map(_of_the_script, parts)):
-        results = []
-        for part in parts:
-            results.append(work(part))
-            progress(part)
-        return results
-    # spawned, not forked: polars and Numba have threads, and a fork copies their locks
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=ignore_interrupts) as pool:
-        return _on(pool, work, parts, progress)
+    executor: BatchExecutor | None = None,
+    cache: bool = True,
+    progress: Callable[[RunSpec], None] = lambda spec: None,
+) -> list[Run | TidegateError]:
+    """Run every specification; one that fails gives its error and does not stop the others."""
+    done = answer_all(
+        specs, WholeRuns(cache), workers=workers, executor=executor, progress=progress
+    )
+    return [_run_or_error(outcome) for outcome in done]
 
 
-def _on(
-    executor: Executor, work: Callable[[T], R], parts: Sequence[T], progress: Callable[[T], None]
-) -> list[R]:
-    with _hidden_main():
-        futures = {executor.submit(work, part): part for part in parts}
-    try:
-        waiting = set(futures)
-        while waiting:
-            done, waiting = wait(waiting, timeout=POLL, return_when=FIRST_COMPLETED)
-            for future in done:
-                future.result()
-                progress(futures[future])
-    except BaseException:
-        # stop the workers at once, or Ctrl-C would wait for runs that are no longer needed
-        workers = list((getattr(executor, "_processes", None) or {}).values())
-        executor.shutdown(wait=False, cancel_futures=True)
-        for worker in workers:
-            worker.terminate()
-        raise
-    return [future.result() for future in futures]
-
-
-@contextmanager
-def _hidden_main() -> Iterator[None]:
-    """Hide the script from spawned workers, which would import it and start workers again."""
-    main = sys.modules["__main__"]
-    hidden = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
-    main.__dict__.pop("__file__", None)
-    main.__spec__ = None
-    try:
-        yield
-    finally:
-        vars(main).update(hidden)
-
-
-def _of_the_script(part: Any) -> bool:
-    """Return whether a field of ``part`` is an instance of, or a class of, the script."""
-    values = vars(part).values() if dataclasses.is_dataclass(part) else ()
-    return any((v if isinstance(v, type) else type(v)).__module__ == "__main__" for v in values)
+def _run_or_error(outcome: Run | Failed) -> Run | TidegateError:
+    if isinstance(outcome, Run):
+        return outcome
+    if isinstance(outcome.error, TidegateError):
+        return outcome.error
+    raise outcome.error or TidegateError(outcome.reason)  # a defect of Tidegate

@@ -6,13 +6,13 @@ predict   the same policy and its rivals in the simulator ──▶ times
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tidegate import units
 from tidegate.compiler.model import ProgramModel
-from tidegate.compiler.plan.schedule import Action, Schedule, SiteSchedule
+from tidegate.compiler.plan.schedule import Action, Schedule, SiteSchedule, Visit, visits_of_places
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.experiments.specification import RunSpec
@@ -25,6 +25,7 @@ from tidegate.trace.trace import Object
 from tidegate.workloads.openmp.modelled import Modelled, sizes_of
 
 OVER = 1.5  # times near memory: the size that is assumed where none is given
+TOUCHES = 6_000_000  # pages that a prediction touches, about, with each policy
 RIVALS = ("um", "host", "prefetch-all", "explicit", "object-lru", "rlm", "glm", "rdm")
 
 
@@ -35,7 +36,7 @@ class Rehearsal:
 
     def __init__(self, objects: tuple[Object, ...], geometry: Geometry, frames: int, plan: Any):
         self.objects, self.geometry, self.frames, self.plan = objects, geometry, frames, plan
-        self.launch, self.actions = "", list[Action]()
+        self.place, self.actions = "", list[Action]()
         # regions that may be near, by faults or by a prefetch
         self._near, self._fetched, self._far = set[int](), set[int](), set[int]()
 
@@ -85,37 +86,64 @@ def rehearse(
     program: Modelled, policy: PlacementPolicy, geometry: Geometry, frames: int
 ) -> Schedule:
     """Return the policy's requests before each launch, place by place and visit by visit."""
+    names = [launch.name for launch in program.plan().launches]
+    near: dict[int, dict[str, int]] = {}
+    runs = [
+        tuple(_rehearsed(program, order, copy.deepcopy(policy), geometry, frames, near))
+        for order in (program.order, *program.ways)
+    ]
+    visits = visits_of_places(runs)
+    order = list(dict.fromkeys(at for run in runs for at, _ in run))  # of their first launches
+    places = tuple(
+        SiteSchedule(
+            names[at],
+            program.model.where(program.model.launches[at]),
+            tuple(u.object for u in program.plan().by_name[names[at]].uses),
+            tuple(visits[at]),
+            near[at],
+        )
+        for at in order
+    )
+    given = tuple(sorted(program.values.items()))
+    notes = (
+        *map(str, program.model.notes),
+        *_loops_not_known(program.model, program.values),
+        *_never_launched(program.model, set(order)),
+    )
+    place = {at: n for n, at in enumerate(order)}
+    numbered = tuple(tuple((place[at], actions) for at, actions in run) for run in runs)
+    return Schedule(program.model.source, given, places, numbered, program.cut, notes)
+
+
+def _rehearsed(
+    program: Modelled,
+    order: Sequence[int],
+    policy: PlacementPolicy,
+    geometry: Geometry,
+    frames: int,
+    near: dict[int, dict[str, int]],
+) -> Iterator[Visit]:
+    """Yield each launch of an order with the policy's requests; note in ``near`` what is near at
+    the last launch of each place.
+    """
     trace = program.trace(geometry)
     memory = Rehearsal(trace.objects, geometry, frames, trace.plan)
     policy.attach(memory)  # type: ignore[arg-type]
     policy.start()
-    visits: dict[str, list[tuple[Action, ...]]] = defaultdict(list)
-    near: dict[str, dict[str, int]] = {}
     names = [launch.name for launch in program.plan().launches]
-    for number, at in enumerate(program.order):
-        memory.launch, memory.actions = names[at], []
+    known = set(near)
+    for number, at in enumerate(order):
+        memory.place, memory.actions = names[at], []
         policy.on_launch(number)
-        visits[names[at]].append(tuple(memory.actions))
-        near[names[at]] = _near_bytes(memory, program, names[at])
-    regions = {
-        name: program.model.where(launch)
-        for name, launch in zip(names, program.model.launches, strict=True)
-    }
-    places = tuple(
-        SiteSchedule(
-            name,
-            regions[name],
-            tuple(u.object for u in program.plan().by_name[name].uses),
-            tuple(visits[name]),
-            near[name],
-        )
-        for name in visits  # in the order of their first launches
-    )
-    given = tuple(sorted(program.values.items()))
-    notes = (*map(str, program.model.notes), *_loops_not_known(program.model, program.values))
-    place_of = {place.name: n for n, place in enumerate(places)}
-    order = tuple(place_of[names[at]] for at in program.order)
-    return Schedule(program.model.source, given, places, len(order), program.cut, order, notes)
+        if at not in known:
+            near[at] = _near_bytes(memory, program, names[at])
+        yield at, tuple(memory.actions)
+
+
+def _never_launched(model: ProgramModel, planned: set[int]) -> Iterator[str]:
+    for n, launch in enumerate(model.launches):
+        if n not in planned:
+            yield f"{model.where(launch)}: no way through the program leads to it; it is left out"
 
 
 def _near_bytes(memory: Rehearsal, program: Modelled, name: str) -> dict[str, int]:
@@ -129,6 +157,20 @@ def _near_bytes(memory: Rehearsal, program: Modelled, name: str) -> dict[str, in
         for o in memory.objects
         if o.name in uses
     }
+
+
+def brief(program: Modelled, page: int) -> Modelled:
+    """Return the program with as many turns of its loops as a prediction has time for: a few
+    seconds for all policies, whatever the sizes.
+    """
+    sizes = program.sizes()
+    used = {x.name: sum(sizes.get(u.object, 0) for u in x.uses) for x in program.plan().launches}
+    names = [launch.name for launch in program.plan().launches]
+    touches = sum(used[names[at]] for at in program.order) // page
+    if touches <= TOUCHES:
+        return program
+    most = max(1, len(program.order) * TOUCHES // touches)
+    return Modelled(program.model, program.values, most)
 
 
 def predict(
@@ -158,6 +200,11 @@ def settle(
     variable that only counts a region's iterations gets none: no size determines it.
     """
     variables = model.variables()
+    notes = [
+        f"{name} = {min(turns):.3g} was assumed: the turns of a loop around launches; "
+        "give it with --set"
+        for name, turns in _loop_variables(model, given).items()
+    ]
     unknown = sorted(given.keys() - set(variables))
     if unknown:
         raise TidegateError(
@@ -167,7 +214,7 @@ def settle(
     sizing = {v for o in model.placeable() if o.bytes is not None for v in o.bytes.variables()}
     missing = [v for v in variables if v not in given and v in sizing]
     if not missing:
-        return dict(given), []
+        return dict(given), notes
     low, high = 1, 2
     while _footprint(model, given, missing, high) < OVER * near and high < 2**40:
         low, high = high, high * 2
@@ -181,7 +228,16 @@ def settle(
     size = units.show_size(sum(sizes_of(model, values).values()))
     verb = "was" if len(missing) == 1 else "each was"
     note = f"{', '.join(missing)} = {high:,} {verb} assumed: {size} in all; give it with --set"
-    return values, [note]
+    return values, [note, *notes]
+
+
+def _loop_variables(model: ProgramModel, given: Mapping[str, int]) -> dict[str, list[float]]:
+    """Return the variables without a value that only bound loops, and how often those turn."""
+    found: dict[str, list[float]] = {}
+    for loop in model.flow.loops:
+        for name in sorted(loop.count.variables() - given.keys() if loop.count else ()):
+            found.setdefault(name, []).append(loop.turns)
+    return found
 
 
 def _footprint(

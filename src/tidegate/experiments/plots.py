@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tidegate import units
-from tidegate.experiments.comparison import Comparison
+from tidegate.experiments.comparison import Comparison, Entry
 from tidegate.experiments.runs import Run
 from tidegate.figures import COLOURS
 
@@ -29,12 +28,15 @@ _MOVED = {  # by the SSD and host memory of three tiers, in pages
     "far_reads": ("read from the SSD", "#E69F00"),
     "far_writes": ("written to the SSD", "#8c8c8c"),
 }
+_MARKERS = "os^vDPX<>hd*"
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 4)))
+_LEGEND_ROWS = 40
 
 
 def plot_run(run: Run) -> Figure:
     """Draw rates over time and the parts of time; for three tiers, parts and traffic."""
     if "tiering" in run.facts:
-        return plot_comparison(Comparison([run], [str(run.facts["tiering"])], "tiering"))
+        return plot_comparison(_alone(run))
     figure = Figure(figsize=(9, 5.6), layout="constrained")
     rates, memory, parts = figure.subplots(3, 1, height_ratios=(3, 1.3, 1))
     scale, unit = _time_unit(run.time)
@@ -52,11 +54,27 @@ def plot_run(run: Run) -> Figure:
         ylabel="frames in use", xlim=(0, run.time / scale), ylim=(0, None), xlabel=f"time ({unit})"
     )
     _time_by_parts(parts, [run], [str(run.facts["eviction"])], scale, unit)
+    _legend_of_parts(figure, [parts])
     f = run.facts
     policies = f"{f['eviction']} + {f['prefetch']} + {f['placement']}"
     sizes = f"{units.show_size(f['footprint_bytes'])} in {units.show_size(f['near_bytes'])}"
     figure.suptitle(f"{f['workload']} · {policies} · {sizes} · {f['machine']}", fontsize=10)
     return figure
+
+
+def _alone(run: Run) -> Comparison:
+    """Return a comparison of one run over three tiers."""
+    f = run.facts
+    entry = Entry(
+        workload=f["workload"],
+        provenance=f["provenance"],
+        machine=f["machine"],
+        near=f["near_bytes"],
+        footprint=f["footprint_bytes"],
+        policy=f["tiering"],
+        run=run,
+    )
+    return Comparison([entry], "tiering")
 
 
 def _rates(axes: Any, run: Run, scale: float, unit: str) -> None:
@@ -84,34 +102,53 @@ def _rates(axes: Any, run: Run, scale: float, unit: str) -> None:
 
 def plot_comparison(comparison: Comparison) -> Figure:
     """Draw time by parts at the middle size, then what was moved or evicted there, or time over
-    size where there are several.
+    size where there are several: a row for each workload and machine.
     """
-    near = comparison.sizes[len(comparison.sizes) // 2]
-    runs = [comparison.run(p, near) for p in comparison.policies]
-    tiered, several = comparison.compared == "tiering", len(comparison.sizes) > 1
+    parts = comparison.parts
+    several = any(len(part.sizes) > 1 for part in parts)
+    tiered = comparison.compared == "tiering"
     panels = 2 + (tiered and several)
-    size = (3 + 4 * panels, 0.42 * len(runs) + 2.4)
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(1, panels)
-    scale, unit = _time_unit(max(r.time for r in comparison.runs))
-    _time_by_parts(axes[0], runs, comparison.policies, scale, unit)
+    lines = len(comparison.policies)
+    width = 3 + 4 * panels + (2.4 if several else 0)  # the legend of the lines is beside them
+    figure = Figure(figsize=(width, len(parts) * (0.42 * lines + 1.6) + 0.8), layout="constrained")
+    grid = figure.subplots(len(parts), panels, squeeze=False)
+    for part, axes in zip(parts, grid, strict=True):
+        _draw_part(axes, part, several)
+        if len(parts) > 1:
+            above = axes[0].get_title()
+            axes[0].set_title(f"{_title(part)}\n{above}", fontsize=9)
+    _legend_of_parts(figure, [axes[0] for axes in grid])
+    if len(parts) == 1:
+        figure.suptitle(_title(parts[0]), fontsize=10)
+    return figure
+
+
+def _title(part: Comparison) -> str:
+    e = part.entries[0]
+    return f"{e.workload}, {units.show_size(e.footprint)} · {part.others}{e.machine}"
+
+
+def _draw_part(axes: Any, part: Comparison, several: bool) -> None:
+    near = part.sizes[len(part.sizes) // 2]
+    entries = [part.entry(p, near) for p in part.policies]
+    runs = [e.run for e in entries if e.run is not None]
+    labels = [e.policy for e in entries if e.run is not None]
+    tiered = part.compared == "tiering"
+    scale, unit = _time_unit(max((r.time for r in part.runs), default=0.0))
+    _time_by_parts(axes[0], runs, labels, scale, unit)
     if tiered:
         _moved(axes[1], runs)
     if several:
-        _over_size(axes[-1], comparison, scale, unit)
+        _over_size(axes[-1], part, scale, unit)
     elif not tiered:
         _evictions(axes[1], runs)
-    f = max(runs, key=lambda r: r.facts.get("middle_bytes", 0)).facts  # two-tier policies have 0
-    over = (
-        f"middle {units.show_size(f['middle_bytes'])}"
-        if tiered
-        else f"{f['footprint_bytes'] / near - 1:.0%} oversubscribed"
-    )
-    axes[0].set_title(f"near {units.show_size(near)} ({over})", fontsize=9)
-    footprint = units.show_size(f["footprint_bytes"])
-    title = f"{f['workload']}, {footprint} · {comparison.others}{f['machine']}"
-    figure.suptitle(title, fontsize=10)
-    return figure
+    middle = max((r.facts.get("middle_bytes", 0) for r in runs), default=0)
+    fit = units.show_fit(entries[0].footprint, near)
+    over = f"middle {units.show_size(middle)}" if tiered else fit
+    title = f"near {units.show_size(near)} ({over})"
+    if failed := [e.policy for e in entries if e.run is None]:
+        title += f"\nfailed: {', '.join(failed)}"
+    axes[0].set_title(title, fontsize=9)
 
 
 def _time_by_parts(
@@ -126,13 +163,20 @@ def _time_by_parts(
     )
     axes.set_yticks(range(len(runs)), list(labels))
     axes.set(xlabel=f"time ({unit})")
-    axes.figure.legend(
-        *axes.get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=6,
-        frameon=False,
-        fontsize=8,
-    )
+
+
+def _legend_of_parts(figure: Figure, all_axes: Iterable[Any]) -> None:
+    """Name the parts of time below everything, each once."""
+    found: dict[str, Any] = {}
+    for axes in all_axes:
+        handles, labels = axes.get_legend_handles_labels()
+        found |= dict(zip(labels, handles, strict=True))
+    order = [part.replace("_", " ") for part in _PART_COLOURS]
+    shown = {label: found[label] for label in order if label in found}
+    if shown:
+        figure.legend(
+            shown.values(), shown, loc="outside lower center", ncols=6, frameon=False, fontsize=8
+        )
 
 
 def _moved(axes: Any, runs: Sequence[Run]) -> None:
@@ -160,27 +204,44 @@ def _stack(axes: Any, parts: Iterable[tuple[str, str, list[float]]]) -> None:
 
 
 def _line_style(i: int, bound: bool) -> dict[str, Any]:
-    """Return the style of the i-th policy's line: its rings shrink, so that lines that coincide
-    can all be seen.
+    """Return the style of the i-th policy's line. No two of the first 84 are alike: the colour
+    changes with each line, the dashes with each seven, the marker with each of them. Markers are
+    hollow and shrink, so that lines that coincide can all be seen.
     """
     if bound:
-        return {"linestyle": "--", "color": "black"}
+        return {"linestyle": "--", "color": "black", "linewidth": 1.2}
     return {
-        "marker": "o",
-        "markersize": max(3, 11 - 1.4 * i),
+        "marker": _MARKERS[i % len(_MARKERS)],
+        "markersize": max(4, 11 - 1.4 * (i % 7)),
         "markerfacecolor": "none",
         "color": COLOURS[i % 7],
+        "linestyle": _DASHES[i // 7 % len(_DASHES)],
+        "linewidth": 1.2,
     }
 
 
-def _over_size(axes: Any, comparison: Comparison, scale: float, unit: str) -> None:
-    sizes = [near / units.MiB for near in comparison.sizes]
-    for i, policy in enumerate(comparison.policies):
-        times = [comparison.run(policy, near).time / scale for near in comparison.sizes]
-        bound = policy.startswith(("belady", "tier-belady"))
-        axes.plot(sizes, times, label=policy, **_line_style(i, bound))
+def _over_size(axes: Any, part: Comparison, scale: float, unit: str) -> None:
+    for i, policy in enumerate(part.policies):
+        entries = [part.entry(policy, near) for near in part.sizes]
+        points = [(e.near / units.MiB, e.run.time / scale) for e in entries if e.run is not None]
+        if points:
+            bound = policy.startswith(("belady", "tier-belady"))
+            axes.plot(*zip(*points, strict=True), label=policy, **_line_style(i, bound))
     axes.set(xlabel="near memory (MiB)", ylabel=f"time ({unit})", ylim=(0, None))
-    axes.legend(fontsize=8, frameon=False)
+    axes.set_ylim(0, 1.06 * axes.get_ylim()[1])  # markers at the top are whole
+    handles, labels = axes.get_legend_handles_labels()
+    columns = -(-len(labels) // _LEGEND_ROWS)
+    axes.legend(
+        handles,
+        labels,
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.0),
+        borderaxespad=0,
+        ncols=max(1, columns),
+        fontsize=8,
+        frameon=False,
+        handlelength=3.5,
+    )
 
 
 def _evictions(axes: Any, runs: Sequence[Run]) -> None:
@@ -194,20 +255,3 @@ def _evictions(axes: Any, runs: Sequence[Run]) -> None:
 def _time_unit(ns: float) -> tuple[float, str]:
     units_of_time = ((units.S, "s"), (units.MS, "ms"))
     return next(((scale, unit) for scale, unit in units_of_time if ns >= scale), (units.US, "µs"))
-
-
-def summary_html(run: Run) -> str:
-    """Return a run as a small table, for notebooks."""
-    shown = {
-        "time": units.show_duration(run.time),
-        **{p.replace("_", " "): f"{ns / run.time:.1%}" for p, ns in run.parts.items() if ns},
-        **{c: f"{run.counts[c]:,}" for c in ("touches", "faults", "evictions")},
-    }
-    rows = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>"
-        for k, v in shown.items()
-    )
-    f = run.facts
-    policies = html.escape(f"{f['eviction']} + {f['prefetch']}")
-    title = f"<b>{html.escape(f['workload'])}</b> · {policies}"
-    return f"{title}<table>{rows}</table>"

@@ -6,7 +6,7 @@ what the slots did). While all slots wait, time is the driver's (split by what i
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidegate import units
-from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,12 +37,14 @@ class Run:
     busy: dict[str, float]  # ns: driver and both directions of the link, even if no slot waited
     tables: dict[str, dict[str, list[Any]]]  # timeline, launches, objects: columns
     notes: list[str]
+    from_store: bool = field(default=False, compare=False)
 
     def __repr__(self) -> str:
         f = self.facts
         how = f.get("tiering", f"{f['eviction']} + {f['prefetch']} + {f['placement']}")
         sizes = f"{units.show_size(f['footprint_bytes'])} in {units.show_size(f['near_bytes'])}"
-        return f"<Run of {f['workload']}, {sizes}, {how}: {units.show_duration(self.time)}>"
+        stored = ", from the store" if self.from_store else ""
+        return f"<Run of {f['workload']}, {sizes}, {how}: {units.show_duration(self.time)}{stored}>"
 
     @property
     def time(self) -> float:
@@ -56,7 +57,7 @@ class Run:
         page = self.facts["page_bytes"]
         c = self.counts
         return {
-            **{k: v for k, v in self.facts.items() if k != "policy_report"},
+            **{k: v for k, v in self.facts.items() if k not in ("policy_report", "decisions")},
             "time_ns": self.time,
             **{f"{part}_ns": ns for part, ns in self.parts.items()},
             **c,
@@ -69,12 +70,8 @@ class Run:
     def timeline(self) -> pl.DataFrame:
         """Counters over time, a row per driver's turn (or per few, when there are many turns).
 
-        ``time`` is in ns.
+        ``time`` is in ns. Over three tiers, a row every so many touches.
         """
-        if "timeline" not in self.tables:
-            raise TidegateError(
-                "a run over three tiers has no timeline; use run.launches, a row per launch"
-            )
         return pl.DataFrame(self.tables["timeline"])
 
     @cached_property
@@ -99,13 +96,13 @@ class Run:
         return figure
 
     def _repr_html_(self) -> str:
-        from tidegate.experiments.plots import summary_html
+        from tidegate.experiments.display import run_html
 
-        return summary_html(self)
+        return run_html(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        return asdict(self)
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Run:

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tidegate import units
-from tidegate.experiments.naming import policy_inputs, spell
+from tidegate.errors import TidegateError
+from tidegate.experiments.naming import policy_inputs
 from tidegate.experiments.runs import Run
 from tidegate.experiments.traits import trace_traits
+from tidegate.options import spell
 from tidegate.policies.registries import eviction, tiering
+from tidegate.simulation.recording import Window
 from tidegate.simulation.tiers.simulation import Tiered
 from tidegate.simulation.tiers.state import IN_MIDDLE
 from tidegate.trace.geometry import Geometry
@@ -21,8 +24,15 @@ if TYPE_CHECKING:
 RATIO, FACTOR = 4.0, 2.0
 
 
-def prepare(spec: RunSpec) -> Tiered:
-    """Look everything up and set the tiers up, without running anything."""
+def prepare(spec: RunSpec, window: Window | None = None) -> Tiered:
+    """Look everything up and set the tiers up, without running anything.
+
+    ``window``: what to record.
+    """
+    if window is not None:
+        raise TidegateError(
+            "a run over three tiers cannot be recorded by region, only over time; use run.timeline"
+        )
     trace = spec.trace()
     page = trace.geometry.page
     near = spec.near_bytes(trace, FACTOR * (1 + RATIO), "page", page)
@@ -37,6 +47,9 @@ def prepare(spec: RunSpec) -> Tiered:
         service=spec.service,
         shared=spec.shared,
         read_ahead=spec.read_ahead,
+        transfers=spec.transfers,
+        spare=spec.spare,
+        jitter=spec.jitter,
         most_stays=spec.most_stays,
         flush=spec.flush,
         compiled=spec.compiled,
@@ -50,10 +63,16 @@ def inputs_of(s: Tiered, spec: RunSpec) -> dict[str, Any]:
         "trace": s.trace.identity(),
         "machine": s.machine.constants(),
         "settings": s.settings,
-        "tiering": policy_inputs(s.placement, spec.tiering),
-        "eviction": None if s.eviction is None else policy_inputs(s.eviction, spec.eviction),
+        "tiering": policy_inputs(s.placement),
+        "eviction": None if s.eviction is None else policy_inputs(s.eviction),
         "traits": spec.traits,
     }
+
+
+def made_by(s: Tiered) -> tuple[object, ...]:
+    """Return the objects and classes whose code takes part in the run."""
+    policies = (s.placement,) if s.eviction is None else (s.placement, s.eviction)
+    return *policies, *s.trace.made_by(), *s.machine.made_by()
 
 
 def describe(s: Tiered, key: str, inputs: dict[str, Any], spec: RunSpec) -> Run:
@@ -63,14 +82,18 @@ def describe(s: Tiered, key: str, inputs: dict[str, Any], spec: RunSpec) -> Run:
     counts = c | {
         "faults": c["middle_hits"] + c["far_reads"],
         "far_writes": written,
-        "far_moved": c["far_reads"] + written,
+        "far_moved": c["far_reads"] + c["read_ahead"] + written,
         "pages_in": c["middle_hits"] + c["far_reads"],
         "pages_home": 0,
         "pages_sampled": 0,
         "pages_written_back": c["to_middle"] + c["near_written"] + c["near_flushed"],
     }
     facts = _facts(s)
-    tables: dict[str, dict[str, list[Any]]] = {"launches": s.launches, "objects": _objects(s)}
+    tables: dict[str, dict[str, list[Any]]] = {
+        "timeline": s.timeline.table(),
+        "launches": s.launches,
+        "objects": _objects(s),
+    }
     if spec.traits:
         more_facts, more_tables = trace_traits(s.trace, s.near, s.middle or int(RATIO * s.near))
         facts, tables = facts | more_facts, tables | more_tables

@@ -6,16 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.experiments.naming import policy_inputs, spell
+from tidegate.experiments.naming import policy_inputs
 from tidegate.experiments.runs import Run
-from tidegate.policies.interface.policy import Policy, PrefetchPolicy
+from tidegate.options import spell
+from tidegate.policies.interface.page_flags import COMING, NEAR
+from tidegate.policies.interface.policy import Policy, PrefetchPolicy, label
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.placement.objects import Planned
+from tidegate.policies.placement.plans.copy_plan import CopyPlan
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.policies.systems import find_system
+from tidegate.simulation.gpu.marks import MARKS
 from tidegate.simulation.gpu.memory import TIMELINE_COLUMNS
 from tidegate.simulation.gpu.simulation import Simulation
+from tidegate.simulation.recorded import Recording, read_recording
+from tidegate.simulation.recording import Window
 from tidegate.units import fraction
 
 if TYPE_CHECKING:
@@ -33,16 +39,19 @@ PARTS = (
 )
 _COUNTED = (
     "touches",
+    "waits",
     "faults",
     "raw_faults",
     "batches",
     "evictions",
     "decisions",
     "pages_in",
+    "pages_born",
     "pages_prefetched",
     "pages_unused",
     "pages_evicted",
     "pages_written_back",
+    "pages_discarded",
     "remote_touches",
     "remote_bytes",
     "frames_peak",
@@ -54,14 +63,20 @@ _COUNTED = (
 _LAUNCH_COLUMNS = ("name", "start", "end", "touches", "faults", "evictions")
 
 
-def prepare(spec: RunSpec) -> Simulation:
-    """Look everything up and set the simulation up, without running it."""
+def prepare(spec: RunSpec, window: Window | None = None) -> Simulation:
+    """Look everything up and set the simulation up, without running it.
+
+    ``window``: what to record.
+    """
     machine, trace, system = spec.load_machine(), spec.trace(), find_system(spec.system)
     policies = (
         eviction.given(system.eviction if spec.eviction is None else spec.eviction),
         _prefetch(system.prefetch if spec.prefetch is None else spec.prefetch),
         placement.given(system.placement if spec.placement is None else spec.placement),
     )
+    for policy, given in zip(policies, (spec.eviction, spec.prefetch, spec.placement), strict=True):
+        if not isinstance(given, Policy):  # an object is as its maker wanted it
+            policy.scale_counts(spec.count_factor)
     geometry = trace.geometry
     near = spec.near_bytes(trace, 1 + fraction(OVERSUBSCRIBE), "region", geometry.region)
     simulation = Simulation(
@@ -74,6 +89,7 @@ def prepare(spec: RunSpec) -> Simulation:
         observed=_observed(spec, policies),
         watched=_watched(spec, policies),
         compiled=spec.compiled,
+        window=window,
     )
     simulation.checked |= spec.checked
     return simulation
@@ -105,11 +121,6 @@ def _declared(spec: RunSpec, policies: tuple[Policy, ...]) -> int | None:
 
 def inputs_of(s: Simulation, spec: RunSpec) -> dict[str, Any]:
     """Return everything that can change the outcome."""
-    policies = zip(
-        (s.eviction, s.prefetch, s.placement),
-        (spec.eviction, spec.prefetch, spec.placement),
-        strict=True,
-    )
     return {
         "trace": s.trace.identity(),
         "machine": s.machine.constants(),
@@ -118,18 +129,30 @@ def inputs_of(s: Simulation, spec: RunSpec) -> dict[str, Any]:
         "samples": s.samples,
         "observed": s.observed,
         "watched": s.watched,
-        "policies": [policy_inputs(policy, given) for policy, given in policies],
+        "scale": spec.count_factor,
+        "policies": [policy_inputs(policy) for policy in (s.eviction, s.prefetch, s.placement)],
     }
+
+
+def made_by(s: Simulation) -> tuple[object, ...]:
+    """Return the objects and classes whose code takes part in the run."""
+    return s.eviction, s.prefetch, s.placement, *s.trace.made_by(), *s.machine.made_by()
 
 
 def describe(s: Simulation, key: str, inputs: dict[str, Any], spec: RunSpec) -> Run:
     """Put a finished simulation's books into a Run."""
     b = s.books[0]
     counts = {name: int(b[name]) for name in _COUNTED}
-    counts["hits"] = int(b["touches"] - b["stalls"] - b["remote_touches"])
+    counts["hits"] = int(b["touches"] - b["stalls"] - b["waits"] - b["remote_touches"])
     busy = {name: float(b[f"{name}_time"]) for name in ("driver", "link_in", "link_out")}
     tables = {"timeline": _timeline(s), "launches": _launches(s), "objects": _objects(s)}
-    return Run(key, inputs, _facts(s), counts, _parts(b), busy, tables, _notes(s) + s.notes)
+    notes = _notes(s) + s.notes + _without_effect(s, spec)
+    return Run(key, inputs, _facts(s), counts, _parts(b), busy, tables, notes)
+
+
+def recording_of(s: Simulation) -> Recording:
+    """Return what a finished simulation recorded."""
+    return read_recording(s.memory, MARKS, int(s.books["touches"][0]), s.trace.regions)
 
 
 def _parts(b: Any) -> dict[str, float]:
@@ -162,6 +185,11 @@ def _facts(s: Simulation) -> dict[str, Any]:
         "policy_report": {
             k: v for p in (s.eviction, s.prefetch, s.placement) for k, v in p.report().items()
         },
+        "decisions": [
+            {"policy": label(p), **decision._asdict()}
+            for p in (s.eviction, s.prefetch, s.placement)
+            for decision in p.decisions()
+        ],
     }
 
 
@@ -188,7 +216,24 @@ def _notes(s: Simulation) -> list[str]:
             f"{s.trace.name} has no compiler's plan, so {spell(s.placement)} uses a perfect "
             "profile of its trace, where a compiler would estimate"
         )
+    if isinstance(s.placement, CopyPlan):
+        notes.append(
+            f"{spell(s.placement)} is planned from the whole trace, as from a rehearsed run"
+        )
     return notes + s.notes
+
+
+def _without_effect(s: Simulation, spec: RunSpec) -> list[str]:
+    """Return a note on each setting of observation that was given where no policy observes."""
+    if any(isinstance(p.sees, Samples) for p in (s.eviction, s.prefetch, s.placement)):
+        return []
+    given = {"observed": spec.observed, "watched": spec.watched, "samples": spec.samples or None}
+    return [
+        f"{name} = {value} has no effect: none of {spell(s.eviction)}, {spell(s.prefetch)} and "
+        f"{spell(s.placement)} observes"
+        for name, value in given.items()
+        if value is not None
+    ]
 
 
 def _timeline(s: Simulation) -> dict[str, list[Any]]:
@@ -206,13 +251,13 @@ def _launches(s: Simulation) -> dict[str, list[Any]]:
 
 def _objects(s: Simulation) -> dict[str, list[Any]]:
     m, ppr = s.memory, s.trace.geometry.pages_per_region
-    objects = s.trace.objects
+    objects, near = s.trace.objects, (m.page_state & (NEAR | COMING)) != 0
     own = [slice(o.first_page // ppr, -(-(o.first_page + o.pages) // ppr)) for o in objects]
     summed: dict[str, Any] = {
         "faults": m.region_faults,
         "evictions": m.region_evictions,
         "pages_in": m.region_pages_in,
-        "pages_near": m.resident,
+        "pages_near": near.reshape(-1, ppr).sum(axis=1),
     }
     return {
         "name": [o.name for o in objects],

@@ -6,12 +6,14 @@ A machine is a TOML file. Sizes, times and rates have units. A constant may have
     inward = { value = "22GB/s", source = "MSched (arXiv 2512.24637), table 2" }
     outward = "22GB/s"
 
-A user's own file can be short; a preset can be checked.
+A user's own file can be short; a preset can be checked. ``gh200(link.inward=100GB/s)`` is a preset
+or file with another constant.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import tomllib
 from collections.abc import Callable
@@ -21,6 +23,7 @@ from typing import Any
 
 from tidegate import units
 from tidegate.errors import TidegateError, UnknownName
+from tidegate.options import parse_spec
 from tidegate.trace.geometry import Geometry
 
 FRAMES = ("region", "page")
@@ -66,6 +69,14 @@ def _share(given: Any) -> float:
     return share
 
 
+def _jitter(given: Any) -> float:
+    """Return a share from 0 on, below 1."""
+    share = units.fraction(given)
+    if not 0 <= share < 1:
+        raise TidegateError(f"must be at least 0 and below 1, such as 0.05, got {given}")
+    return share
+
+
 def _switch(given: Any) -> bool:
     if not isinstance(given, bool):
         raise TidegateError(f"must be true or false, got {given!r}")
@@ -100,6 +111,7 @@ class Near:
     latency: float = _constant(units.duration, default=0.0)  # the least time of a touch
     launch_overhead: float = _constant(units.duration, default=0.0)
     frame: str = _constant(_frame, default="region")  # unit of allocation: regions or pages
+    jitter: float = _constant(_jitter, default=0.0)  # share by which slots differ in speed, at most
 
     @property
     def slots(self) -> int:
@@ -127,11 +139,30 @@ class Driver:
     batch_overhead: float = _constant(units.duration)
     region_overhead: float = _constant(units.duration)
     unmap_per_kib: float = _constant(units.duration)  # for data still mapped on the CPU
+    # the same for prefetches, which unmap in batches; None: as for faults
+    unmap_prefetched_per_kib: float | None = _constant(units.duration, default=None)
+    evict_overhead: float = _constant(units.duration, default=0.0)  # per region, beside its bytes
+    # what a runtime evicts is mapped on the CPU again, so that its return pays for unmapping
+    evict_maps: bool = _constant(_switch, default=True)
     decision: float = _constant(units.duration, default=0.0)  # per call of a policy outside it
     counters: int = _constant(_count, default=256)  # access counters of the hardware
     sample: float = _constant(units.duration, default=0.0)  # unmapping a page, without its transfer
-    notification: float = _constant(units.duration, default=0.0)  # without the page's transfer
+    # per batch of notifications, without the pages' transfers
+    notification: float = _constant(units.duration, default=0.0)
+    batch_notifications: int = _constant(_count, default=256)
     pipelined: bool = _constant(_switch, default=False)  # eviction overlaps with migration
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Operations per ns by type, where they differ from ``near.flops``; 0 where it is not known."""
+
+    fp64: float = _constant(_flops, default=0.0)
+    tf32: float = _constant(_flops, default=0.0)
+    fp16: float = _constant(_flops, default=0.0)
+    bf16: float = _constant(_flops, default=0.0)
+    fp8: float = _constant(_flops, default=0.0)
+    int8: float = _constant(_flops, default=0.0)
 
 
 @dataclass(frozen=True)
@@ -161,7 +192,16 @@ class Machine:
     link: Link
     driver: Driver
     storage: Storage | None = None
+    rates: Rates = field(default_factory=Rates)
     sources: dict[str, str] = field(default_factory=dict, compare=False, hash=False)
+
+    def rate(self, dtype: str) -> float:
+        """Return operations per ns for a type; FP32's for one that the machine has no rate for."""
+        return float(getattr(self.rates, dtype, 0.0) or self.near.flops)
+
+    def has_rate(self, dtype: str) -> bool:
+        """Return whether the machine's file gives a rate for this type."""
+        return dtype == "fp32" or getattr(self.rates, dtype) > 0
 
     def with_slots(self, slots: int) -> Machine:
         """Return this machine with another number of slots; one slot is a sequential cache."""
@@ -175,39 +215,92 @@ class Machine:
         """Return this machine for a program with explicit copies: the driver unmaps nothing and
         has no overhead per region.
         """
-        return replace(self, driver=replace(self.driver, unmap_per_kib=0.0, region_overhead=0.0))
+        driver = replace(
+            self.driver,
+            unmap_per_kib=0.0,
+            unmap_prefetched_per_kib=None,
+            region_overhead=0.0,
+            evict_overhead=0.0,
+        )
+        return replace(self, driver=driver)
 
     def constants(self) -> dict[str, Any]:
         """Return every constant, for the identity of a run."""
         return dataclasses.asdict(replace(self, sources={}))
 
+    def made_by(self) -> tuple[type, ...]:
+        """Return the classes of the machine and its parts, which also name its runs."""
+        return type(self), *map(type, (self.near, self.link, self.driver, self.storage))
 
+
+@functools.cache
 def preset_names() -> list[str]:
     """Return the names of Tidegate's own machines."""
     return sorted(p.stem for p in _PRESETS.glob("*.toml"))
 
 
 def load_machine(name: str | Path | Machine) -> Machine:
-    """Return a preset by its name, or a user's own machine by the path of its TOML file."""
+    """Return a preset by its name, or a user's own machine by the path of its TOML file; constants
+    in brackets replace those of the file.
+
+    >>> load_machine("rtx3090-pcie4(link.inward=12GB/s)").link.inward
+    12.0
+    """
     if isinstance(name, Machine):
         return name
-    if str(name).endswith(".toml"):
+    given = str(name)
+    name, constants = (given, {}) if given.endswith(".toml") else parse_spec(given)
+    if name.endswith(".toml"):
         path = Path(name)
         if not path.is_file():
             presets = ", ".join(preset_names())
             raise TidegateError(f"no machine file {path}; give a TOML file or one of {presets}")
-    elif str(name) in preset_names():
+    elif name in preset_names():
         path = _PRESETS / f"{name}.toml"
     else:
-        raise UnknownName("machine", str(name), preset_names())
+        raise UnknownName("machine", name, preset_names())
     try:
-        table = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        text = path.read_text()
+    except UnicodeDecodeError as error:
+        raise TidegateError(f"machine file {path} is not TOML: {error}") from error
+    return _from_text(text, path, given, tuple(constants.items()))
+
+
+@functools.lru_cache(maxsize=256)  # a grid asks for the same few machines thousands of times
+def _from_text(
+    text: str, path: Path, given: str, constants: tuple[tuple[str, Any], ...]
+) -> Machine:
+    """Return the machine of a file's text, with some constants replaced."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise TidegateError(f"machine file {path} is not TOML: {error}") from error
     try:
-        return _build(table, path.stem)
+        machine = _build(table, path.stem)
     except TidegateError as error:
         raise TidegateError(f"machine file {path}: {error}") from error
+    if not constants:
+        return machine
+    try:
+        return _build(_with_constants(table, dict(constants), machine.name), path.stem)
+    except TidegateError as error:
+        raise TidegateError(f"machine '{given}': {error}") from error
+
+
+def _with_constants(table: dict[str, Any], constants: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a machine's table with some constants replaced, and a name that says so."""
+    changed = {key: dict(part) if isinstance(part, dict) else part for key, part in table.items()}
+    for key, value in constants.items():
+        section, _, constant = key.partition(".")
+        if section not in _TABLES or not constant:
+            raise TidegateError(
+                f"constants are named TABLE.NAME, such as link.inward, got '{key}'; "
+                f"the tables are {', '.join(_TABLES)}"
+            )
+        truth = {"true": True, "false": False}.get(str(value).lower(), value)
+        changed.setdefault(section, {})[constant] = truth
+    spelled = ", ".join(f"{key}={value}" for key, value in constants.items())
+    return changed | {"name": f"{name}({spelled})"}
 
 
 _TABLES: dict[str, type] = {
@@ -215,6 +308,7 @@ _TABLES: dict[str, type] = {
     "link": Link,
     "driver": Driver,
     "storage": Storage,
+    "rates": Rates,
     "geometry": Geometry,
 }
 
@@ -225,7 +319,7 @@ def _build(table: dict[str, Any], name: str) -> Machine:
         if key not in allowed:
             raise UnknownName("key", key, allowed)
     for key in _TABLES:
-        if key not in table and key != "storage":
+        if key not in table and key not in ("storage", "rates"):
             raise TidegateError(f"table [{key}] is missing")
     sources: dict[str, str] = {}
     parts = {k: _read(cls, table[k], k, sources) for k, cls in _TABLES.items() if k in table}

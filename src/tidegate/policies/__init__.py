@@ -7,6 +7,7 @@ so on) are in ``registries``: here those names are the folders.
 
 from tidegate.policies.interface.memory_view import MemoryView
 from tidegate.policies.interface.policy import (
+    Decision,
     EvictionPolicy,
     PlacementPolicy,
     Policy,
@@ -22,6 +23,7 @@ from tidegate.policies.structures.orders import Orders
 
 __all__ = [
     "Column",
+    "Decision",
     "Draws",
     "Everything",
     "EvictionPolicy",

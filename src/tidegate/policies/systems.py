@@ -67,6 +67,7 @@ _PUBLISHED = (
     System("rlm", "lrm", "tree", "rlm", "SC'19, 3.2"),
     System("glm", "lrm", "tree", "glm", "SC'19, 3.3"),
     System("rdm", "lrm", "tree", "rdm", "SC'19, 3.4"),
+    System("tide", "tide", "tide", "tide", "ours: docs/tide.md"),
 )
 SYSTEMS: dict[str, System] = {s.name: s for s in _PUBLISHED}
 

@@ -3,6 +3,7 @@ differs is a result.
 
     claims.toml ──▶ Claim ──▶ the rule of its kind ──▶ Finding ──▶ Ledger
                                                        HOLDS · TIE · DIFFERS · NOT MEASURED
+                                                       NO CLAIM: not the setting of the claim
 
 A claim that says several things has several findings, each with its part: "O1 MM". Beside its
 verdict under the default readings a finding may carry the share of open readings under which the
@@ -24,13 +25,11 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidegate.errors import UnknownName
 from tidegate.reproduce import paper_folder
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from tidegate.tables import Table
 
 TIE_WITHIN = 0.02  # a difference up to this is a tie
 
@@ -45,6 +44,7 @@ class Verdict(StrEnum):
     TIE = "TIE"
     DIFFERS = "DIFFERS"
     NOT_MEASURED = "NOT MEASURED"
+    NO_CLAIM = "NO CLAIM"  # measured with another setting than the claim's
 
 
 # The rules, one per kind of claim
@@ -128,6 +128,12 @@ class Finding:
     @property
     def label(self) -> str:
         return f"{self.claim} {self.part}".rstrip()
+
+    def without_claim(self) -> Finding:
+        """Return this finding where the paper claims nothing: what was measured stays."""
+        if self.verdict is Verdict.NOT_MEASURED:
+            return self
+        return replace(self, verdict=Verdict.NO_CLAIM, why="")
 
 
 @dataclass(frozen=True)
@@ -254,6 +260,7 @@ _COUNTED = {
     Verdict.TIE: ("is a tie", "are ties"),
     Verdict.DIFFERS: ("differs", "differ"),
     Verdict.NOT_MEASURED: ("was not measured", "were not measured"),
+    Verdict.NO_CLAIM: ("has no claim with this setting", "have no claim with this setting"),
 }
 
 
@@ -290,18 +297,15 @@ class Ledger:
 
     def table(self) -> Table:
         """Return a table for a terminal."""
-        from rich import box
-        from rich.table import Table
-
         robust = any(f.share is not None for f in self.findings)
-        title = f"ledger: {self.summary}"
-        table = Table(box=box.SIMPLE, title=title, title_justify="left", title_style="bold")
-        for column in ("claim", "paper", "ours", "verdict", *["readings"] * robust, "why"):
-            table.add_column(column, overflow="fold", no_wrap=column == "verdict")
-        for f in self.findings:
-            readings = [readings_text(f)] * robust
-            table.add_row(f.label, f.paper, f.ours, f.verdict, *readings, f.why)
-        return table
+        columns = ("claim", "verdict", "ours", "paper", *["readings"] * robust, "why")
+        rows = [
+            (f.label, f.verdict, f.ours, f.paper, *[readings_text(f)] * robust, f.why)
+            for f in self.findings
+        ]
+        return Table(
+            columns, rows, f"ledger: {self.summary}", left=len(columns), drop=("readings",)
+        )
 
     def html(self) -> str:
         """Return a table for a page: each claim with its words, and its findings below."""

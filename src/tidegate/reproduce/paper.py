@@ -10,17 +10,16 @@ A paper is a subclass of ``Paper`` in its folder's ``paper.py``, and ``PAPER`` a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from itertools import groupby
 from typing import Any, Generic, TypeVar
 
-from tidegate.experiments.grid import SERIAL_BELOW, spread
+from tidegate.experiments.runs import Run
+from tidegate.experiments.sweeps.batches import WholeRuns
+from tidegate.experiments.sweeps.execution import answer_all
 from tidegate.reproduce.ledger import Claims, Finding, Ledger, load_claims
 from tidegate.reproduce.readings import Readings, Variant, distinct, run_variants, with_shares
 from tidegate.reproduce.report import Exhibit, Reproduction
 from tidegate.reproduce.results import Groups, Key
 from tidegate.reproduce.setup import Setup
-from tidegate.reproduce.trace_cache import cached
 
 S = TypeVar("S", bound=Setup)
 Progress = Callable[[int], None]
@@ -36,8 +35,7 @@ class Paper(Generic[S]):
     name: str  # of its folder
     setup: type[S]
     readings: Readings[S] | None = None  # what the paper leaves open
-    caches_traces = True  # the trace of an application is kept in memory for its other runs
-    one_worker_per_application = False  # for traces that take long to make
+    caches_traces = True  # the trace of an application is kept for its other runs
 
     def grid(self, setup: S) -> Mapping[Key, Any]:
         """Return the run specification of every result."""
@@ -77,20 +75,35 @@ class Paper(Generic[S]):
         setup = setup or self.setup()
         grid = self.grid(setup)
         _check(grid)
-        results = Groups.of(self._run(grid, workers, cache, progress))
+        runs = self._run(grid, workers, cache, progress)
+        results, done = Groups.of(runs), list(runs.values())
         findings = list(self.findings(setup, results))
         if setup.readings and self.readings:
-            findings = with_shares(findings, self._tried(setup, workers, cache, progress))
+            tried = self._try(setup, workers, cache, progress)
+            findings = with_shares(findings, self._tried(setup, tried))
+            done += tried.values()
+        if not setup.as_published:
+            findings = [finding.without_claim() for finding in findings]
         ledger = Ledger(self.claims, tuple(findings))
         exhibits = tuple(self.exhibits(setup, results))
         notes = tuple(self.notes(setup, results))
-        return Reproduction(self.name, setup.citation, setup.describe(), ledger, exhibits, notes)
+        stored = sum(getattr(run, "from_store", False) for run in done)
+        return Reproduction(
+            self.name,
+            setup.citation,
+            setup.describe(),
+            ledger,
+            exhibits,
+            notes,
+            runs=len(done),
+            from_store=stored,
+        )
 
     def notes(self, setup: S, results: Groups) -> Iterator[str]:
         """Yield what a reader should know before the figures."""
         yield f"The paper's set-up: {self.claims.setup}."
         if not setup.as_published:
-            yield "This set-up differs from the paper's; its figures are shown for comparison only."
+            yield "This set-up differs from the one that the claims are made for: none is judged."
         yield from self.remarks(setup, results)
         if setup.readings and self.readings:
             yield self.readings.note(setup)
@@ -98,23 +111,16 @@ class Paper(Generic[S]):
     def _run(
         self, grid: Mapping[Key, Any], workers: int | None, cache: bool, progress: Progress
     ) -> dict[Key, Any]:
-        """Run a grid application by application, so that a worker makes each trace once."""
-        order = {a: i for i, a in enumerate(dict.fromkeys(a for a, _, _ in grid))}
-        keys = sorted(grid, key=lambda key: order[key[0]])
-        specs = {key: cached(grid[key]) if self.caches_traces else grid[key] for key in keys}
-        parts = [[spec] for spec in specs.values()]
-        if self.one_worker_per_application:
-            parts = [[specs[k] for k in own] for _, own in groupby(keys, lambda key: key[0])]
-        if workers is None and len(grid) < SERIAL_BELOW:
-            workers = 1
-        answers = spread(
-            partial(_answer, cache=cache),
-            parts,
+        """Run a grid; runs of one application share its trace."""
+        work = WholeRuns(cache, self.caches_traces)
+        done = answer_all(
+            list(grid.values()),
+            work,
             workers=workers,
-            progress=lambda part: progress(len(part)),
+            progress=lambda spec: progress(1),
+            stop_at_failure=True,
         )
-        found = dict(zip(keys, (run for part in answers for run in part), strict=True))
-        return {key: found[key] for key in grid}
+        return dict(zip(grid, done, strict=True))
 
     # Open readings
 
@@ -128,24 +134,34 @@ class Paper(Generic[S]):
     def specification(self, variant: Variant, setup: S) -> Any:
         """Return the run specification of a variant."""
         assert self.readings
-        spec = self.readings.specification(variant, setup)
-        return cached(spec) if self.caches_traces else spec
+        return self.readings.specification(variant, setup)
 
-    def _tried(
-        self, setup: S, workers: int | None, cache: bool, progress: Progress
-    ) -> Iterator[Iterable[Finding]]:
-        """Yield the findings under every reading."""
+    def reading_specs(self, setup: S) -> list[Any]:
+        """Return the run specifications of all readings that are tried, each once."""
         assert self.readings
-        grids, small = self.variants(setup), self.readings.reduce(setup)
-        runs = run_variants(
-            distinct(grids),
-            partial(self.specification, setup=small),
-            repr(small),
+        small = self.readings.reduce(setup)
+        return [self.specification(v, small) for v in distinct(self.variants(setup))]
+
+    def _try(
+        self, setup: S, workers: int | None, cache: bool, progress: Progress
+    ) -> dict[Variant, Run]:
+        """Run all readings."""
+        assert self.readings
+        small = self.readings.reduce(setup)
+        variants = distinct(self.variants(setup))
+        return run_variants(
+            {v: self.specification(v, small) for v in variants},
+            shares_traces=self.caches_traces,
             workers=workers,
             cache=cache,
             progress=progress,
         )
-        for grid in grids:
+
+    def _tried(self, setup: S, runs: Mapping[Variant, Run]) -> Iterator[Iterable[Finding]]:
+        """Yield the findings under every reading."""
+        assert self.readings
+        small = self.readings.reduce(setup)
+        for grid in self.variants(setup):
             yield self.findings(small, Groups.of({key: runs[v] for key, v in grid.items()}))
 
 
@@ -156,7 +172,3 @@ def _check(grid: Mapping[Key, Any]) -> None:
         if not {(application, group), system} <= seen:
             seen |= {(application, group), system}
             spec.prepare()
-
-
-def _answer(specs: list[Any], cache: bool) -> list[Any]:
-    return [spec.answer(cache) for spec in specs]

@@ -2,7 +2,7 @@
 
 A paper declares its open points, option → values, the default first:
 
-    {"lfu.remember": (False, True), "machine.pipelined": (False, True), …}
+    {"lfu.remember": (False, True), "machine.pipelined": (False, True), "SPM.density": (…), …}
 
 A reading chooses one value for each. There are more readings than can be run, so ``choose`` draws
 some, always the same. A system depends on a few options only, so most readings share most of their
@@ -12,19 +12,24 @@ runs: a ``Variant`` is a run that differs.
 from __future__ import annotations
 
 import hashlib
-import json
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from math import prod
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeVar
 
-from tidegate.experiments.grid import spread
+from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
-from tidegate.experiments.store import key_of, save_json
+from tidegate.experiments.specification import RunSpec
+from tidegate.experiments.sweeps.parts import FIGURES
+from tidegate.experiments.sweeps.places import Folder
+from tidegate.experiments.sweeps.sweep import Sweep
 from tidegate.files import cache_folder
+from tidegate.options import Configurable
 from tidegate.reproduce.ledger import Finding, Verdict
 from tidegate.reproduce.results import Key
 from tidegate.reproduce.setup import Setup
@@ -32,8 +37,6 @@ from tidegate.reproduce.setup import Setup
 S = TypeVar("S", bound=Setup)
 Reading = dict[str, Any]
 Points = Mapping[str, Sequence[Any]]
-
-CHUNK = 16  # variants that a worker runs at a time
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ class Readings(Generic[S]):
     """What a paper leaves open.
 
     ``depends``: the owners of options (policies, ``machine``) that matter to a system, and
-    ``always`` those that matter to all. ``specify``: the specification of a run of the grid under
+    ``always`` those that matter to all; an application's options matter to its own runs.
+    ``specify``: the specification of a run of the grid under
     a reading's options. ``reduce``: the setup with which readings are tried. ``includes``: whether
     a run of the grid belongs to the reading of that number. ``remark``: added to the report's note.
     """
@@ -71,10 +75,14 @@ class Readings(Generic[S]):
         ]
 
     def variant(self, key: Key, reading: Reading) -> Variant:
-        """Return the run under a reading, with the options that its system depends on."""
-        owners = {*self.always, *self.depends.get(key[1], ())}
-        own = ((k, v) for k, v in reading.items() if k.partition(".")[0] in owners)
-        return Variant(key, tuple(own))
+        """Return the run under a reading, with the options of its application and those that its
+        system depends on.
+        """
+        # an application of a size is named by its first word
+        own = key[0][0] if isinstance(key[0], tuple) else key[0]
+        owners = {*self.always, *self.depends.get(key[1], ()), own}
+        given = ((k, v) for k, v in reading.items() if k.partition(".")[0] in owners)
+        return Variant(key, tuple(given))
 
     def specification(self, variant: Variant, setup: S) -> Any:
         """Return the run specification of a variant."""
@@ -92,9 +100,14 @@ def choose(points: Points, count: int) -> list[Reading]:
     >>> choose({"a": (0, 1), "b": (0, 1, 2)}, 3)[0], len(choose({"a": (0, 1), "b": (0, 1, 2)}, 99))
     ({'a': 0, 'b': 0}, 6)
     """
-    numbers = range(1, prod(len(values) for values in points.values()))
-    drawn = sorted(numbers, key=lambda n: hashlib.sha256(str(n).encode()).digest())
-    return [_reading(points, n) for n in (0, *drawn[: max(0, count - 1)])]
+    total = prod(len(values) for values in points.values())
+    drawn = {0: None}
+    for i in itertools.count():
+        if len(drawn) >= min(count, total):
+            break
+        digest = hashlib.sha256(str(i).encode()).digest()
+        drawn.setdefault(int.from_bytes(digest) % total)
+    return [_reading(points, n) for n in drawn]
 
 
 def _reading(points: Points, number: int) -> Reading:
@@ -129,42 +142,47 @@ def spell_policy(policy: str, options: Mapping[str, Any]) -> str:
     return f"{policy[:-1]}, {more})" if policy.endswith(")") else f"{policy}({more})"
 
 
+def counts_at(
+    scale: float, policy: type[Configurable], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a policy's options with those that count regions at this scale, given or default.
+
+    >>> from tidegate.policies.prefetch.fdp import FDP
+    >>> counts_at(1 / 8, FDP, {"every": 4}), counts_at(1 / 8, FDP, {"enough": 64})
+    ({'every': 4, 'enough': 2}, {'enough': 8})
+    """
+    scaled = dict(options)
+    for name, option in policy.options().items():
+        if option.counts_regions and scale != 1:
+            scaled[name] = max(1, round(scale * scaled.get(name, option.default)))
+    return scaled
+
+
 # Running variants
 
 
 def run_variants(
-    variants: Sequence[Variant],
-    make: Callable[[Variant], Any],
-    about: str,
+    variants: Mapping[Variant, RunSpec],
     *,
+    shares_traces: bool = True,
     workers: int | None = None,
     cache: bool = True,
     progress: Callable[[int], None] = lambda runs: None,
 ) -> dict[Variant, Run]:
-    """Run all variants, without timelines. ``about``: what else belongs to the key of a run."""
-    chunks = [tuple(variants[i : i + CHUNK]) for i in range(0, len(variants), CHUNK)]
-    answer = partial(_answer, make=make, about=about, cache=cache)
-    parts = spread(answer, chunks, workers=workers, progress=lambda chunk: progress(len(chunk)))
-    return {variant: run for part in parts for variant, run in part.items()}
-
-
-def _answer(
-    chunk: tuple[Variant, ...], make: Callable[[Variant], Any], about: str, cache: bool
-) -> dict[Variant, Run]:
-    """Run one chunk, or read it from the store, where it is one file."""
-    key = key_of({"variants": [asdict(v) for v in chunk], "about": about})
-    file = cache_folder() / "variants" / f"{key}.json"
-    if cache:
-        with suppress(OSError, ValueError, TypeError):
-            return dict(zip(chunk, map(Run.from_json, json.loads(file.read_text())), strict=True))
-    runs = [_slim(make(v).answer(cache=False)) for v in chunk]
-    if cache:
-        save_json(file, [r.to_json() for r in runs])
-    return dict(zip(chunk, runs, strict=True))
-
-
-def _slim(run: Run) -> Run:
-    return replace(run, inputs={}, tables={}, notes=[])
+    """Run all variants, without timelines: a sweep whose store is in the cache folder."""
+    with ExitStack() as stack:
+        place = Folder(cache_folder() / "variants")
+        if not cache or not place.is_writable():
+            place = Folder(Path(stack.enter_context(TemporaryDirectory())))
+        sweep = Sweep(variants.values(), place)
+        known = set(sweep.results.known())
+        swept = sweep.run(
+            workers=workers, detail=FIGURES, shares_traces=shares_traces, progress=progress
+        )
+        if swept.failures:
+            raise TidegateError(f"{swept.failures[0][1]}, in the run of {swept.failures[0][0]}")
+        runs = [replace(run, from_store=run.key in known) for run in sweep.runs()]
+        return dict(zip(variants, runs, strict=True))
 
 
 # Shares

@@ -73,6 +73,8 @@ class Reproduction:
     ledger: Ledger
     exhibits: tuple[Exhibit, ...]
     notes: tuple[str, ...] = ()
+    runs: int = 0
+    from_store: int = 0  # of the runs; not part of the page, which the same results make the same
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the pictures, as plain data."""
@@ -199,10 +201,11 @@ tr td:nth-child(4) {{ white-space: nowrap }}
 tr.holds td:nth-child(4) {{ color: #00724f; font-weight: 600 }}
 tr.tie td:nth-child(4) {{ color: #8a6500; font-weight: 600 }}
 tr.differs td:nth-child(4) {{ color: #b34700; font-weight: 600 }}
-tr.not_measured td:nth-child(4) {{ color: #777 }}
+tr.not_measured td:nth-child(4), tr.no_claim td:nth-child(4) {{ color: #777 }}
 </style>
 <p>Each claim of the papers beside what Tidegate measured. HOLDS, DIFFERS: by the rule of the
-claim's kind. TIE: within 2 %. Open readings: the share of plausible readings of what a paper leaves
+claim's kind. TIE: within 2 %. NO CLAIM: measured with another setting than the claim's. Open
+readings: the share of plausible readings of what a paper leaves
 open under which the claim holds.</p>
 <ul>{contents}</ul>
 {body}

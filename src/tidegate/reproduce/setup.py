@@ -32,15 +32,24 @@ class Option:
 
 
 def option(
-    default: Any, help: str, *, flag: str = "", share: bool = False, changes_claims: bool = True
+    default: Any,
+    help: str,
+    *,
+    flag: str = "",
+    share: bool = False,
+    changes_claims: bool = True,
+    sweeps: bool = False,
 ) -> Any:
     """Declare a field that is an option of the command.
 
     ``flag``: its name there, if not the field's. ``share``: it may be written 1/8 or 50%.
-    ``changes_claims``: with another value the setup is not the published one.
+    ``changes_claims``: with another value the setup is not the published one. ``sweeps``: a tuple
+    of values; ``default`` has the published one, and others are for comparison.
     """
-    declared = {"help": help, "flag": flag, "share": share, "changes_claims": changes_claims}
-    return field(default=default, metadata=declared)
+    declared = {"help": help, "flag": flag, "share": share}
+    return field(
+        default=default, metadata=declared | {"changes_claims": changes_claims, "sweeps": sweeps}
+    )
 
 
 def require(holds: bool, expected: str, given: Any) -> None:
@@ -65,6 +74,7 @@ class Setup:
 
     def __post_init__(self) -> None:
         require(self.scale > 0, "scale must be positive, such as 1/8", self.scale)
+        require(self.scale <= 1024, "scale must be at most 1024", self.scale)
         systems = getattr(self, "systems", (self.base,))
         expected = f"systems must include {self.base}, which all others are compared with"
         require(self.base in systems, expected, ", ".join(systems))
@@ -76,10 +86,11 @@ class Setup:
 
     @property
     def as_published(self) -> bool:
-        """Whether the paper's claims were made for this setup."""
+        """Whether the paper's claims were made for this setup; a sweep must have its value."""
+        given = ((getattr(self, f.name), f) for f in fields(self))
         return all(
-            getattr(self, f.name) == f.default
-            for f in fields(self)
+            _published(f) in value if f.metadata["sweeps"] else value == f.default
+            for value, f in given
             if f.metadata.get("changes_claims")
         )
 
@@ -87,11 +98,30 @@ class Setup:
         """Return what is run, in a sentence or two."""
         raise NotImplementedError
 
+    def swept(self) -> dict[str, tuple[Any, ...]]:
+        """Return the options that have several values, with the values beside the main one."""
+        found = {}
+        for f in fields(self):
+            if f.metadata.get("sweeps") and len(values := getattr(self, f.name)) > 1:
+                found[f.name] = tuple(v for v in values if v != self.main(f.name))
+        return found
+
+    def main(self, name: str) -> Any:
+        """Return a sweep's value for which claims are judged: the published one, or the first."""
+        published = next(_published(f) for f in fields(self) if f.name == name)
+        values = getattr(self, name)
+        return published if published in values else values[0]
+
     @classmethod
     def options(cls) -> list[Option]:
         """Return the options of the paper's command."""
         hints = get_type_hints(cls)
         return [_option(f, hints[f.name]) for f in fields(cls) if "help" in f.metadata]
+
+
+def _published(f: Any) -> Any:
+    """Return the published value of a field that sweeps."""
+    return f.default[0]
 
 
 def _option(f: Any, hint: Any) -> Option:

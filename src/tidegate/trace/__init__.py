@@ -2,9 +2,10 @@
 
 from tidegate.trace.build import SegmentBuilder, blocks_of
 from tidegate.trace.file import TraceFile, save_trace
-from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, lay_out
+from tidegate.trace.trace import Copy, Launch, Object, Provenance, Segment, Trace, lay_out
 
 __all__ = [
+    "Copy",
     "Launch",
     "Object",
     "Provenance",

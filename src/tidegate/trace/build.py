@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tidegate.errors import TidegateError
-from tidegate.trace.trace import Segment
+from tidegate.trace.trace import Segment, as_column
 
 SEGMENT_TOUCHES = 1 << 20  # small enough for memory, large enough for the compiled loop
 
@@ -71,7 +71,18 @@ class SegmentBuilder:
 def _columns(
     page: ArrayLike, write: ArrayLike, bytes: ArrayLike, reference: ArrayLike
 ) -> tuple[NDArray[Any], ...]:
-    pages = np.asarray(page, dtype=np.int32)
-    others = ((write, np.uint8), (bytes, np.int32), (reference, np.int16))
-    wide = (np.broadcast_to(np.asarray(given, dtype=kind), len(pages)) for given, kind in others)
-    return pages, *map(np.ascontiguousarray, wide)
+    pages = as_column("page", page, np.int32)
+    if pages.ndim != 1:
+        raise TidegateError(f"page must be one row of page numbers, got {page!r:.80}")
+    given = {"write": (write, np.uint8), "bytes": (bytes, np.int32)}
+    given["reference"] = (reference, np.int16)
+    columns = [pages]
+    for name, (numbers, kind) in given.items():
+        column = as_column(name, numbers, kind)
+        if column.shape not in ((), (1,), pages.shape):
+            raise TidegateError(
+                f"{name} must be one number, or one for each of {len(pages)} pages, "
+                f"got {len(column)}"
+            )
+        columns.append(np.ascontiguousarray(np.broadcast_to(column, len(pages))))
+    return tuple(columns)

@@ -30,7 +30,7 @@ class PlannedUse:
 
 @dataclass(frozen=True)
 class PlannedLaunch:
-    """One launch site; the launches of a trace have its name."""
+    """One launch site; ``name`` is the place that its launches have in a trace."""
 
     name: str
     uses: tuple[PlannedUse, ...]

@@ -1,7 +1,7 @@
 """Profile: the plan of a program without a compiler, from what its trace does.
 
 A compiler estimates what a launch uses; a trace shows it. So that policies read both alike,
-launches of one name count as one launch site, and their uses are averaged, as a static analysis
+launches of one place count as one launch site, and their uses are averaged, as a static analysis
 does.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,19 +28,28 @@ class _Uses(NamedTuple):
     written: NDArray[np.bool_]
 
 
+_plans: WeakKeyDictionary[Trace, Plan] = WeakKeyDictionary()
+
+
 def profile(trace: Trace) -> Plan:
     """Return the plan of a trace, which is read once.
 
-    Locality is the bytes used. Distances are exact, and averaged over launches of one name.
+    Locality is the bytes used. Distances are exact, and averaged over launches of one place.
     """
-    names, uses = _read(trace)
-    numbers = {name: n for n, name in enumerate(dict.fromkeys(names))}
+    if trace not in _plans:
+        _plans[trace] = _plan(trace)
+    return _plans[trace]
+
+
+def _plan(trace: Trace) -> Plan:
+    places, uses = _read(trace)
+    numbers = {place: n for n, place in enumerate(dict.fromkeys(places))}
     planned: list[list[PlannedUse]] = [[] for _ in numbers]
-    site = np.array([numbers[name] for name in names], np.int64)
+    site = np.array([numbers[place] for place in places], np.int64)
     for at, use in _averages(site, uses, trace.objects):
         planned[at].append(use)
     total = np.bincount(uses.object, uses.bytes, len(trace.objects)).tolist()
-    launches = (PlannedLaunch(name, tuple(planned[at])) for name, at in numbers.items())
+    launches = (PlannedLaunch(place, tuple(planned[at])) for place, at in numbers.items())
     return Plan(tuple(launches), {o.name: total[i] for i, o in enumerate(trace.objects)})
 
 
@@ -68,9 +78,9 @@ def _averages(
 
 
 def _read(trace: Trace) -> tuple[list[str], _Uses]:
-    """Return the launches' names, and what each uses."""
+    """Return the launches' places, and what each uses."""
     first = np.array([o.first_page for o in trace.objects])
-    names: list[str] = []
+    places: list[str] = []
     uses = [_Uses(np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.zeros(0, bool))]
     for number, launch in enumerate(trace.launches()):
         used, written = np.zeros(len(first)), np.zeros(len(first))
@@ -80,9 +90,9 @@ def _read(trace: Trace) -> tuple[list[str], _Uses]:
             used += np.bincount(owner, np.maximum(segment.bytes, 1), len(first))
             written += np.bincount(owner, segment.write, len(first))
         own = np.flatnonzero(used)
-        names.append(launch.name)
+        places.append(launch.place)
         uses.append(_Uses(np.full(len(own), number), own, used[own], written[own] > 0))
-    return names, _Uses(*map(np.concatenate, zip(*uses, strict=True)))
+    return places, _Uses(*map(np.concatenate, zip(*uses, strict=True)))
 
 
 def _distances(uses: _Uses) -> NDArray[np.float64]:

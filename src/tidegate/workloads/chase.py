@@ -31,6 +31,9 @@ class Chase(Workload):
     chains = Option(2048, "chains that are followed at the same time", least=1)
     seed = Option(1, "seed of the random numbers", least=0)
 
+    def about_touches(self, pages: int) -> int:
+        return self.chains * self.steps
+
     def sizes(self) -> dict[str, int]:
         return {"nodes": self.bytes}
 

@@ -56,8 +56,12 @@ class MatMul(SquareMatrices, WaveWorkload):
         n = self.n
         wave = min(self.wave, across(n, TILE) ** 2)
         lanes = min(self.lanes, wave)
-        intensity = 2 * n**3 / _bytes_touched(n, wave) / self.efficiency
-        yield Launch("matrixMul", self._touches(space, wave, lanes), wave // lanes, intensity)
+        rows, columns = _panels_used(n, wave)
+        intensity = 2 * n**3 / (4.0 * n * (n + rows + columns)) / self.efficiency
+        touches, all_tiles = self._touches(space, wave, lanes), n * across(n, TILE)
+        # every tile reads its rows of A and its columns of B
+        sharing = all_tiles / rows, all_tiles / columns, 1.0
+        yield Launch("matrixMul", touches, wave // lanes, intensity, sharing=sharing)
 
     def _touches(self, space: Space, wave: int, lanes: int) -> Iterator[Segment]:
         n, page, tiles = self.n, space.geometry.page, across(self.n, TILE)
@@ -84,16 +88,16 @@ def _columns(extent: Any, n: int) -> Any:
 
 
 @jit
-def _bytes_touched(n: int, wave: int) -> Any:
-    """Return the bytes that all waves use together, as a float: the sum of the trace's bytes."""
+def _panels_used(n: int, wave: int) -> Any:
+    """Return the rows of A and the columns of B that waves use, added up over all waves."""
     tiles = across(n, TILE)
-    total = 4.0 * n * n  # C
+    all_rows = all_columns = 0
     for number in range((tiles * tiles + wave - 1) // wave):
         extent = wave_extent(number, wave, tiles, tiles * tiles)
         low, high, low2, high2 = _columns(extent, n)
-        rows = min(n, (extent[2] + 1) * TILE) - extent[0] * TILE
-        total += 4.0 * n * (rows + high - low + high2 - low2)
-    return total
+        all_rows += min(n, (extent[2] + 1) * TILE) - extent[0] * TILE
+        all_columns += high - low + high2 - low2
+    return all_rows, all_columns
 
 
 @jit

@@ -68,10 +68,11 @@ class Operand(NamedTuple):
 class Shape(NamedTuple):
     """The depth of a product and the sizes of its steps and waves."""
 
-    depth: int  # floats
-    chunk: int  # floats of the depth in a step
+    depth: int  # elements
+    chunk: int  # elements of the depth in a step
     wave: int  # thread blocks
     lanes: int
+    element: int = FLOAT  # bytes
 
 
 def operand(
@@ -86,10 +87,11 @@ def operand(
     column: int = 0,
     write: bool = False,
     turn: int = 0,
+    element: int = FLOAT,
 ) -> Operand:
-    """Return a matrix of ``pitch`` floats a row, from ``row`` and ``column`` on."""
-    origin = FLOAT * (row * pitch + column)
-    place = space[name].first_page, space.geometry.page, FLOAT * pitch, site, int(write), origin
+    """Return a matrix of ``pitch`` elements a row, from ``row`` and ``column`` on."""
+    origin = element * (row * pitch + column)
+    place = space[name].first_page, space.geometry.page, element * pitch, site, int(write), origin
     return Operand(*place, which, int(along), turn)
 
 
@@ -104,6 +106,7 @@ class MatrixProduct(WaveWorkload):
     )
     efficiency = efficiency_option(0.9)
     slots = 4  # of a GPU with 8 slots to an SM, that one thread block takes
+    element = FLOAT  # bytes
     kernel = ""
     chunk = 8  # floats of the depth in a step
 
@@ -115,9 +118,13 @@ class MatrixProduct(WaveWorkload):
     def operands(self, space: Space) -> tuple[Operand, ...]:
         """Return the operands, and last the output."""
 
+    def lanes_in(self, space: Space) -> int:
+        """Return the blocks of the trace that share a wave's pages."""
+        return self.lanes
+
     def launches(self, space: Space) -> Launches:
         grid, depth, flops = self.product()
-        shape = Shape(depth, self.chunk, self.wave, self.lanes)
+        shape = Shape(depth, self.chunk, self.wave, self.lanes_in(space), self.element)
         operands, pages = self.operands(space), max(o.pages for o in space.values())
         flops /= self.efficiency
         yield product_launch(self.kernel, grid, shape, operands, self.slots, flops, pages)
@@ -139,10 +146,26 @@ def product_launch(
     wave = min(shape.wave, tile_count(grid))
     shape = shape._replace(wave=wave, lanes=min(shape.lanes, wave))
     reads, out = operands[:-1], operands[-1]
-    intensity = flops / bytes_used(grid, shape, reads)
+    panels_used, tiles_used = bytes_used(grid, shape, reads)
+    intensity = flops / (panels_used.sum() + tiles_used)
+    sharing = _sharing(grid, shape, reads, panels_used, out.site)
     count, most = -(-tile_count(grid) // wave), pages * len(operands)
     touches = wave_segments(count, most, _fill, grid, shape, reads, out)
-    return Launch(kernel, touches, max(1, slots * wave // shape.lanes), intensity)
+    width = max(1, slots * wave // shape.lanes)
+    return Launch(kernel, touches, width, intensity, sharing=sharing)
+
+
+def _sharing(
+    grid: Grid, shape: Shape, reads: tuple[Operand, ...], used: Any, output: int
+) -> tuple[float, ...]:
+    """Return by access site how many tiles of a wave read each byte: what all tiles read over the
+    bytes that waves ``used`` of each operand. Nobody shares the output.
+    """
+    asked, found = np.zeros(output + 1), np.zeros(output + 1)
+    for read, bytes_ in zip(reads, used.tolist(), strict=True):
+        asked[read.site] += shape.element * float(shape.depth) * panels_of_tiles(grid, read.which)
+        found[read.site] += bytes_
+    return tuple(np.where(found > 0, asked / np.maximum(found, 1), 1.0).tolist())
 
 
 # ── Tiles of a wave
@@ -222,7 +245,7 @@ def _fill(
                 end = _add_along(needs, end, read, shape, spans, read.turn * turn)
             else:
                 end = _add_down(needs, end, read, shape, spans, read.turn * turn)
-        end = _add_output(needs, end, out, grid, low, high, last)
+        end = _add_output(needs, end, out, grid, low, high, last, shape.element)
         block, touch = distribute(needs, end, last + 1, shape.lanes, columns, block, touch)
         number += 1
     return number, block, touch
@@ -254,7 +277,7 @@ def _add_down(needs: Any, end: int, read: Any, shape: Any, spans: Any, step: int
     for row in range(shape.depth):
         at = read.origin + row * read.pitch
         for i in range(len(spans)):
-            low, high = at + FLOAT * spans[i, 0], at + FLOAT * spans[i, 1]
+            low, high = at + shape.element * spans[i, 0], at + shape.element * spans[i, 1]
             end = add_bytes(needs, own, end, read, low, high, step + row // shape.chunk)
     return end
 
@@ -269,9 +292,10 @@ def _add_along(needs: Any, end: int, read: Any, shape: Any, spans: Any, step: in
     for i in range(len(spans)):
         for row in range(spans[i, 0], spans[i, 1]):
             begin = low = read.origin + row * read.pitch
-            while low < begin + FLOAT * shape.depth:
-                high = min(begin + FLOAT * shape.depth, (low // read.page + 1) * read.page)
-                now = step + (low - begin) // (FLOAT * shape.chunk)
+            stop = begin + shape.element * shape.depth
+            while low < stop:
+                high = min(stop, (low // read.page + 1) * read.page)
+                now = step + (low - begin) // (shape.element * shape.chunk)
                 end = add_bytes(needs, own, end, read, low, high, now)
                 needs[end - 1].step = min(needs[end - 1].step, now)
                 low = high
@@ -279,7 +303,9 @@ def _add_along(needs: Any, end: int, read: Any, shape: Any, spans: Any, step: in
 
 
 @jit
-def _add_output(needs: Any, end: int, out: Any, grid: Any, low: Any, high: Any, step: int) -> Any:
+def _add_output(
+    needs: Any, end: int, out: Any, grid: Any, low: Any, high: Any, step: int, element: int
+) -> Any:
     """Add the wave's tiles of the output, after the last step."""
     own = end
     for tile in range(len(low)):
@@ -287,23 +313,45 @@ def _add_output(needs: Any, end: int, out: Any, grid: Any, low: Any, high: Any, 
             for row in range(tile * grid.tall, min(grid.height, (tile + 1) * grid.tall)):
                 first, stop = columns_of(grid, low, high, row)
                 at = out.origin + row * out.pitch
-                end = add_bytes(needs, own, end, out, at + FLOAT * first, at + FLOAT * stop, step)
+                begin, behind = at + element * first, at + element * stop
+                end = add_bytes(needs, own, end, out, begin, behind, step)
     return end
+
+
+def panels_of_tiles(grid: Grid, which: int) -> float:
+    """Return the widths of the panels that all tiles read, added up, in elements.
+
+    >>> panels_of_tiles(Grid(256, 512, 128, 128), ROWS)  # two rows of four tiles
+    1024.0
+    """
+    rows, columns = across(grid.height, grid.tall), across(grid.width, grid.wide)
+    tall = np.minimum(grid.tall, grid.height - grid.tall * np.arange(rows))
+    wide = np.minimum(grid.wide, grid.width - grid.wide * np.arange(columns))
+    in_row, in_column = np.full(rows, columns), np.full(columns, rows)  # tiles
+    if grid.triangle:
+        rising = np.arange(rows) + 1
+        in_row, in_column = (rising[::-1], rising) if grid.triangle > 0 else (rising, rising[::-1])
+    widths = {ROWS: (in_row * tall).sum(), COLUMNS: (in_column * wide).sum()}
+    return float(sum(widths.values()) if which == BOTH else widths[which])
 
 
 @jit
 def bytes_used(grid: Any, shape: Any, reads: Any) -> Any:
-    """Return the bytes that all waves use together, as a float: the sum of the trace's bytes."""
-    floats = 0.0
+    """Return the bytes of each operand, and of the output, that all waves use: floats.
+
+    Together they are the sum of the trace's bytes.
+    """
+    elements = 0.0
+    panels_used = np.zeros(len(reads))
     count = tile_count(grid)
     for first in range(0, count, shape.wave):
         low, high, used = cover(grid, first, min(count, first + shape.wave))
-        for read in reads:
+        for i, read in enumerate(reads):
             spans = panels(grid, read.which, high, used)
-            floats += float(shape.depth) * (spans[:, 1] - spans[:, 0]).sum()
+            panels_used[i] += float(shape.depth) * (spans[:, 1] - spans[:, 0]).sum()
         for tile in range(len(low)):
             if high[tile] >= 0:
                 for row in range(tile * grid.tall, min(grid.height, (tile + 1) * grid.tall)):
                     begin, stop = columns_of(grid, low, high, row)
-                    floats += stop - begin
-    return FLOAT * floats
+                    elements += stop - begin
+    return shape.element * panels_used, shape.element * elements

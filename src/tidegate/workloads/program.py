@@ -21,6 +21,7 @@ geometry; the workload then streams its launches over the pages of its objects.
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,10 +33,10 @@ from numpy.typing import NDArray
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.options import Configurable, Option
-from tidegate.registry import Registry, source_digest
+from tidegate.options import Configurable, Option, spell
+from tidegate.registry import Registry, error_line, place_of
 from tidegate.trace.geometry import Geometry
-from tidegate.trace.trace import Launch, Object, Provenance, Trace, lay_out
+from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, lay_out
 
 if TYPE_CHECKING:
     from tidegate.trace.plan import Plan
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 Launches = Iterator[Launch]
 
 _MOST_PAGES = 2**31 - 1  # page numbers are 32 bits wide
+_MOST_BYTES = 1 << 60
+_MOST_TOUCHES = 10**14  # a month of simulation
+_REPEATS = ("passes", "iterations")  # options by which a workload does all of its work again
 
 
 class Workload(Configurable, ABC):
@@ -52,7 +56,8 @@ class Workload(Configurable, ABC):
     """
 
     provenance: Provenance = Provenance.ASSUMED
-    fresh: frozenset[str] = frozenset()  # objects that the CPU does not touch before the GPU does
+    unwritten: frozenset[str] = frozenset()  # objects without host data: the GPU writes them first
+    first_touch: Any = True  # see Trace; an option where a paper's runs need the other reading
 
     @abstractmethod
     def sizes(self) -> dict[str, int]:
@@ -61,6 +66,14 @@ class Workload(Configurable, ABC):
     @abstractmethod
     def launches(self, space: Space) -> Launches:
         """Yield the launches, over the pages of the objects in ``space``."""
+
+    def about_touches(self, pages: int) -> int | None:
+        """Return about how many touches the launches have over ``pages``; None if unknown.
+
+        Without better knowledge, each of the declared passes or iterations touches every page.
+        """
+        repeated = [getattr(self, name) for name in _REPEATS if name in self.options()]
+        return pages * math.prod(repeated) if repeated else None
 
     def release(self) -> None:
         """Free what is cached between two streams of the launches, such as a graph."""
@@ -146,37 +159,94 @@ def bytes_within(owner: Object, index: NDArray[Any], geometry: Geometry) -> NDAr
     return np.minimum(geometry.page, owner.bytes - index.astype(np.int64) * geometry.page)
 
 
+_END = object()
+_EXPECTED = {
+    Launch: "launches, such as tidegate.Launch('pass', [tidegate.blocks_of(16, pages, bytes=64)])",
+    Segment: "lists of segments, such as [tidegate.blocks_of(16, pages, bytes=64)]",
+}
+
+
+def _checked_sizes(source: Workload, name: str) -> dict[str, int]:
+    """Return a workload's sizes, fractions of bytes rounded up; refuse what is no size."""
+    try:
+        sizes = source.sizes()
+    except TidegateError:
+        raise
+    except Exception as error:
+        said = error_line(error, type(source))
+        raise TidegateError(f"workload {name} raised in sizes(): {said}") from error
+    place = place_of(type(source).sizes)
+    if not isinstance(sizes, Mapping):
+        raise TidegateError(
+            f"workload {name}: sizes() must return a dictionary such as "
+            f"{{'array': 1 << 20}}, got {sizes!r:.80}{place}"
+        )
+    made = {}
+    for object_name, size in sizes.items():
+        numeric = isinstance(size, int | float | np.integer | np.floating)
+        if isinstance(size, bool) or not numeric or not 0 <= size <= _MOST_BYTES:
+            raise TidegateError(
+                f"workload {name}: sizes() must give bytes from 1 to {_MOST_BYTES}, "
+                f"got {size!r:.80} for {object_name}{place}"
+            )
+        made[str(object_name)] = math.ceil(size)
+    if not made or min(made.values()) < 1:
+        raise TidegateError(f"workload {name} has an empty object; give it more bytes")
+    return made
+
+
 class Program(Trace):
     """A workload laid out for a geometry: a Trace that is made while it is read."""
 
     def __init__(self, source: Workload, geometry: Geometry):
         self.workload, self.geometry = source, geometry
-        self.name = source.name or type(source).__name__
+        self.name = spell(source)
         self.provenance = source.provenance
-        self.plan, self.fresh = source.plan(), source.fresh
-        sizes = source.sizes()
-        if not sizes or min(sizes.values()) < 1:
-            raise TidegateError(f"workload {self.name} has an empty object; give it more bytes")
-        self.objects = lay_out(sizes, geometry)
+        self.plan, self.first_touch = source.plan(), source.first_touch
+        sizes = _checked_sizes(source, self.name)
+        self.objects = lay_out(sizes, geometry, source.unwritten)
         if self.pages > _MOST_PAGES:
             raise TidegateError(
                 f"workload {self.name} must have at most {_MOST_PAGES:,} pages, got "
                 f"{self.pages:,}; take fewer bytes or larger pages (--geometry)"
             )
 
+        self.about_touches = source.about_touches(sum(o.pages for o in self.objects))
+        if self.about_touches is not None and self.about_touches > _MOST_TOUCHES:
+            raise TidegateError(
+                f"workload {self.name} would have about {units.show_count(self.about_touches)} "
+                f"touches, more than {units.show_count(_MOST_TOUCHES)}; give it fewer passes, "
+                "iterations or bytes, or larger pages (--geometry)"
+            )
+
     def launches(self) -> Launches:
         with self._named():
-            stream = iter(self.workload.launches(Space(self.geometry, self.objects)))
-        for launch in self._each(stream):
-            yield dataclasses.replace(launch, segments=self._each(iter(launch.segments)))
+            made = self.workload.launches(Space(self.geometry, self.objects))
+        for launch in self._each(made, Launch, made):
+            yield dataclasses.replace(launch, segments=self._each(launch.segments, Segment, made))
 
-    def _each(self, items: Iterator[Any]) -> Iterator[Any]:
+    def _each(self, items: Any, kind: type, made: Any) -> Iterator[Any]:
+        """Yield the launches or segments, after a look at their type."""
+        try:
+            stream = iter(items)
+        except TypeError:
+            raise self._wrong(f"must give {_EXPECTED[kind]}", items, made) from None
         while True:
             with self._named():
-                item = next(items, None)
-            if item is None:
+                item = next(stream, _END)
+            if item is _END:
                 return
+            if not isinstance(item, kind):
+                raise self._wrong(f"must give {_EXPECTED[kind]}", item, made)
             yield item
+
+    def _wrong(self, expected: str, given: Any, made: Any) -> TidegateError:
+        """Return the error for a launch or segment that is none; ``made``: what launches gave."""
+        frame = getattr(made, "gi_frame", None)  # of a generator: the line that it stopped at
+        place = place_of(type(self.workload).launches, frame and frame.f_lineno)
+        return TidegateError(
+            f"workload {self.name}: launches() {expected}, got {given!r:.80}{place}"
+        )
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -184,16 +254,16 @@ class Program(Trace):
         try:
             yield
         except Exception as error:
-            kind = "" if isinstance(error, TidegateError) else f"{type(error).__name__}: "
-            raise TidegateError(
-                f"workload {self.name} raised while it was read: {kind}{error}"
-            ) from error
+            said = error_line(error, type(self.workload))
+            raise TidegateError(f"workload {self.name} raised while it was read: {said}") from error
+
+    def made_by(self) -> tuple[object, ...]:
+        return (self.workload,)
 
     def identity(self) -> dict[str, Any]:
         named = {
-            "workload": self.name,
+            "workload": self.workload.name or type(self.workload).__name__,
             "settings": self.workload.settings(),
-            "source": source_digest(type(self.workload)),
             "geometry": [self.geometry.page, self.geometry.region],
         }
         return named if self.plan is None else {**named, "plan": self.plan.digest}

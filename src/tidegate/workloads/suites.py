@@ -101,6 +101,9 @@ def _gmt() -> list[Member]:
     return rows
 
 
+# The machine that a suite's paper has, where its applications run on two tiers.
+MACHINES = {"observuvm": "rtx3090-pcie4", "cppe": "gpgpusim-28sm"}
+
 SUITES: dict[str, list[Member]] = {"observuvm": _observuvm(), "cppe": _cppe(), "gmt": _gmt()}
 
 
@@ -119,6 +122,17 @@ def members(name: str) -> list[Member]:
     if name not in SUITES:
         raise UnknownName("suite", name, SUITES)
     return SUITES[name]
+
+
+def machine_of(application: str) -> str:
+    """Return the machine of the paper that has this application, "" if there is none.
+
+    >>> machine_of("cppe-NW"), machine_of("stream")
+    ('gpgpusim-28sm', '')
+    """
+    return next(
+        (m for name, m in MACHINES.items() if any(x.name == application for x in SUITES[name])), ""
+    )
 
 
 def published_bytes(application: str) -> int:

@@ -21,6 +21,9 @@ class Uniform(Workload):
     touches = Option(1_000_000, "how many pages are drawn", least=1)
     seed = Option(1, "seed of the random numbers", least=0)
 
+    def about_touches(self, pages: int) -> int:
+        return self.touches
+
     def sizes(self) -> dict[str, int]:
         return {"array": self.bytes}
 

@@ -19,6 +19,9 @@ class ZipfReads(Workload):
     skew = Option(0.9, "exponent of Zipf's law: 0 is uniform, more is hotter", least=0)
     seed = Option(1, "seed of the random numbers", least=0)
 
+    def about_touches(self, pages: int) -> int:
+        return self.touches
+
     def sizes(self) -> dict[str, int]:
         return {"array": self.bytes}
 

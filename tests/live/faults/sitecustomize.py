@@ -18,6 +18,7 @@ import sys
 
 if any("tidegate.live.pager.supervisor" in argument for argument in sys.orig_argv):
     from tidegate.live.pager import engine, pager
+    from tidegate.live.pager.no_mover import NoMover
     from tidegate.live.transfer import mover, store
 
     writes, reads = itertools.count(1), itertools.count(1)
@@ -46,7 +47,8 @@ if any("tidegate.live.pager.supervisor" in argument for argument in sys.orig_arg
         evict = engine.Engine._evict
 
         def note_and_evict(self: engine.Engine, number: int) -> None:
-            os.write(victims, number.to_bytes(8, "little"))
+            if not isinstance(self.mover, NoMover):
+                os.write(victims, number.to_bytes(8, "little"))
             evict(self, number)
 
         engine.Engine._evict = note_and_evict  # type: ignore[method-assign]

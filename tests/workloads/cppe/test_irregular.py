@@ -10,7 +10,7 @@ import numpy as np
 from tidegate.trace.geometry import Geometry
 from tidegate.workloads.cppe import btree, heartwall, hybridsort
 from tidegate.workloads.graph import csr
-from tidegate.workloads.observuvm.btree import grown_tree
+from tidegate.workloads.rodinia_tree import grown_tree
 from workloads.cppe.python_kernels import Block, check, check_launch, small
 from workloads.read_traces import program, read
 

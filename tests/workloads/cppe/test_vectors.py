@@ -128,9 +128,9 @@ def test_sad(n: int) -> None:
         {1: 1, 2: 2, 3: 2, 4: 4, 5: 8, 6: 8, 7: 16},
     )
 
-    def vectors(block: Block, kind: int, m: int, write: bool) -> None:
+    def vectors(block: Block, kind: int, m: int, write: bool, positions: range) -> None:
         for i in range(each[kind]):
-            for position in range(1090):
+            for position in positions:
                 block.use(
                     "sads", (begins[kind] * n + each[kind] * m + i) * 1096 + position, write, size=2
                 )
@@ -150,9 +150,12 @@ def test_sad(n: int) -> None:
     def larger(read_kind: int, written: tuple[int, ...]) -> Iterator[Block]:
         for m in range(n):
             block = Block(trace)
-            vectors(block, read_kind, m, False)
-            for kind in written:
-                vectors(block, kind, m, True)
+            for step in range(17):  # 64 places each, in all vectors
+                block.step()
+                positions = range(64 * step, 64 * (step + 1) if step < 16 else 1090)
+                vectors(block, read_kind, m, False, positions)
+                for kind in written:
+                    vectors(block, kind, m, True, positions)
             yield block
 
     check(trace, [calc(), larger(7, (6, 5, 4)), larger(4, (3, 2, 1))])
@@ -195,20 +198,28 @@ def test_mriq() -> None:
     workload, trace = small("cppe-MRQ", bytes=4 * (5 * points + 3 * samples), samples=samples)
     assert workload.points == points
 
-    def launch(
-        count: int, threads: int, reads: tuple[str, ...], writes: tuple[str, ...]
-    ) -> Iterator[Block]:
-        for first in range(0, count, threads):
+    def phi() -> Iterator[Block]:
+        for first in range(0, samples, 512):
             block = Block(trace)
-            for i in range(first, min(count, first + threads)):
-                for name in reads:
+            for i in range(first, min(samples, first + 512)):
+                block.use("phiR", i)
+                block.use("phiI", i)
+                block.use("phiMag", i, write=True)
+            yield block
+
+    def q() -> Iterator[Block]:
+        for first in range(0, points, 256):
+            block, own = Block(trace), range(first, min(points, first + 256))
+            for i in own:
+                for name in ("x", "y", "z", "Qr", "Qi"):
                     block.use(name, i)
-                for name in writes:
+            block.step()  # after the loop over the samples
+            for i in own:
+                for name in ("Qr", "Qi"):
                     block.use(name, i, write=True)
             yield block
 
-    phi = launch(samples, 512, ("phiR", "phiI"), ("phiMag",))
-    check(trace, [phi, *(launch(points, 256, ("x", "y", "z"), ("Qr", "Qi")) for _ in range(2))])
+    check(trace, [phi(), q(), q()])
 
 
 def test_sgemm() -> None:

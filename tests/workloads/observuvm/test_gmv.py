@@ -60,3 +60,10 @@ def test_intensity_is_all_flops_over_all_bytes_at_the_efficiency() -> None:
     n = 1000
     launch = read(program("GMV", bytes=4 * (n * n + 2 * n), efficiency=0.5))[0]
     assert launch.intensity == pytest.approx(2 * n * n / launch.bytes.sum(dtype=np.int64) / 0.5)
+
+
+def test_a_wave_has_as_many_lanes_as_a_column_has_pages() -> None:
+    n = 40_000  # floats: 160,000 bytes, 3 pages
+    launch = next(iter(program("GMV", bytes=4 * (n * n + 2 * n)).launches()))
+    segment = next(iter(launch.segments))
+    assert len(segment.starts) - 1 == 3

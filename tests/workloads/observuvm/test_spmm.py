@@ -157,15 +157,33 @@ def test_a_full_matrix_has_every_column() -> None:
 
 
 def test_uniform_rows_and_columns_are_alike() -> None:
-    work = workloads.find("SPM")(bytes="200MB")
+    work = workloads.find("SPM")(bytes="200MB", density="1%")
     offsets, columns = work.sparse()
     mean = len(columns) / work.m
     for times in (np.diff(offsets), np.bincount(columns, minlength=work.m)):
         assert times.var() == pytest.approx(mean, rel=0.1)  # as Poisson's
 
 
+def test_a_large_dense_matrix_is_not_made_but_read_the_same(monkeypatch: Any) -> None:
+    """The same pages with the same bytes of B and C; steps differ by chance only."""
+    options = {"bytes": 40 << 20, "wave": 64, "lanes": 1}
+    made = read(program("SPM", Geometry(4096, 65536), **options))[0]
+    monkeypatch.setattr("tidegate.workloads.observuvm.spmm._MADE", 0)
+    work = workloads.find("SPM")(**options)
+    assert not len(work.sparse().columns)
+    expected = read(work.trace(Geometry(4096, 65536)))[0]
+    for one, other in zip(made.blocks(), expected.blocks(), strict=True):
+        used = [{(p, b) for p, _, b, site in block if site >= 3} for block in (one, other)]
+        assert used[0] == used[1]
+        first = [[p for p, _, _, site in block if site == 3] for block in (one, other)]
+        place = {page: i for i, page in enumerate(first[1])}
+        moved = [abs(i - place[page]) for i, page in enumerate(first[0])]
+        assert np.mean(moved) < 0.1 * len(moved)
+    assert made.intensity == pytest.approx(expected.intensity, rel=0.01)
+
+
 def test_skew_makes_long_rows_and_popular_columns() -> None:
-    work = workloads.find("SPM")(bytes="200MB", skew=0.8)
+    work = workloads.find("SPM")(bytes="200MB", skew=0.8, density="1%")
     offsets, columns = work.sparse()
     for times in (np.diff(offsets), np.bincount(columns, minlength=work.m)):
         assert np.sort(times)[-work.m // 100 :].sum() > 0.1 * len(columns)
@@ -180,7 +198,7 @@ def test_the_seed_decides() -> None:
 
 
 def test_a_comes_for_every_column_of_tiles_and_b_and_c_once() -> None:
-    trace = program("SPM", bytes="200MB", tile=64)
+    trace = program("SPM", bytes="200MB", tile=64, density="1%", aspect=1)
     (launch,) = read(trace)
     n = trace.workload.m  # type: ignore[attr-defined]
     for reference, name in enumerate(("offsets", "columns", "values", "B", "C")):
@@ -199,7 +217,7 @@ def test_iterations_are_launches() -> None:
 
 
 def test_large_products_stream_in_segments() -> None:
-    trace = program("SPM", bytes="4GB", wave=164)
+    trace = program("SPM", bytes="4GB", wave=164, density="1%", aspect=1)
     (launch,) = trace.launches()
     segments = [s.touches for s in launch.segments]
     assert len(segments) > 1

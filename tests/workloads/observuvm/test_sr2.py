@@ -14,10 +14,10 @@ from workloads.wave_checks import Blocks, check_waves, in_waves, within
 
 
 def brute_force(
-    trace: Trace, n: int, k: int, tile: int, blocks: Blocks, uplo: str, trans: str
+    trace: Trace, n: int, k: int, tile: int, blocks: Blocks, uplo: str, trans: str, size: int
 ) -> list[Uses]:
     """Return what these thread blocks use: A and B, A and B exchanged, and C."""
-    parts = [Uses(trace) for _ in range(3)]
+    parts = [Uses(trace, size) for _ in range(3)]
     for bx, by in blocks:
         rows, columns = within(tile * bx, tile, n), within(tile * by, tile, n)
         for turn, (left, right) in enumerate(("AB", "BA")):
@@ -38,9 +38,19 @@ def brute_force(
 
 
 def check(
-    n: int, ratio: float, tile: int, wave: int, lanes: int, page: int, uplo: str, trans: str
+    n: int,
+    ratio: float,
+    tile: int,
+    wave: int,
+    lanes: int,
+    page: int,
+    uplo: str,
+    trans: str,
+    double: bool = False,
 ) -> None:
+    size = 8 if double else 4
     options = {
+        "double": double,
         "depth_ratio": ratio,
         "tile": tile,
         "wave": wave,
@@ -48,12 +58,12 @@ def check(
         "uplo": uplo,
         "trans": trans,
     }
-    workload = workloads.find("SR2")(bytes=4 * n * n * (1 + 2 * ratio) + 8 * n, **options)
+    workload = workloads.find("SR2")(bytes=size * n * (n * (1 + 2 * ratio) + 2), **options)
     n, k, trace = workload.n, workload.depth, workload.trace(Geometry(page, 4 * page))
     (launch,) = read(trace)
     blocks = grid_order(n, tile, uplo)
     waves = (
-        brute_force(trace, n, k, tile, part, uplo, trans)
+        brute_force(trace, n, k, tile, part, uplo, trans, size)
         for part in in_waves(blocks, min(wave, len(blocks)))
     )
     check_waves(launch, waves, min(lanes, wave, len(blocks)))
@@ -88,14 +98,24 @@ def test_touches_in_closed_form() -> None:
     twice, and its of C.
     """
     n, tile = 1024, 128
-    (launch,) = read(program("SR2", Geometry(4 * n, 4 * n), bytes=12 * n * n, wave=1))
+    (launch,) = read(
+        program("SR2", Geometry(4 * n, 4 * n), bytes=12 * n * n, depth_ratio=1, wave=1)
+    )
     assert len(launch.page) == n // tile * (n // tile + 1) // 2 * (4 * n + tile)
 
 
 @pytest.mark.parametrize("trans", ["N", "T"])
 def test_intensity_is_all_flops_over_all_bytes_at_the_efficiency(trans: str) -> None:
     n = 600
-    (launch,) = read(program("SR2", bytes=12 * n * n, wave=10, trans=trans, efficiency="80%"))
+    (launch,) = read(
+        program("SR2", bytes=12 * n * n, depth_ratio=1, wave=10, trans=trans, efficiency="80%")
+    )
     assert launch.intensity == pytest.approx(
         2 * n * (n + 1) * n / launch.bytes.sum(dtype=np.int64) / 0.8
     )
+
+
+def test_the_papers_size_is_round() -> None:
+    for ratio, n, k in ((24 / 28, 28, 24), (4 / 3, 24, 32)):
+        work = workloads.find("SR2")(depth_ratio=ratio)
+        assert (round(work.n / 1024), round(work.depth / 1024)) == (n, k)

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 import numpy as np
 
-from tidegate.compiler.analysis.flow import Flow
 from tidegate.compiler.model import LaunchSite
 
 UseProbability = Callable[[LaunchSite], float]
@@ -45,35 +43,24 @@ def use_of_region(name: str) -> UseProbability:
 class Distances:
     """Distances between the launches of one program."""
 
-    def __init__(self, flow: Flow, launches: Sequence[LaunchSite]):
+    def __init__(self, following: np.ndarray, launches: Sequence[LaunchSite]):
         self._launches = launches
-        self.next: np.ndarray = _next_launches(flow, launches)
+        self.next: np.ndarray = following
         """[i, j]: the probability that launch j comes right after launch i. The rest to 1 is the
-        program's end.
+        program's end. After the launches may come other events, which are no launch.
         """
 
-    def to(self, use: UseProbability) -> list[float]:
+    def to(self, use: UseProbability, ends: Sequence[int] = ()) -> list[float]:
         """Return the expected number of launches from each launch to the next use. The very next
-        launch is 1 away.
+        launch is 1 away. The events `ends` end the object, so that no use comes after them.
         """
-        used = np.array([use(launch) for launch in self._launches])
-        onward = np.eye(len(used)) - self.next * (1 - used)
-        reach = np.linalg.solve(onward, self.next @ used)
-        count = np.linalg.solve(onward, self.next @ (used + (1 - used) * reach))
-        return [float(g / h) if h > _NEVER else math.inf for g, h in zip(count, reach, strict=True)]
-
-
-def _next_launches(flow: Flow, launches: Sequence[LaunchSite]) -> np.ndarray:
-    in_block: dict[str, list[int]] = {}
-    for n, launch in sorted(enumerate(launches), key=lambda each: each[1].index):
-        in_block.setdefault(launch.block, []).append(n)
-    first = np.zeros((len(flow.blocks), len(launches)))
-    for block, row in in_block.items():
-        first[flow.number[block], row[0]] = 1
-    ahead = flow.reach(first, through=[block not in in_block for block in flow.blocks])
-    steps = np.zeros((len(launches), len(launches)))
-    for block, row in in_block.items():
-        for here, after in pairwise(row):
-            steps[here, after] = 1
-        steps[row[-1]] = ahead[flow.number[block]]
-    return steps
+        launches = len(self._launches)
+        onward = self.next.copy()
+        onward[:, list(ends)] = 0.0
+        used, each = np.zeros(len(onward)), np.zeros(len(onward))
+        used[:launches], each[:launches] = [use(launch) for launch in self._launches], 1.0
+        equations = np.eye(len(used)) - onward * (1 - used)
+        reach = np.linalg.solve(equations, onward @ used)
+        count = np.linalg.solve(equations, onward @ (each * (used + (1 - used) * reach)))
+        found = zip(count[:launches], reach[:launches], strict=True)
+        return [float(g / h) if h > _NEVER else math.inf for g, h in found]

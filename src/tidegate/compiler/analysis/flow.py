@@ -1,20 +1,15 @@
-"""Control flow of one function as a Markov chain over its blocks."""
+"""Control flow of one function: its blocks, loops, and the probability of each step."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
-import numpy as np
-
+from tidegate.compiler.analysis.chain import Chain
 from tidegate.compiler.analysis.trip_counts import counted_exits
 from tidegate.compiler.ir.loops import Loop, natural_loops, reverse_postorder
 from tidegate.compiler.ir.module import Body
 from tidegate.compiler.ir.probabilities import Edges
-
-# No step is certain, or an endless loop would have no solution. The difference is far below the
-# precision of any estimate here.
-_MOST_CERTAIN = 1 - 1e-12
 
 
 class Flow:
@@ -31,7 +26,9 @@ class Flow:
         }
         self.loops: list[Loop] = natural_loops(self.successors)
         self.number = {name: n for n, name in enumerate(self.blocks)}
-        self._steps = self._matrix(self._corrected(edges))
+        self.counted: set[Loop] = set()
+        """The loops that count to a constant."""
+        self.edges = self._corrected(edges)
 
     def _corrected(self, edges: Edges) -> Edges:
         """Return the probabilities with trip counts of loops that count to a constant. LLVM assumes
@@ -43,42 +40,36 @@ class Flow:
             for b in following
         }
         for loop in self.loops:
-            for block, out, times in counted_exits(self.body, loop, self.successors):
+            for count in counted_exits(self.body, loop, self.successors):
+                if count.times is None:
+                    continue
+                self.counted.add(loop)
+                block, out, times = count.block, count.out, count.times
                 others = {b: corrected[block, b] for b in self.successors[block] if b != out}
                 corrected[block, out] = 1 / times
                 scale = (1 - 1 / times) / (sum(others.values()) or 1)
                 corrected.update({(block, b): p * scale for b, p in others.items()})
         return corrected
 
-    def _matrix(self, edges: Edges) -> np.ndarray:
-        steps = np.zeros((len(self.blocks), len(self.blocks)))
-        for (a, b), p in edges.items():
-            steps[self.number[a], self.number[b]] = p * _MOST_CERTAIN
-        return steps
-
     def in_order(self) -> list[str]:
         """Return the reachable blocks in the order of a run: a loop's before those after it."""
+        around: dict[str, set[int]] = {block: set() for block in self.successors}
+        for n, loop in enumerate(self.loops):
+            for block in loop.blocks:
+                around[block].add(n)
         stay_last = {}
         for block, following in self.successors.items():
-            around = [loop.blocks for loop in self.loops if block in loop.blocks]
-            depth = {b: sum(b in blocks for blocks in around) for b in following}
-            stay_last[block] = tuple(sorted(following, key=depth.__getitem__))
+            shared = {b: len(around[block] & around[b]) for b in following}
+            stay_last[block] = tuple(sorted(following, key=shared.__getitem__))
         return reverse_postorder(stay_last)
 
     @cached_property
     def frequency(self) -> Mapping[str, float]:
         """How often each block runs per run of the function."""
-        entered = np.zeros(len(self.blocks))
-        entered[0] = 1
-        runs = np.linalg.solve(np.eye(len(self.blocks)) - self._steps.T, entered)
-        return dict(zip(self.blocks, runs.tolist(), strict=True))
+        return self.frequency_with(self.edges)
 
-    def reach(self, targets: np.ndarray, through: Sequence[bool]) -> np.ndarray:
-        """Return, from the end of every block, the probability that each column of `targets` (1 at
-        its block) is reached first.
-
-        A path passes the blocks of `through` and ends in the others.
-        """
-        passed = np.array(through, dtype=float)
-        within = np.linalg.solve(np.eye(len(self.blocks)) - passed[:, None] * self._steps, targets)
-        return self._steps @ within
+    def frequency_with(self, edges: Edges) -> Mapping[str, float]:
+        """Return how often each block runs if its steps have these probabilities."""
+        steps = {(self.number[a], self.number[b]): p for (a, b), p in edges.items()}
+        visits = Chain(len(self.blocks), steps).visits()
+        return dict(zip(self.blocks, visits, strict=True))

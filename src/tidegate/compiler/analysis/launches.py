@@ -1,4 +1,6 @@
-"""The launches in `main`, their arguments decoded from the arrays handed to libomptarget."""
+"""The launches in `main`, their arguments decoded from the arrays handed to libomptarget or to
+CUDA.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.compiler.analysis.points_to import Location, Origin, PointsTo
+from tidegate.compiler.ir.cuda import kernel_of_stub
 from tidegate.compiler.ir.entry_points import (
     BASES_AT,
+    CONFIGURES,
     ENTRY_POINTS,
     LITERAL,
     MAP_TYPES_AT,
@@ -18,11 +22,15 @@ from tidegate.compiler.ir.entry_points import (
     TRIP_COUNT_AT,
 )
 from tidegate.compiler.ir.layout import POINTER_BYTES
-from tidegate.compiler.ir.module import Body, Instruction, Module, Value, constant_array
+from tidegate.compiler.ir.module import Body, Instruction, Module, Value, constant_array, is_null
 
 _KERNEL = re.compile(
     r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(?P<function>.+)_l(?P<line>\d+)(?P<more>_\d+)?$"
 )
+_DATA_POINTERS = 4  # the argument of __tgt_target_data_* that is the array of pointers
+_LAUNCH = re.compile(rf"^.*@(?:{'|'.join(ENTRY_POINTS)})\(.*$", re.M)
+_STUB_CALL = re.compile(r'(?:call|invoke) [^\n]*?@"?([\w.$]*__device_stub__[\w.$]*)"?\(')
+_REGION_ID = re.compile(r'@"?\.?([^\s",]+)\.region_id')
 
 
 @dataclass(frozen=True)
@@ -34,11 +42,15 @@ class MapEntry:
     map_type: int
     # (parameter, offset) of the structure that the kernel reads the pointer from
     through: tuple[int, int] | None = None
+    values: tuple[Value, ...] = ()  # stored as the entry
 
     @property
     def is_value(self) -> bool:
-        """Whether a scalar is passed by value. A pointer passed so (is_device_ptr) is an object."""
-        return bool(self.map_type & LITERAL) and not self.origins
+        """Whether a scalar is passed by value, or no object (a null pointer). A pointer passed so
+        (is_device_ptr) is an object.
+        """
+        null = bool(self.values) and all(map(is_null, self.values))
+        return (null or bool(self.map_type & LITERAL)) and not self.origins
 
 
 @dataclass(frozen=True)
@@ -50,16 +62,27 @@ class DecodedLaunch:
     index: int
     entries: tuple[MapEntry, ...]
     trip_count: tuple[Value, ...]  # values stored as the trip count
+    teams: Value | None = None
+    threads: Value | None = None  # of each team, at most
+    grid: tuple[Value, ...] = ()  # CUDA: blocks in x and y, in z, threads in x and y, in z
+
+    @property
+    def parameters(self) -> int:
+        """The number of the kernel's parameters, values and pointers."""
+        return sum(entry.parameter is not None for entry in self.entries)
 
 
 def region_name(kernel: str) -> str:
-    """Return function:line of a kernel's symbol, which also holds numbers of the file system.
+    """Return function:line of a kernel's symbol, which also holds numbers of the file system; of
+    one of CUDA its function.
 
-    >>> region_name("__omp_offloading_fe00_22a077_main_l7")
-    'main:7'
+    >>> region_name("__omp_offloading_fe00_22a077_main_l7"), region_name("_Z3addPfi")
+    ('main:7', 'add')
     """
     parts = _KERNEL.search(kernel)
-    return f"{_plain(parts['function'])}:{parts['line']}{parts['more'] or ''}" if parts else kernel
+    if parts is None:
+        return _plain(kernel)
+    return f"{_plain(parts['function'])}:{parts['line']}{parts['more'] or ''}"
 
 
 def _plain(symbol: str) -> str:
@@ -86,15 +109,92 @@ def launches(
     for block in blocks:
         calls = [i for i in body.blocks[block] if i.callee in ENTRY_POINTS]
         for index, call in enumerate(calls):
+            if ENTRY_POINTS[call.callee].parameters is not None:
+                yield cuda_launch(call, index, body, points)
+                continue
             bases, pointers, types, trips = _arrays(call, module, points)
             entries = _through_structures(_entries(pointers, types, points), bases, points)
-            yield DecodedLaunch(call, launched_kernel(call), index, entries, trips)
+            at = ENTRY_POINTS[call.callee].teams
+            grid = (None, None) if at is None else (call.arguments[at], call.arguments[at + 1])
+            yield DecodedLaunch(call, launched_kernel(call), index, entries, trips, *grid)
 
 
 def launched_kernel(call: Instruction) -> str:
     """Return the symbol of the kernel that a launching call names by its region's id."""
     region_id: str = call.arguments[ENTRY_POINTS[call.callee].region_id].name
+    if ENTRY_POINTS[call.callee].parameters is not None:
+        return kernel_of_stub(region_id)
     return region_id.removeprefix(".").removesuffix(".region_id")
+
+
+def kernels_launched(text: str) -> list[str]:
+    """Return the kernels that a function launches, from its text; CUDA's by their stubs."""
+    named = [found for line in _LAUNCH.findall(text) for found in _REGION_ID.findall(line)]
+    return named + [kernel_of_stub(stub) for stub in _STUB_CALL.findall(text)]
+
+
+def cuda_launch(call: Instruction, index: int, body: Body, points: PointsTo) -> DecodedLaunch:
+    """Return a launch of CUDA or HIP. Each parameter lies in memory of its own, and an array has
+    their addresses.
+    """
+    at = ENTRY_POINTS[call.callee].parameters or 0
+    arrays = {origin for origin, _ in points.of(call.arguments[at])}
+    offsets = [n for origin in arrays for n in points.offsets_held(origin)]
+    entries: list[MapEntry] = []
+    for n in range(max(offsets, default=-POINTER_BYTES) // POINTER_BYTES + 1):
+        places = {p for o in arrays for p in points.at((o, n * POINTER_BYTES))}
+        entries += _cuda_entries(n, places, points)
+    grid = configuration(call, body)
+    return DecodedLaunch(call, launched_kernel(call), index, tuple(entries), (), grid=grid)
+
+
+def _cuda_entries(n: int, places: set[Location], points: PointsTo) -> Iterator[MapEntry]:
+    """Yield the n-th parameter and, if it is a structure, the pointers in it."""
+    held = {origin for place in places for origin, _ in points.at(place)}
+    values = tuple(v for place in places for v in points.written(place))
+    kind = TARGET_PARAMETER if held else TARGET_PARAMETER | LITERAL
+    yield MapEntry(frozenset(held), n, kind, values=values)
+    for memory, start in places:
+        for offset in points.offsets_held(memory):
+            inside = {origin for origin, _ in points.at((memory, offset))}
+            if start is not None and inside:
+                yield MapEntry(frozenset(inside), None, 0, (n, offset - start))
+
+
+def plain_or_structure(launch: DecodedLaunch, structures: set[int]) -> DecodedLaunch:
+    """Return a launch of CUDA in which a parameter is either a pointer or one of the `structures`,
+    whose pointers count one by one.
+    """
+    if not launch.grid:
+        return launch
+    entries = []
+    for entry in launch.entries:
+        if entry.through is not None and entry.through[0] not in structures:
+            continue
+        if entry.parameter in structures:
+            entry = MapEntry(frozenset(), entry.parameter, TARGET_PARAMETER | LITERAL)
+        entries.append(entry)
+    return replace(launch, entries=tuple(entries))
+
+
+def configuration(call: Instruction, body: Body) -> tuple[Value, ...]:
+    """Return (grid x and y, grid z, block x and y, block z) of a launch, from the call that leads
+    to it; x and y are the halves of a 64-bit word. Empty if it is not found.
+    """
+    before: dict[str, list[str]] = {}
+    for name, instructions in body.blocks.items():
+        for after in instructions[-1].successors() if instructions else ():
+            before.setdefault(after, []).append(name)
+    pending, seen = [call.block], {call.block}
+    while pending:
+        block = pending.pop(0)
+        found = [i for i in body.blocks[block] if i.callee in CONFIGURES]
+        if found:
+            return tuple(found[-1].arguments[:4])
+        new = [b for b in before.get(block, ()) if b not in seen]
+        seen.update(new)
+        pending += new
+    return tuple(call.arguments[1:5])
 
 
 def _arrays(
@@ -118,6 +218,19 @@ def _arrays(
     return bases, pointers, next((a for a in arrays if a is not None), ()), trips
 
 
+def mapped(call: Instruction, module: Module, points: PointsTo) -> dict[Origin, int]:
+    """Return the map types of the objects that a call of libomptarget maps or updates."""
+    arrays = points.of(call.arguments[_DATA_POINTERS])
+    types = points.of(call.arguments[_DATA_POINTERS + 2])
+    found = [constant_array(module, o.name) for o, _ in sorted(types, key=lambda p: p[0].name)]
+    entries = _entries(arrays, next((a for a in found if a is not None), ()), points)
+    maps: dict[Origin, int] = {}
+    for entry in entries:
+        for origin in entry.origins:
+            maps[origin] = maps.get(origin, 0) | entry.map_type
+    return maps
+
+
 def _entries(
     arrays: set[Location], types: tuple[int, ...], points: PointsTo
 ) -> tuple[MapEntry, ...]:
@@ -129,7 +242,10 @@ def _entries(
     for n, map_type in enumerate(types):
         held = {origin for origin, _ in _held(arrays, n, points)}
         passed = bool(map_type & TARGET_PARAMETER)
-        entries.append(MapEntry(frozenset(held), parameter if passed else None, map_type))
+        places = [(o, at + n * POINTER_BYTES) for o, at in arrays if at is not None]
+        values = tuple(v for place in places for v in points.written(place))
+        number = parameter if passed else None
+        entries.append(MapEntry(frozenset(held), number, map_type, values=values))
         parameter += passed
     return tuple(entries)
 

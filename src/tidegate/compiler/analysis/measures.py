@@ -5,44 +5,71 @@ soon the object is used again.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.compiler.analysis.distances import Distances, use_of_object, use_of_region
-from tidegate.compiler.analysis.flow import Flow
 from tidegate.compiler.analysis.locality import Accesses, ParameterPath, RegionalLocality
-from tidegate.compiler.model import Argument, LaunchSite, Note, ProgramModel, Use
+from tidegate.compiler.analysis.sizes import Formula
+from tidegate.compiler.model import Argument, LaunchSite, Note, ProgramModel, Use, Walk
 
 Localities = Mapping[str, Mapping[ParameterPath, Accesses]]
 """Region's name → parameter, or pointer read from it → accesses of an iteration."""
 
 
-def measure(model: ProgramModel, flow: Flow, device: RegionalLocality | None) -> ProgramModel:
+def measure(
+    model: ProgramModel, device: RegionalLocality | None, passed: Sequence[Mapping[str, Formula]]
+) -> ProgramModel:
     """Return the model with frequencies, localities and distances.
 
-    Without the device's IR, localities are 0, and a note says so.
+    `passed`: the values that each launch passes its kernel (#0, #1, …). Without the device's IR,
+    localities are 0, and a note says so.
     """
     regions = model.regions
     kernels = {r.name: device.of(r.kernel, r.parameters) if device else None for r in regions}
     localities: Localities = {name: found or {} for name, found in kernels.items()}
-    distances = Distances(flow, model.launches)
-    far = {o.name: distances.to(use_of_object(o.name)) for o in model.objects}
     launches = tuple(
-        replace(
-            launch,
-            frequency=flow.frequency[launch.block],
-            uses=_uses(launch, localities[launch.region], {o: far[o][n] for o in launch.objects}),
-        )
-        for n, launch in enumerate(model.launches)
+        replace(launch, uses=_uses(launch, localities[launch.region], values))
+        for launch, values in zip(model.launches, passed, strict=True)
     )
     absent = [name for name, found in kernels.items() if found is None]
+    doubts = dict.fromkeys(_doubts(model, absent, localities, device))
+    return with_values(replace(model, launches=launches, notes=(*model.notes, *doubts)), {})
+
+
+def with_values(model: ProgramModel, values: Mapping[str, int]) -> ProgramModel:
+    """Return the model with the frequencies and distances that it has for these values of its
+    variables. Loops whose bound has no value turn as often as without it.
+    """
+    turns = model.flow.turns(values)
+    often = model.flow.frequencies(turns)
+    first, following = model.flow.next_launches(turns)
+    launches = [replace(x, frequency=f) for x, f in zip(model.launches, often, strict=True)]
+    distances, far = Distances(following, launches), _to_objects(model, turns, launches)
+    launches = [
+        replace(x, uses=tuple(replace(use, distance=far[use.object][n]) for use in x.uses))
+        for n, x in enumerate(launches)
+    ]
+    made = replace(model, launches=tuple(launches))
     return replace(
-        model,
-        launches=launches,
-        notes=(*model.notes, *dict.fromkeys(_doubts(model, absent, localities, device))),
-        region_distance=_between_regions(replace(model, launches=launches), distances),
-        next_launches=tuple(map(tuple, distances.next.tolist())),
+        made,
+        region_distance=_between_regions(made, distances),
+        next_launches=tuple(map(tuple, following.tolist())),
+        first_launches=tuple(first.tolist()),
     )
+
+
+def _to_objects(
+    model: ProgramModel, turns: list[float], launches: list[LaunchSite]
+) -> dict[str, list[float]]:
+    """Return the distances from each launch to every object's next use."""
+    distances = Distances(model.flow.next_events(turns), launches)
+    ends: dict[str, list[int]] = {}
+    for n, (name, _) in enumerate(model.flow.births, len(launches)):
+        ends.setdefault(name, []).append(n)
+    return {
+        o.name: distances.to(use_of_object(o.name), ends.get(o.name, ())) for o in model.objects
+    }
 
 
 def _doubts(
@@ -73,13 +100,27 @@ def _unmapped(launch: LaunchSite, found: Mapping[ParameterPath, Accesses]) -> It
 
 
 def _uses(
-    launch: LaunchSite, found: Mapping[ParameterPath, Accesses], far: Mapping[str, float]
+    launch: LaunchSite, found: Mapping[ParameterPath, Accesses], passed: Mapping[str, Formula]
 ) -> tuple[Use, ...]:
     uses = []
     for name in launch.objects:
         total = sum((_share(argument, name, found) for argument in launch.arguments), Accesses())
-        uses.append(Use(name, total.accesses, total.bytes, far[name]))
+        own, common, walks = total.bytes, total.common_bytes, tuple(_walks(total, passed))
+        uses.append(Use(name, total.accesses, own, math.inf, common, total.writes, walks))
     return tuple(uses)
+
+
+def _walks(total: Accesses, passed: Mapping[str, Formula]) -> Iterator[Walk]:
+    """Yield the walks with the values that the host passes, those of one length together."""
+    alike: dict[tuple[Formula, bool], Walk] = {}
+    for walk in total.walks:
+        turns = walk.turns.with_formulas(passed)
+        # a walk of unknown length stays one: it may lead anywhere
+        turns = Formula.of("%") if turns is None else turns
+        before = alike.get((turns, walk.common), Walk(turns, 0.0, 0.0, walk.common))
+        each, estimated = before.each + walk.each, before.bytes + walk.bytes
+        alike[turns, walk.common] = Walk(turns, each, estimated, walk.common)
+    yield from alike.values()
 
 
 def _share(argument: Argument, name: str, found: Mapping[ParameterPath, Accesses]) -> Accesses:
@@ -91,8 +132,7 @@ def _share(argument: Argument, name: str, found: Mapping[ParameterPath, Accesses
         path = (argument.parameter,)
     if name not in argument.objects or path is None:
         return Accesses()
-    whole, several = found.get(path, Accesses()), len(argument.objects)
-    return Accesses(whole.accesses / several, whole.bytes / several)
+    return found.get(path, Accesses()).times(1 / len(argument.objects))
 
 
 def _between_regions(model: ProgramModel, distances: Distances) -> dict[tuple[str, str], float]:

@@ -10,19 +10,26 @@ from tidegate.compiler.analysis.launches import DecodedLaunch
 from tidegate.compiler.analysis.locality import RegionalLocality
 from tidegate.compiler.analysis.points_to import Origin
 from tidegate.compiler.ir.allocators import ALLOCATORS
-from tidegate.compiler.ir.names import DebugNames
+from tidegate.compiler.ir.names import DebugNames, SourceName
 
 
 class ObjectNames:
     """Names of a program's objects; each is given once."""
 
     def __init__(
-        self, debug: DebugNames, launches: list[DecodedLaunch], device: RegionalLocality | None
+        self,
+        debug: DebugNames,
+        launches: list[DecodedLaunch],
+        device: RegionalLocality | None,
+        holders: dict[str, str],
     ):
-        self.calls = debug.calls
+        self.calls, self.calls_to, self.way_to = debug.calls, debug.calls_to, debug.way_to
+        self._holders = holders  # allocation → the variable whose address it is given
         self._debug = debug
         self._values: dict[str, set[str]] = defaultdict(set)
+        self._of_library: dict[str, dict[str, int]] = defaultdict(dict)
         self._taken: set[str] = set()
+        self.given: dict[Origin, str] = {}
         self._in_kernels: dict[Origin, str] = {}
         for launch in launches:
             passed = [entry for entry in launch.entries if entry.parameter is not None]
@@ -33,8 +40,16 @@ class ObjectNames:
                     self._in_kernels.setdefault(next(iter(entry.origins)), name)
 
     def variable(self, value: str) -> str | None:
-        """Return the variable that holds the value %`value`, if it is known."""
+        """Return the variable that holds the value %`value`, if it is known.
+
+        Variables of the C++ library, such as the length of a new vector, are many of one name: each
+        gets a number.
+        """
         name = self._debug.variable(value)
+        if name is not None and name.startswith("__"):
+            alike = self._of_library[name]
+            number = alike.setdefault(value, len(alike) + 1)
+            return name if number == 1 else f"{name}_{number}"
         if name is not None:
             self._values[name].add(value)
         return name
@@ -49,15 +64,21 @@ class ObjectNames:
         """Return a name for an object. A second object of the same name becomes name.2."""
         name = origin.name
         if origin.kind == "heap":
-            site = self._debug.site(origin.name)
+            site = self._debug.site(self._holders.get(origin.name, origin.name))
+            if origin.name in self._holders:
+                own = self._debug.site(origin.name)
+                site = SourceName(site.name, own.line)
             spelt = ALLOCATORS[allocator].spelt or allocator
             where = f"{spelt}:{site.line}" if site.line is not None else f"{spelt}.{origin.name}"
+            if ALLOCATORS[allocator].result is not None and origin.name not in self._holders:
+                site = SourceName(None, site.line)  # the call's own value is an error code
             name = site.name or self._in_kernels.get(origin) or where
         elif origin.kind == "stack":
             name = self._debug.site(origin.name).name or origin.name
         numbered = (f"{name}.{k}" for k in range(2, len(self._taken) + 2))
         unique = next(n for n in (name, *numbered) if n not in self._taken)
         self._taken.add(unique)
+        self.given[origin] = unique
         return unique
 
     def line(self, origin: Origin) -> int | None:

@@ -1,9 +1,14 @@
 """Points-to analysis of one function: field-sensitive, flow-insensitive, from the allocation sites
-on.
+on (Andersen's inclusion constraints).
 
-A location is allocated memory (`Origin`) and an offset in it, or None for anywhere in it. Values
-hold sets of locations, and so do locations. Both only grow: the rules are applied until nothing
-changes.
+A location is allocated memory (`Origin`) and an offset in it, or None for anywhere in it. Nodes
+hold sets of locations: a value has a node, and so has each cell of memory at which a pointer is
+stored. A set is a bit mask. What a node newly holds is passed on along its edges, and each of its
+rules (an instruction that dereferences or moves the pointer) is applied to it.
+
+Offsets are told apart up to a bound: pointers stepped in a loop, and pointers moved within one
+object, would otherwise get more and more of them. Memory beyond the bound is collapsed: its cells
+become one.
 """
 
 from __future__ import annotations
@@ -11,33 +16,26 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
+from tidegate.compiler.analysis.inclusion import Copying, Graph, Location, Origin
 from tidegate.compiler.ir.allocators import ALLOCATORS
 from tidegate.compiler.ir.entry_points import ALLOCATES_TASK
 from tidegate.compiler.ir.layout import Structs, gep_offset
-from tidegate.compiler.ir.module import Body, Instruction, Value, key
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where memory comes from."""
-
-    kind: str  # heap, stack, global, task (memory of a task), parameter, or unknown
-    name: str  # the value that allocates it, the global's name, or why it is unknown
-    function: str = ""  # that has the value
-
-
-Location = tuple[Origin, int | None]
-_Fields = dict[int | None, set[Location]]  # by offset
+from tidegate.compiler.ir.module import Body, Instruction, Value, constant_int, key
 
 _HANDS_ON = {"phi", "select", "freeze", "bitcast", "addrspacecast", "ptrtoint", "inttoptr"}
+_HANDS_ON |= {"insertvalue", "extractvalue"}  # functions return two pointers as one value
+_COMPUTES = {"add", "sub", "and", "or"}
+_ADDRESS = "i64"
 _CONSTANT = re.compile(r"getelementptr [a-z ]*\((.*)\)$")
 _MOST_OFFSETS = 64  # of one value; further fields are not distinguished
 _DEEPEST = 3  # nested structures that a kernel's pointers are followed through
 _SYMBOL = re.compile(r'@"?([\w.$-]+)"?')
+_COPIES = ("llvm.memcpy", "llvm.memmove")
+_COPY_CALLS = {"memcpy", "memmove", "omp_target_memcpy", "cudaMemcpy", "cudaMemcpyAsync"}
+_COPY_CALLS |= {"hipMemcpy", "hipMemcpyAsync"}
 
 
 class PointsTo:
@@ -55,110 +53,156 @@ class PointsTo:
     ):
         self._function = body.name
         self._structs = body.structs
-        self._values: dict[int, set[Location]] = defaultdict(set)
-        self._memory: dict[Origin, _Fields] = defaultdict(lambda: defaultdict(set))
-        for origin, fields in caller._memory.items() if caller is not None else ():
-            self._memory[origin].update({offset: set(held) for offset, held in fields.items()})
+        self._graph = Graph()
+        self._nodes: dict[int, int] = {}  # key of a value → its node
         self._written: dict[Location, list[Value]] = defaultdict(list)
-        self._changed = True
+        if caller is not None:
+            self._graph.take_memory(caller._graph)
         for parameter in body.parameters:
             name = parameter.name
             unknown: set[Location] = {(Origin("unknown", f"parameter {name}"), None)}
-            given = unknown if parameters is None else set(parameters.get(name, ()))
-            self._values[key(parameter)] = given
-        relevant = [i for i in body if i.opcode in _RULES or i.opcode in _HANDS_ON]
-        while self._changed:
-            self._changed = False
-            for instruction in relevant:
-                _RULES.get(instruction.opcode, PointsTo._hand_on)(self, instruction)
-        self._note_writes(relevant)
+            self._hold(parameter, unknown if parameters is None else parameters.get(name, set()))
+        for instruction in body:
+            if rule := _RULES.get(instruction.opcode):
+                rule(self, instruction)
+            elif instruction.opcode in _HANDS_ON:
+                self._hand_on(instruction)
+            elif instruction.opcode in _COMPUTES:
+                self._compute(instruction)
+        self._graph.solve()
+        self._note_writes(body)
 
     def of(self, value: Value) -> set[Location]:
         """Return where a value may point."""
-        kind = value.value_kind
-        if kind == llvm.ValueKind.global_variable:
-            return {(Origin("global", value.name), 0)}
-        if kind == llvm.ValueKind.constant_expr:
-            return _of_constant(str(value), self._structs)
-        return self._values.get(key(value), set())
+        constant = self._of_constant(value)
+        if constant is not None:
+            return constant
+        node = self._nodes.get(key(value))
+        return set() if node is None else set(self._graph.held(node))
 
     def at(self, location: Location) -> set[Location]:
         """Return where the pointers at a location may point."""
-        origin, offset = location
-        fields = self._memory.get(origin, {})
-        offsets = fields.keys() if offset is None else fields.keys() & {offset, None}
-        return {p for o in offsets for p in fields[o]}
+        return self._graph.at(location)
 
     def written(self, location: Location) -> list[Value]:
         """Return every value stored at exactly this location."""
         return self._written.get(location, [])
 
-    def _grow(self, known: set[Location], more: set[Location]) -> None:
-        if not more <= known:
-            known |= more
-            self._changed = True
+    def offsets_held(self, origin: Origin) -> list[int]:
+        """Return the offsets in an object at which something was stored."""
+        places = {at for held, at in self._written if held == origin and at is not None}
+        return sorted(places | self._graph.offsets(origin))
+
+    @property
+    def collapsed(self) -> set[Origin]:
+        """The objects whose pointers are not told apart by their offsets."""
+        return self._graph.collapsed
+
+    def _of_constant(self, value: Value) -> set[Location] | None:
+        """Return where a constant points; None for anything else."""
+        kind = value.value_kind
+        if kind == llvm.ValueKind.global_variable:
+            return {(Origin("global", value.name), 0)}
+        if kind == llvm.ValueKind.constant_expr:
+            return _of_expression(str(value), self._structs)
+        return None
+
+    def _node(self, value: Value) -> int:
+        found = self._nodes.get(key(value))
+        if found is None:
+            found = self._nodes[key(value)] = self._graph.new_node()
+            for location in self._of_constant(value) or ():
+                self._graph.add(found, location)
+        return found
+
+    def _hold(self, value: Value, locations: set[Location]) -> None:
+        for location in locations:
+            self._graph.add(self._node(value), location)
 
     def _hand_on(self, i: Instruction) -> None:
-        operands = i.operands[1:] if i.opcode == "select" else i.operands
-        for operand in operands:
-            self._grow(self._values[i.key], self.of(operand))
+        for operand in i.operands[1:] if i.opcode == "select" else i.operands:
+            self._graph.link(self._node(operand), self._node(i.ref))
+
+    def _compute(self, i: Instruction) -> None:
+        """Follow a pointer that is aligned or stepped as a number. A difference of two is none."""
+        if str(i.ref.type).strip() != _ADDRESS:
+            return
+        if i.opcode == "sub" and constant_int(i.operands[1]) is None:
+            return
+        graph, held = self._graph, self._node(i.ref)
+        for operand in i.operands:
+            if constant_int(operand) is None:
+                graph.on_new(self._node(operand), lambda place: graph.add(held, (place[0], None)))
 
     def _alloca(self, i: Instruction) -> None:
-        self._grow(self._values[i.key], {(Origin("stack", i.ref.name, self._function), 0)})
+        self._hold(i.ref, {(Origin("stack", i.ref.name, self._function), 0)})
 
     def _offset(self, i: Instruction) -> None:
-        # a pointer stepped in a loop would get more and more offsets
-        by = gep_offset(i.text, self._structs) if len(self._values[i.key]) < _MOST_OFFSETS else None
-        for origin, at in tuple(self.of(i.operands[0])):
-            moved = None if by is None or at is None else at + by
-            self._grow(self._values[i.key], {(origin, moved)})
+        by = gep_offset(i.text, self._structs)
+        graph, held = self._graph, self._node(i.ref)
+
+        def step(location: Location) -> None:
+            origin, at = location
+            crowded = graph.count(held) >= _MOST_OFFSETS
+            graph.add(held, (origin, None if by is None or at is None or crowded else at + by))
+
+        graph.on_new(self._node(i.operands[0]), step)
 
     def _load(self, i: Instruction) -> None:
-        held = self._values[i.key]
-        for location in tuple(self.of(i.operands[0])):
-            if location[0].kind == "parameter" and i.ref.type.is_pointer:
-                self._grow(held, {_read_from(location)})
+        graph, held, is_pointer = self._graph, self._node(i.ref), i.ref.type.is_pointer
+
+        def read(location: Location) -> None:
+            if location[0].kind == "parameter" and is_pointer:
+                graph.add(held, _read_from(location))
             elif location[0].kind != "unknown":
-                self._grow(held, self.at(location))
-            elif i.ref.type.is_pointer:
-                self._grow(held, {location})  # as unknown as the pointer it was read through
+                graph.read(location, held)
+            elif is_pointer:
+                graph.add(held, location)  # as unknown as the pointer it was read through
+
+        graph.on_new(self._node(i.operands[0]), read)
 
     def _store(self, i: Instruction) -> None:
-        held = self.of(i.operands[0])
-        for origin, offset in self.of(i.operands[1]):
-            self._grow(self._memory[origin][offset], held)
+        value, pointer = i.operands
+        known = value.type.is_pointer or key(value) in self._nodes
+        if not known and not _may_hold_pointer(value):
+            return
+        held = self._node(value)
+        self._graph.on_new(self._node(pointer), lambda at: self._graph.write(held, at))
 
     def _call(self, i: Instruction) -> None:
         allocator = ALLOCATORS.get(i.callee)
+        graph = self._graph
         if allocator is not None:
             made: Location = (Origin("heap", i.ref.name, self._function), 0)
             if allocator.result is None:
-                self._grow(self._values[i.key], {made})
+                self._hold(i.ref, {made})
             else:
-                for origin, offset in self.of(i.arguments[allocator.result]):
-                    self._grow(self._memory[origin][offset], {made})
+                pointer = self._node(i.arguments[allocator.result])
+                graph.on_new(pointer, lambda at: graph.add(graph.cell(at), made))
+            if i.callee == "realloc":
+                self._copy(i.ref, i.arguments[0], None)
         elif i.callee in ALLOCATES_TASK:
             shared: Location = (Origin("task", f"{i.ref.name} shared", self._function), 0)
             task = Origin("task", i.ref.name, self._function)
-            self._grow(self._values[i.key], {(task, 0)})
+            self._hold(i.ref, {(task, 0)})
             # the runtime allocates the task's shared memory and stores its address here
-            self._grow(self._memory[task][0], {shared})
-        elif i.callee.startswith(("llvm.memcpy", "llvm.memmove")):
-            self._copy(i.arguments[0], i.arguments[1])
+            graph.add(graph.cell((task, 0)), shared)
+        elif i.callee.startswith(_COPIES) or i.callee in _COPY_CALLS:
+            to, source, length = i.arguments[:3]
+            self._copy(to, source, constant_int(length))
+            if i.ref.type.is_pointer:  # memcpy returns where it copied to
+                graph.link(self._node(to), self._node(i.ref))
         elif i.ref.type.is_pointer and not i.callee.startswith("llvm."):
             what = f"what {i.callee or 'a function called through a pointer'} returns"
-            self._grow(self._values[i.key], {(Origin("unknown", what), None)})
+            self._hold(i.ref, {(Origin("unknown", what), None)})
 
-    def _copy(self, to: Value, source: Value) -> None:
-        for origin, at in self.of(source):
-            for offset, held in tuple(self._memory.get(origin, {}).items()):
-                for into, base in self.of(to):
-                    known = at is not None and offset is not None and base is not None
-                    moved = offset - at + base if known else None  # type: ignore[operator]
-                    self._grow(self._memory[into][moved], set(held))
+    def _copy(self, to: Value, source: Value, length: int | None) -> None:
+        copying = Copying(self._graph, length)
+        self._graph.on_new(self._node(source), copying.begins_at)
+        self._graph.on_new(self._node(to), copying.ends_at)
 
-    def _note_writes(self, instructions: list[Instruction]) -> None:
-        for i in instructions:
+    def _note_writes(self, body: Body) -> None:
+        for i in body:
             if i.opcode == "store":
                 for place in self.of(i.operands[1]):
                     self._written[place].append(i.operands[0])
@@ -174,6 +218,14 @@ _RULES = {
 }
 
 
+def _may_hold_pointer(value: Value) -> bool:
+    """Return whether a value that is no pointer may hold one: a whole 64-bit word or a structure
+    that is computed, not a constant.
+    """
+    computed = value.value_kind in (llvm.ValueKind.instruction, llvm.ValueKind.argument)
+    return computed and str(value.type).strip() not in ("i1", "i8", "i16", "i32", "float", "double")
+
+
 def _read_from(location: Location) -> Location:
     """Return where a pointer points that a kernel reads from a structure it is passed: an origin
     named by its offset there. A long chain ends in itself.
@@ -184,7 +236,7 @@ def _read_from(location: Location) -> Location:
     return Origin("parameter", f"{origin.name}+{offset}"), 0
 
 
-def _of_constant(text: str, structs: Structs) -> set[Location]:
+def _of_expression(text: str, structs: Structs) -> set[Location]:
     """Return where a constant expression points: into the global it names; anywhere in them, if it
     names several or is no GEP.
     """

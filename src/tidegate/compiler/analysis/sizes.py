@@ -66,6 +66,22 @@ class Formula:
         """Return its variables."""
         return {v for term, _ in self.terms for v in term}
 
+    def with_formulas(self, known: Mapping[str, Formula]) -> Formula | None:
+        """Return it with every variable replaced by its formula; None if one has none.
+
+        >>> str((Formula.of("x") * Formula.number(2)).with_formulas({"x": Formula.of("n")}))
+        '2*n'
+        """
+        total = Formula(())
+        for term, count in self.terms:
+            product = Formula.number(count)
+            for variable in term:
+                if variable not in known:
+                    return None
+                product *= known[variable]
+            total += product
+        return total
+
     def at(self, variables: Mapping[str, int]) -> int:
         """Return its value for these values of the variables."""
         if missing := ", ".join(sorted(self.variables() - variables.keys())):

@@ -4,13 +4,14 @@ IR.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
 from tidegate.compiler.analysis.flow import Flow
 from tidegate.compiler.analysis.points_to import Location, PointsTo
+from tidegate.compiler.analysis.sizes import Formula, formula
 from tidegate.compiler.ir.loops import Loop, reachable
 from tidegate.compiler.ir.module import Body, Instruction, Value, key
 
@@ -32,6 +33,7 @@ class DeviceCall:
     instruction: Instruction
     callee: str
     arguments: tuple[set[Location], ...]  # where each of the callee's parameters points, in order
+    values: tuple[Value | None, ...]  # passed for each; None: not known, as the thread's number
 
 
 def device_calls(body: Body, points: PointsTo, defined: set[str]) -> Iterator[DeviceCall]:
@@ -40,15 +42,18 @@ def device_calls(body: Body, points: PointsTo, defined: set[str]) -> Iterator[De
         # ident, count, function, arguments...
         if i.callee in ("__kmpc_fork_call", "__kmpc_fork_teams"):
             given = [points.of(a) for a in i.arguments[3:]]
-            yield DeviceCall(i, i.arguments[2].name, (*_OUTLINED_OWN, *given))
+            values = (None, None, *i.arguments[3:])
+            yield DeviceCall(i, i.arguments[2].name, (*_OUTLINED_OWN, *given), values)
         # on GPUs: ..., function (5), wrapper, array of arguments (7), count
         elif i.callee.startswith("__kmpc_parallel_"):
             array = {origin for origin, _ in points.of(i.arguments[7])}
             count = int(i.arguments[8].get_constant_value()) if i.arguments[8].is_constant else 0
             given = [{p for o in array for p in points.at((o, 8 * n))} for n in range(count)]
-            yield DeviceCall(i, i.arguments[5].name, (*_OUTLINED_OWN, *given))
+            stored = [[v for o in array for v in points.written((o, 8 * n))] for n in range(count)]
+            values = (None, None, *(each[0] if len(each) == 1 else None for each in stored))
+            yield DeviceCall(i, i.arguments[5].name, (*_OUTLINED_OWN, *given), values)
         elif i.callee in defined:
-            yield DeviceCall(i, i.callee, tuple(points.of(a) for a in i.arguments))
+            yield DeviceCall(i, i.callee, tuple(points.of(a) for a in i.arguments), i.arguments)
 
 
 def shared_loop(flow: Flow) -> Loop | None:
@@ -72,6 +77,28 @@ def takes_bounds(body: Body, points: PointsTo) -> bool:
             bounds = points.of(i.arguments[_LOWER_BOUND])
             return any(_is_parameter(v, body) for at in bounds for v in points.written(at))
     return False
+
+
+def shared_count(body: Body, points: PointsTo, known: Mapping[str, Formula]) -> Formula | None:
+    """Return how many iterations a function divides among the threads, from the `known` values of
+    its parameters and variables; None if it is not computed from them.
+    """
+    init = next((i for i in body if i.callee.startswith(_INITS)), None)
+    if init is None or "dispatch" in init.callee:
+        return None
+    bounds = []
+    for argument in (_LOWER_BOUND, _LOWER_BOUND + 1):
+        stored = {v for at in points.of(init.arguments[argument]) for v in points.written(at)}
+        formulas = {
+            formula(value, body, lambda name: None).with_formulas(known) for value in stored
+        }
+        # what is not known is stored after the call: the thread's own part
+        plain = [f for f in formulas if f is not None]
+        if len(plain) != 1:
+            return None
+        bounds.append(plain[0])
+    low, high = bounds
+    return high + low * Formula.number(-1) + Formula.number(1)
 
 
 def _is_parameter(value: Value, body: Body) -> bool:

@@ -34,6 +34,24 @@ ALLOCATORS: dict[str, Allocator] = {
     "llvm_omp_target_alloc_shared": Allocator((0,)),
     "llvm_omp_target_alloc_host": Allocator((0,)),
     "llvm_omp_target_alloc_device": Allocator((0,)),
-    "cudaMallocManaged": Allocator((1,), result=0),
-    "cudaMalloc": Allocator((1,), result=0),
+    **{
+        f"{api}{name}": Allocator(sizes, result=0)
+        for api in ("cuda", "hip")
+        for name, sizes in {
+            "Malloc": (1,),
+            "MallocManaged": (1,),
+            "MallocAsync": (1,),
+            "MallocHost": (1,),
+            "HostAlloc": (1,),
+            "HostMalloc": (1,),
+            "MallocPitch": (2, 3),
+        }.items()
+    },
 }
+
+UNMANAGED = {
+    f"{api}{name}": f"{api}MallocManaged"
+    for api in ("cuda", "hip")
+    for name in ("Malloc", "MallocAsync", "MallocPitch")
+}
+"""The functions whose memory stays near, and the one to use instead so that it can be placed."""

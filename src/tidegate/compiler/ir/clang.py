@@ -1,12 +1,15 @@
-"""From a C or C++ file to its host and device IR, by the clang that is installed."""
+"""From a C, C++ or CUDA file to its host and device IR, by the clang that is installed."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from tidegate.compiler.ir.cuda import VERSION, cuda_folder
 from tidegate.errors import TidegateError
 
 NEWEST, OLDEST = 22, 16
@@ -16,6 +19,17 @@ PACKAGES = "clang-19 llvm-19 libomp-19-dev clang-tools-19"
 TARGET = ("-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu")
 """Offloading to the host itself: the same IR as for a GPU, and it needs none to run."""
 
+C, CPLUSPLUS, CUDA = "c", "c++", "cuda"
+LANGUAGES = {
+    ".c": C,
+    **dict.fromkeys((".cc", ".cpp", ".cxx", ".c++", ".C"), CPLUSPLUS),
+    ".cu": CUDA,
+}
+"""The language of a source by its suffix, as clang's -x takes it."""
+
+_OFFLOADS = "!omp_offload.info"  # metadata of files with target regions
+_FILES = re.compile(r'!DIFile\(filename: "([^"]+)", directory: "([^"]*)"')
+
 # -O1 and nothing that multiplies loop bodies: localities are to be those of the program, not of the
 # vectoriser.
 _PIPELINE = (
@@ -24,7 +38,23 @@ _PIPELINE = (
     "-fno-vectorize",
     "-fno-slp-vectorize",
     "-fno-discard-value-names",
+    "-w",
 )
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One source file and how its project compiles it."""
+
+    source: Path
+    options: tuple[str, ...] = ()
+    language: str = ""  # as clang's -x takes it; "": by the suffix
+    folder: Path | None = None  # where the options' relative paths begin
+
+    @property
+    def spoken(self) -> str:
+        """The language that it is compiled as."""
+        return self.language or LANGUAGES.get(self.source.suffix, "")
 
 
 def find_clang() -> str | None:
@@ -42,26 +72,85 @@ def check_file(path: Path, wanted: str) -> None:
 
 def compile_ir(source: str | Path, options: Sequence[str] = ()) -> tuple[str, str]:
     """Return the host's and the device's IR of one source file, as text."""
-    path = Path(source)
-    check_file(path, "a C or C++ source file with OpenMP target regions")
+    return compile_unit(Unit(Path(source), tuple(options)))
+
+
+def compile_unit(unit: Unit, with_openmp: bool = True) -> tuple[str, str]:
+    """Return the host's and the device's IR of one source file of a project, as text.
+
+    The device's is "" if the file has nothing for it.
+    """
+    check_file(unit.source, "a C, C++ or CUDA source file with kernels")
     clang = find_clang()
     if clang is None:
         raise TidegateError(
-            f"no clang-{OLDEST} to clang-{NEWEST} to compile '{path}' with; "
+            f"no clang-{OLDEST} to clang-{NEWEST} to compile '{unit.source}' with; "
             f"install one (apt-get install {PACKAGES}) or give .ll files"
         )
+    common = _cuda_options() if unit.spoken == CUDA else list(TARGET if with_openmp else ())
+    if unit.spoken == CPLUSPLUS and not with_openmp:
+        common += ["-isystem", str(cuda_folder() / "include")]
     # Debug information of the host gives allocations the names of the variables that hold them.
-    host = _run(clang, path, ["--offload-host-only", "-g", *options])
-    return host, _run(clang, path, ["--offload-device-only", *options])
+    # Aliases would hide constructors from inlining.
+    host = ["--offload-host-only", "-g", "-Xclang", "-mno-constructor-aliases"]
+    # Loops that set or copy memory stay loops, whose turns can be counted.
+    device = ["--offload-device-only", "-mllvm", "-disable-loop-idiom-all"]
+    if unit.spoken != CUDA and not with_openmp:
+        return _run(clang, unit, [*common, *host[1:]]), ""
+    for_host = _run(clang, unit, [*common, *host])
+    if unit.spoken != CUDA and not _has_device_code(for_host, unit):
+        return for_host, ""
+    return for_host, _run(clang, unit, [*common, *device])
 
 
-def _run(clang: str, path: Path, options: list[str]) -> str:
-    command = [clang, *_PIPELINE, *TARGET, *options, "-S", "-emit-llvm", "-o", "-", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _has_device_code(for_host: str, unit: Unit) -> bool:
+    """Return whether a file has target regions, or it or a header of the project declares functions
+    for the device: large projects have few such files, and each is compiled twice.
+    """
+    if _OFFLOADS in for_host:
+        return True
+    named = {Path(folder, name) for name, folder in _FILES.findall(for_host)} | {unit.source}
+    own = (path for path in named if not str(path).startswith("/usr/") and path.is_file())
+    return any(b"declare target" in path.read_bytes() for path in own)
+
+
+def _cuda_options() -> list[str]:
+    # Without NVIDIA's device library, mathematical functions stay calls, which access no memory.
+    # clang forgets the version with it, and needs it for the syntax of launches.
+    version = ["-Xclang", f"-target-sdk-version={VERSION}"]
+    return ["-nocudalib", *version, f"--cuda-path={cuda_folder()}", "--cuda-gpu-arch=sm_70"]
+
+
+def _run(clang: str, unit: Unit, options: list[str]) -> str:
+    own = [option for option in unit.options if is_for(option, unit.spoken)]
+    spoken = ["-x", unit.spoken] if unit.language or unit.spoken == CUDA else []
+    source = str(unit.source if unit.folder is None else unit.source.absolute())
+    named = f"./{source}" if source.startswith("-") else source  # or it would be an option
+    last = ["-S", "-emit-llvm", "-o", "-", *spoken, named]
+    done = subprocess.run(
+        [clang, *_PIPELINE, *options, *own, *last],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=unit.folder,
+    )
     if done.returncode != 0:
         lines = done.stderr.strip().split("\n")
         first = next((line for line in lines if "error:" in line), lines[0])
+        first = first.replace(str(unit.source.absolute()), str(unit.source))
+        command = f"{Path(clang).name} {'-x cuda' if unit.spoken == CUDA else '-fopenmp'}"
         raise TidegateError(
-            f"'{path}' does not compile: {first}; run {Path(clang).name} -fopenmp on it to see all"
+            f"'{unit.source}' does not compile: {first}; run {command} on it to see all"
         )
     return done.stdout
+
+
+def is_for(option: str, language: str) -> bool:
+    """Return whether an option is for a language: clang refuses another language's standard.
+
+    >>> is_for("-std=c++17", "c"), is_for("-std=c99", "c"), is_for("-DN=4", "c")
+    (False, True, True)
+    """
+    if not option.startswith("-std="):
+        return True
+    return ("++" in option) == (language != C)

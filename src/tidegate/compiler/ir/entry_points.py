@@ -1,4 +1,6 @@
-"""libomptarget's calls that launch a kernel region, and the positions of their arguments."""
+"""The calls of libomptarget, CUDA and HIP that launch a kernel, and the positions of their
+arguments.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,24 @@ class EntryPoint:
     region_id: int
     kernel_args: int | None = None  # clang 15 and newer: one structure holds all others
     arrays: int | None = None  # before: base pointers, pointers, sizes and map types, from here on
+    teams: int | None = None  # the number of teams, followed by the threads of each
+    parameters: int | None = None  # CUDA: an array of pointers to the kernel's parameters
 
 
 ENTRY_POINTS: dict[str, EntryPoint] = {
-    "__tgt_target_kernel": EntryPoint(4, kernel_args=5),
-    "__tgt_target_kernel_nowait": EntryPoint(4, kernel_args=5),
+    "__tgt_target_kernel": EntryPoint(4, kernel_args=5, teams=2),
+    "__tgt_target_kernel_nowait": EntryPoint(4, kernel_args=5, teams=2),
     "__tgt_target_teams_mapper": EntryPoint(2, arrays=4),
     "__tgt_target_teams_nowait_mapper": EntryPoint(2, arrays=4),
     "__tgt_target_mapper": EntryPoint(2, arrays=4),
     "__tgt_target_nowait_mapper": EntryPoint(2, arrays=4),
+    "cudaLaunchKernel": EntryPoint(0, parameters=5),
+    "cudaLaunchCooperativeKernel": EntryPoint(0, parameters=5),
+    "hipLaunchKernel": EntryPoint(0, parameters=5),
 }
+
+CONFIGURES = ("__cudaPushCallConfiguration", "__hipPushCallConfiguration")
+"""The calls that take a launch's grid and blocks, just before it."""
 
 ALLOCATES_TASK = ("__kmpc_omp_target_task_alloc", "__kmpc_omp_task_alloc")
 """The calls that allocate the task into which clang puts a region with `nowait`."""

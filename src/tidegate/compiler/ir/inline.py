@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Mapping
 
 from tidegate.compiler.ir.allocators import ALLOCATORS
 from tidegate.compiler.ir.entry_points import ENTRY_POINTS
-from tidegate.compiler.ir.loops import reachable
-from tidegate.compiler.ir.module import Body, Module, run_passes
+from tidegate.compiler.ir.loops import in_cycles
+from tidegate.compiler.ir.module import Module, Printed, run_passes
 from tidegate.compiler.model import Note
 
 KERNEL = "__omp_offloading_"
 """Prefix of the names of kernels. The host's IR has them as the fallback if there is no device."""
+
+# the first name that is followed by arguments is the function that is called
+CALL = re.compile(r'\b(?:call|invoke) [^\n]*?@(?:"([^"\n]+)"|([\w.$-]+))\(')
+# pointers that are loaded, stored or returned
+_PASSES = re.compile(r"= load (?:volatile )?ptr,|^  store (?:volatile )?ptr|^  ret ptr", re.M)
 
 
 def inline_into_main(module: Module) -> list[Note]:
@@ -20,15 +26,17 @@ def inline_into_main(module: Module) -> list[Note]:
 
     LLVM does both. Functions that call themselves are not inlined, and the notes name them.
     """
-    bodies = {f.name: Body(f) for f in module.functions if not f.is_declaration}
-    calls = {name: set(_callees(body)) & bodies.keys() for name, body in bodies.items()}
-    relevant = _relevant(bodies, calls) - {"main"}
+    printed = Printed(module)
+    calls = call_graph(printed)
+    relevant = relevant_functions(printed, calls) - {"main"}
+    recursive = in_cycles(calls)
+    _forget_unused(module, {name for name in calls if ENTRY_POINTS.keys() & calls[name]})
     notes = []
     for function in module.functions:
         name = function.name
         if name not in relevant or name.startswith(KERNEL):
             continue
-        if name in reachable(name, calls):
+        if name in recursive:
             notes.append(Note(name, "calls itself; what it allocates or launches is left out"))
         else:
             function.add_function_attribute("alwaysinline")
@@ -36,22 +44,41 @@ def inline_into_main(module: Module) -> list[Note]:
     return notes
 
 
-def _callees(body: Body) -> Iterator[str]:
-    return (i.callee for i in body if i.callee)
+def _forget_unused(module: Module, launching: set[str]) -> None:
+    """Let functions go once they are inlined everywhere, except those that launch: of those it is
+    to be said if nothing calls them. Large C++ programs have thousands of the others.
+    """
+    for function in module.functions:
+        if not function.is_declaration and function.name not in {"main", *launching}:
+            function.linkage = "internal"
 
 
-def _relevant(bodies: dict[str, Body], calls: dict[str, set[str]]) -> set[str]:
+def call_graph(printed: Printed) -> dict[str, set[str]]:
+    """Return the functions that each function with a body calls by name."""
+    return {
+        name: {a or b for a, b in CALL.findall(text)} for name, text in printed.functions.items()
+    }
+
+
+def relevant_functions(printed: Printed, calls: dict[str, set[str]]) -> set[str]:
     """Return the functions that reach an allocation or a launch, or that pass pointers on."""
     known = ALLOCATORS.keys() | ENTRY_POINTS.keys()
-    direct = {n for n, body in bodies.items() if known & set(_callees(body)) or _passes(body)}
-    return direct | {n for n in bodies if direct & reachable(n, calls)}
+    found = {n for n, text in printed.functions.items() if known & calls[n] or _PASSES.search(text)}
+    return callers(found, calls) & printed.functions.keys()
 
 
-def _passes(body: Body) -> bool:
-    """Return whether a function loads, stores or returns pointers."""
-    loaded = [i.ref for i in body if i.opcode == "load"]
-    given = [i.operands[0] for i in body if i.opcode in ("store", "ret") and i.operands]
-    return any(value.type.is_pointer for value in loaded + given)
+def callers(found: set[str], calls: Mapping[str, Iterable[str]]) -> set[str]:
+    """Return functions and all that call them, directly or not."""
+    by: dict[str, set[str]] = {}
+    for name, called in calls.items():
+        for other in called:
+            by.setdefault(other, set()).add(name)
+    pending, reached = list(found), set(found)
+    while pending:
+        new = by.get(pending.pop(), set()) - reached
+        reached |= new
+        pending.extend(new)
+    return reached
 
 
 def simplify(module: Module) -> None:
@@ -60,4 +87,6 @@ def simplify(module: Module) -> None:
     Instruction combining would help, too. But it moves arithmetic into the branches that choose an
     operand and keeps the operand's name for the result, so that sizes would be wrong.
     """
-    run_passes(module, "always_inliner", "sroa", "loop_rotate", "instruction_namer")
+    unused = "global_dead_code_eliminate"
+    first = (unused, "always_inliner", unused, "sroa")
+    run_passes(module, *first, "loop_rotate", "instruction_namer")

@@ -19,6 +19,40 @@ def reachable(start: str, successors: Mapping[str, Iterable[str]]) -> set[str]:
     return seen
 
 
+def in_cycles(successors: Mapping[str, Iterable[str]]) -> set[str]:
+    """Return the nodes from which a path leads back to themselves (Tarjan's components)."""
+    low: dict[str, int] = {}
+    number: dict[str, int] = {}
+    waiting: list[str] = []
+    cyclic: set[str] = set()
+    for root in successors:
+        if root in number:
+            continue
+        stack = [(root, iter(successors[root]))]
+        number[root] = low[root] = len(number)
+        waiting.append(root)
+        while stack:
+            node, following = stack[-1]
+            after = next((s for s in following if s in successors and s not in number), None)
+            if after is not None:
+                number[after] = low[after] = len(number)
+                waiting.append(after)
+                stack.append((after, iter(successors[after])))
+                continue
+            stack.pop()
+            open_ = (s for s in successors[node] if s in low)
+            low[node] = min([low[node], *(low[s] for s in open_)])
+            if low[node] == number[node]:
+                component = [waiting.pop()]
+                while component[-1] != node:
+                    component.append(waiting.pop())
+                if len(component) > 1 or node in successors[node]:
+                    cyclic.update(component)
+                for done in component:
+                    del low[done]
+    return cyclic
+
+
 @dataclass(frozen=True)
 class Loop:
     """A natural loop: a header, the blocks that jump back to it (latches), and those between."""
@@ -30,11 +64,15 @@ class Loop:
 
 def natural_loops(successors: Successors) -> list[Loop]:
     """Return the loops of a function whose first block is its entry, outer loops first."""
-    dominators = _dominators(successors)
+    order = reverse_postorder(successors)
+    dominator = _immediate_dominators(successors, order)
+    position = {block: n for n, block in enumerate(order)}
     latches: dict[str, list[str]] = {}
-    for block, following in successors.items():
-        for header in following:
-            if block in dominators and header in dominators[block]:
+    for block in order:
+        for header in successors[block]:
+            if position[header] <= position[block] and _dominates(
+                header, block, dominator, position
+            ):
                 latches.setdefault(header, []).append(block)
     before = _predecessors(successors)
     loops = [Loop(h, tuple(back), _between(h, back, before)) for h, back in latches.items()]
@@ -60,23 +98,40 @@ def _between(header: str, latches: list[str], before: dict[str, list[str]]) -> f
     return frozenset(inside)
 
 
-def _dominators(successors: Successors) -> dict[str, set[str]]:
-    """Return for every reachable block those that all paths to it pass, itself included."""
-    order = reverse_postorder(successors)
-    reachable = set(order)
+def _immediate_dominators(successors: Successors, order: list[str]) -> dict[str, str]:
+    """Return the last block that all paths to a block pass before it, for every reachable block
+    (Cooper, Harvey and Kennedy); the entry has itself.
+    """
+    position = {block: n for n, block in enumerate(order)}
     before = _predecessors(successors)
-    dominators = {block: set(order) for block in order}
-    dominators[order[0]] = {order[0]}
+    found = {order[0]: order[0]}
+
+    def common(a: str, b: str) -> str:
+        while a != b:
+            if position[a] > position[b]:
+                a = found[a]
+            else:
+                b = found[b]
+        return a
+
     changed = True
     while changed:
         changed = False
         for block in order[1:]:
-            all_before = (dominators[p] for p in before[block] if p in reachable)
-            new = set.intersection(*all_before) | {block}
-            if new != dominators[block]:
-                dominators[block] = new
+            known = [p for p in before[block] if p in found]
+            new = known[0]
+            for other in known[1:]:
+                new = common(new, other)
+            if found.get(block) != new:
+                found[block] = new
                 changed = True
-    return dominators
+    return found
+
+
+def _dominates(a: str, b: str, dominator: dict[str, str], position: dict[str, int]) -> bool:
+    while position[b] > position[a]:
+        b = dominator[b]
+    return a == b
 
 
 def reverse_postorder(successors: Successors) -> list[str]:

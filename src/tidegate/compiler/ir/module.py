@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -22,8 +23,12 @@ Value = Any  # llvmlite.binding.ValueRef; llvmlite has no types
 Module = Any
 
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
-# -O0 marks every function with these, which forbids inlining.
-_HINDRANCES = re.compile(r"\b(noinline|optnone)\b ?")
+# -O0 marks every function with noinline and optnone, which forbids inlining.
+# A GPU's processor would stop LLVM, which is asked to optimise for this machine.
+_HINDRANCES = re.compile(r'\b(noinline|optnone)\b ?|"(target|tune)-(cpu|features)"="[^"]*" ?')
+_CALLS = ("call", "invoke", "callbr")
+_FUNCTION = re.compile(r'^define [^\n]*?@(?:"([^"\n]+)"|([\w.$-]+))\(.*?^}', re.M | re.S)
+_RESULT = re.compile(r'^(  %(?:"([^"\n]+)"|([\w.$-]+)) = .*)$', re.M)
 
 
 def key(value: Value) -> int:
@@ -77,7 +82,28 @@ def run_passes(module: Module, *names: str) -> None:
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
-@dataclass(frozen=True)
+class Printed:
+    """A module's text, printed once.
+
+    LLVM numbers all metadata of a module whenever it prints a part of it, so printing instructions
+    one by one takes minutes where the whole takes a moment.
+    """
+
+    def __init__(self, module: Module):
+        self.text = str(module)
+        self.structs: dict[str, str] = struct_bodies(self.text)
+
+    @cached_property
+    def functions(self) -> dict[str, str]:
+        """The text of each function with a body, by its name."""
+        return {found[1] or found[2]: found[0] for found in _FUNCTION.finditer(self.text)}
+
+    def rewritten(self, change: Callable[[str, str], str]) -> str:
+        """Return the module's text with what `change` makes of each function's name and text."""
+        return _FUNCTION.sub(lambda found: change(found[1] or found[2], found[0]), self.text)
+
+
+@dataclass(frozen=True, eq=False)
 class Instruction:
     """One instruction, with copies of what is read most often."""
 
@@ -86,19 +112,15 @@ class Instruction:
     opcode: str
     operands: tuple[Value, ...]
     block: str
-
-    @cached_property
-    def text(self) -> str:
-        """Its text as LLVM prints it, which alone shows a GEP's type or a call's attributes."""
-        return str(self.ref).strip()
+    callee: str  # the function called; "" for a call through a pointer, and if this is no call
+    body: Body
 
     @property
-    def callee(self) -> str:
-        """The function called; "" for a call through a pointer, and if this is no call."""
-        if self.opcode not in ("call", "invoke", "callbr"):
-            return ""
-        last = self.operands[-1]
-        return last.name if last.value_kind == llvm.ValueKind.function else ""
+    def text(self) -> str:
+        """Its text as LLVM prints it, which alone shows a GEP's type or a comparison's kind; ""
+        for an instruction without a result.
+        """
+        return self.body.lines.get(self.ref.name, "")
 
     @property
     def arguments(self) -> tuple[Value, ...]:
@@ -114,24 +136,42 @@ class Instruction:
 
 
 class Body:
-    """A function's instructions, by key and by block."""
+    """A function's instructions, by key and by block.
 
-    def __init__(self, function: Value):
+    `printed`: the text of its module, if many functions are read.
+    """
+
+    def __init__(self, function: Value, printed: Printed | None = None):
         self.name: str = function.name
-        self.structs: dict[str, str] = struct_bodies(
-            "\n".join(str(t) for t in function.module.struct_types)
-        )
+        self.printed = printed or Printed(function.module)
+        self.structs = self.printed.structs
         self.parameters: tuple[Value, ...] = tuple(function.arguments)
         self.blocks: dict[str, list[Instruction]] = {}
         for block in function.blocks:
-            self.blocks[block.name] = [
-                Instruction(i, key(i), i.opcode, tuple(i.operands), block.name)
-                for i in block.instructions
-            ]
+            name = block.name
+            self.blocks[name] = [self._instruction(i, name) for i in block.instructions]
         self.by_key: dict[int, Instruction] = {i.key: i for i in self}
+
+    def _instruction(self, i: Value, block: str) -> Instruction:
+        opcode, operands = i.opcode, tuple(i.operands)
+        callee = ""
+        if opcode in _CALLS and operands[-1].value_kind == llvm.ValueKind.function:
+            callee = operands[-1].name
+        return Instruction(i, key(i), opcode, operands, block, callee, self)
+
+    @cached_property
+    def lines(self) -> dict[str, str]:
+        """The text of each instruction with a result, by the result's name."""
+        text = self.printed.functions.get(self.name, "")
+        return {(a or b): line.strip() for line, a, b in _RESULT.findall(text)}
 
     def __iter__(self) -> Any:
         return (i for instructions in self.blocks.values() for i in instructions)
+
+
+def is_null(value: Value) -> bool:
+    """Return whether a value is a null pointer."""
+    return bool(value.value_kind == llvm.ValueKind.constant_pointer_null)
 
 
 def constant_int(value: Value) -> int | None:

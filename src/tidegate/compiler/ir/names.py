@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 
-from tidegate.compiler.ir.module import Module
+from tidegate.compiler.ir.module import Printed
 
 _NODES = "DILocation|DILocalVariable|DISubprogram|DILexicalBlock|DIDerivedType"
 _NODE = re.compile(rf"^!(\d+) = (?:distinct )?!(?:{_NODES})\((.*)\)$", re.M)
@@ -21,7 +21,13 @@ _RECORD = re.compile(
     r"#dbg_(?:value|declare)"
     rf"\((?:ptr|i\d+) %([\w.$-]+), !(\d+), !DIExpression\({_WIDTH}\), !(\d+)\)"
 )
-_LOCATED = re.compile(r"^\s*%([\w.$-]+) = .*!dbg !(\d+)", re.M)
+# with assignment tracking, a variable in memory: its value, the variable, ..., and its address
+_ASSIGNED = re.compile(
+    r"#dbg_assign\([^\n]*?, !(\d+), !DIExpression\(\), !\d+, "
+    r"ptr %([\w.$-]+), !DIExpression\(\), !(\d+)\)"
+)
+# an invoke has a second line
+_LOCATED = re.compile(r"^\s*%([\w.$-]+) = [^\n]*(?:\n +to label [^\n]*)?!dbg !(\d+)", re.M)
 _LOCATION = re.compile(r"!(\d+)\)?$", re.M)  # at the end of an instruction or a record
 _FIELD = re.compile(r'(\w+): (?:"([^"]*)"|!?([\w-]+))')
 
@@ -37,16 +43,17 @@ class SourceName:
 class DebugNames:
     """Names and lines of the values of `main`."""
 
-    def __init__(self, module: Module, function: str = "main"):
-        text = str(module)
+    def __init__(self, printed: Printed, function: str = "main"):
+        text = printed.text
         self._nodes = {
             number: {key: a or b for key, a, b in _FIELD.findall(fields)}
             for number, fields in _NODE.findall(text)
         }
-        body = re.search(rf"^define [^\n]*@{re.escape(function)}\(.*?^}}", text, re.M | re.S)
-        self._inside = inside = body[0] if body else ""
+        self._inside = inside = printed.functions.get(function, "")
         self._records: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for value, variable, location in _RECORD.findall(inside):
+            self._records[value].append((variable, location))
+        for variable, value, location in _ASSIGNED.findall(inside):
             self._records[value].append((variable, location))
         self._located: dict[str, str] = dict(_LOCATED.findall(inside))
         self._declared = self._variables_by_line(inside)
@@ -81,6 +88,22 @@ class DebugNames:
         functions = [self._function(node).partition("<")[0] for node in way]  # no <parameters>
         calls = [f"{f}:{node.get('line')}" for f, node in zip(functions, way, strict=True)][::-1]
         return tuple(calls[: calls.index(to)]) if to in calls else ()
+
+    def calls_to(self, value: str) -> tuple[str, ...]:
+        """Return function:line of the calls through which the instruction %`value` was inlined, the
+        outermost first, without its own.
+        """
+        return self.way_to(value)[:-1]
+
+    def way_to(self, value: str) -> tuple[str, ...]:
+        """Return function:line of the calls through which the instruction %`value` was inlined, the
+        outermost first, and its own; nothing without debug information.
+        """
+        way = [node for node in self._way(self._located.get(value, "")) if node]
+        functions = [self._function(node).partition("<")[0] for node in way]
+        return tuple(f"{f}:{node.get('line')}" for f, node in zip(functions, way, strict=True))[
+            ::-1
+        ]
 
     def _way(self, location: str) -> list[dict[str, str]]:
         """Return a location and those of the calls it was inlined through, the outermost last."""

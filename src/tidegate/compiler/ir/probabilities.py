@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tidegate.compiler.ir.module import Module
 from tidegate.errors import TidegateError
 
 Edges = dict[tuple[str, str], float]
@@ -18,12 +17,15 @@ _EDGE = re.compile(
 _FUNCTION = re.compile(r"^Writing '.*/cfg\.(.+)\.dot'")
 
 
-def branch_probabilities(module: Module) -> dict[str, Edges]:
-    """Return the probability of each edge between blocks, by function. Blocks must have names."""
+def branch_probabilities(text: str) -> dict[str, Edges]:
+    """Return the probability of each edge between blocks, by function.
+
+    `text`: the module; its blocks must have names.
+    """
     program = Path(__file__).with_name("print_probabilities.py")
     # -P: modules in this folder must not hide others of the same name
     command = [sys.executable, "-P", str(program)]
-    done = subprocess.run(command, input=str(module), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = done.stderr.strip().split("\n")[-1]
         raise TidegateError(

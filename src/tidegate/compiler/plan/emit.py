@@ -4,10 +4,10 @@ site.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from tidegate.compiler.plan.schedule import Action, Schedule, SiteSchedule
+from tidegate.compiler.plan.schedule import Action, Schedule, SiteSchedule, Visit, visits_of_places
 
 Write = Callable[[Action, str], str]
 """Returns the code of an action on the parameter of this name."""
@@ -19,6 +19,8 @@ _CUDA = {
     "    TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseSetAccessedBy, tidegate_device)",
     "anywhere": "TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseUnsetPreferredLocation, cudaCpuDeviceId);\n"
     "    TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseUnsetAccessedBy, tidegate_device)",
+    "read-mostly": "TIDEGATE_ADVISE({p}, {n}, cudaMemAdviseSetReadMostly, tidegate_device)",
+    "discard": "TIDEGATE_DISCARD({p}, {n})",
 }
 # With unified shared memory a map moves nothing, unless it has `close`: then the object gets a copy
 # in the device's memory. The regions' own maps find that copy and leave it alone, so its contents
@@ -29,6 +31,7 @@ _OPENMP = {
     "far": "/* {o}: bytes {first} to {end} stay in host memory, "
     "which regions reach by unified shared memory */",
     "anywhere": "/* {o}: bytes {first} to {end} are free to move again */",
+    "read-mostly": "/* {o}: bytes {first} to {end} are only read */",
 }
 _OPENMP_PART = (
     "/* {o}: the plan has bytes {first} to {end} near; "
@@ -36,6 +39,12 @@ _OPENMP_PART = (
 )
 
 _CUDA_HEAD = """#include <cuda_runtime.h>
+
+/* The stream of prefetches. With one beside the kernels they overlap: define it before. */
+#ifndef TIDEGATE_STREAM
+#define TIDEGATE_STREAM 0
+#define TIDEGATE_DISCARDS
+#endif
 
 /* CUDA 13 takes a place as a structure, earlier versions take its number. */
 #if CUDART_VERSION >= 13000
@@ -46,10 +55,23 @@ static inline struct cudaMemLocation tidegate_place(int device) {
   return place;
 }
 #define TIDEGATE_ADVISE(p, n, advice, device) cudaMemAdvise(p, n, advice, tidegate_place(device))
-#define TIDEGATE_PREFETCH(p, n, device) cudaMemPrefetchAsync(p, n, tidegate_place(device), 0, 0)
+#define TIDEGATE_PREFETCH(p, n, device) \\
+  cudaMemPrefetchAsync(p, n, tidegate_place(device), 0, TIDEGATE_STREAM)
 #else
 #define TIDEGATE_ADVISE(p, n, advice, device) cudaMemAdvise(p, n, advice, device)
-#define TIDEGATE_PREFETCH(p, n, device) cudaMemPrefetchAsync(p, n, device, 0)
+#define TIDEGATE_PREFETCH(p, n, device) cudaMemPrefetchAsync(p, n, device, TIDEGATE_STREAM)
+#endif
+
+/* Data that are dead need not be written back: CUDA 13 can discard them, earlier versions cannot.
+   A discard must not run beside a kernel or a prefetch of the same data. So with a stream of your
+   own define TIDEGATE_DISCARDS only if it waits for the kernels before each of these calls. */
+#if CUDART_VERSION >= 13000 && defined(TIDEGATE_DISCARDS)
+static inline void tidegate_discard(void *p, size_t n) {
+  cudaMemDiscardBatchAsync(&p, &n, 1, 0, TIDEGATE_STREAM);
+}
+#define TIDEGATE_DISCARD(p, n) tidegate_discard(p, n)
+#else
+#define TIDEGATE_DISCARD(p, n) ((void)(p))
 #endif
 """
 _OPENMP_HEAD = """#include <stddef.h>
@@ -93,19 +115,24 @@ def of_whole_objects(schedule: Schedule) -> Schedule:
     """Return the schedule for directives, which place whole objects only: an object that loses a
     part of its near memory leaves, and one with room for a part stays where it is.
     """
+    runs = [tuple(_run_of_whole_objects(run)) for run in schedule.runs]
+    visits = visits_of_places(runs)
+    places = tuple(
+        replace(place, visits=tuple(visits.get(n, ()))) for n, place in enumerate(schedule.places)
+    )
+    return replace(schedule, places=places, runs=tuple(runs))
+
+
+def _run_of_whole_objects(run: Iterable[Visit]) -> Iterator[Visit]:
     held: dict[str, int] = {}  # bytes from the object's first on that were requested near
-    visits: list[list[tuple[Action, ...]]] = [[] for _ in schedule.places]
-    for number in schedule.order:
-        actions = schedule.places[number].visits[len(visits[number])]
+    for number, actions in run:
         before = dict(held)
         for a in actions:
             if a.verb == "prefetch" and a.first <= held.get(a.object, 0):
                 held[a.object] = max(held.get(a.object, 0), a.end)
             elif a.verb == "evict":
                 held[a.object] = min(held.get(a.object, 0), a.first)
-        visits[number].append(tuple(_of_whole_objects(actions, before, held)))
-    places = zip(schedule.places, visits, strict=True)
-    return replace(schedule, places=tuple(replace(place, visits=tuple(v)) for place, v in places))
+        yield number, tuple(_of_whole_objects(actions, before, held))
 
 
 def _of_whole_objects(
@@ -142,7 +169,7 @@ def _lines(
     title = f"Where the objects of {schedule.source} live, launch by launch."
     yield _comment(f"{title} Made by tidegate plan for {sizes}.")
     if schedule.cut:
-        then = "after them, what each place asked last is repeated"
+        then = "the program's loops turn more often, and repeat what each place asked last"
         yield _comment(f"{schedule.launches} launches were rehearsed; {then}.")
     called, functions = schedule.parameters(), schedule.functions()
     renamed = [f"{name} is called {spelt} here" for name, spelt in called.items() if name != spelt]

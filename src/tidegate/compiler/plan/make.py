@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from tidegate.compiler.model import LaunchSite, ProgramModel
+from tidegate.compiler.model import FROM, TO, LaunchSite, ProgramModel
 from tidegate.trace.plan import Plan, PlannedLaunch, PlannedUse
-
-_TO, _FROM = 1, 2  # of a map type: OpenMP's to and from
 
 
 def make_plan(model: ProgramModel, variables: Mapping[str, int], by_region: bool = False) -> Plan:
@@ -61,8 +59,8 @@ def _uses(
             use.locality,
             model.nearest_region(launch.region, use.object) if by_region else use.distance,
             model.access_density(launch, use, variables),
-            bool(maps[use.object] & _TO),
-            bool(maps[use.object] & _FROM),
+            bool(maps[use.object] & TO),
+            bool(maps[use.object] & FROM),
         )
         for use in launch.uses
         if use.object in placeable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,7 +13,9 @@ from tidegate.compiler.plan.identifiers import identifiers
 class Action:
     """One request for the bytes ``first`` up to ``end`` of an object that has ``bytes``."""
 
-    verb: str  # prefetch, evict, far (prefer host memory) or anywhere (no preference any more)
+    # prefetch, evict, far (prefer host memory), anywhere (no preference any more), read-mostly, or
+    # discard (the data are dead)
+    verb: str
     object: str
     first: int
     end: int
@@ -30,6 +33,20 @@ class Action:
     def __str__(self) -> str:
         part = "" if self.whole else f" [{self.first:,} … {self.end:,})"
         return f"{self.verb} {self.object}{part}"
+
+
+Visit = tuple[int, tuple[Action, ...]]
+
+
+def visits_of_places(runs: Iterable[Sequence[Visit]]) -> dict[int, list[tuple[Action, ...]]]:
+    """Return the requests of each place, visit by visit, in the first run that has it."""
+    found: dict[int, list[tuple[Action, ...]]] = {}
+    for run in runs:
+        here: dict[int, list[tuple[Action, ...]]] = {}
+        for place, actions in run:
+            here.setdefault(place, []).append(actions)
+        found = {**here, **found}
+    return found
 
 
 @dataclass(frozen=True)
@@ -87,10 +104,16 @@ class Schedule:
     source: str
     variables: tuple[tuple[str, int], ...]
     places: tuple[SiteSchedule, ...]
-    launches: int = 0  # that were rehearsed
-    cut: bool = False  # whether the program makes more launches
-    order: tuple[int, ...] = ()  # of the rehearsed launches: indices of ``places``
+    # rehearsed runs, a launch after the other: an index of ``places`` and the requests before it;
+    # after the first run, only ways to places that it has not
+    runs: tuple[tuple[Visit, ...], ...] = ()
+    cut: bool = False  # whether the program's loops turn more often
     notes: tuple[str, ...] = ()  # assumptions
+
+    @property
+    def launches(self) -> int:
+        """How many launches were rehearsed."""
+        return sum(map(len, self.runs))
 
     def functions(self) -> dict[str, str]:
         """Return the emitted function to call before each launch, by its site's name."""

@@ -1,6 +1,6 @@
 """Arena: ordinary NumPy arrays, larger than the memory they are given.
 
-with tidegate.Arena(near="256MiB", eviction="tournament", prefetch="fdp+rgp") as arena:
+with tidegate.Arena(near="256MiB") as arena:
     a = arena.empty((10_000, 10_000), "f8")     # 800 MB behind 256 MB of RAM
     a += 1
     print(arena.stats())
@@ -32,11 +32,13 @@ from tidegate.live.arena.arguments import (
     check_names,
     check_observation,
     check_options,
+    check_watchdog,
     dims_of,
 )
 from tidegate.live.arena.connection import Connection, RequestError
 from tidegate.live.arena.free_runs import FreeRuns
-from tidegate.live.arena.setup import ArenaSetup
+from tidegate.live.arena.setup import EVICTION, PREFETCH, ArenaSetup
+from tidegate.live.arena.sharing import SharedArray, note_own
 from tidegate.live.transfer import userfault
 from tidegate.live.transfer.middle import Middle
 from tidegate.live.transfer.page_state import SLOTS, PageFlags, SampledPages
@@ -77,8 +79,9 @@ class Arena:
     ``placement``: names of policies, as for the simulator. ``middle``: RAM for a tier of compressed
     pages between near memory and the store; ``tiering``: the policy that decides what goes there
     (tier-order by default). ``geometry``: PAGE/REGION. ``observed``, ``samples``: as for
-    ``tidegate run``. ``observe_share``: of time, for observation. ``span``: bytes of addresses to
-    reserve. ``record``: keep a log of faults.
+    ``tidegate run``. ``observe_share``: of time, for observation. ``watchdog``: seconds that one
+    call of a policy may take. ``span``: bytes of addresses to reserve.
+    ``record``: keep a log of faults, of all or of so many at most.
     """
 
     def __init__(
@@ -86,8 +89,8 @@ class Arena:
         near: str | int,
         store: str | os.PathLike[str] | None = None,
         *,
-        eviction: str = "lru",
-        prefetch: str = "none",
+        eviction: str = EVICTION,
+        prefetch: str = PREFETCH,
         placement: str = "um",
         middle: str | int = 0,
         tiering: str | None = None,
@@ -95,8 +98,9 @@ class Arena:
         observed: int | None = None,
         samples: int = 0,
         observe_share: float = 0.03,
+        watchdog: float = 5.0,
         span: str | int = SPAN,
-        record: bool = False,
+        record: bool | int = False,
     ):
         self._state, self._pid = "opening", os.getpid()
         self.geometry = Geometry.parse(geometry) if isinstance(geometry, str) else geometry
@@ -105,6 +109,7 @@ class Arena:
         check_names(eviction=eviction, prefetch=prefetch, placement=placement, tiering=tiering)
         check_observation(observed, samples, observe_share)
         check_options(span, self.geometry, middle, tiering)
+        check_watchdog(watchdog)
         setup = ArenaSetup(
             name=f"tidegate-live-{os.getuid()}-{self._pid}-{next(_numbers)}",
             page=self.geometry.page,
@@ -117,6 +122,7 @@ class Arena:
             observed=observed,
             samples=samples,
             observe_share=observe_share,
+            watchdog=watchdog,
             tiering=(tiering or "tier-order") if middle else "",
             middle_bytes=middle,
         )
@@ -127,37 +133,41 @@ class Arena:
         self._ids = itertools.count()
         self._objects: dict[int, dict[str, Any]] = {}
         self._recorded: list[dict[str, Any]] = []  # all objects that ever were, if record is set
+        self._shared: set[int] = set()  # objects that other processes may use, until the end
         self._unwritten: set[int] = set()  # released objects whose changes could not be written
         try:
             with contextlib.ExitStack() as undo:
-                self._open_memory(setup, undo)
+                uffd = self._reserve(setup, undo)
                 self._open_files(setup, None if store is None else os.fspath(store), record, undo)
                 self._connection = Connection(setup, undo)
                 self._supervisor = self._connection.supervisor
+                undo.callback(os.close, self._connection.memory)
+                size = setup.pages * setup.page
+                userfault.map_shared(self._base, size, self._connection.memory)
+                uffd.register(self._base, size)
                 self._undo = undo.pop_all()
         except OSError as error:
             raise TidegateError(f"the arena cannot be opened: {files.explain(error)}") from error
         self._state = "open"
+        self._name = setup.name
+        self._policies = " + ".join(filter(None, (eviction, prefetch, placement, setup.tiering)))
         self._finalizer = weakref.finalize(self, self._undo.close)
         self._finalizer.atexit = False  # see process.write_back
         _open_arenas.add(self)
+        note_own(setup.name, self)
 
-    def _open_memory(self, setup: ArenaSetup, undo: contextlib.ExitStack) -> None:
-        """Reserve addresses and map the memory file there, with faults going to the pager."""
+    def _reserve(self, setup: ArenaSetup, undo: contextlib.ExitStack) -> userfault.Userfault:
+        """Reserve addresses, and open the descriptor by which their faults go to the pager."""
         size = setup.pages * setup.page
         uffd, self.serves_system_calls = userfault.Userfault.open()
         setup.uffd, setup.can_poison = uffd.fd, uffd.can_poison
         undo.callback(os.close, setup.uffd)
-        setup.memory = os.memfd_create("tidegate-near", os.MFD_CLOEXEC)
-        undo.callback(os.close, setup.memory)
-        os.ftruncate(setup.memory, size)
         setup.base = self._base = userfault.reserve(size)
         undo.callback(userfault.seal, self._base, size)
-        userfault.map_shared(self._base, size, setup.memory)
-        uffd.register(self._base, size)
+        return uffd
 
     def _open_files(
-        self, setup: ArenaSetup, store: str | None, record: bool, undo: contextlib.ExitStack
+        self, setup: ArenaSetup, store: str | None, record: int, undo: contextlib.ExitStack
     ) -> None:
         """Open the store and all that outlives a pager."""
         setup.flags = PageFlags.create(setup.pages)
@@ -174,10 +184,25 @@ class Arena:
         if record:
             setup.log = os.memfd_create("tidegate-log", os.MFD_CLOEXEC)
             undo.callback(os.close, setup.log)
+            setup.log_events = sys.maxsize if record is True else record
         self._log = setup.log
         if setup.middle_bytes:
             setup.middle = Middle.create(setup.pages, setup.page, setup.middle_bytes)
             undo.callback(os.close, setup.middle)
+
+    def __repr__(self) -> str:
+        if self._state == "opening":
+            return "<Arena, not open>"
+        gone = {r if isinstance(r, int) else r.ident for r in tuple(self._released)}
+        held = [one["bytes"] for one in tuple(self._objects.values()) if one["id"] not in gone]
+        arrays = f"{units.counted(len(held), 'array')} of {units.show_size(sum(held))}"
+        state = "" if self._state == "open" else ", closed"
+        return f"<Arena: {arrays} in {units.show_size(self.near)}, {self._policies}{state}>"
+
+    def _repr_html_(self) -> str:
+        from tidegate.live.arena.display import arena_html
+
+        return arena_html(self)
 
     # Arrays
 
@@ -189,21 +214,58 @@ class Arena:
 
     zeros = empty
 
+    def ones(self, shape: Shape, dtype: DTypeLike = float, name: str | None = None) -> NDArray[Any]:
+        """Return a new array of ones."""
+        return self.full(shape, 1, dtype, name)
+
+    def full(
+        self, shape: Shape, value: Any, dtype: DTypeLike | None = None, name: str | None = None
+    ) -> NDArray[Any]:
+        """Return a new array that holds ``value`` everywhere; its type, unless one is given."""
+        made = self.empty(shape, np.asarray(value).dtype if dtype is None else dtype, name)
+        made[...] = value
+        return made
+
+    def array(
+        self, values: Any, dtype: DTypeLike | None = None, name: str | None = None
+    ) -> NDArray[Any]:
+        """Return a new array with these values: a list, an array, or anything NumPy reads."""
+        given = np.asarray(values, dtype)
+        made = self.empty(given.shape, given.dtype, name)
+        made[...] = given
+        return made
+
     def open(
         self,
         path: str | os.PathLike[str],
-        dtype: DTypeLike,
+        dtype: DTypeLike | None = None,
         shape: Shape | None = None,
         mode: str = "r",
         offset: int = 0,
     ) -> NDArray[Any]:
-        """Return a file as an array.
+        """Return a file as an array. A ``.npy`` file has its type and shape in it; of other files
+        give the type, and the shape unless it is flat.
 
         ``mode``: ``r`` to read; ``r+`` to write changes back, at ``flush`` and ``close``.
         """
-        kind = np.dtype(dtype)
         if mode not in ("r", "r+"):
             raise TidegateError(f"mode must be r or r+, got '{mode}'")
+        if offset == 0 and (head := files.npy_head(os.fspath(path))) is not None:
+            return self._open_npy(path, head, dtype, shape, mode)
+        if dtype is None:
+            raise TidegateError(
+                f"dtype must be given, because {path} is not a .npy file; give one such as f8"
+            )
+        return self._open_raw(path, np.dtype(dtype), shape, mode, offset)
+
+    def _open_raw(
+        self,
+        path: str | os.PathLike[str],
+        kind: np.dtype[Any],
+        shape: Shape | None,
+        mode: str,
+        offset: int,
+    ) -> NDArray[Any]:
         if offset < 0 or offset % ALIGN:
             raise TidegateError(f"offset must be a multiple of {ALIGN}, from 0 on, got {offset}")
         if kind.itemsize == 0:
@@ -223,6 +285,25 @@ class Arena:
         finally:
             for fd in descriptors:
                 os.close(fd)
+
+    def _open_npy(
+        self,
+        path: str | os.PathLike[str],
+        head: files.NpyHead,
+        dtype: DTypeLike | None,
+        shape: Shape | None,
+        mode: str,
+    ) -> NDArray[Any]:
+        """Return a .npy file as an array. The whole file is opened, because its data do not begin
+        at a multiple of what direct transfers need.
+        """
+        wanted = None if dtype is None else np.dtype(dtype)
+        head.check(path, wanted, None if shape is None else dims_of(shape))
+        if head.bytes == 0:
+            return np.empty(head.shape, head.dtype)
+        raw = self._open_raw(path, np.dtype(np.uint8), None, mode, 0)
+        data = raw[head.offset : head.offset + head.bytes].view(head.dtype)
+        return data.reshape(head.shape, order="F" if head.fortran else "C")
 
     def _array(
         self, shape: Shape, dtype: DTypeLike, name: str | None, backing: Backing | None
@@ -291,6 +372,9 @@ class Arena:
             # it stays noted until the pager has answered: a Ctrl-C may come at any moment
             released = self._released[0]
             ident = released if isinstance(released, int) else released.ident
+            if ident in self._shared:
+                self._released.popleft()
+                continue
             try:
                 self._connection.request({"do": "remove", "id": ident})
             except RequestError as error:
@@ -318,6 +402,47 @@ class Arena:
             raise TidegateError(f"prefer must be 'far' or None, got '{prefer}'")
         first, pages = self._pages(array)
         self._request({"do": "advise", "first": first, "pages": pages, "far": prefer == "far"})
+
+    def discard(self, array: NDArray[Any]) -> None:
+        """Say that these elements' values are not needed any more, so that none is written back.
+
+        Whole regions of the array read as zeros from now on; what lies in a region that is shared
+        with other elements stays as it is. Only for arrays that are not of a file.
+        """
+        first, _ = self._pages(array)  # of this arena
+        if not (array.flags.c_contiguous or array.flags.f_contiguous):
+            raise TidegateError("discard needs a contiguous array, such as a[10:20]")
+        o = self._object_at(first)
+        if not o["backing"]["scratch"]:
+            raise TidegateError(
+                f"{o['name']} is a file, whose content must stay; discard an array that is not"
+            )
+        page, (begin, _) = self.geometry.page, self.addresses
+        low, high = (at - begin for at in np.lib.array_utils.byte_bounds(array))
+        if high == o["first_page"] * page + o["bytes"]:  # nothing else lies in its last page
+            high += -high % page
+        first = -(-low // page)
+        if high // page > first:
+            self._request({"do": "discard", "first": first, "pages": high // page - first})
+
+    def share(self, array: NDArray[Any]) -> SharedArray:
+        """Return a handle by which processes of the same user can read this array.
+
+        Pickle it, and ``open`` it there. The array then stays until the arena is closed.
+        """
+        self._check_open()
+        first, _ = self._pages(array)
+        self._shared.add(self._object_at(first)["id"])
+        return SharedArray.of(self._name, self._base, array)
+
+    def _object_at(self, page: int) -> dict[str, Any]:
+        """Return the object that has this page."""
+        pages = self.geometry.pages
+        return next(
+            o
+            for o in self._objects.values()
+            if o["first_page"] <= page < o["first_page"] + pages(o["bytes"])
+        )
 
     @contextlib.contextmanager
     def pin(self, array: NDArray[Any]) -> Iterator[NDArray[Any]]:
@@ -351,7 +476,7 @@ class Arena:
 
     def close(self) -> None:
         """Write back and end the processes. Using an array afterwards is a SIGSEGV."""
-        if self._state != "open" or os.getpid() != self._pid:
+        if not self.is_open:
             return
         try:
             answer, interrupt = self._connection.request_uninterrupted({"do": "close"})
@@ -383,12 +508,21 @@ class Arena:
     ) -> None:
         self.close()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether arrays can be made and used in this process."""
+        return self._state == "open" and os.getpid() == self._pid
+
     # For scripts that run in an arena
 
     @property
     def addresses(self) -> tuple[int, int]:
         """The first address, and the one behind the last."""
         return self._base, self._base + self._free.size * self.geometry.region
+
+    def finish(self) -> None:
+        """Let each policy check its own books, as ``close`` does."""
+        self._request({"do": "finish"})
 
     def leave_open(self) -> None:
         """Serve arrays until the process ends; no verb works any more."""
@@ -405,10 +539,16 @@ class Arena:
 
     # Details
 
-    def _pages(self, array: NDArray[Any]) -> tuple[int, int]:
+    def holds(self, array: NDArray[Any]) -> bool:
+        """Return whether the array is of this arena."""
         low, high = np.lib.array_utils.byte_bounds(array)
         begin, end = self.addresses
-        if not begin <= low <= high <= end:
+        return begin <= low <= high <= end
+
+    def _pages(self, array: NDArray[Any]) -> tuple[int, int]:
+        low, high = np.lib.array_utils.byte_bounds(array)
+        begin, _ = self.addresses
+        if not self.holds(array):
             raise TidegateError(
                 "this array is not of this arena; make it with arena.empty or arena.open"
             )

@@ -16,6 +16,9 @@ from tidegate.units import show_size
 LARGEST_SPAN = 65536 * units.GiB  # half of what a process can address
 
 
+LONGEST_CALL = 24 * 3600  # seconds
+
+
 def check_memory(geometry: Geometry, near: int, middle: int) -> None:
     """Refuse sizes of memory that this machine cannot provide."""
     if sys.platform != "linux":
@@ -65,6 +68,15 @@ def check_options(span: int, geometry: Geometry, middle: int, tiering: str | Non
     if tiering is not None and not middle:
         raise TidegateError(
             f"tiering={tiering} decides what goes to the middle, and there is none; give middle="
+        )
+
+
+def check_watchdog(seconds: float) -> None:
+    """Refuse a time within which no call of a policy could return, and one that never ends."""
+    if not 0 < seconds <= LONGEST_CALL:
+        raise TidegateError(
+            "watchdog (seconds for a call of a policy) must be positive and at most "
+            f"{LONGEST_CALL}, got {seconds:g}"
         )
 
 

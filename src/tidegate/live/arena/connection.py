@@ -23,7 +23,7 @@ from tidegate.errors import TidegateError
 from tidegate.interrupts import repeat_until_done
 from tidegate.live.arena.setup import ArenaSetup
 
-_MESSAGE = 1 << 17
+MESSAGE = 1 << 17  # bytes of a request or an answer at most
 _F_SETSIG = 10
 _GOODBYE = 10  # seconds for the supervisor to end
 
@@ -49,8 +49,8 @@ class Connection:
             undo.callback(self._hang_up)
         self._wait_for_start()
         # undone before the supervisor ends
-        undo.callback(fcntl.fcntl, self._lifeline, fcntl.F_SETFL, os.O_NONBLOCK)
-        self._tie_lifeline()
+        undo.callback(tie_lifeline, self._lifeline, False)
+        tie_lifeline(self._lifeline, True)
 
     def request(self, request: dict[str, Any], fds: list[int] | None = None) -> dict[str, Any]:
         """Send a request and return its answer."""
@@ -86,16 +86,12 @@ class Connection:
     # Details
 
     def _wait_for_start(self) -> None:
-        answer = self._socket.recv(_MESSAGE)
+        answer, fds, _, _ = socket.recv_fds(self._socket, MESSAGE, 1)
         if not answer:
             raise TidegateError("the arena's supervisor did not start; stderr says why")
         if "error" in (said := json.loads(answer)):
             raise TidegateError(said["error"])
-
-    def _tie_lifeline(self) -> None:
-        fcntl.fcntl(self._lifeline, _F_SETSIG, signal.SIGBUS)
-        fcntl.fcntl(self._lifeline, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(self._lifeline, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+        (self.memory,) = fds  # the memory file, which the supervisor has made
 
     def _send(self, request: dict[str, Any], fds: list[int]) -> None:
         with contextlib.suppress(OSError):  # _receive reports it
@@ -105,7 +101,7 @@ class Connection:
         """Return the answer to this request; skip answers to interrupted ones."""
         while True:
             try:
-                data = self._socket.recv(_MESSAGE)
+                data = self._socket.recv(MESSAGE)
             except OSError:
                 data = b""
             if not data:
@@ -127,6 +123,14 @@ class Connection:
         except subprocess.TimeoutExpired:
             self.supervisor.kill()
             self.supervisor.wait()
+
+
+def tie_lifeline(fd: int, tied: bool) -> None:
+    """Have the kernel send us SIGBUS when the other end of this pipe closes, or no longer."""
+    if tied:
+        fcntl.fcntl(fd, _F_SETSIG, signal.SIGBUS)
+        fcntl.fcntl(fd, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(fd, fcntl.F_SETFL, os.O_NONBLOCK | (os.O_ASYNC if tied else 0))
 
 
 def _start(setup: ArenaSetup, socket: int) -> subprocess.Popen[bytes]:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import stat
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
 
 from tidegate.errors import TidegateError
 
@@ -47,21 +53,80 @@ def _open_nameless(folder: str, name: str) -> int:
     return fd
 
 
+def check_regular(path: str) -> None:
+    """Refuse folders, and pipes, whose opening would wait for ever."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise TidegateError(f"{path} cannot be opened: {explain(error)}") from error
+    if not stat.S_ISREG(mode):
+        raise TidegateError(f"{path} is not a regular file; give one that holds an array")
+
+
 def open_file(path: str, writable: bool) -> tuple[int, int]:
     """Open a user's file; return a descriptor with O_DIRECT and a plain one."""
     flags = os.O_RDWR if writable else os.O_RDONLY
+    check_regular(path)
     try:
         plain = os.open(path, flags | os.O_CLOEXEC)
     except OSError as error:
         raise TidegateError(f"{path} cannot be opened: {explain(error)}") from error
-    if not stat.S_ISREG(os.fstat(plain).st_mode):
-        os.close(plain)
-        raise TidegateError(f"{path} is not a regular file; give one that holds an array")
     try:
         return _reopen_direct(path, plain, flags), plain
     except OSError as error:
         os.close(plain)
         raise TidegateError(f"{path} cannot be opened: {explain(error)}") from error
+
+
+@dataclass(frozen=True)
+class NpyHead:
+    """What a .npy file says of itself."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    fortran: bool  # columns are contiguous
+    offset: int  # of the data
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def check(
+        self, path: object, dtype: np.dtype[Any] | None, shape: tuple[int, ...] | None
+    ) -> None:
+        """Refuse a type or shape that the file does not have."""
+        if dtype not in (None, self.dtype) or shape not in (None, self.shape):
+            raise TidegateError(
+                f"{path} is a .npy file of {self.dtype} and shape {self.shape}; "
+                "leave dtype and shape out"
+            )
+
+
+def npy_head(path: str) -> NpyHead | None:
+    """Return the head of a .npy file; None if it is none. Raise an error if it is broken."""
+    check_regular(path)
+    try:
+        with open(path, "rb") as file:
+            if file.read(len(npy.MAGIC_PREFIX)) != npy.MAGIC_PREFIX:
+                return None
+            file.seek(0)
+            version = npy.read_magic(file)
+            read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            shape, fortran, dtype = read(file)
+            head = NpyHead(dtype, shape, fortran, file.tell())
+            there = os.fstat(file.fileno()).st_size - head.offset
+    except OSError as error:
+        raise TidegateError(f"{path} cannot be opened: {explain(error)}") from error
+    except (ValueError, SyntaxError, EOFError) as error:
+        said = str(error).splitlines()[0]
+        raise TidegateError(f"{path} is not a whole .npy file ({said}); save it anew") from error
+    if dtype.hasobject:
+        raise TidegateError(f"{path} holds Python objects; a live array must be of numbers")
+    if there < head.bytes:
+        raise TidegateError(
+            f"{path} must have {head.bytes} bytes of data, got {there}; save it anew"
+        )
+    return head
 
 
 def _reopen_direct(path: str, plain: int, flags: int) -> int:

@@ -30,11 +30,12 @@ def write_back(arenas: list[Arena]) -> None:
     """
     interrupts = []
     for arena in arenas:
-        if arena._state != "open" or os.getpid() != arena._pid:
+        if not arena.is_open:
             continue
         try:
             _, interrupt = arena._connection.request_uninterrupted({"do": "flush"})
             interrupts.append(interrupt)
+            arena.finish()
         except TidegateError as error:
             report(error)
         finally:
@@ -67,8 +68,7 @@ def detach_child(arenas: list[Arena]) -> None:
     for arena in arenas:
         arena._finalizer.detach()
         arena._connection.forget()
-    if arenas:
-        _end_on_use([arena.addresses for arena in arenas])
+    end_on_use([arena.addresses for arena in arenas])
 
 
 class _Action(ctypes.Structure):
@@ -82,13 +82,15 @@ class _Action(ctypes.Structure):
     )
 
 
-def _end_on_use(ranges: list[tuple[int, int]]) -> None:
+def end_on_use(ranges: list[tuple[int, int]]) -> None:
     """End this process with one line when it uses an address in these ranges.
 
     The child does not have this memory, so the access is a SIGSEGV. Its handler is a Python
     function, by way of ctypes. That is safe here: the signal comes from the use of an array, not
     from the middle of malloc or of Python's own code, and the process ends at once.
     """
+    if not ranges:
+        return
     libc, before = ctypes.CDLL(None), _Action()
 
     def handle(number: int, info: int, context: int) -> None:

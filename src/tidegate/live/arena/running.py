@@ -13,8 +13,11 @@ _TIMEOUT = 2.0  # seconds for an answer
 _MESSAGE = 1 << 17
 
 
-def running_arenas() -> list[dict[str, Any]]:
-    """Return the statistics of every arena that answers, with its process."""
+def running_arenas(residency: bool = False) -> list[dict[str, Any]]:
+    """Return the statistics of every arena that answers, with its process and user.
+
+    ``residency``: also which regions of its largest arrays are near, as digits from 0 to 9.
+    """
     names = Path("/proc/net/unix").read_text().splitlines()
     found = []
     for name, process in sorted({(m[1], int(m[2])) for m in map(_NAME.search, names) if m}):
@@ -22,12 +25,20 @@ def running_arenas() -> list[dict[str, Any]]:
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
                 peer.settimeout(_TIMEOUT)
                 peer.connect("\0" + name)
-                peer.send(b'{"do": "stats"}')
-                stats = json.loads(peer.recv(_MESSAGE))["stats"]
+                credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+                user = int.from_bytes(credentials[4:8], "little")
+                arena = {"process": process, "name": name, "user": user, **_ask(peer, "stats")}
+                if residency:
+                    arena["residency"] = _ask(peer, "residency")
         except (OSError, ValueError, KeyError):
             continue  # another user's, or just ending
-        found.append({"process": process, "name": name, **stats})
+        found.append(arena)
     return found
+
+
+def _ask(peer: socket.socket, what: str) -> Any:
+    peer.send(json.dumps({"do": what}).encode())
+    return json.loads(peer.recv(_MESSAGE))[what]
 
 
 def rates(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -8,6 +8,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 
+# the policies of an arena for which none are named: the best over the patterns of docs/live.md
+EVICTION, PREFETCH = "cp", "stream"
+
 
 @dataclass
 class ArenaSetup:
@@ -24,13 +27,15 @@ class ArenaSetup:
     observed: int | None
     samples: int
     observe_share: float  # of time
+    watchdog: float  # seconds that one call of a policy may take
     tiering: str  # "" if there is no middle tier
     middle_bytes: int
     base: int = 0  # the first address
     can_poison: bool = False
     # descriptors; -1: none
     uffd: int = -1
-    memory: int = -1  # the memory file that is mapped at base
+    memory: int = -1  # the memory file that is mapped at base (transfer/near_file.py)
+    huge: bool = False  # whole regions may be written to it, and nothing else
     flags: int = -1  # page_state.PageFlags
     copies: int = -1  # page_state.SampledPages
     pidfd: int = -1  # of the program
@@ -39,7 +44,10 @@ class ArenaSetup:
     lifeline: int = -1  # never written to; when it closes, the kernel signals the program
     middle: int = -1
     log: int = -1  # faults and notifications, if they are recorded
+    log_events: int = 0  # of which at most so many are kept
     pinned: list[int] = field(default_factory=list)  # regions
+    # policies that failed, by kind; another is in their place
+    replaced: dict[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
         return json.dumps(asdict(self))

@@ -17,7 +17,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tidegate.errors import PolicyError, TidegateError
+from tidegate.errors import TidegateError
+from tidegate.live.pager.calls import Call, PolicyCalls, PolicyFailure, code_of
 from tidegate.live.pager.policies import blame, check_policies, handler
 from tidegate.live.pager.regions import (
     Allowance,
@@ -47,10 +48,11 @@ from tidegate.trace.trace import Object
 
 RESTORED = -1  # in place of touched pages: these are sampled pages to restore
 # A livelock is so many faults in a row, each of pages that were among the latest to fault. A
-# processor can need two regions at a time, which a simulated block never does; a policy that always
-# evicts the region that came last (mru) would evict both in turn for ever.
-LIVELOCK_FAULTS, LIVELOCK_LATEST = 12, 3
-EVENTS = ("on_launch", "on_fault", "on_prefetch", "on_eviction", "on_notification")
+# processor can need several regions at a time, which a simulated block never does: two operands, or
+# the columns of a table. A policy that always evicts one of the latest regions (mru, cp) would
+# evict them in turn for ever.
+LIVELOCK_FAULTS, LIVELOCK_LATEST, LIVELOCK_MOST = 12, 3, 16
+EVENTS = (*("on_launch", "on_fault", "on_prefetch", "on_eviction", "on_free"), "on_notification")
 COUNTS = (
     *("faults", "evictions", "notifications", "observations", "batches", "decisions"),
     *("pages_in", "pages_prefetched", "pages_evicted"),
@@ -74,11 +76,15 @@ class Engine:
         samples: int = 0,
         tiers: LiveTiers | None = None,
         observe_share: float = 1.0,
+        calls: PolicyCalls | None = None,
     ):
         check_policies(policies)
         self.geometry, self.frames, self.mover, self.tiers = geometry, frames, mover, tiers
         self.policies: tuple[Policy, ...] = policies
         self.eviction, self.prefetch, self.placement = policies
+        kinds = ("eviction", "prefetch", "placement")
+        self._kind = dict(zip(map(id, policies), kinds, strict=True))
+        self._calls = calls or PolicyCalls()
         declared = max((p.sees.regions for p in policies if isinstance(p.sees, Samples)), default=0)
         most = observed if declared and observed is not None else declared
         self.ppr = geometry.pages_per_region
@@ -98,11 +104,14 @@ class Engine:
         self._remote = RemotePages(self.ppr)
         self.threshold = NO_TREE
         # the latest regions to fault, with their pages, and how many faults in a row were of them
-        self._latest: deque[tuple[int, int]] = deque(maxlen=LIVELOCK_LATEST)
+        # of a loop in a few frames all faults are among the latest, and none is a livelock
+        self._watched = max(LIVELOCK_LATEST, min(LIVELOCK_MOST, frames // 4))
+        self._latest: deque[tuple[int, int]] = deque(maxlen=self._watched)
         self._repeated = 0
         self.turn = self.used = 0
         self.started = False
-        self._listeners: dict[str, list[tuple[Policy, Callable[[int], Any]]]] = {}
+        # by event: policies that handle it, their methods, and the calls' numbers
+        self._listeners: dict[str, list[tuple[Policy, Callable[[int], Any], int]]] = {}
         self.count = dict.fromkeys(COUNTS, 0)
 
     # Objects come and go
@@ -124,18 +133,31 @@ class Engine:
                     self._start(policy)
 
     def _drop(self, number: int) -> None:
-        region = self.region[number]
-        if region.resident and not region.pinned:
-            self.turn += 1
-            self._tell("on_eviction", number)
-            self._observation.forget(region)
-            self._evictions_asked.clear()
-        self.used -= bool(region.resident)
-        if region.queued:
-            self.queue.remove(number)
-        self._remote.forget(number)
+        self._free(number)
         self.mover.drop(number)
         del self.region[number]
+
+    def discard(self, first: int, count: int) -> None:
+        """Let the data of whole regions die: they read as zeros, and nothing is written back."""
+        for number, region, pages in self.region.in_range(first, count):
+            if pages.bit_count() == region.pages and not region.pinned:
+                self._free(number)
+                self.mover.discard(number)
+                region.near = region.arriving = region.wanted = 0
+
+    def _free(self, number: int) -> None:
+        """Take a region whose data died from the policies."""
+        region = self.region[number]
+        self.used -= region.has_frame
+        if region.has_frame and not region.pinned:
+            self.turn += 1
+            self._tell("on_free", number)
+            self._observation.forget(region)
+            self._evictions_asked.clear()
+        if region.queued:
+            self.queue.remove(number)
+            region.queued = False
+        self._remote.forget(number)
 
     def start(self, resident: dict[int, int] | None = None) -> None:
         """Start the policies. ``resident``: pages that a pager that died has left near."""
@@ -155,12 +177,17 @@ class Engine:
         policy.attach(LiveMemory(self, policy))
         self._ask(policy, "start")
         self._listeners = {
-            event: [(p, m) for p in self.policies if (m := handler(p, event))] for event in EVENTS
+            event: [
+                (p, m, code_of(self._kind[id(p)], event))
+                for p in self.policies
+                if (m := handler(p, event))
+            ]
+            for event in EVENTS
         }
         self._carry_out()
         if policy is self.eviction:  # it must know what is resident
             for number, region in self.region.items():
-                if region.resident and not region.pinned:
+                if region.has_frame and not region.pinned:
                     self._tell("on_fault", number, policy)
 
     # Turns
@@ -174,7 +201,7 @@ class Engine:
         for page in faults:
             number, bit = page // self.ppr, 1 << page % self.ppr
             region = self.region[number]
-            if region.remote & bit:
+            if region.prefers_far & bit:
                 self._serve_remote(page)
             elif not region.resident & bit:
                 by_region[number] = by_region.get(number, 0) | bit
@@ -227,7 +254,7 @@ class Engine:
 
     def _serve_region(self, number: int, faulted: int) -> None:
         region = self.region[number]
-        if not region.near | region.arriving:
+        if not region.has_frame:
             self._repeated = self._repeated + 1 if (number, faulted) in self._latest else 0
             self._latest.append((number, faulted))
             if self.observe_most:
@@ -290,7 +317,7 @@ class Engine:
     # Frames
 
     def _find_frame(self, region: RegionState) -> None:
-        if region.resident:
+        if region.has_frame:
             return
         by_page = self.tiers is not None and self.ppr == 1
         while self.used + 1 > self.frames:
@@ -318,16 +345,17 @@ class Engine:
         number = self._ask(self.eviction, "victim")
         self._carry_out()
         if self._repeated >= LIVELOCK_FAULTS:
-            other = self.region.served_longest_ago(before=self.turn - LIVELOCK_LATEST)
+            other = self.region.served_longest_ago(before=self.turn - self._watched)
             if other is not None:
                 return other
-        region = self.region.get(number)
+        region = self.region.named(number)
         if region is not None and region.served == self.turn:
             raise VictimServedError
-        if region is None or not region.resident or region.pinned:
-            raise PolicyError(
-                f"policy '{label(self.eviction)}' named region {number} in victim(), which is not "
-                f"resident; it must answer one of the {self.used} regions in self.resident"
+        if region is None or not region.has_frame or region.pinned:
+            raise PolicyFailure(
+                "eviction",
+                f"policy '{label(self.eviction)}' named region {number!r} in victim(), which is "
+                f"not resident; it must answer one of the {self.used} regions in self.resident",
             )
         return int(number)
 
@@ -345,11 +373,16 @@ class Engine:
         self.mover.evict(number)
 
     def _evict_asked(self) -> None:
-        """Evict the regions that policies asked to evict, unless they are pinned or served."""
+        """Evict the regions that policies asked to evict, unless they are pinned or served.
+
+        In a livelock none is evicted: the program needs several of them at a time.
+        """
+        if self._repeated >= LIVELOCK_FAULTS:
+            self._evictions_asked.clear()
         while self._evictions_asked:
             number = self._evictions_asked.pop()
             region = self.region.get(number)
-            if region is None or not region.resident or region.pinned:
+            if region is None or not region.has_frame or region.pinned:
                 continue
             if region.served != self.turn:
                 self._evict(number)
@@ -366,7 +399,7 @@ class Engine:
                 f"pinning region {number} would leave no frame of {self.frames} free; pin less"
             )
         self.turn += 1
-        if region.resident:
+        if region.has_frame:
             self._tell("on_eviction", number)
             self._observation.forget(region)
             self._evictions_asked.clear()
@@ -399,11 +432,12 @@ class Engine:
         self._carry_out()
         if number is None:
             return
-        region = self.region.get(number)
-        if region is None or not region.resident:
-            raise PolicyError(
-                f"policy '{label(self.eviction)}' named region {number} in observe(), which is not "
-                "resident; it must answer a resident region or None"
+        region = self.region.named(number)
+        if region is None or not region.has_frame:
+            raise PolicyFailure(
+                "eviction",
+                f"policy '{label(self.eviction)}' named region {number!r} in observe(), which is "
+                "not resident; it must answer a resident region or None",
             )
         if region.sampled or region.served == self.turn:
             return
@@ -421,20 +455,26 @@ class Engine:
 
     def _tell(self, event: str, number: int, only: Policy | None = None) -> None:
         """Relay an event to all policies that handle it, or to one."""
-        for policy, method in self._listeners[event]:
+        for policy, method, code in self._listeners[event]:
             if only is None or policy is only:
+                self._calls.begin(code, number)
                 try:
                     method(number)
-                except Exception as error:
-                    raise blame(policy, event, (number,), error) from error
+                except BaseException as error:
+                    call = Call(self._kind[id(policy)], event, number)
+                    raise blame(policy, call, error) from error
+                finally:
+                    self._calls.end()
                 self._carry_out()
 
-    def _ask(self, policy: Policy, method: str, *argument: int) -> Any:
+    def _ask(self, policy: Policy, method: str) -> Any:
         """Return what a policy answers."""
-        try:
-            return getattr(policy, method)(*argument)
-        except Exception as error:
-            raise blame(policy, method, argument, error) from error
+        call = Call(self._kind[id(policy)], method, None)
+        with self._calls.of(*call):
+            try:
+                return getattr(policy, method)()
+            except BaseException as error:
+                raise blame(policy, call, error) from error
 
     def _carry_out(self) -> None:
         """Carry out requests of policies; evictions wait until the current event is over."""
@@ -443,25 +483,26 @@ class Engine:
         requests, self.requests = self.requests, []
         for verb, *what in requests:
             match verb:
-                case events.ASK_PREFETCH:
+                case events.ASK_PREFETCH | events.ASK_PREFETCH_ASYNC:  # no launch waits for either
                     self.request_prefetch(*what)
-                case events.ASK_ADVISE:
-                    self.advise(*what)
+                case events.ASK_ADVISE if what[2] <= events.ADVICE["far"]:
+                    self.advise(*what)  # of read-mostly pages, as of all, dirty ones are written
                 case events.ASK_THRESHOLD:
                     (self.threshold,) = what
                 case events.ASK_OBSERVE:
-                    if self._may_observe():
-                        left_far = self._observation.leave_one_far(self.region[what[0]])
+                    region = self.region.get(what[0])
+                    if region is not None and self._may_observe():
+                        left_far = self._observation.leave_one_far(region)
                         self.count["observations"] += bool(left_far)
                 case events.ASK_COUNT:
-                    (self._remote.threshold,) = what
-                case events.ASK_EVICT:
+                    self._remote.threshold, _ = what
+                case events.ASK_EVICT | events.ASK_EVICT_ASYNC:
                     self._evictions_asked += what
 
     def request_prefetch(self, first: int, count: int) -> None:
         """Mark pages as wanted and queue their regions."""
         for number, region, pages in self.region.in_range(first, count):
-            pages &= ~(region.resident | region.remote)
+            pages &= ~(region.resident | region.prefers_far)
             if pages and not region.pinned:
                 region.wanted |= pages
                 if not region.queued:
@@ -471,7 +512,6 @@ class Engine:
     def advise(self, first: int, count: int, far: int) -> None:
         """Let these pages prefer far memory, or no longer."""
         for _, region, pages in self.region.in_range(first, count):
-            pages &= ~region.sampled
             region.remote = region.remote | pages if far else region.remote & ~pages
 
     def finished(self) -> None:

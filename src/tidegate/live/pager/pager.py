@@ -15,46 +15,52 @@ import select
 import signal
 import socket
 import time
-from mmap import mmap
 from typing import Any, NamedTuple
 
 from tidegate.errors import TidegateError
 from tidegate.live.arena.setup import ArenaSetup
+from tidegate.live.pager.calls import PolicyCalls, PolicyFailure
 from tidegate.live.pager.engine import Engine
 from tidegate.live.pager.policies import make_policies
 from tidegate.live.pager.regions import bits
 from tidegate.live.transfer.carrier import ArenaMemory
 from tidegate.live.transfer.mover import LiveMover
 from tidegate.live.transfer.store import Backing
-from tidegate.live.transfer.userfault import Fault, die_with_parent
+from tidegate.live.transfer.userfault import Fault, Userfault, die_with_parent
 from tidegate.policies.interface.visibility import TouchBits
 from tidegate.trace.trace import Object
 
 MESSAGE = 1 << 17  # bytes of a request or an answer at most
 LONGEST_ERROR = 4000  # characters
 TOP_OBJECTS = 20  # in the statistics
+MOST_DIGITS = 512  # of an object whose residency is asked for
 # seconds for a program to end at SIGBUS; one that handles it may be blocked in a system call
 SIGBUS_SECONDS = 3
-CLOSED, FAILED = 0, 3  # exit codes: the arena was closed; the program must not go on
+# exit codes, which a policy that ends the process does not happen to give: the arena was closed;
+# the program must not go on; a policy must be replaced
+CLOSED, FAILED, POLICY_FAILED = 100, 101, 102
 
 
 class PagerState(NamedTuple):
-    """What a new pager needs to know: objects and their files by number, and restarts so far."""
+    """What a new pager needs to know: objects and their files by number, restarts so far, and
+    readers by number: descriptors of their faults and their first addresses.
+    """
 
     objects: dict[int, dict[str, Any]]
     files: dict[int, tuple[int, int]]
     restarts: int
+    readers: dict[int, tuple[int, int]] = {}  # noqa: RUF012
 
 
 class Pager:
-    """Serves one arena. ``has_served[0]`` is set when it has served something."""
+    """Serves one arena. ``calls`` is shared with the supervisor."""
 
     def __init__(
-        self, setup: ArenaSetup, control: socket.socket, state: PagerState, has_served: mmap
+        self, setup: ArenaSetup, control: socket.socket, state: PagerState, calls: PolicyCalls
     ):
-        self._setup, self._control, self._has_served = setup, control, has_served
+        self._setup, self._control, self._calls = setup, control, calls
         self._restarts = state.restarts
-        memory = ArenaMemory.of(setup)
+        memory = ArenaMemory.of(setup, calls)
         self._geometry, self._ppr = memory.geometry, memory.geometry.pages_per_region
         self._userfault, self._flags, self._copies = memory.userfault, memory.flags, memory.copies
         self._tiers, self._middle = memory.tiers, memory.middle
@@ -70,6 +76,7 @@ class Pager:
             setup.samples,
             self._tiers,
             setup.observe_share,
+            calls,
         )
         self._objects: dict[int, dict[str, Any]] = {}
         self._left_over: list[int] = []  # faults that the last turn did not serve
@@ -78,6 +85,9 @@ class Pager:
         self._log = array.array("i")
         self._began = time.monotonic()
         self._open = True
+        self._poll = select.poll()
+        for number, (fd, base) in state.readers.items():
+            self._attach(number, fd, base)
         for ident, given in state.objects.items():
             self._add(given, state.files.get(ident))
         if state.restarts:
@@ -85,19 +95,20 @@ class Pager:
 
     def run(self) -> int:
         """Serve until the arena is closed."""
-        poll = select.poll()
-        poll.register(self._userfault.fd, select.POLLIN)
-        poll.register(self._control, select.POLLIN)
-        control, faults = self._control.fileno(), self._userfault.fd
+        self._poll.register(self._userfault.fd, select.POLLIN)
+        self._poll.register(self._control, select.POLLIN)
+        control = self._control.fileno()
+        self._calls.works, has_served = True, False
         while self._open:
             idle = not self._left_over and not self._engine.queue
-            ready = [fd for fd, _ in poll.poll(None if idle else 0)]
-            if faults in ready or not idle:
-                self._take_turn(self._userfault.read() if faults in ready else [])
+            ready = {fd for fd, _ in self._poll.poll(None if idle else 0)}
+            self._calls.works = has_served
+            if (faults := bool(ready - {control})) or not idle:
+                self._take_turn(self._userfault.read_all() if faults else [])
             if control in ready:
                 self._answer()
             self._mover.reap()
-            self._has_served[0] = 1
+            self._calls.works = has_served = True
         return CLOSED
 
     # Faults
@@ -127,8 +138,7 @@ class Pager:
             number, within = divmod(page, self._ppr)
             region = self._engine.region.get(number)
             if region is None or within >= region.pages:
-                address = self._setup.base + page * self._geometry.page
-                self._userfault.poison(address, self._geometry.page)
+                self._poison(event, page)
                 continue
             bit = 1 << within
             sampled, present = region.sampled & bit, self._mover.present.get(number, 0) & bit
@@ -147,13 +157,29 @@ class Pager:
             if event.write:
                 self._mover.note_write(number, within)
         if self._log:
-            os.write(self._setup.log, self._log.tobytes())
-            del self._log[:]
+            self._write_log()
         return notifications, faults
+
+    def _poison(self, event: Fault, page: int) -> None:
+        """End the process that used a page which is no object's."""
+        userfault, shift = self._userfault, 0
+        if event.reader:
+            userfault, shift = userfault.readers[event.reader]
+        size = self._geometry.page
+        userfault.poison(self._setup.base + page * size + shift, size)
+
+    def _write_log(self) -> None:
+        """Append to the log, unless it holds enough."""
+        if os.fstat(self._setup.log).st_size < self._log.itemsize * self._setup.log_events:
+            os.write(self._setup.log, self._log.tobytes())
+        del self._log[:]
 
     def _answer_present(self, event: Fault, number: int, within: int) -> None:
         """Answer a fault of a page that is present, or still loading."""
-        if event.protected:
+        if event.reader and event.minor:
+            sampled = self._engine.region[number].sampled
+            self._mover.map_for_reader(event.reader, number, within, sampled)
+        elif event.protected:
             self._mover.allow_write(number, within)
         elif event.minor:
             # a page that was just loaded is mapped, as a rule: trying again costs less
@@ -178,6 +204,10 @@ class Pager:
             check_descriptors(request, flags)
             reply = getattr(self, f"_do_{request['do']}")(request, fds) or {}
         except (TidegateError, OSError) as error:
+            # at the end an error of a policy's own check; else the policy is replaced, and the
+            # next pager answers
+            if isinstance(error, PolicyFailure) and request["do"] not in ("close", "finish"):
+                raise
             reply = {"error": (getattr(error, "strerror", None) or str(error))[:LONGEST_ERROR]}
         self._control.send(json.dumps(reply | {"number": request.get("number")}).encode())
 
@@ -195,6 +225,8 @@ class Pager:
             regions = range(first, first + self._geometry.regions(o["bytes"]))
             self._mover.flush(self._pinned(), regions)
         del self._objects[request["id"]]
+        if self._setup.log >= 0:
+            self._log.append(-2 - 2 * request["id"])
         self._set_objects()
         if not backing.scratch:
             os.close(backing.direct)
@@ -207,6 +239,10 @@ class Pager:
     def _do_advise(self, request: dict[str, Any], fds: list[int]) -> None:
         self._start()
         self._engine.advise(request["first"], request["pages"], request["far"])
+
+    def _do_discard(self, request: dict[str, Any], fds: list[int]) -> None:
+        self._start()
+        self._engine.discard(request["first"], request["pages"])
 
     def _do_pin(self, request: dict[str, Any], fds: list[int]) -> None:
         self._start()
@@ -227,16 +263,41 @@ class Pager:
             self._engine.prefetch_turn()
         self._mover.settle()
 
+    def _do_attach(self, request: dict[str, Any], fds: list[int]) -> None:
+        if request["reader"] not in self._userfault.readers:
+            for fd in fds:  # none if it has ended meanwhile
+                self._attach(request["reader"], fd, request["base"])
+        else:  # known from the start, because the last pager died before it answered
+            for fd in fds:
+                os.close(fd)
+
+    def _attach(self, number: int, fd: int, base: int) -> None:
+        reader = Userfault(fd, self._setup.can_poison)
+        self._userfault.readers[number] = reader, base - self._setup.base
+        self._poll.register(fd, select.POLLIN)
+
+    def _do_detach(self, request: dict[str, Any], fds: list[int]) -> None:
+        if (found := self._userfault.readers.pop(request["reader"], None)) is not None:
+            self._poll.unregister(found[0].fd)
+            os.close(found[0].fd)
+
     def _do_stats(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         return {"stats": self._stats()}
+
+    def _do_residency(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        objects = sorted(self._objects.values(), key=lambda o: -o["bytes"])[:TOP_OBJECTS]
+        return {"residency": [self._residency(o) for o in objects]}
 
     def _do_close(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._mover.settle()
         self._mover.flush(self._pinned())
-        if self._engine.started:
-            self._engine.finished()
+        self._do_finish(request, fds)
         self._open = False
         return {"stats": self._stats()}
+
+    def _do_finish(self, request: dict[str, Any], fds: list[int]) -> None:
+        if self._engine.started:
+            self._engine.finished()
 
     def _start(self) -> None:
         if not self._engine.started:
@@ -263,6 +324,7 @@ class Pager:
             "eviction": setup.eviction,
             "prefetch": setup.prefetch,
             "placement": setup.placement,
+            "replaced": setup.replaced,
             "objects": objects[:TOP_OBJECTS],
         }
         if self._tiers is not None:
@@ -280,6 +342,25 @@ class Pager:
             "evictions": sum(r.evictions for r in regions),
         }
 
+    def _residency(self, o: dict[str, Any]) -> dict[str, Any]:
+        """Return how much of an object is near, region by region: a digit for each, 9 is all.
+
+        Of an object with very many regions a digit stands for several.
+        """
+        first, n = o["first_page"] // self._ppr, self._geometry.regions(o["bytes"])
+        each, pages = -(-n // MOST_DIGITS), self._geometry.pages(o["bytes"])
+        near = [self._engine.region[first + i].near.bit_count() for i in range(n)]
+        digits = (
+            -(-9 * sum(near[i : i + each]) // min(each * self._ppr, pages - i * self._ppr))
+            for i in range(0, n, each)
+        )
+        return {
+            "name": o["name"],
+            "bytes": o["bytes"],
+            "regions": n,
+            "near": "".join(str(min(9, digit)) for digit in digits),
+        }
+
     # Objects
 
     def _add(self, o: dict[str, Any], fds: tuple[int, int] | None) -> None:
@@ -294,7 +375,7 @@ class Pager:
             self._flags.set_stored(o["first_page"], self._geometry.pages(o["bytes"]), True)
         self._objects[o["id"]] = o
         if self._setup.log >= 0:
-            self._log.append(-1 - o["id"])  # from here on these pages are this object's
+            self._log.append(-1 - 2 * o["id"])  # from here on these pages are this object's
         self._arrays += 1
         self._set_objects()
 
@@ -339,8 +420,11 @@ def end_program(pidfd: int, why: str) -> None:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
 
-def main(setup: ArenaSetup, control: socket.socket, state: PagerState, has_served: mmap) -> int:
-    """Run a pager process; report an error to the supervisor, which ends the program."""
+def main(setup: ArenaSetup, control: socket.socket, state: PagerState, calls: PolicyCalls) -> int:
+    """Run a pager process; report an error to the supervisor.
+
+    It replaces a policy that failed, and ends the program for any other error.
+    """
 
     def orphaned(*_: Any) -> None:
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # it can come more than once
@@ -350,7 +434,10 @@ def main(setup: ArenaSetup, control: socket.socket, state: PagerState, has_serve
     signal.signal(signal.SIGUSR1, orphaned)
     die_with_parent(signal.SIGUSR1)
     try:
-        return Pager(setup, control, state, has_served).run()
+        return Pager(setup, control, state, calls).run()
+    except PolicyFailure as error:
+        control.send(json.dumps({"failed": error.kind, "why": describe_error(error)}).encode())
+        return POLICY_FAILED
     except Exception as error:
         if os.environ.get("TIDEGATE_DEBUG"):
             raise
@@ -367,7 +454,7 @@ def describe_error(error: Exception) -> str:
 def check_descriptors(request: dict[str, Any], flags: int) -> None:
     """Refuse a request whose descriptors this process could not receive."""
     if flags & socket.MSG_CTRUNC:
+        name = request["object"]["name"] if "object" in request else "the shared arena"
         raise TidegateError(
-            f"{request['object']['name']} cannot be opened: Too many open files; "
-            "drop some arrays, or raise ulimit -n"
+            f"{name} cannot be opened: Too many open files; drop some arrays, or raise ulimit -n"
         )

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tidegate.errors import PolicyError, TidegateError
+from tidegate.errors import TidegateError
 from tidegate.live.arena.setup import ArenaSetup
+from tidegate.live.pager.calls import Call, PolicyFailure
+from tidegate.policies.interface.declaration import check_declared
 from tidegate.policies.interface.policy import (
     EvictionPolicy,
     PlacementPolicy,
     Policy,
     PrefetchPolicy,
-    check_declared,
     label,
 )
 from tidegate.policies.interface.tier_policy import TierPolicy
@@ -41,6 +42,11 @@ def make_tiering(setup: ArenaSetup) -> TierPolicy:
         raise TidegateError(
             f"policy '{policy.name}' sees the future, which no live memory can show; "
             "take tier-order or tier-reuse"
+        )
+    if policy.inclusive or policy.read_ahead_pages > 1:
+        raise TidegateError(
+            f"policy '{policy.name}' keeps copies of near pages and reads ahead, as the kernel's "
+            "page cache does; on live memory take hmm(cached=exclusive, ahead=1) or tier-order"
         )
     if hasattr(policy, "victim"):
         raise TidegateError(
@@ -69,12 +75,13 @@ def check_policies(policies: Iterable[Policy]) -> None:
 def handler(policy: Policy, event: str) -> Callable[[int], Any] | None:
     """Return the policy's method for an event, if it defines one.
 
-    Touch bits can be read while the region is evicted only.
+    Touch bits can be read while the region leaves only.
     """
-    if getattr(type(policy), event, None) is getattr(Policy, event, None):
+    defined = (event, "on_eviction") if event == "on_free" else (event,)
+    if all(getattr(type(policy), name, None) is getattr(Policy, name, None) for name in defined):
         return None
     method: Callable[[int], Any] = getattr(policy, event)
-    if event != "on_eviction" or not isinstance(policy.sees, TouchBits):
+    if event not in ("on_eviction", "on_free") or not isinstance(policy.sees, TouchBits):
         return method
 
     def with_touch_bits(region: int) -> None:
@@ -85,7 +92,8 @@ def handler(policy: Policy, event: str) -> Callable[[int], Any] | None:
     return with_touch_bits
 
 
-def blame(policy: Policy, method: str, argument: tuple[int, ...], error: Exception) -> PolicyError:
-    call = f"{method}({', '.join(map(str, argument))})"
+def blame(policy: Policy | TierPolicy, call: Call, error: BaseException) -> PolicyFailure:
+    """Return the error of a call, which names the policy and the call."""
+    name = policy.name if isinstance(policy, TierPolicy) else label(policy)
     said = error_line(error, type(policy))
-    return PolicyError(f"policy '{label(policy)}' raised in {call}: {said}")
+    return PolicyFailure(call.kind, f"policy '{name}' raised in {call}: {said}")

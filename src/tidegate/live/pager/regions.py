@@ -9,6 +9,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import monotonic
+from typing import Any
+
+import numpy as np
 
 from tidegate.live.transfer.page_state import COUNTERS
 from tidegate.simulation.gpu.memory import SEED
@@ -29,7 +32,7 @@ class RegionState:
     arriving: int = 0  # near at the end of this turn
     faulted: int = 0
     wanted: int = 0  # to be prefetched
-    remote: int = 0  # pages that prefer far memory; sampled pages do
+    remote: int = 0  # pages advised to stay in far memory
     sampled: int = 0
     left_far: int = 0  # sampled pages that a prefetch left far
     served: int = 0  # the turn in which it was served last
@@ -44,6 +47,16 @@ class RegionState:
     def resident(self) -> int:
         """Pages that are near or arrive in this turn."""
         return self.near | self.arriving
+
+    @property
+    def prefers_far(self) -> int:
+        """Pages that are not migrated when they are used: advised so, or sampled."""
+        return self.remote | self.sampled
+
+    @property
+    def has_frame(self) -> bool:
+        """Whether it holds a frame: its pages are resident, or sampled from near memory."""
+        return bool(self.near | self.arriving | self.sampled & ~self.left_far)
 
     @property
     def to_prefetch(self) -> int:
@@ -64,6 +77,10 @@ class Regions(dict[int, RegionState]):
             if first + i not in self:
                 self[first + i] = RegionState(min(self._ppr, o.pages - i * self._ppr))
 
+    def named(self, number: Any) -> RegionState | None:
+        """Return the region of this number, which a policy gave; None if there is none."""
+        return self.get(int(number)) if isinstance(number, (int, np.integer)) else None
+
     def in_range(self, first: int, count: int) -> Iterator[tuple[int, RegionState, int]]:
         """Split a range of pages by region: number, region and pages."""
         for number in range(first // self._ppr, -(-(first + count) // self._ppr)):
@@ -74,7 +91,7 @@ class Regions(dict[int, RegionState]):
 
     def served_longest_ago(self, before: int) -> int | None:
         """Return the resident region whose last turn is the oldest, and is before this one."""
-        able = [n for n, r in self.items() if r.resident and not r.pinned and r.served < before]
+        able = [n for n, r in self.items() if r.has_frame and not r.pinned and r.served < before]
         return min(able, key=lambda number: self[number].served, default=None)
 
 
@@ -93,7 +110,7 @@ def tree_prefetch(region: RegionState, faulted: int, threshold: int, leaves: int
                 best = node
             size *= 2
         wanted |= best
-    return wanted & ~(occupied | region.remote)
+    return wanted & ~(occupied | region.prefers_far)
 
 
 class Observation:
@@ -118,13 +135,13 @@ class Observation:
         return self._regions >= self.most or self._pages >= COUNTERS
 
     def sample(self, region: RegionState) -> int:
-        """Choose near pages of a region at random and note them; at least one page stays near.
+        """Choose near pages of a region at random and note them; it keeps its frame.
 
-        Return them; 0 if there are too few.
+        Return them; 0 if there are none.
         """
         able = region.near & ~region.remote
         left = able.bit_count()
-        need = min(self._samples, left - 1, COUNTERS - self._pages)
+        need = min(self._samples, left, COUNTERS - self._pages)
         if need < 1:
             return 0
         taken = 0
@@ -136,7 +153,6 @@ class Observation:
                     break
             left -= 1
         region.near &= ~taken
-        region.remote |= taken
         region.sampled |= taken
         self._regions += 1
         self._pages += taken.bit_count()
@@ -149,12 +165,11 @@ class Observation:
         """
         able = region.to_prefetch
         others = region.faulted | region.resident
-        # a region must not hold its frame with no page in it
+        # something must come
         enough = able.bit_count() + others.bit_count() >= 2
         if not able or not enough or self._pages >= COUNTERS or region.sampled:
             return 0
         chosen = 1 << list(bits(able))[self._draw(able.bit_count())]
-        region.remote |= chosen
         region.wanted &= ~chosen
         region.sampled |= chosen
         region.left_far |= chosen
@@ -166,7 +181,6 @@ class Observation:
         if region.sampled:
             self._regions -= bool(region.sampled & ~region.left_far)
             self._pages -= region.sampled.bit_count()
-            region.remote &= ~region.sampled
             region.sampled = region.left_far = 0
 
     def note_eviction(self, region: RegionState) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import json
-import mmap
 import os
 import resource
 import select
@@ -18,15 +18,40 @@ import signal
 import socket
 import sys
 from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 from tidegate.errors import TidegateError
 from tidegate.interrupts import ignore_interrupts
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.pager import pager
+from tidegate.live.pager.calls import START_TIMES, Failure, PolicyCalls, Watchdog, replace_policy
+from tidegate.live.pager.engine import Engine
+from tidegate.live.pager.no_mover import NoMover
 from tidegate.live.pager.policies import check_policies, make_policies, make_tiering
+from tidegate.live.pager.tier_placement import LiveTiers
+from tidegate.live.transfer import near_file
+from tidegate.live.transfer.userfault import can_unmap
+from tidegate.policies.interface.visibility import Faults, Samples
+from tidegate.trace.geometry import Geometry
+from tidegate.trace.trace import Object
 
+FOR_OTHERS = ("stats", "residency", "join", "attach")  # requests that change no array
 TOO_OFTEN = 200  # pagers in a row that die before they have served anything
+
+
+@dataclass(frozen=True)
+class SharedWith:
+    """A process that shares the arena, read-only, and descriptors: of its faults, of itself, and
+    the end of a pipe whose closing ends it.
+    """
+
+    number: int
+    base: int  # the arena's first address there
+    peer: socket.socket
+    uffd: int
+    pidfd: int
+    lifeline: int
 
 
 class Supervisor:
@@ -42,18 +67,29 @@ class Supervisor:
         self._pending: deque[tuple[socket.socket, dict[str, Any], list[int]]] = deque()
         self._objects: dict[int, dict[str, Any]] = {}
         self._files: dict[int, tuple[int, int]] = {}
+        self._readers: dict[int, SharedWith] = {}
+        self._numbers = itertools.count(1)  # of readers
         self._restarts = -1
         self._died_unused = 0
-        self._has_served = mmap.mmap(-1, 1)  # set by the pager
+        self._calls = PolicyCalls()  # written by the pager
+        self._watchdog = Watchdog(self._calls, setup)
+        self._failed: Failure | None = None  # of the pager that runs, or has just ended
         self._poll = select.poll()
         for fd in (setup.pidfd, program.fileno(), self._listener.fileno()):
             self._poll.register(fd, select.POLLIN)
 
     def run(self) -> int:
-        """Serve until the arena is closed or the program is gone."""
+        """Serve until the arena is closed or the program is gone; then end those who share it."""
+        code = self._serve()
+        for reader in self._readers.values():
+            pager.end_program(reader.pidfd, "the process that opened this shared arena has left it")
+        return code
+
+    def _serve(self) -> int:
         self._start_pager()
         while True:
-            for fd, _ in self._poll.poll():
+            self._watch_policies()
+            for fd, _ in self._poll.poll(self._watchdog.poll_ms):
                 if fd == self._setup.pidfd:
                     return self._program_ended()
                 if fd == self._program.fileno():
@@ -69,12 +105,14 @@ class Supervisor:
                     break
                 elif fd in self._peers:
                     self._relay(self._peers[fd])
+                else:
+                    self._reader_ended(fd)
 
     # The pager's life
 
     def _start_pager(self) -> None:
         self._restarts += 1
-        self._has_served[0] = 0
+        self._calls.clear()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._pid = os.fork()
         if self._pid == 0:
@@ -82,8 +120,11 @@ class Supervisor:
                 for end in (self._control, self._program, self._listener):
                     end.close()
                 os.close(self._setup.lifeline)
-                state = pager.PagerState(self._objects, self._files, self._restarts)
-                os._exit(pager.main(self._setup, theirs, state, self._has_served))
+                for reader in self._readers.values():
+                    os.close(reader.lifeline)
+                readers = {r.number: (r.uffd, r.base) for r in self._readers.values()}
+                state = pager.PagerState(self._objects, self._files, self._restarts, readers)
+                os._exit(pager.main(self._setup, theirs, state, self._calls))
             finally:
                 os._exit(1)
         theirs.close()
@@ -92,6 +133,12 @@ class Supervisor:
         self._poll.register(self._control, select.POLLIN)
         for _, request, fds in self._pending:
             self._pass_on(request, fds)
+
+    def _watch_policies(self) -> None:
+        """End a pager whose policy does not return from a call."""
+        if self._failed is None and (overdue := self._watchdog.overdue(self._pid)):
+            self._failed = overdue
+            os.kill(self._pid, signal.SIGKILL)
 
     def _program_ended(self) -> int:
         os.kill(self._pid, signal.SIGKILL)
@@ -115,7 +162,11 @@ class Supervisor:
             return 0
         if status == pager.FAILED:
             return 1
-        self._died_unused = 0 if self._has_served[0] else self._died_unused + 1
+        failed, self._failed = self._failed or self._watchdog.died(status), None
+        if failed is not None and not replace_policy(self._setup, failed):
+            pager.end_program(self._setup.pidfd, failed.said)
+            return 1
+        self._died_unused = 0 if self._calls.works else self._died_unused + 1
         if self._died_unused == TOO_OFTEN:
             pager.end_program(self._setup.pidfd, "the pager died again and again")
             return 1
@@ -134,25 +185,31 @@ class Supervisor:
     def _relay(self, peer: socket.socket) -> bool:
         """Pass a request on, and note what a new pager must know. False: the peer hung up."""
         try:
-            data, fds, flags, _ = socket.recv_fds(peer, pager.MESSAGE, 2)
+            data, fds, flags, _ = socket.recv_fds(peer, pager.MESSAGE, 3)
         except OSError:
             data = b""
         if not data:
-            self._poll.unregister(peer)
-            self._peers.pop(peer.fileno(), None)
-            peer.close()
+            self._hang_up(peer)
             return False
         request = json.loads(data)
-        if peer is not self._program and request["do"] != "stats":
+        if peer is not self._program and request["do"] not in FOR_OTHERS:
             return True
         try:
             pager.check_descriptors(request, flags)
         except TidegateError as error:
             for fd in fds:
                 os.close(fd)
-            peer.send(json.dumps({"error": str(error), "number": request["number"]}).encode())
+            answer = {"error": str(error), "number": request.get("number")}
+            peer.send(json.dumps(answer).encode())
             return True
-        if request["do"] == "add":
+        if request["do"] == "join":
+            size = self._setup.pages * self._setup.page
+            socket.send_fds(peer, [json.dumps({"bytes": size}).encode()], [self._setup.memory])
+            return True
+        if request["do"] == "attach":
+            self._add_reader(peer, request, fds)
+            fds = fds[:1]
+        elif request["do"] == "add":
             self._objects[request["object"]["id"]] = request["object"]
             if fds:
                 self._files[request["object"]["id"]] = (fds[0], fds[1])
@@ -161,6 +218,39 @@ class Supervisor:
         self._pending.append((peer, request, fds))
         self._pass_on(request, fds)
         return True
+
+    def _hang_up(self, peer: socket.socket) -> None:
+        self._poll.unregister(peer)
+        self._peers.pop(peer.fileno(), None)
+        for reader in [r for r in self._readers.values() if r.peer is peer]:
+            self._remove_reader(reader)
+        peer.close()
+
+    # Processes that share the arena
+
+    def _add_reader(self, peer: socket.socket, request: dict[str, Any], fds: list[int]) -> None:
+        number = request["reader"] = next(self._numbers)
+        self._readers[number] = SharedWith(number, request["base"], peer, *fds)
+        self._poll.register(self._readers[number].pidfd, select.POLLIN)
+
+    def _reader_ended(self, pidfd: int) -> None:
+        for reader in [r for r in self._readers.values() if r.pidfd == pidfd]:
+            self._hang_up(reader.peer)
+
+    def _remove_reader(self, reader: SharedWith) -> None:
+        """Let a reader go that has ended, or does not share the arena any more."""
+        del self._readers[reader.number]
+        self._poll.unregister(reader.pidfd)
+        for fd in (reader.uffd, reader.pidfd, reader.lifeline):
+            os.close(fd)
+        # a request to attach it that waits for its answer has no descriptor any more
+        self._pending = deque(
+            (peer, asked, [] if asked.get("reader") == reader.number else fds)
+            for peer, asked, fds in self._pending
+        )
+        request = {"do": "detach", "reader": reader.number}
+        self._pending.append((reader.peer, request, []))
+        self._pass_on(request, [])
 
     def _pass_on(self, request: dict[str, Any], fds: list[int]) -> None:
         # if the pager is gone, the next one gets it
@@ -186,6 +276,9 @@ class Supervisor:
         if "fatal" in answer:
             pager.end_program(self._setup.pidfd, answer["fatal"])
             return True
+        if "failed" in answer:
+            self._failed = Failure(answer["failed"], answer["why"])
+            return True
         peer, request, _ = self._pending.popleft()
         # not before the answer: a pager that dies while it removes leaves the rest to the next one
         if request["do"] == "remove" and "error" not in answer:
@@ -202,7 +295,7 @@ class Supervisor:
             os.close(fd)
 
     def _accept(self) -> None:
-        """Accept a peer that asks for statistics, if it is of the same user or root."""
+        """Accept a peer that asks what there is, if it is of the same user or root."""
         peer, _ = self._listener.accept()
         credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         if int.from_bytes(credentials[4:8], "little") not in (0, os.getuid()):
@@ -219,22 +312,60 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # two per opened file
     setup, program = ArenaSetup.of(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))
     try:
-        check_policies(make_policies(setup))
+        policies = make_policies(setup)
+        check_policies(policies)
         if setup.tiering:
             make_tiering(setup)
+        # others have single pages taken away, or put in memory without being mapped
+        by_region = {Faults, Samples} if can_unmap(setup.pidfd) else {Faults}
+        whole_regions = not setup.tiering and {type(p.sees) for p in policies} <= by_region
+        size = setup.pages * setup.page
+        setup.memory, setup.huge = near_file.create(size, setup.region, whole_regions)
         supervisor = Supervisor(setup, program)
+        _warm_up(setup)
     except Exception as error:
-        _send(program, {"error": pager.describe_error(error)})
+        _send(program, {"error": pager.describe_error(error)}, [])
         return 2
     gc.freeze()  # what was imported stays shared with every pager
-    _send(program, {})
+    _send(program, {}, [setup.memory])
     return supervisor.run()
 
 
-def _send(program: socket.socket, answer: dict[str, str]) -> None:
+def _warm_up(setup: ArenaSetup) -> None:
+    """Call each policy on a few regions: what it compiles is shared with every pager.
+
+    A user's own policy is called in a pager only, where the watchdog can end it. Errors do not
+    matter here; the first pager reports them.
+    """
+    if any(".py" in s for s in (setup.eviction, setup.prefetch, setup.placement, setup.tiering)):
+        return
+
+    def stop(*_: Any) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, START_TIMES * setup.watchdog)
+    geometry = Geometry(setup.page, setup.region)
+    with contextlib.suppress(Exception):
+        engine = Engine(geometry, 2, make_policies(setup), NoMover())
+        engine.set_objects((Object("none", 4 * setup.region, 0, 4 * geometry.pages_per_region),))
+        engine.start()
+        for region in (0, 1, 2, 3, 0):
+            engine.serve([region * geometry.pages_per_region])
+    if setup.tiering:
+        with contextlib.suppress(Exception):
+            tiers = LiveTiers(make_tiering(setup), 2 * geometry.pages_per_region, 1, 1)
+            for page in (0, 1, 0):
+                tiers.note_fault(page)
+                tiers.leaves(page)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def _send(program: socket.socket, answer: dict[str, str], fds: list[int]) -> None:
     # if the program has ended meanwhile, `run` notices
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        program.send(json.dumps(answer).encode())
+        socket.send_fds(program, [json.dumps(answer).encode()], fds)
 
 
 if __name__ == "__main__":

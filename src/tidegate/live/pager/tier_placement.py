@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.errors import PolicyError
+from tidegate.live.pager.calls import Call, PolicyCalls, PolicyFailure
+from tidegate.live.pager.policies import blame
 from tidegate.policies.interface.tier_policy import FAR, MIDDLE, NOBODY, OLDEST, STAY, TierPolicy
 
 MOST_STAYS = 64  # candidates that may stay before one has to go, as in the simulation
@@ -29,8 +30,16 @@ class LiveTiers:
     ``budget``: units of the middle tier.
     """
 
-    def __init__(self, policy: TierPolicy, near_pages: int, page_units: int, budget: int):
+    def __init__(
+        self,
+        policy: TierPolicy,
+        near_pages: int,
+        page_units: int,
+        budget: int,
+        calls: PolicyCalls | None = None,
+    ):
         self.policy, self.near_pages = policy, near_pages
+        self._calls = calls or PolicyCalls()
         self.middle_pages = budget // page_units if policy.keeps_middle else 0
         self._budget = budget if policy.keeps_middle else 0
         # pages in the middle and their units, the oldest first
@@ -42,7 +51,7 @@ class LiveTiers:
         self.now = 0
         self.count = dict.fromkeys(COUNTS, 0)
         policy.attach(self)
-        policy.start()
+        self._ask("start")
 
     # What the policy sees
 
@@ -58,8 +67,9 @@ class LiveTiers:
         return self._left.get(page, 0)
 
     def next_use(self, page: int) -> int:
-        raise PolicyError(
-            f"{self.policy.name} asks for the next use of a page, which live memory cannot know"
+        raise PolicyFailure(
+            "tiering",
+            f"{self.policy.name} asks for the next use of a page, which live memory cannot know",
         )
 
     # Events
@@ -74,7 +84,7 @@ class LiveTiers:
             return
         self._faulted.add(page)
         if page in self._left:
-            self.policy.on_return(page)
+            self._ask("on_return", page)
         if page in self._inside:
             self._used -= self._inside.pop(page)
             self.count["middle_hits"] += 1
@@ -114,10 +124,11 @@ class LiveTiers:
             if self.policy.makes_room == OLDEST:
                 page = next(iter(self._inside))
             else:
-                page = self.policy.spill()  # type: ignore[attr-defined]
+                page = self._ask("spill")
             if page not in self._inside:
-                raise PolicyError(
-                    f"{self.policy.name} named page {page} to leave the middle, where it is not"
+                raise PolicyFailure(
+                    "tiering",
+                    f"{self.policy.name} named page {page} to leave the middle, where it is not",
                 )
             spill(page)
             self.forget(page)
@@ -149,11 +160,21 @@ class LiveTiers:
         """Return counts, and how full the middle is."""
         return self.count | {"middle_pages": len(self._inside), "middle_units": self._used}
 
+    def _ask(self, method: str, *argument: int) -> Any:
+        """Return what the policy answers."""
+        call = Call("tiering", method, argument[0] if argument else None)
+        with self._calls.of(*call):
+            try:
+                return getattr(self.policy, method)(*argument)
+            except BaseException as error:
+                raise blame(self.policy, call, error) from error
+
     def _place(self, page: int) -> int:
-        to = self.policy.place(page)
+        to: int = self._ask("place", page)
         if to not in (STAY, MIDDLE, FAR):
-            raise PolicyError(
+            raise PolicyFailure(
+                "tiering",
                 f"policy '{self.policy.name}' answered place({page}) with {to!r}; "
-                "expected STAY, MIDDLE or FAR"
+                "expected STAY, MIDDLE or FAR",
             )
         return to

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.errors import PolicyError
 from tidegate.policies.interface.memory_view import MemoryView
 from tidegate.policies.interface.policy import Policy, label
 from tidegate.trace.trace import Object
@@ -57,12 +58,12 @@ class LiveMemory(MemoryView):
         return {
             number
             for number, region in self._engine.region.items()
-            if region.resident and not region.pinned
+            if region.has_frame and not region.pinned
         }
 
     def is_resident(self, region: int) -> bool:
         found = self._engine.region.get(region)
-        return found is not None and found.resident != 0
+        return found is not None and found.has_frame
 
     def is_served(self, region: int) -> bool:
         found = self._engine.region.get(region)
@@ -79,6 +80,21 @@ class LiveMemory(MemoryView):
 
     def _touched(self, region: int) -> NDArray[Any]:
         return self._flags(region, self._engine.mover.touched(region))
+
+    def discard(self, region: int) -> None:
+        """Refuse: only the program may give up its data."""
+        raise PolicyError(
+            f"{self._name} must not discard region {region} of live memory: only its program can "
+            "say that data are dead; evict it"
+        )
+
+    def count_remote(self, accesses: int, pages: int = 0) -> None:
+        """Count by regions only."""
+        if pages not in (0, self.geometry.pages_per_region):
+            raise PolicyError(
+                f"{self._name} must count by regions on live memory, got granules of {pages} pages"
+            )
+        super().count_remote(accesses)
 
     def _request(self, verb: int, *words: int) -> None:
         self._engine.requests.append((verb, *words))

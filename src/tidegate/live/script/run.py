@@ -30,9 +30,13 @@ from tidegate.errors import TidegateError
 from tidegate.interrupts import exiting_on_interrupt
 from tidegate.live.arena.process import set_exit_code
 
+MOST_KEPT = 1_000_000  # faults that are kept to say what another policy would have saved
+WORTH_ASKING = 100  # evictions from which on that is said
+
 if TYPE_CHECKING:
     from tidegate.live.arena.arena import Arena
     from tidegate.live.script.allocator import ArenaAllocator
+    from tidegate.live.script.catch import Catcher, CaughtBlocks
 
 
 @dataclass
@@ -43,6 +47,8 @@ class ScriptOptions:
     min_array: int
     record: str | None = None
     quiet: bool = False
+    catch: str | None = None
+    room: int = 0  # bytes for what is caught
 
     def command(self, script: str, arguments: list[str]) -> list[str]:
         """Return the command that runs the script with these options."""
@@ -61,14 +67,21 @@ def main() -> int:
             from tidegate.live.arena.arena import Arena
             from tidegate.live.script.allocator import ArenaAllocator
 
-            arena = Arena(record=options.record is not None, **options.arena)
+            if options.catch is not None:
+                from tidegate.live.script.catch import Catcher, leave_children_alone
+
+                leave_children_alone()
+            keep = True if options.record is not None else MOST_KEPT
+            arena = Arena(record=0 if options.quiet and keep is not True else keep, **options.arena)
             allocator = ArenaAllocator(arena, options.min_array)
             _set_in_new_threads(allocator)
+            catcher = None
+            if options.catch is not None:
+                catcher = Catcher(arena, options.catch, options.min_array, options.room)
             owner = os.getpid()
             # registered before the script's own functions, so called after them
-            atexit.register(
-                lambda: _end(arena, allocator, options, script) if os.getpid() == owner else None
-            )
+            end = partial(_end, arena, allocator, catcher, options, script)
+            atexit.register(lambda: end() if os.getpid() == owner else None)
             sys.argv = sys.argv[2:]
             sys.excepthook = _without_our_frames(script.path, sys.excepthook)
             begin = script.prepare()
@@ -136,13 +149,25 @@ def _set_in_new_threads(allocator: ArenaAllocator) -> None:
     threading.Thread._bootstrap_inner = begin_with_allocator  # type: ignore[attr-defined]
 
 
-def _end(arena: Arena, allocator: ArenaAllocator, options: ScriptOptions, script: _Script) -> None:
+def _end(
+    arena: Arena,
+    allocator: ArenaAllocator,
+    catcher: Catcher | None,
+    options: ScriptOptions,
+    script: _Script,
+) -> None:
     """Print the summary and save the recording. The arena stays open: arrays are still in use."""
     allocator.stop()
+    caught = catcher.stop() if catcher is not None else None
     saved = options.record is None
     try:
         if not options.quiet:
-            _print(_summary(arena.stats()))
+            stats = arena.stats()
+            _print(_summary(stats))
+            if caught is not None:
+                _print(_caught_summary(options.catch or "", caught))
+            _print_alternative(arena, stats)
+        _finish(arena)
         if options.record is not None:
             _save(arena, options.record)
             saved = True
@@ -152,6 +177,28 @@ def _end(arena: Arena, allocator: ArenaAllocator, options: ScriptOptions, script
         arena.leave_open()
         if script.succeeded and not saved:
             set_exit_code(2)
+
+
+def _finish(arena: Arena) -> None:
+    """Print what a policy's own check finds; the exit code stays the script's."""
+    try:
+        arena.finish()
+    except TidegateError as error:
+        _print(f"warning: {error}")
+
+
+def _print_alternative(arena: Arena, stats: dict[str, Any]) -> None:
+    """Print which other eviction policy would have read less, if one would."""
+    if stats["evictions"] < WORTH_ASKING or "tiering" in stats or stats["replaced"]:
+        return
+    from tidegate.live.script.alternatives import best_alternative
+
+    found = best_alternative(arena, stats["eviction"], stats["prefetch"])
+    if found is not None:
+        _print(
+            f"with --eviction {found.eviction}: {found.times_fewer:.1f} × fewer bytes at best "
+            "(from this run's faults; hits are not seen)"
+        )
 
 
 def _save(arena: Arena, path: str) -> None:
@@ -172,13 +219,25 @@ def _print(line: str) -> None:
 
 def _summary(s: dict[str, Any]) -> str:
     size = units.show_size
-    policies = " + ".join(s[kind] for kind in ("eviction", "prefetch", "tiering") if kind in s)
+    replaced = {kind: f" (in place of {name})" for kind, name in s["replaced"].items()}
+    kinds = [kind for kind in ("eviction", "prefetch", "tiering") if kind in s]
+    policies = " + ".join(s[kind] + replaced.get(kind, "") for kind in kinds)
     return (
         f"{units.counted(s['arrays'], 'array')} in {size(s['near_limit'])} of near memory, "
         f"{policies}: {s['faults']:,} faults, {s['notifications']:,} notifications, "
         f"{s['evictions']:,} evictions, {size(s['bytes_in'])} in, {size(s['bytes_out'])} out, "
         f"{s['seconds']:.1f} s"
     )
+
+
+def _caught_summary(what: str, caught: CaughtBlocks) -> str:
+    said = f"caught {units.counted(caught.blocks, 'large block')} of {what}"
+    if caught.blocks:
+        said += f", {units.show_size(caught.most)} at a time at most"
+    if caught.outside:
+        outside = units.counted(caught.outside, "block")
+        said += f"; {outside} stayed in ordinary memory for want of room, give a larger --room"
+    return said
 
 
 def _without_our_frames(script: str, hook: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,6 +1,7 @@
 """The carrier: moves bytes of pages between near memory, the middle tier and the store.
 
     load_run   store or middle ──▶ buffer ──▶ near, write-protected, so that a first write faults
+    load_region  the same for a whole region, into a huge page
     evict_now  protect ──▶ near ──▶ buffer ──▶ store ──▶ punch near memory ──▶ wake blocked writers
 
 The mover (mover.py) decides which pages and when, and keeps the books. Any thread may call.
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tidegate.live.arena.setup import ArenaSetup
+from tidegate.live.pager.calls import PolicyCalls
 from tidegate.live.pager.policies import make_tiering
 from tidegate.live.pager.regions import runs, span
 from tidegate.live.pager.tier_placement import LiveTiers
@@ -48,24 +50,26 @@ class ArenaMemory:
     copies: SampledPages
     tiers: LiveTiers | None
     middle: Middle | None
+    huge: bool = False  # whole regions are written to the memory file, and nothing else
 
     @classmethod
-    def of(cls, setup: ArenaSetup) -> ArenaMemory:
+    def of(cls, setup: ArenaSetup, calls: PolicyCalls) -> ArenaMemory:
         """Open the memory of an arena in the pager."""
         geometry, tiers, middle = Geometry(setup.page, setup.region), None, None
         if setup.middle >= 0:
             middle = Middle(setup.middle, setup.pages, setup.page, setup.middle_bytes)
             near_pages, units = setup.frames * geometry.pages_per_region, -(-setup.page // UNIT)
-            tiers = LiveTiers(make_tiering(setup), near_pages, units, middle.budget)
+            tiers = LiveTiers(make_tiering(setup), near_pages, units, middle.budget, calls)
         return cls(
             setup.base,
             geometry,
-            Userfault(setup.uffd, setup.can_poison),
+            Userfault(setup.uffd, setup.can_poison, setup.pidfd),
             setup.memory,
             PageFlags(setup.flags, setup.pages),
             SampledPages(setup.copies, setup.page, SLOTS),
             tiers,
             middle,
+            setup.huge,
         )
 
 
@@ -91,7 +95,7 @@ class Carrier:
         self._userfault, self._memory, self._flags = memory.userfault, memory.file, memory.flags
         self._chunk = max(1, CHUNK // geometry.page)
         self._buffers = threading.local()
-        self._buffer_size = max(CHUNK, geometry.page)
+        self._buffer_size = geometry.region if memory.huge else max(CHUNK, geometry.page)
         self._zeros = Buffer(self._buffer_size)
         self.page_reads = PageReadAhead(geometry.page)
         self.reads_pages_early = self.page_reads.works and geometry.page <= INLINE
@@ -123,6 +127,44 @@ class Carrier:
                 self._userfault.copy(to, address, self._page, not load.writable >> start & 1)
             else:
                 self._place(load, start, count, view, address)
+
+    def load_region(self, load: Load) -> None:
+        """Read a whole region, of which nothing is near, and put it in place by one write."""
+        number, size = load.region * self._ppr, self._ppr * self._page
+        data = self._read_region(load, self._flags.stored(number, self._ppr))
+        if data is None:
+            self.load_run(load, 0, self._ppr)  # some of it can be read
+            return
+        if load.after:
+            wait(load.after)
+        self._flags.set_in_doubt(number, self._ppr, True)
+        done = 0
+        while done < size:
+            done += os.pwrite(self._memory, data[done:size], number * self._page + done)
+        self._flags.set_in_doubt(number, self._ppr, False)
+        mapped = span(0, self._ppr) & ~load.unmapped
+        for protect, pages in ((True, mapped & ~load.writable), (False, mapped & load.writable)):
+            for first, n in runs(pages):
+                self._userfault.map_again(self.address(load.region, first), n * self._page, protect)
+        for first, n in runs(load.unmapped):  # who waits for another page of it tries again
+            self._userfault.wake(self.address(load.region, first), n * self._page)
+
+    def _read_region(self, load: Load, stored: int) -> memoryview | None:
+        """Return the bytes of a region; None if they cannot be read."""
+        if not stored:
+            return self._zeros.view
+        whole = span(0, self._ppr)
+        early = load.early.take(0, self._ppr) if load.early is not None else None
+        if early is not None and stored == whole:
+            return early[0]
+        view, (backing, at) = self._own_buffer().view, self.backing[load.region]
+        try:
+            backing.read(at, view)
+        except OSError:
+            return None
+        for first, n in runs(whole & ~stored):
+            view[first * self._page : (first + n) * self._page] = bytes(n * self._page)
+        return view
 
     def _read(
         self, load: Load, first: int, n: int, stored: bool, alone: bool

@@ -28,6 +28,7 @@ WORKERS = 4
 UNUSED_SAMPLES = 64
 # if pages read early alone come with others, no page is read early for so many faults
 EARLY_READ_PAUSE = 256
+SKIPPED = 4  # near regions between two far ones of a stream, as for the prefetcher ``stream``
 
 
 class LiveMover:
@@ -38,6 +39,9 @@ class LiveMover:
         self._page, self._ppr = geometry.page, geometry.pages_per_region
         self._userfault, self._memory, self._flags = memory.userfault, memory.file, memory.flags
         self._copies, self._track_touches = memory.copies, track_touches
+        self._huge = memory.huge  # whole regions are loaded as huge pages
+        self._solid: set[int] = set()  # such regions, of which no part may be punched alone
+        self._unmapped: dict[int, int] = {}  # of these, unmapped ones, and their sampled pages
         self._carrier = Carrier(memory)
         self._address, self._page_reads = self._carrier.address, self._carrier.page_reads
         self._pool = ThreadPoolExecutor(WORKERS, "mover")
@@ -83,6 +87,9 @@ class LiveMover:
         if not pages:
             return
         unmapped &= ~present
+        is_whole = self._huge and not present and pages | unmapped == span(0, self._ppr)
+        if self._huge and not is_whole:
+            unmapped = 0  # they stay far: no part of a region may be written to the memory file
         pages |= unmapped
         if self._track_touches:
             unmapped = pages & ~touched
@@ -91,14 +98,25 @@ class LiveMover:
         self._settle_leaving(region)
         writable = self._note_load(region, pages, touched)
         after = self._awaited_evictions()
+        if is_whole:
+            self._load_whole(Load(region, writable, unmapped, after, early))
+            return
         if pages.bit_count() * self._page <= INLINE:
             self._wait(after)
             for first, n in runs(pages):
                 self._carrier.load_run(Load(region, writable, unmapped), first, n)
             return
         self._load_in_threads(Load(region, writable, unmapped, after, early), pages, touched)
-        if self._region_reads.continues(region):
-            self._read_region_early(region + 1, self.backing[region][0])
+        self._note_stream(region)
+
+    def _note_stream(self, region: int) -> None:
+        """Read the next far region early where loads go on from one far region to the next."""
+        latest = self._region_reads.note_loaded(region)
+        between = range(latest + 1, region)
+        if latest < region <= latest + 1 + SKIPPED and all(map(self.present.get, between)):
+            behind = range(region + 1, region + 2 + SKIPPED)
+            following = next((r for r in behind if not self.present.get(r)), region)
+            self._read_region_early(following, self.backing[region][0])
 
     def _note_load(self, region: int, pages: int, touched: int) -> int:
         """Update the books for a load; return the pages that are to be writable."""
@@ -118,6 +136,15 @@ class LiveMover:
             if self._page_reads.forget(mine):
                 self._early_read_pause = EARLY_READ_PAUSE
         return writable
+
+    def _load_whole(self, load: Load) -> None:
+        """Start to load a region that will be one huge page."""
+        self._solid.add(load.region)
+        future = self._pool.submit(self._carrier.load_region, load)
+        self._loading.setdefault(load.region, []).append((span(0, self._ppr), future))
+        if load.early is not None:
+            load.early.loads = [future]
+        self._note_stream(load.region)
 
     def _load_in_threads(self, load: Load, pages: int, touched: int) -> None:
         """Start loads of these pages, those first that a thread waits for."""
@@ -151,17 +178,20 @@ class LiveMover:
             self._evict_copies(region, copied, dirty)
         present = self.present.get(region, 0)
         leaving = present if pages is None else present & pages
+        if region in self._solid and leaving != present:
+            return  # a part of a huge page would leave zeros; it goes with its region
         self.present[region] = present & ~leaving
         if self._tiers is not None and pages is None:
             leaving &= ~self._evict_to_middle(region, leaving, dirty)
         dirty &= leaving
         self._carrier.bytes_out += dirty.bit_count() * self._page
-        if leaving.bit_count() * self._page <= INLINE:
+        if leaving.bit_count() * self._page <= INLINE and region not in self._solid:
             self._carrier.evict_now(region, leaving, dirty)
         else:
             # one hole costs less than one on each side of a sampled page
             rest = 0 if self.present[region] else span(0, self._ppr)
             self._about_to_leave.append((region, leaving | rest, dirty))
+        self._forget_solid(region)
 
     def _evict_to_middle(self, region: int, pages: int, dirty: int) -> int:
         """Move pages to the middle tier as its policy decides; return those that went there."""
@@ -179,6 +209,17 @@ class LiveMover:
         """Take these near pages away, so that their next use is a fault."""
         begin = time.thread_time_ns()
         self.settle_loading(region, pages)
+        if region in self._solid:
+            # to take a part out of a huge page would split it
+            self._userfault.unmap(self._address(region, 0), self._ppr * self._page)
+            self._unmapped[region] = pages
+        else:
+            self._take_away(region, pages)
+        self._unused_samples += pages.bit_count()
+        self.observe_ns += time.thread_time_ns() - begin
+
+    def _take_away(self, region: int, pages: int) -> None:
+        """Copy sampled pages and punch their memory."""
         number = region * self._ppr
         dirty = self._flags.dirty(number, self._ppr) & pages
         for first, n in runs(dirty):  # clean pages are protected anyway
@@ -194,12 +235,10 @@ class LiveMover:
             punch(self._memory, (number + first) * self._page, n * self._page)
         self.present[region] &= ~pages
         self._copied[region] = self._copied.get(region, 0) | copied
-        self._unused_samples += pages.bit_count()
-        self.observe_ns += time.thread_time_ns() - begin
 
     def restore(self, region: int, pages: int) -> None:
         """Make sampled pages usable again; load those that a prefetch left far."""
-        begin = time.thread_time_ns()
+        begin, before = time.thread_time_ns(), self.observe_ns
         self.settle_loading(region, pages)
         # a writer faults again, and finds the page present
         self._to_write[region] = self._to_write.get(region, 0) & ~pages
@@ -209,10 +248,15 @@ class LiveMover:
         if pages != present:
             self._unused_samples = 0
             self._load(region, pages & ~present, pages & ~present)
-        self.observe_ns += time.thread_time_ns() - begin
+        self.observe_ns = before + time.thread_time_ns() - begin
 
     def drop(self, region: int) -> None:
-        """Discard this region's content, near and far: its object is gone."""
+        """Discard this region's content and forget where it is kept: its object is gone."""
+        self.discard(region)
+        del self.backing[region]
+
+    def discard(self, region: int) -> None:
+        """Discard this region's content, near and far."""
         self._page_reads.forget(self._page_reads.started)
         self._region_reads.forget(region)
         self.settle_loading(region)
@@ -228,9 +272,10 @@ class LiveMover:
                 self._tiers.note_dropped(number)
                 self._middle.remove(number)
         punch(self._memory, first * self._page, self._ppr * self._page)
+        self._forget_solid(region)
         self._flags.set_dirty(first, self._ppr, False)
         self._flags.set_stored(first, self._ppr, False)
-        backing, at = self.backing.pop(region)
+        backing, at = self.backing[region]
         if backing.scratch:
             punch(backing.plain, backing.offset + at, self._ppr * self._page)
 
@@ -279,10 +324,38 @@ class LiveMover:
         self._userfault.unprotect(self._address(region, page), self._page)
 
     def map_again(self, region: int, page: int) -> None:
-        """Map a page that is present and not mapped."""
+        """Map a page that is present and not mapped.
+
+        If its region was unmapped so that it can be observed, map all but the sampled pages.
+        """
         self._touched[region] = self._touched.get(region, 0) | 1 << page
-        dirty = self._flags.dirty(region * self._ppr + page, 1)
-        self._userfault.map_again(self._address(region, page), self._page, protect=not dirty)
+        if region not in self._unmapped:
+            dirty = self._flags.dirty(region * self._ppr + page, 1)
+            self._userfault.map_again(self._address(region, page), self._page, protect=not dirty)
+            return
+        begin = time.thread_time_ns()
+        pages = self.present[region] & ~self._unmapped.pop(region) | 1 << page
+        dirty = self._flags.dirty(region * self._ppr, self._ppr)
+        for protect, some in ((True, pages & ~dirty), (False, pages & dirty)):
+            for first, n in runs(some):
+                self._userfault.map_again(self._address(region, first), n * self._page, protect)
+        self.observe_ns += time.thread_time_ns() - begin
+
+    def map_for_reader(self, reader: int, region: int, page: int, sampled: int) -> None:
+        """Map a present page in a process that shares the arena, and with it its whole region.
+
+        Pages whose first use must be noticed are left out.
+        """
+        self.settle_loading(region)
+        self._touched[region] = self._touched.get(region, 0) | 1 << page
+        others = 0 if self._track_touches else self.present[region] & ~sampled
+        userfault, shift = self._userfault.readers[reader]
+        for first, n in runs(others | 1 << page):
+            userfault.map_again(self._address(region, first) + shift, n * self._page, True)
+
+    def _forget_solid(self, region: int) -> None:
+        self._solid.discard(region)
+        self._unmapped.pop(region, None)
 
     def wake(self, region: int, page: int) -> None:
         """Wake the threads that wait for a page that is present, or still loading."""
@@ -332,6 +405,13 @@ class LiveMover:
         first, size, per_page = region * self._ppr, self._ppr * self._page, self._page // SMALL_PAGE
         small, whole = data_pages(self._memory, first * self._page, size), span(0, per_page)
         present = 0
+        if self._huge and self._flags.in_doubt(first, self._ppr):
+            # it was being written as a whole, and nobody could use it yet
+            punch(self._memory, first * self._page, size)
+            self._flags.set_in_doubt(first, self._ppr, False)
+            small = 0
+        if self._huge and small:
+            self._solid.add(region)
         for page in range(self._ppr):
             part = small >> page * per_page & whole
             if first + page in self._copies:  # what is missing is in the copy
@@ -421,16 +501,23 @@ class LiveMover:
         self._note_restored(region, pages)
 
     def _evict_copies(self, region: int, pages: int, dirty: int) -> None:
-        """Evict sampled pages; those that must be written go through near memory, like others."""
+        """Evict sampled pages; with a middle tier they go through near memory, like others."""
         number = region * self._ppr
-        back = pages if self._tiers is not None else pages & dirty
+        if self._tiers is None:
+            for page in bits(pages):
+                if dirty >> page & 1:
+                    self._carrier.write_store(region, page, self._copies.get(number + page)[0])
+                    self._flags.set_stored(number + page, 1, True)
+                    self._flags.set_dirty(number + page, 1, False)
+                    self._carrier.bytes_out += self._page
+                self._copies.remove(number + page)
+            self._copied[region] &= ~pages
+            return
         for page in bits(pages):
-            if back >> page & 1:
-                data = self._copies.get(number + page)[0]
-                os.pwrite(self._memory, data, (number + page) * self._page)
+            data = self._copies.get(number + page)[0]
+            os.pwrite(self._memory, data, (number + page) * self._page)
             self._copies.remove(number + page)
-        self._note_restored(region, back)
-        self._copied[region] &= ~pages
+        self._note_restored(region, pages)
 
     def _note_restored(self, region: int, pages: int) -> None:
         self.present[region] |= pages

@@ -2,7 +2,7 @@
 
 The supervisor holds both memory files, so that the next pager finds them.
 
-    PageFlags      is a page dirty? has it a copy in the store?
+    PageFlags      is a page dirty? has it a copy in the store? is its near memory to be trusted?
     SampledPages   ┌ table: the page that each slot holds
                    └ slots of one page each
 """
@@ -25,22 +25,23 @@ _ALIGN = 4096
 
 
 class PageFlags:
-    """Two flags per page, one byte each.
+    """Three flags per page, one byte each.
 
     The dirty flag is set before the first write is allowed, and cleared only when the page's copy
     is in the store and its memory is given back. So a pager may die at any moment and no write is
-    lost.
+    lost. A page is in doubt while its region is written as a whole: near memory may then
+    be zeros, nobody can use it yet, and what is right is in the store.
     """
 
     def __init__(self, fd: int, pages: int):
-        self._map = mmap.mmap(fd, 2 * pages)
+        self._map = mmap.mmap(fd, 3 * pages)
         self._pages = pages
 
     @staticmethod
     def create(pages: int) -> int:
         """Return a descriptor of new flags: nothing dirty, nothing stored."""
         fd = os.memfd_create("tidegate-flags", os.MFD_CLOEXEC)
-        os.ftruncate(fd, 2 * pages)
+        os.ftruncate(fd, 3 * pages)
         return fd
 
     def dirty(self, first: int, pages: int) -> int:
@@ -51,11 +52,18 @@ class PageFlags:
         """Return the pages with a copy in the store, as bits."""
         return self.dirty(first + self._pages, pages)
 
+    def in_doubt(self, first: int, pages: int) -> int:
+        """Return the pages, as bits, whose near memory may be wrong."""
+        return self.dirty(first + 2 * self._pages, pages)
+
     def set_dirty(self, first: int, pages: int, value: bool) -> None:
         self._map[first : first + pages] = (b"\1" if value else b"\0") * pages
 
     def set_stored(self, first: int, pages: int, value: bool) -> None:
         self.set_dirty(first + self._pages, pages, value)
+
+    def set_in_doubt(self, first: int, pages: int, value: bool) -> None:
+        self.set_dirty(first + 2 * self._pages, pages, value)
 
 
 class SampledPages:

@@ -224,15 +224,14 @@ class RegionReadAhead:
         self._page = page
         self._pool = ThreadPoolExecutor(REGION_BUFFERS, "read-ahead")
         self._free = [Buffer(pages_per_region * page) for _ in range(REGION_BUFFERS)]
-        self._latest = -2  # the region that was loaded last
+        self._latest = -9  # the region that was loaded last; first none, and no neighbour of one
         self._early: EarlyRegion | None = None
         self._taken: list[EarlyRegion] = []  # whose buffers may be in use
 
-    def continues(self, region: int) -> bool:
-        """Note that most of this region is loaded; is it the one behind the last?"""
-        follows = region == self._latest + 1
-        self._latest = region
-        return follows
+    def note_loaded(self, region: int) -> int:
+        """Note that most of this region is loaded; return the region before."""
+        before, self._latest = self._latest, region
+        return before
 
     def read(self, region: int, pages: int, backing: Backing, at: int) -> None:
         """Start to read the first ``pages`` of this far region, unless both buffers are in use."""

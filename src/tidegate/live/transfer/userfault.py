@@ -4,17 +4,20 @@ Every number of the kernel's interface is in this file.
 
     Userfault.copy        fill missing memory and wake the threads that wait for it
              .map_again   map a page that is in memory and not mapped (its fault is a "minor" one)
+             .unmap       leave pages in memory, and let their next use be a minor fault
              .protect     let writes fault
              .wake        let waiting threads try again
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
 import os
 import struct
+from pathlib import Path
 from typing import NamedTuple
 
 from tidegate.errors import TidegateError
@@ -44,7 +47,9 @@ _MESSAGES = 64  # read at a time
 
 PROT_NONE, PROT_READ, PROT_WRITE = 0, 1, 2
 _MAP_SHARED, _MAP_PRIVATE, _MAP_FIXED, _MAP_ANONYMOUS, _MAP_NORESERVE = 1, 2, 0x10, 0x20, 0x4000
-_MADV_DONTFORK, _MADV_DONTDUMP = 10, 16
+_MADV_DONTFORK, _MADV_DONTDUMP, _MADV_PAGEOUT = 10, 16, 21
+_SYS_PROCESS_MADVISE = 440
+_HUGE = 2 * 1024 * 1024
 _PUNCH_HOLE, _KEEP_SIZE = 2, 1
 _PR_SET_PDEATHSIG = 1
 
@@ -58,6 +63,7 @@ class Fault(NamedTuple):
     write: bool
     protected: bool  # a write to a write-protected page
     minor: bool  # the page is in memory and not mapped
+    reader: int = 0  # the process that shares the arena; 0: its owner
 
 
 def check(result: int, what: str) -> int:
@@ -71,8 +77,11 @@ def check(result: int, what: str) -> int:
 class Userfault:
     """A userfaultfd descriptor, made here or by another process."""
 
-    def __init__(self, fd: int, can_poison: bool = True):
-        self.fd, self.can_poison = fd, can_poison
+    def __init__(self, fd: int, can_poison: bool = True, pidfd: int = -1):
+        self.fd, self.can_poison, self._pidfd = fd, can_poison, pidfd
+        # processes that share the memory: their descriptors, and how far from ours their addresses
+        # are; what comes near is mapped there by their own faults
+        self.readers: dict[int, tuple[Userfault, int]] = {}
 
     @classmethod
     def open(cls) -> tuple[Userfault, bool]:
@@ -107,6 +116,14 @@ class Userfault:
             if event == _FAULT_EVENT
         ]
 
+    def read_all(self) -> list[Fault]:
+        """Return the faults of readers, too, at our addresses."""
+        found = self.read()
+        for number, (reader, shift) in self.readers.items():
+            events = reader.read()
+            found += [e._replace(address=e.address - shift, reader=number) for e in events]
+        return found
+
     def copy(self, to: int, source: int, size: int, protect: bool) -> None:
         """Fill missing memory; memory that exists is left as it is."""
         mode = 2 if protect else 0
@@ -114,6 +131,7 @@ class Userfault:
         while done < size:
             argument = _Five(to + done, source + done, size - done, mode, 0)
             if _libc.ioctl(self.fd, _COPY, ctypes.byref(argument)) == 0:
+                self._wake_readers(to, size)
                 return
             number = ctypes.get_errno()
             if number == errno.EEXIST or (number == errno.EAGAIN and argument[4] == -errno.EEXIST):
@@ -133,6 +151,7 @@ class Userfault:
         while done < size:
             argument = _Four(address + done, size - done, mode, 0)
             if _libc.ioctl(self.fd, _CONTINUE, ctypes.byref(argument)) == 0:
+                self._wake_readers(address, size)
                 return
             number = ctypes.get_errno()
             if number not in (errno.EEXIST, errno.EAGAIN, errno.EFAULT):
@@ -149,14 +168,29 @@ class Userfault:
         """Let writes through, and wake the threads that wait for it."""
         self._set_protection(address, size, 0)
 
+    def unmap(self, address: int, size: int) -> None:
+        """Let the next use of these pages fault, whose memory stays; best effort.
+
+        Without swap "page out" drops their mappings and keeps the pages (see ``can_unmap``).
+        """
+        _advise_process(self._pidfd, address, size, _MADV_PAGEOUT)
+
     def wake(self, address: int, size: int) -> None:
         """Let the threads that wait in this range try again."""
         _libc.ioctl(self.fd, _WAKE, ctypes.byref(_Two(address, size)))
+        self._wake_readers(address, size)
+
+    def _wake_readers(self, address: int, size: int) -> None:
+        for reader, shift in tuple(self.readers.values()):
+            reader.wake(address + shift, size)
 
     def poison(self, address: int, size: int) -> None:
         """Make any use of this missing memory a SIGBUS, instead of a wrong byte."""
         argument = _Four(address, size, 0, 0)
         check(_libc.ioctl(self.fd, _POISON, ctypes.byref(argument)), "poison a page")
+        for reader, shift in tuple(self.readers.values()):
+            with contextlib.suppress(OSError):  # it has just ended
+                reader.poison(address + shift, size)
 
     def _set_protection(self, address: int, size: int, mode: int) -> None:
         argument = _Three(address, size, mode)
@@ -196,9 +230,32 @@ def _new_descriptor() -> tuple[int, bool]:
     )
 
 
+def can_unmap(pidfd: int) -> bool:
+    """Return whether ``unmap`` works for this process: with the privilege, and without swap."""
+    with contextlib.suppress(OSError):
+        if len(Path("/proc/swaps").read_text().splitlines()) <= 1:
+            return _advise_process(pidfd, 0, 0, _MADV_PAGEOUT) == 0
+    return False
+
+
+def _advise_process(pidfd: int, address: int, size: int, advice: int) -> int:
+    part = _Two(address, size)
+    arguments = (pidfd, ctypes.addressof(part), 1, advice, 0)
+    return int(_libc.syscall(_SYS_PROCESS_MADVISE, *map(ctypes.c_long, arguments)))
+
+
 def reserve(size: int) -> int:
-    """Reserve addresses, which cannot be read."""
-    return _mapped(0, size, PROT_NONE, _MAP_PRIVATE | _MAP_ANONYMOUS | _MAP_NORESERVE, -1)
+    """Reserve addresses, which cannot be read, from a multiple of a huge page on.
+
+    A huge page that lies across two page tables could not be unmapped as a whole.
+    """
+    flags = _MAP_PRIVATE | _MAP_ANONYMOUS | _MAP_NORESERVE
+    found = _mapped(0, size + _HUGE, PROT_NONE, flags, -1)
+    start = found + -found % _HUGE
+    for address, surplus in ((found, start - found), (start + size, found + _HUGE - start)):
+        if surplus:
+            _libc.munmap(address, surplus)
+    return start
 
 
 def map_shared(address: int, size: int, fd: int) -> None:

@@ -58,6 +58,10 @@ class HPE(EvictionPolicy):
         self._filled.discard(region)
         self._evicted.append(region)
 
+    def on_free(self, region: int) -> None:
+        self._chain.evicted(region)
+        self._filled.discard(region)
+
     def victim(self) -> int:
         if not self.kind:
             self._classify()

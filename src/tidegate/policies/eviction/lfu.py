@@ -16,18 +16,25 @@ class LFU(EvictionPolicy):
     """Evict from the lowest bin of a histogram of known uses; within a bin, the region whose last
     known use is oldest.
 
-    A fault that gives a region its frame puts it at the tail of the lowest bin; a further fault or
-    a notification moves it to the tail of the next one. Regions of the lowest bin are observed
-    (ObservUVM, VI-A and Figure 7b).
+    A fault that gives a region its frame puts it at the tail of its bin; a further fault or a
+    notification adds to its count and moves it to the tail, of the same bin or, where the count
+    leaves the bin's range, of the next one. Regions of the lowest bin are observed (ObservUVM, VI-A
+    and Figure 7b: "incremented and (possibly) moved to the next bin").
 
-    The paper does not say whether counts outlive an eviction. The default keeps them: "the driver
-    uses the fault stream to track the frequency of accesses" while a region is far, and the
-    "HBM-resident regions in the lowest frequency bin" are observed, so bins hold others too.
+    The paper does not say how wide a bin is. The driver's tree fills a region that is read in order
+    within 6 faults (1, 2, 3, 5, 9 and 17 pages are more than half of a subtree, or the first of
+    it). A bin of 8 counts therefore holds what comes of filling a region once; with one count to a
+    bin, bins would tell regions apart by how many batches filled them.
+
+    Nor does it say whether counts outlive an eviction. The default keeps them: "the driver uses the
+    fault stream to track the frequency of accesses" while a region is far, and the "HBM-resident
+    regions in the lowest frequency bin" are observed, so bins hold others too.
     """
 
     sees = Samples(regions=100)
     in_driver = False
     bins = Option(64, "bins of the histogram; the last takes everything above", least=2)
+    width = Option(8, "known uses that a bin ranges over", least=1)
     remember = Option(
         True, "keep a region's count when it is evicted (a reading the paper leaves open)"
     )
@@ -77,7 +84,7 @@ class LFU(EvictionPolicy):
         return self._bins[self._place(region)]
 
     def _place(self, region: int) -> int:
-        return max(0, min(self._uses[region], self.bins) - 1)
+        return min(max(0, self._uses[region] - 1) // self.width, self.bins - 1)
 
     def _first_bin(self) -> Order:
         while not self._bins[self._lowest] and self._lowest < self.bins - 1:

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from tidegate.options import Option
-from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.policy import Decision, EvictionPolicy
 from tidegate.policies.interface.visibility import TouchBits
 from tidegate.policies.registries import eviction
 from tidegate.policies.structures.chain import Chain
@@ -61,6 +61,8 @@ class MHPE(EvictionPolicy):
         self.distance = -1  # until memory is full
         self._evicted: deque[int] = deque(maxlen=8)
         self._untouched = self._wrong = self._first_untouched = self._intervals = 0
+        self._most_untouched = 0  # of an interval, of the first four
+        self._switched_after = 0  # intervals, when LRU took over
         self._longest = 0
         self._sparse = sparse_from(self.sparse, self.memory)
 
@@ -84,6 +86,9 @@ class MHPE(EvictionPolicy):
         self._chain.evicted(region)
         self._evicted.append(region)
 
+    def on_free(self, region: int) -> None:
+        self._chain.evicted(region)
+
     def victim(self) -> int:
         if self.distance < 0:
             self._memory_is_full()
@@ -98,11 +103,22 @@ class MHPE(EvictionPolicy):
     def report(self) -> dict[str, object]:
         return {
             "strategy": self.strategy,
+            "untouched, most": self._most_untouched,
+            "untouched, first four": self._first_untouched,
             "distance": self.distance,
             "chain entries": self._longest,
             "evicted entries": self._evicted.maxlen,
             "pattern entries": self._patterns.longest,
         }
+
+    def decisions(self) -> list[Decision]:
+        if self.distance < 0:
+            return []
+        made = [Decision("mru", "memory was full")]
+        if self.strategy == "lru":
+            made.append(Decision("lru for good", f"{self._switched_after:,} intervals"))
+        forward = Decision(f"forward distance {self.distance}", f"{self._intervals:,} intervals")
+        return [*made, forward]
 
     def _memory_is_full(self) -> None:
         length = len(self._chain)
@@ -111,12 +127,14 @@ class MHPE(EvictionPolicy):
 
     def _end_interval(self) -> None:
         self._intervals += 1
-        self._first_untouched += self._untouched if self._intervals <= 4 else 0
+        if self._intervals <= 4:
+            self._first_untouched += self._untouched
+            self._most_untouched = max(self._most_untouched, self._untouched)
         if self.strategy == "mru":
             if self._untouched >= self.t1 or (
                 self._intervals == 4 and self._first_untouched >= self.t2
             ):
-                self.strategy = "lru"
+                self.strategy, self._switched_after = "lru", self._intervals
             elif self.distance <= self.t3:
                 self.distance += max(self._level(self._untouched), self._wrong)
         self._untouched = self._wrong = 0

@@ -6,7 +6,7 @@ from typing import Any
 
 from tidegate.errors import TidegateError
 from tidegate.options import Option, split_outside
-from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.policy import Decision, EvictionPolicy
 from tidegate.policies.interface.visibility import Everything, Faults, Samples, Sees, TouchBits
 from tidegate.policies.registries import eviction
 from tidegate.policies.structures.column import Column
@@ -19,20 +19,29 @@ class Tournament(EvictionPolicy):
     """Take victims of several policies in turn; blame each for the regions that come back; retire
     the worst.
 
-    When blames exceed ``patience``, every active policy with more than ``margin`` times an even
-    share of all blames retires (ObservUVM, Algorithm 1). All policies get all events, so that the
-    list of each is right.
+    Algorithm 1 of ObservUVM: an eviction notes its cause; every page fault of a region blames the
+    cause of its latest eviction, also faults that follow while the region fills; prefetches blame
+    nobody. When blames exceed ``patience``, every active policy with more than ``margin`` times an
+    even share of all blames retires. All policies get all events, so that the list of each is
+    right.
 
-    Open readings: the active policies observe in turn, each no more than its share of the regions,
-    or one policy could take all; a policy is blamed once per eviction, and for evictions only: a
-    victim that was served in the same turn stays; blames are kept for good, as in the algorithm,
-    unless ``afresh``.
+    Open readings: whether a fault is one for each page, as the paper's are, or for each region of a
+    batch, or counts only once per eviction (``blame``); the active policies observe in turn, each
+    no more than its share of the regions, or one policy could take all; a victim that was served in
+    the same turn stays and blames nobody; blames are kept for good, as in the algorithm, unless
+    ``afresh``.
     """
 
     sees: Sees = Samples(regions=100)
     in_driver = False
     policies = Option("lru+lfu+cp", "the contestants, joined by +; yours is file.py:Class")
-    patience = Option(100, "blames before a judgement (T)", least=1)
+    blame = Option(
+        "pages",
+        "what is blamed: every page that faults, every batch in which a region faults, or an "
+        "eviction once, when its region returns by a fault or a prefetch",
+        choices=("pages", "batches", "evictions"),
+    )
+    patience = Option(100, "blames before a judgement (T)", least=1, counts_regions=True)
     margin = Option(1.2, "times the average blame at which a policy retires", least=1)
     afresh = Option(False, "count blames from zero after a retirement")
 
@@ -62,10 +71,13 @@ class Tournament(EvictionPolicy):
         self._active = list(range(count))  # the first ``_left`` of them
         self._left = count
         self._retired = [_NONE] * count
-        self._cause = Column(_NONE)  # which one had a region evicted that is not back yet
+        self._retired_after = [0] * count  # evictions, when each of them retired
+        self._evictions = 0
+        self._once, self._by_page = self.blame == "evictions", self.blame == "pages"
+        self._cause = Column(_NONE)  # which one named a region that was evicted
         # the latest victim, until it leaves, and which one named it
         self._named = self._namer = _NONE
-        self._blame = [0] * count
+        self._points = [0] * count  # blames of each
         self._blames = 0  # of all
         self._watched = Column(_NONE)  # which one asked for an observed region
         self._watches = [0] * count  # how many of them each asked for
@@ -75,12 +87,15 @@ class Tournament(EvictionPolicy):
             policy.start()
 
     def on_fault(self, region: int) -> None:
-        self._came_back(region)
+        faults = len(self.memory.faulted(region)) if self._by_page else 1
+        for _ in range(faults):
+            self._blame_cause(region)
         for policy in self.contestants:
             policy.on_fault(region)
 
     def on_prefetch(self, region: int) -> None:
-        self._came_back(region)
+        if self._once:
+            self._blame_cause(region)
         for policy in self.contestants:
             policy.on_prefetch(region)
 
@@ -90,12 +105,18 @@ class Tournament(EvictionPolicy):
             policy.on_notification(region)
 
     def on_eviction(self, region: int) -> None:
+        self._evictions += 1
         self._unwatch(region)
         if self._named == region:
             self._cause[region] = self._namer
             self._named = _NONE
         for policy in self.contestants:
             policy.on_eviction(region)
+
+    def on_free(self, region: int) -> None:
+        self._unwatch(region)
+        for policy in self.contestants:
+            policy.on_free(region)
 
     def on_launch(self, launch: int) -> None:
         for policy in self.contestants:
@@ -126,35 +147,46 @@ class Tournament(EvictionPolicy):
             policy.finished()
 
     def report(self) -> dict[str, object]:
-        names = [policy.name for policy in self.contestants]
-        left, retired = self._active[: self._left], self._retired[: len(names) - self._left]
-        return {"left": [names[i] for i in left], "retired": [names[i] for i in retired]}
+        return {"left": self._names(self._active[: self._left]), "retired": self._names_retired()}
+
+    def decisions(self) -> list[Decision]:
+        retired = zip(self._names_retired(), self._retired_after, strict=False)
+        made = [Decision(f"retired {name}", f"{n:,} evictions") for name, n in retired]
+        kept = " ".join(self._names(self._active[: self._left]))
+        return [*made, Decision(f"kept {kept}", f"{self._evictions:,} evictions")]
+
+    def _names_retired(self) -> list[str]:
+        return self._names(self._retired[: len(self.contestants) - self._left])
+
+    def _names(self, numbers: list[int]) -> list[str]:
+        return [self.contestants[i].name for i in numbers]
 
     def _unwatch(self, region: int) -> None:
         if self._watched[region] != _NONE:
             self._watches[self._watched[region]] -= 1
             self._watched[region] = _NONE
 
-    def _came_back(self, region: int) -> None:
+    def _blame_cause(self, region: int) -> None:
+        """Blame whoever had this region evicted last."""
         culprit = self._cause[region]
-        if culprit != _NONE:
+        if culprit == _NONE:
+            return
+        if self._once:
             self._cause[region] = _NONE
-            self._blame[culprit] += 1
-            self._blames += 1
-            if self._blames > self.patience and self._left > 1:
-                self._judge(culprit)
+        self._points[culprit] += 1
+        self._blames += 1
+        if self._blames > self.patience and self._left > 1:
+            self._judge()
 
-    def _judge(self, culprit: int) -> None:
+    def _judge(self) -> None:
         """Retire the worst; the others keep their order."""
-        # a blame raises its culprit's share and lowers all others', so after the first judgement
-        # only it can be too high
-        all_suspect = self._blames == self.patience + 1
         most = self.margin / self._left * self._blames
         stay, retired = 0, len(self.contestants) - self._left
         for i in range(self._left):
             contestant = self._active[i]
-            if self._blame[contestant] > most and (all_suspect or contestant == culprit):
+            if self._points[contestant] > most:
                 self._retired[retired] = contestant
+                self._retired_after[retired] = self._evictions
                 retired += 1
             else:
                 self._active[stay] = contestant
@@ -164,5 +196,5 @@ class Tournament(EvictionPolicy):
             self._turn = self._watch = 0
             if self.afresh:
                 self._blames = 0
-                for contestant in range(len(self._blame)):
-                    self._blame[contestant] = 0
+                for contestant in range(len(self._points)):
+                    self._points[contestant] = 0

@@ -17,6 +17,7 @@ EVICTION = 3  # this region is about to leave; its touch bits can still be read
 NOTIFICATION = 4  # an observed page of this region was used
 LAUNCH = 5  # a launch is about to begin
 OBSERVE = 6  # which region is to be observed? answer: a region, or FAILED for none
+FREE = 7  # all data of this region died; its frame is about to be free
 
 EVENT_BITS = 8
 EVENT_NAMES = {
@@ -27,16 +28,23 @@ EVENT_NAMES = {
     NOTIFICATION: "on_notification",
     LAUNCH: "on_launch",
     OBSERVE: "observe",
+    FREE: "on_free",
 }
 
 FAILED = -1
 
 ASK_PREFETCH = 1  # pages a … a+b-1
 ASK_EVICT = 2  # region a
-ASK_ADVISE = 3  # pages a … a+b-1 prefer c: 1 far (remote, never migrated by a fault), 0 none
+ASK_ADVISE = 3  # pages a … a+b-1 get advice c, one of ADVICE
 ASK_THRESHOLD = 4  # tree prefetch takes subtrees more than a % occupied; NO_TREE switches it off
 ASK_OBSERVE = 5  # sample a page of region a, of those about to be prefetched
-ASK_COUNT = 6  # count remote accesses by region, and notify after a of them (0 stops it)
+ASK_COUNT = 6  # count remote accesses by b pages (0: by region), notify after a of them (0: never)
+ASK_DISCARD = 7  # drop region a without writing it back
+ASK_PREFETCH_ASYNC = 8  # pages a … a+b-1, by the inward copy stream
+ASK_EVICT_ASYNC = 9  # region a, by the outward copy stream
 
+# far: remote, never migrated by a fault; None takes it back; the other two are a pair likewise
+ADVICE = {None: 0, "far": 1, "read-mostly": 2, "read-write": 3}
 NO_TREE = 101
+MOST_ACCESSES = 2**31 - 1  # accesses over the link are counted in 32 bits
 REQUEST_ROWS = 1 << 16

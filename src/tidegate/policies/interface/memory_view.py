@@ -12,20 +12,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Container
 from functools import partial
+from operator import index
 from typing import Any
 
 from numpy.typing import NDArray
 
 from tidegate.errors import PolicyError
 from tidegate.policies.interface.events import (
+    ADVICE,
     ASK_ADVISE,
     ASK_COUNT,
+    ASK_DISCARD,
     ASK_EVICT,
+    ASK_EVICT_ASYNC,
     ASK_OBSERVE,
     ASK_PREFETCH,
+    ASK_PREFETCH_ASYNC,
     ASK_THRESHOLD,
+    MOST_ACCESSES,
     NO_TREE,
 )
+from tidegate.policies.interface.forecast import Forecast
 from tidegate.policies.interface.visibility import Everything, Sees
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.plan import Plan
@@ -63,6 +70,7 @@ class MemoryView(ABC):
         self.observable = observable  # regions that may be observed at a time
         self.shared = shared  # data that policies of one run exchange; see structures/patterns.py
         self.launch = ""  # name of the launch that is running or about to begin
+        self.place = ""  # its place in the program, by which plans refer to it
         self.leaving = -1  # the region whose on_eviction is running
         self._name, self._declared, shown = name, declared, shown or declared
         self._sees_touches = isinstance(shown, Everything)
@@ -88,6 +96,11 @@ class MemoryView(ABC):
     @abstractmethod
     def plan(self) -> Plan | None:
         """What each launch uses, by a compiler or a profile; None if launches are not known."""
+
+    @property
+    def forecast(self) -> Forecast:
+        """What each launch uses, piece by piece. Refused where launches are not known."""
+        raise PolicyError(f"{self._name} needs a program whose launches are known in advance")
 
     @property
     @abstractmethod
@@ -171,44 +184,81 @@ class MemoryView(ABC):
 
     def prefetch(self, first_page: int, pages: int = 1) -> None:
         """Bring these pages near, but for those that are near already."""
-        self._check_pages("prefetch", first_page, pages)
-        self._request(ASK_PREFETCH, first_page, pages)
+        first, count = self._check_pages("prefetch", first_page, pages)
+        self._request(ASK_PREFETCH, first, count)
 
     def evict(self, region: int) -> None:
         """Send this region far before its frame is needed."""
-        if not 0 <= region < self.regions or not self.is_resident(region):
-            raise PolicyError(
-                f"{self._name} must evict a resident region, "
-                f"got region {region}, which is not resident"
-            )
-        self._request(ASK_EVICT, region)
+        self._request(ASK_EVICT, self._check_resident("evict", region))
+
+    def prefetch_async(self, first_page: int, pages: int = 1) -> None:
+        """Bring these pages near by the inward copy stream, beside the kernels.
+
+        A touch of a page on its way waits for it and does not fault.
+        """
+        self._request(ASK_PREFETCH_ASYNC, *self._check_pages("prefetch_async", first_page, pages))
+
+    def evict_async(self, region: int) -> None:
+        """Send this region far by the outward copy stream; its frame is free when the copy ends.
+
+        A fault or prefetch of the region before the copy begins cancels it.
+        """
+        self._request(ASK_EVICT_ASYNC, self._check_resident("evict_async", region))
+
+    def discard(self, region: int) -> None:
+        """Drop this region, whose data are dead: nothing is written back, its pages are unwritten.
+
+        Policies get ``on_free``.
+        """
+        self._request(ASK_DISCARD, self._check_resident("discard", region))
 
     def advise(self, first_page: int, pages: int, prefer: str | None) -> None:
         """Set where these pages live: "far" maps them remotely, so that they never fault.
 
-        None takes it back.
+        None takes it back. "read-mostly": far memory keeps a copy of near pages, so that clean ones
+        are dropped, not written back; "read-write" takes it back.
         """
-        if prefer not in ("far", None):
-            raise PolicyError(f"{self._name} must advise 'far' or None, got {prefer!r}")
-        self._check_pages("advise", first_page, pages)
-        self._request(ASK_ADVISE, first_page, pages, int(prefer == "far"))
+        if prefer not in ADVICE:
+            raise PolicyError(
+                f"{self._name} must advise 'far', None, 'read-mostly' or 'read-write', "
+                f"got {prefer!r}"
+            )
+        first, count = self._check_pages("advise", first_page, pages)
+        self._request(ASK_ADVISE, first, count, ADVICE[prefer])
 
     def observe_prefetched(self, region: int) -> None:
         """Leave one page of this region far, of those about to be prefetched, to notice its use.
 
         Samples.
         """
+        region = self._whole("observe_prefetched", region=region)
+        if not 0 <= region < self.regions:
+            raise PolicyError(
+                f"{self._name} must observe a region within 0 to {self.regions - 1}, got {region}"
+            )
         self._request(ASK_OBSERVE, region)
 
-    def count_remote(self, accesses: int) -> None:
+    def count_remote(self, accesses: int, pages: int = 0) -> None:
         """Notify when a region had so many remote accesses, while counters last; 0 stops it.
 
-        Samples.
+        With ``pages`` a counter counts for a *granule* of so many pages, and on_notification gets
+        the granule's number instead of a region's. Samples.
         """
-        self._request(ASK_COUNT, accesses)
+        accesses = self._whole("count_remote", accesses=accesses)
+        if not 0 <= accesses <= MOST_ACCESSES:
+            raise PolicyError(
+                f"{self._name} must count remote accesses from 0 to {MOST_ACCESSES}, got {accesses}"
+            )
+        pages, most = self._whole("count_remote", pages=pages), self._most_pages()
+        if not 0 <= pages <= most:
+            raise PolicyError(
+                f"{self._name} must count by granules of 0 to {most} pages, got {pages}"
+            )
+        self._request(ASK_COUNT, accesses, pages)
 
     def set_prefetch_threshold(self, percent: int) -> None:
         """Let tree prefetch take subtrees more than this occupied; 101 switches it off."""
+        percent = self._whole("set_prefetch_threshold", percent=percent)
         if not 0 <= percent <= NO_TREE:
             raise PolicyError(
                 f"{self._name} must set a prefetch threshold from 0 to {NO_TREE}, got {percent}"
@@ -229,15 +279,45 @@ class MemoryView(ABC):
     def _request(self, verb: int, *words: int) -> None:
         """Keep a request (events.py) until the policy's call returns."""
 
+    def _existing(self, region: int) -> int:
+        """Return a region's number for a look-up; refuse what NumPy would count from the end."""
+        if 0 <= region < self.regions:
+            return region
+        raise IndexError(f"region must be 0 to {self.regions - 1}, got {region}")
+
     # Details
 
-    def _check_pages(self, verb: str, first: int, pages: int) -> None:
-        last = self.regions * self.geometry.pages_per_region - 1
+    def _whole(self, call: str, **given: Any) -> int:
+        """Return the argument of a call as a whole number; refuse fractions and texts."""
+        ((name, number),) = given.items()
+        try:
+            return index(number)
+        except TypeError:
+            raise PolicyError(
+                f"{self._name} must give {call}() whole numbers, got {name} = {number!r}"
+            ) from None
+
+    def _check_resident(self, verb: str, region: int) -> int:
+        region = self._whole(verb, region=region)
+        if not 0 <= region < self.regions or not self.is_resident(region):
+            raise PolicyError(
+                f"{self._name} must {verb} a resident region, "
+                f"got region {region}, which is not resident"
+            )
+        return region
+
+    def _check_pages(self, verb: str, first: int, pages: int) -> tuple[int, int]:
+        first, pages = self._whole(verb, first_page=first), self._whole(verb, pages=pages)
+        last = self._most_pages() - 1
         if pages < 1 or first < 0 or first + pages - 1 > last:
             raise PolicyError(
                 f"{self._name} must {verb} pages within 0 to {last}, "
                 f"got pages {first} to {first + pages - 1}"
             )
+        return first, pages
+
+    def _most_pages(self) -> int:
+        return self.regions * self.geometry.pages_per_region
 
     def _refuse(self, what: str, needed: str, *arguments: int) -> None:
         raise PolicyError(

@@ -1,12 +1,19 @@
-"""Flags of a page in the page table, one byte per page."""
+"""Flags of a page: where it is (``page_state``), and what far memory has of it (``page_data``)."""
 
 from __future__ import annotations
 
+# page_state, one byte per page; the hit path reads and writes it
 NEAR = 1  # in near memory: a touch is a hit
 TOUCHED = 2  # touched since it came near (CPPE's touch bit)
 DIRTY = 4  # written since it came near
-COMING = 8  # migrating in the driver's current turn
+COMING = 8  # migrating in the driver's current turn, or being copied by the inward stream
 FAULTED = 16  # in the batch being assembled
 WANTED = 32  # requested by a prefetch
 REMOTE = 64  # prefers far memory: a touch crosses the link instead of faulting
-CPU_MAPPED = 128  # still mapped on the CPU, so its first migration has to unmap it
+ARRIVING = 128  # asked of the inward stream: a touch waits for it instead of faulting
+
+# page_data, one byte per page
+CPU_MAPPED = 1  # still mapped on the CPU, so its first migration has to unmap it
+UNWRITTEN = 2  # far memory holds nothing of it: it is born near
+READ_MOSTLY = 4  # far memory keeps a copy, so a clean page is dropped
+ADVISED_FAR = 8  # advised while it is sampled: REMOTE when its sample ends

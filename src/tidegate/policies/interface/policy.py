@@ -1,8 +1,8 @@
 """The policy API: what is relayed to a policy, what it is asked, and what it can ask for.
 
-    relayed   on_fault · on_prefetch · on_eviction · on_notification · on_launch, if defined
+    relayed   on_fault · on_prefetch · on_eviction · on_free · on_notification · on_launch, if there
     asked     victim · observe (eviction policies)
-    verbs     self.memory.prefetch / evict / advise / set_prefetch_threshold / …
+    verbs     self.memory.prefetch / evict / discard / advise / set_prefetch_threshold / …
 
 A method that a class does not define costs nothing: the mechanism never makes the call.
 """
@@ -11,13 +11,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Container, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-from tidegate.errors import PolicyError
 from tidegate.options import Configurable
 from tidegate.policies.interface.memory_view import MemoryView
 from tidegate.policies.interface.visibility import Faults, Sees
 from tidegate.policies.structures.order import Order
+
+
+class Decision(NamedTuple):
+    """What a policy decided in a run, and after how much of what it had seen."""
+
+    what: str  # "retired lru"
+    after: str  # "212 evictions"
 
 
 class Policy(Configurable):
@@ -45,6 +51,13 @@ class Policy(Configurable):
     def on_eviction(self, region: int) -> None:
         """This region is about to leave."""
 
+    def on_free(self, region: int) -> None:
+        """All data of this region died; it leaves, and nothing is written back.
+
+        Treat it like an eviction.
+        """
+        self.on_eviction(region)
+
     def on_notification(self, region: int) -> None:
         """An observed page of this region was used."""
 
@@ -57,6 +70,15 @@ class Policy(Configurable):
     def report(self) -> dict[str, Any]:
         """Return plain data about this policy after a run; it goes into the run's facts."""
         return {}
+
+    def decisions(self) -> list[Decision]:
+        """Return what this policy decided in the run, for people; in order."""
+        return []
+
+    def scale_counts(self, factor: float) -> None:
+        super().scale_counts(factor)
+        for part in self.parts:
+            part.scale_counts(factor)
 
 
 class EvictionPolicy(Policy):
@@ -109,22 +131,10 @@ class PlacementPolicy(Policy):
 
     needs_plan: ClassVar[bool] = False  # whether ``memory.plan`` must give what each launch uses
     # False: the program copies between memories of its own, past the driver's page tables
-    managed: ClassVar[bool] = True
+    managed: bool = True
+    copies_results: bool = False  # whether the program copies what it wrote out at its end
 
 
 def label(policy: Policy) -> str:
     """Return how messages call a policy."""
     return policy.name or type(policy).__name__
-
-
-def check_declared(policy: Policy) -> None:
-    """Raise PolicyError if a policy's class does not say what it sees, or cannot decide."""
-    if not isinstance(policy.sees, Sees):
-        raise PolicyError(
-            f"policy '{label(policy)}' has sees = {policy.sees!r}; "
-            "expected a level such as Faults()"
-        )
-    if isinstance(policy, EvictionPolicy) and getattr(policy.victim, "__isabstractmethod__", False):
-        raise PolicyError(
-            f"policy '{label(policy)}' has no method victim(); it must answer a resident region"
-        )

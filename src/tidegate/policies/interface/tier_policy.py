@@ -78,6 +78,18 @@ class TierPolicy(Policy):
         self.memory = memory
 
     @property
+    def inclusive(self) -> bool:
+        """Whether the middle is a page cache: it keeps copies of near pages, and what the SSD reads
+        passes through it. A clean victim without a copy is dropped.
+        """
+        return False
+
+    @property
+    def read_ahead_pages(self) -> int:
+        """How many pages, aligned, an SSD read brings to an inclusive middle."""
+        return 1
+
+    @property
     def makes_room(self) -> int:
         """Which page leaves a full middle: NOBODY, OLDEST, or the one ``spill`` names (ASKED)."""
         return OLDEST

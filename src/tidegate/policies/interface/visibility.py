@@ -9,6 +9,11 @@ Everything  + last touch and access site of every page, always   instrumented pr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import index
+
+from tidegate.errors import PolicyError
+
+_MOST_REGIONS = 2**31 - 1  # as many as there may be pages
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,17 @@ class Samples(Sees):
 
     regions: int = 100
 
+    def __post_init__(self) -> None:
+        try:
+            if 1 <= index(self.regions) <= _MOST_REGIONS and self.regions is not True:
+                return
+        except TypeError:
+            pass
+        raise PolicyError(
+            f"Samples(regions=…) must be a whole number from 1 to {_MOST_REGIONS}, "
+            f"got {self.regions!r}"
+        )
+
 
 @dataclass(frozen=True)
 class TouchBits(Sees):
@@ -50,3 +66,7 @@ class Everything(Sees):
     """
 
     future: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.future, bool):
+            raise PolicyError(f"Everything(future=…) must be True or False, got {self.future!r}")

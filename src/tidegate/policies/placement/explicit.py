@@ -15,14 +15,15 @@ class Explicit(Planned):
 
     ``copies=program``: a ``target data`` holds the program, and each object is copied once.
     ``copies=launch``: only the map clauses of kernel regions count, so a launch copies in again
-    what it maps ``to``, and what was written there before is copied out first. Objects that were
-    only read are not copied out; nor is what the last launch leaves near, as with all other
-    policies. A copy takes the link's time and nothing else: memory that is not managed is not
+    what it maps ``to``, and what was written there before is copied out first. With
+    ``copies_results`` what was written is copied out at the end, too. Objects that were only read
+    are not. A copy takes the link's time and nothing else: memory that is not managed is not
     unmapped.
     """
 
     managed = False
     copies = Option("program", "when objects are copied", choices=("program", "launch"))
+    copies_results = Option(True, "whether what was written is copied out at the end")
 
     def start(self) -> None:
         super().start()

@@ -41,13 +41,13 @@ class Planned(PlacementPolicy):
 
     def uses(self) -> tuple[PlannedUse, ...]:
         """Return what the launch that is about to begin uses."""
-        if self.memory.launch not in self.plan.by_name:
+        if self.memory.place not in self.plan.by_name:
             known = ", ".join(self.plan.by_name)
             raise PolicyError(
-                f"{self.name}: the plan does not know launch '{self.memory.launch}'; "
+                f"{self.name}: the plan does not know launch '{self.memory.place}'; "
                 f"it knows {known}"
             )
-        return self.plan.by_name[self.memory.launch].uses
+        return self.plan.by_name[self.memory.place].uses
 
 
 def _known(objects: dict[str, Object]) -> str:
@@ -75,13 +75,7 @@ class ObjectPlacement(Planned):
     left = Option(
         "", "an object that is left to faults whatever its density (5.2 tries it with bfs's edges)"
     )
-    partial = Option(
-        "no",
-        "is an object that finds too little room mapped partly: with the rest of it, when all "
-        "others were seen to; or "
-        "at once, in its turn (3.4)",
-        choices=("no", "rest", "at once"),
-    )
+    partial: Any = "no"  # RDM's option
 
     def start(self) -> None:
         super().start()
@@ -93,15 +87,18 @@ class ObjectPlacement(Planned):
         self.size = {name: len(regions_of(o, self.memory)) for name, o in self.objects.items()}
         # regions, from the object's first, that have room near
         self.held = dict.fromkeys(self.objects, 0)
+        self.free = self.memory.frames
+        self.before: dict[str, int] = {}  # what objects held when the launch began, if it changed
+        self.number = {name: n for n, name in enumerate(self.objects)}
         self.clock = 0  # the target region counter, TRC (3.4)
 
     def on_launch(self, launch: int) -> None:
         self.clock += 1
         uses = self.uses()
-        before = dict(self.held)
+        self.before.clear()
         self.meet(uses)
         self._decide(uses)
-        self._enforce(uses, before)
+        self._enforce(uses)
 
     @abstractmethod
     def meet(self, uses: Sequence[PlannedUse]) -> None:
@@ -118,35 +115,44 @@ class ObjectPlacement(Planned):
         for use in sorted(uses, key=lambda u: self.worth(u.object), reverse=True):
             need = self.size[use.object] - self.held[use.object]
             for leaving in self._candidates(use.object, need - self.free):
-                self.held[leaving] = 0
+                self._hold(leaving, 0)
             if need <= self.free:
-                self.held[use.object] += need
+                self._hold(use.object, self.held[use.object] + need)
             else:
                 unplaced.append(use.object)
                 if self.partial == "at once" and len(unplaced) == 1:
-                    self.held[use.object] += self.free
+                    self._hold(use.object, self.held[use.object] + self.free)
         if self.partial == "rest" and unplaced:
-            self.held[unplaced[0]] += self.free
+            self._hold(unplaced[0], self.held[unplaced[0]] + self.free)
 
-    @property
-    def free(self) -> int:
-        return self.memory.frames - sum(self.held.values())
+    def _hold(self, name: str, regions: int) -> None:
+        self.before.setdefault(name, self.held[name])
+        self.free += self.held[name] - regions
+        self.held[name] = regions
 
     def _candidates(self, name: str, lacking: int) -> list[str]:
         """Return objects that make room for ``lacking`` more regions, the least worthy first; none
         if all of them are not enough.
         """
+        if lacking <= 0:
+            return []
         own, found = self.worth(name), list[str]()
         for other in sorted((o for o, held in self.held.items() if held), key=self.worth):
-            if lacking <= 0 or self.worth(other) >= own:
+            if lacking <= 0:
                 break
-            found.append(other)
-            lacking -= self.held[other]
+            if not self.is_protected(other, own):
+                found.append(other)
+                lacking -= self.held[other]
         return found if lacking <= 0 else []
 
-    def _enforce(self, uses: Sequence[PlannedUse], before: dict[str, int]) -> None:
-        for name, held in self.held.items():
-            if held < before[name]:
+    def is_protected(self, other: str, own: tuple[float, ...]) -> bool:
+        """Return whether a near object keeps its room from one that is worth ``own``."""
+        return self.worth(other) >= own
+
+    def _enforce(self, uses: Sequence[PlannedUse]) -> None:
+        for name in sorted(self.before, key=self.number.__getitem__):
+            held = self.held[name]
+            if held < self.before[name]:
                 for region in regions_of(self.objects[name], self.memory)[held:]:
                     if self.memory.is_resident(region):
                         self.memory.evict(region)
@@ -172,7 +178,7 @@ class ObjectPlacement(Planned):
         return self.transfer == "explicit"
 
     def finished(self) -> None:
-        assert 0 <= self.free <= self.memory.frames
+        assert 0 <= self.free == self.memory.frames - sum(self.held.values())
         assert all(0 <= held <= self.size[name] for name, held in self.held.items())
 
     def report(self) -> dict[str, Any]:

@@ -23,7 +23,8 @@ class RDM(ObjectPlacement):
 
     partial = Option(
         "rest",
-        "whether an object that finds too little room is mapped partly",
+        "is an object that finds too little room mapped partly: with the rest of it, when all "
+        "others were seen to; or at once, in its turn (3.4)",
         choices=("no", "rest", "at once"),
     )
 

@@ -14,13 +14,12 @@ from tidegate.trace.plan import PlannedUse
 class RLM(ObjectPlacement):
     """Prefer the objects that this launch accesses most (SC'19, 3.2).
 
-    An object that the launch does not use has no locality in it and is replaced first. The paper
-    also has a priority on record: with ``remember``, an object keeps the locality of the last
-    launch that used it.
+    The object of the lowest priority on record is replaced first. Only objects of the same launch
+    with higher priority are protected, so other launches' objects make room whatever theirs is.
     """
 
     remember = Option(
-        False, "an object that is not used keeps its last priority (a reading of 3.2)"
+        True, "an object that is not used keeps its last priority; otherwise it has none"
     )
 
     def start(self) -> None:
@@ -31,6 +30,10 @@ class RLM(ObjectPlacement):
         if not self.remember:
             self.locality = dict.fromkeys(self.objects, 0.0)
         self.locality.update({use.object: use.locality for use in uses})
+        self.used = {use.object for use in uses}
+
+    def is_protected(self, other: str, own: tuple[float, ...]) -> bool:
+        return other in self.used and super().is_protected(other, own)
 
     def worth(self, name: str) -> tuple[float, ...]:
         return (self.locality[name],)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.options import Option
-from tidegate.policies.interface.policy import PrefetchPolicy
+from tidegate.policies.interface.policy import Decision, PrefetchPolicy
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import prefetch
 from tidegate.policies.structures.marks import Marks
@@ -23,7 +23,7 @@ class FDP(PrefetchPolicy):
     sees = Samples(regions=100)
     in_driver = False
     every = Option(16, "one prefetched region in so many is watched; the paper says a few", least=1)
-    enough = Option(16, "verdicts before the threshold is chosen (T)", least=1)
+    enough = Option(16, "verdicts before the threshold is chosen (T)", least=1, counts_regions=True)
     share = Option(0.8, "of useful verdicts, above which it is bold", least=0, most=1)
     bold = Option(1, "threshold when prefetches are used", least=1, most=100)
     shy = Option(51, "threshold when they are not", least=1, most=100)
@@ -32,6 +32,7 @@ class FDP(PrefetchPolicy):
         self.threshold = self.shy
         self._watching = Marks()
         self.useful = self.verdicts = self._prefetches = 0
+        self._changed_after = 0  # verdicts, when the threshold got its present value
         self.memory.set_prefetch_threshold(self.shy)
 
     def on_prefetch(self, region: int) -> None:
@@ -53,10 +54,18 @@ class FDP(PrefetchPolicy):
     def report(self) -> dict[str, object]:
         return {"threshold": self.threshold, "verdicts": self.verdicts, "useful": self.useful}
 
+    def decisions(self) -> list[Decision]:
+        verdicts = f"{self._changed_after:,} verdicts"
+        used = f"{self.useful:,} of {self.verdicts:,} prefetches used"
+        return [Decision(f"threshold {self.threshold}", f"{verdicts}; {used} in all")]
+
     def _verdict(self, region: int, useful: bool) -> None:
         self._watching.discard(region)
         self.useful += useful
         self.verdicts += 1
         if self.verdicts > self.enough:
-            self.threshold = self.bold if self.useful / self.verdicts > self.share else self.shy
+            chosen = self.bold if self.useful / self.verdicts > self.share else self.shy
+            if chosen != self.threshold:
+                self._changed_after = self.verdicts
+            self.threshold = chosen
             self.memory.set_prefetch_threshold(self.threshold)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from tidegate.options import Option
-from tidegate.policies.interface.policy import PrefetchPolicy
+from tidegate.policies.interface.policy import Decision, PrefetchPolicy
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import prefetch
 from tidegate.policies.structures.marks import Marks
+
+_NONE = -2  # no page, and no neighbour of one
 
 
 @prefetch("rgp")
@@ -18,24 +20,27 @@ class RGP(PrefetchPolicy):
 
         object  ████████▓T▓T▓T......   █ used  ▓T prefetched, with a trigger page  . not yet
 
-    Faults that follow one another within an object make it a stream; then the next ``ahead``
-    regions are prefetched. In each, one page is left far as a trigger: when it is used, the next
-    region that was not prefetched yet follows.
+    Faults on neighbouring pages of an object, ``streak`` of them one after another, make it a
+    stream for good. From then on a fault brings its region whole, and the ``ahead`` regions behind
+    it. In each, one page is left far as a trigger: when it is used, the next region follows that is
+    yet to be prefetched; resident ones are passed over.
+
+    Open readings: how many neighbours make a stream, and how far the first prefetch goes.
     """
 
     sees = Samples(regions=100)
     in_driver = False
-    ahead = Option(2, "regions prefetched when a stream is found", least=1)
-    streak = Option(3, "faulting regions that must follow one another", least=1)
+    ahead = Option(2, "regions prefetched behind one that faults in a stream", least=1)
+    streak = Option(3, "faults on neighbouring pages, one after another, of a stream", least=1)
 
     def start(self) -> None:
         first, self._end = self.bounds()
         # by region, the number of its object
         self._object = [bisect_right(first, r) - 1 for r in range(self.memory.regions)]
         count = len(first)
-        self._last = [-2] * count  # the region each object faulted in last
-        self._run = [0] * count
-        self._next = [0] * count  # the next region to prefetch
+        self._last = [_NONE] * count  # the page each object faulted in last
+        self._run = [0] * count  # neighbours in a row, up to it
+        self._streams = [0] * count  # 1: a stream
         self._triggers = Marks()
         self._asked = Marks()  # regions asked for and not evicted since
 
@@ -47,16 +52,12 @@ class RGP(PrefetchPolicy):
 
     def on_fault(self, region: int) -> None:
         here = self._object[region]
-        step = region - self._last[here]
-        self._last[here] = region
-        if step == 0:
-            return
-        self._run[here] = self._run[here] + 1 if step == 1 else 0
-        if self._run[here] >= self.streak:
-            if not region < self._next[here] <= region + self.ahead:
-                self._next[here] = region + 1
-            for _ in range(self.ahead):
-                self._go_on(here)
+        if not self._streams[here]:
+            self._follow(here, region)
+        if self._streams[here]:
+            for near_by in range(region, min(region + self.ahead + 1, self._end[here])):
+                if near_by == region or not self._has(near_by):
+                    self._bring(near_by)
 
     def on_prefetch(self, region: int) -> None:
         if region in self._asked:
@@ -66,21 +67,35 @@ class RGP(PrefetchPolicy):
     def on_notification(self, region: int) -> None:
         if region in self._triggers:
             self._triggers.discard(region)
-            self._go_on(self._object[region])
+            behind = range(region + 1, self._end[self._object[region]])
+            following = next((r for r in behind if not self._has(r)), -1)
+            if following >= 0:
+                self._bring(following)
 
     def on_eviction(self, region: int) -> None:
         self._triggers.discard(region)
         self._asked.discard(region)
 
-    def _go_on(self, here: int) -> None:
-        """Prefetch the object's next region."""
-        region = self._next[here]
-        if region >= self._end[here]:
-            return
-        self._next[here] = region + 1
-        if not self.memory.is_resident(region):
-            self._asked.add(region)
-            self.memory.prefetch(
-                region * self.memory.geometry.pages_per_region,
-                self.memory.geometry.pages_per_region,
-            )
+    def decisions(self) -> list[Decision]:
+        named = zip(self.memory.objects, self._streams, strict=True)
+        streams = " ".join(o.name for o, stream in named if stream)
+        return [Decision(f"streams: {streams or 'none'}", "their first faults")]
+
+    def _follow(self, here: int, region: int) -> None:
+        """Look for neighbours among the pages of this region that fault."""
+        first = region * self.memory.geometry.pages_per_region
+        for page in self.memory.faulted(region):
+            step = first + page - self._last[here]
+            self._last[here] = first + page
+            self._run[here] = self._run[here] + 1 if step == 1 or step == -1 else 0
+            if self._run[here] >= self.streak:
+                self._streams[here] = 1
+
+    def _has(self, region: int) -> bool:
+        """Return whether a region is there, or was asked for."""
+        return region in self._asked or self.memory.is_resident(region)
+
+    def _bring(self, region: int) -> None:
+        self._asked.add(region)
+        pages = self.memory.geometry.pages_per_region
+        self.memory.prefetch(region * pages, pages)

@@ -51,5 +51,8 @@ class StopWhenFull(PrefetchPolicy):
             self._full = True
             self.memory.set_prefetch_threshold(NO_TREE)
 
+    def on_free(self, region: int) -> None:
+        """Do nothing: a region that dies does not mean that memory is full."""
+
     def report(self) -> dict[str, Any]:
         return self._inner.report()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.options import split_outside
-from tidegate.policies.interface.policy import PrefetchPolicy
+from tidegate.policies.interface.policy import Decision, PrefetchPolicy
 from tidegate.policies.registries import prefetch
 
 
@@ -39,6 +39,10 @@ class Together(PrefetchPolicy):
         for m in self.members:
             m.on_eviction(region)
 
+    def on_free(self, region: int) -> None:
+        for m in self.members:
+            m.on_free(region)
+
     def on_notification(self, region: int) -> None:
         for m in self.members:
             m.on_notification(region)
@@ -53,6 +57,9 @@ class Together(PrefetchPolicy):
 
     def report(self) -> dict[str, object]:
         return {k: v for m in self.members for k, v in m.report().items()}
+
+    def decisions(self) -> list[Decision]:
+        return [decision for m in self.members for decision in m.decisions()]
 
     def settings(self) -> dict[str, object]:
         return {f"{m.name}.{k}": v for m in self.members for k, v in m.settings().items()}

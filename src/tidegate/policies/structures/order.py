@@ -16,6 +16,9 @@ class Order(OrderedDict[int, None]):
     ([1, 2, 3], 1, 3)
     """
 
+    def __init__(self, regions: Iterable[int] = ()):
+        super().__init__(dict.fromkeys(regions))
+
     def move_to_tail(self, region: int) -> None:
         """Put a region at the tail, whether it was in the order or not."""
         self[region] = None

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from tidegate.options import Option
 from tidegate.policies.interface.tier_policy import MIDDLE, TierPolicy
 from tidegate.policies.registries import tiering
 
 
 @tiering("hmm")
 class HMM(TierPolicy):
-    """Victims go to the host's page cache, whose oldest page makes room; the CPU serves every miss
-    (GMT 3.6).
+    """The host's page cache is the middle, and the CPU serves every miss (GMT 3.6).
 
-    It places pages as ``tier-order`` does. Only the service differs: one driver serves one miss
-    after another.
+    What the SSD reads passes through the cache, which keeps it: near pages have copies there, so
+    clean victims are dropped and dirty ones copied back. Linux reads 128 KiB around a page that is
+    missing (``read_ahead_kb``). The oldest page makes room; Linux's second list is left out.
     """
 
     service = "cpu"
+    cached = Option("inclusive", "copies of near pages in it", choices=("inclusive", "exclusive"))
+    ahead = Option(2, "pages of 64 KiB that an SSD read brings", least=1, most=1024)
+
+    @property
+    def inclusive(self) -> bool:
+        return bool(self.cached == "inclusive")
+
+    @property
+    def read_ahead_pages(self) -> int:
+        return int(self.ahead)
 
     def place(self, page: int) -> int:
         return MIDDLE

@@ -102,6 +102,9 @@ class TierReuse(TierPolicy):
         choices=("middle", "both"),
     )
     unknown = Option("middle", "where a page without a history goes", choices=("middle", "far"))
+    weights = Option(
+        "page", "whose steps a prediction weighs: a page's own, or all", choices=("page", "shared")
+    )
 
     @property
     def makes_room(self) -> int:
@@ -116,6 +119,8 @@ class TierReuse(TierPolicy):
         self._reach = middle if self.reach == "middle" else near + middle
         self._unknown = MIDDLE if self.unknown == "middle" else FAR
         self._chains = Column(0)
+        self._shares = self.weights == "shared"
+        self._shared = [0] * 9  # steps of all pages, by class before and class after
         self._recent = [0] * self.window  # 1 for long reuse: a ring of the latest predictions
         self._next = self._long = 0
         self._enough = int(self.idle * self.window)
@@ -129,7 +134,7 @@ class TierReuse(TierPolicy):
 
     def place(self, page: int) -> int:
         chain = self._chains[page]
-        predicted = predict(chain)
+        predicted = self._predict(chain)
         self._chains[page] = remember(chain, predicted)
         if predicted < 0:
             self._unpredicted += 1
@@ -152,12 +157,31 @@ class TierReuse(TierPolicy):
         predicted = (chain >> _PREDICTED & 3) - 1
         self._predictions += predicted >= 0
         self._right += predicted == right
+        if self._shares:
+            state = (chain & 3) - 1
+            if state >= 0:
+                self._shared[3 * state + right] += 1
+            self._chains[page] = right + 1
+            return None  # what others do until it leaves may change the prediction
         chain = learn(chain, right)
         if predict(chain) == STAY:
             self._chains[page] = remember(chain, STAY)
             return STAY
         self._chains[page] = chain
         return None
+
+    def _predict(self, chain: int) -> int:
+        """Return the heaviest step out of the page's last right class; -1 without a history."""
+        if not self._shares:
+            return predict(chain)
+        state = (chain & 3) - 1
+        if state < 0:
+            return -1
+        best = state
+        for to in range(3):
+            if self._shared[3 * state + to] > self._shared[3 * state + best]:
+                best = to
+        return best
 
     def on_samples(self) -> None:
         """Fit the line to all pairs so far by ordinary least squares (equation 2)."""

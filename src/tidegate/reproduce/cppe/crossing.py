@@ -54,7 +54,7 @@ def crossed_of(setup: Setup) -> dict[Key, RunSpec]:
     for spec in suite("observuvm", SCALE):
         for s in SYSTEMS["observuvm"]:
             run = RunSpec(spec, "rtx3090-pcie4", s, eviction=mhpe.get(s), oversubscribe="50%")
-            run = run if s == "uvm" else replace(run, observed=few, watched=few)
+            run = run if s == "uvm" else replace(run, observed=few, watched=few, count_scale=SCALE)
             grid[parse_spec(spec)[0], s, "observuvm"] = run
     return grid
 

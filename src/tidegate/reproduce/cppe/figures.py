@@ -31,12 +31,53 @@ def figures_of(levels: Mapping[str, Results]) -> Iterator[Exhibit]:
         if level == "50%" or len(levels) == 1:
             title = f"LRU against Random and reserved LRU{at}"
             yield _bars("Figure 3", title, r, OTHERS[:3], FIGURE_3)
+        yield _stopped(f"Figure 4 {level}", f"prefetching once memory is full{at}", r)
         schemes = ("cppe-scheme1", "cppe")
         yield _bars(f"Figure 7 {level}", f"deletion schemes{at}", r, schemes, FIGURE_7)
         yield _bars(f"Figure 8 {level}", f"CPPE over the baseline{at}", r, ("cppe", "sl+mhpe"))
         title = f"CPPE and others over the baseline{at}"
         yield _bars(f"Figure 9 {level}", title, r, ("cppe", *OTHERS))
+    yield _untouched(levels)
     yield _structures(levels)
+
+
+def _stopped(name: str, title: str, r: Results) -> Exhibit:
+    """Return the pages evicted with prefetch over those without it, once memory is full."""
+    rows = [
+        (a, KINDS.get(a, ""), r.ratio(a, BASE, "sl-stop+lru", "pages_evicted"))
+        for a in r.applications
+        if (a, BASE) in r.runs and (a, "sl-stop+lru") in r.runs
+    ]
+    schema = {"application": pl.String, "type": pl.String, "pages evicted": pl.Float64}
+    table = pl.DataFrame(rows, schema=schema, orient="row")
+    label = "pages evicted over those without prefetch when full"
+    draw = partial(grouped_bars, table, ("pages evicted",), f"{name}: {title}", label, _HIGHEST)
+    return make_exhibit("cppe", name, title, table, draw)
+
+
+def _untouched(levels: Mapping[str, Results]) -> Exhibit:
+    """Return the untouched pages of evicted chunks in the first four intervals, under CPPE."""
+    most, whole = "untouched, most", "untouched, first four"
+    rows = [
+        (a, KINDS.get(a, ""), level, report.get(most), report.get(whole), report.get("strategy"))
+        for level, results in levels.items()
+        for (a, system), run in results.runs.items()
+        if system == "cppe" and (report := run.facts["policy_report"])
+    ]
+    schema: dict[str, Any] = dict.fromkeys(("application", "type", "fits"), pl.String)
+    schema |= {"most of an interval": pl.Int64, "all four": pl.Int64, "strategy": pl.String}
+    table = pl.DataFrame(rows, schema=schema, orient="row")
+    title = "untouched pages of evicted chunks in the first four intervals"
+    draw = partial(_draw_untouched, table, f"Tables III and IV: {title}")
+    return make_exhibit("cppe", "Tables III and IV", title, table, draw)
+
+
+def _draw_untouched(table: pl.DataFrame, title: str) -> Figure:
+    figure, axes = new_axes(11, 3.6, title, ylabel="pages")
+    stack_bars(axes, {"all four intervals": table["all four"].to_list()})
+    names = (table["application"] + " " + table["fits"]).to_list()
+    axes.set_xticks(range(len(table)), names, rotation=90, fontsize=6)
+    return figure
 
 
 def speedups(r: Results, systems: Iterable[str], among: Iterable[str] = ()) -> pl.DataFrame:

@@ -11,13 +11,16 @@ from tidegate.reproduce.cppe.findings import findings_of
 from tidegate.reproduce.cppe.grid import grid_of
 from tidegate.reproduce.cppe.readings import READINGS
 from tidegate.reproduce.cppe.setup import Setup
+from tidegate.reproduce.cppe.sweeps import sweep_figures
 from tidegate.reproduce.ledger import Finding
 from tidegate.reproduce.report import Exhibit
 from tidegate.reproduce.results import Groups, Key
 
 
 class CPPE(paper.Paper[Setup]):
-    """Figures 3, 7, 8 and 9, VI-C's structures, the claims C1 to C7, and both papers crossed."""
+    """Figures 3, 4, 7, 8 and 9, Tables III and IV, VI-C's structures, sensitivity from lists, the
+    claims C1 to C7, and both papers crossed.
+    """
 
     name = "cppe"
     setup = Setup
@@ -31,6 +34,7 @@ class CPPE(paper.Paper[Setup]):
 
     def exhibits(self, setup: Setup, results: Groups) -> Iterable[Exhibit]:
         yield from figures_of({level: results[level] for level in setup.levels})
+        yield from sweep_figures(setup, results)
         yield from crossing_figures(results)
 
     def remarks(self, setup: Setup, results: Groups) -> Iterator[str]:

@@ -18,6 +18,7 @@ OPEN = {
     "mhpe.patterns": ("lru", "always"),  # when patterns are recorded
     "lru.recency": ("migration", "access"),  # of the baseline
     "machine.faults": (16, 64),  # served together
+    "machine.jitter": (0.0, 0.05),  # do SMs run in step, or drift apart?
 }
 DEPENDS = {"sl+lru": ("lru",), "sl-stop+lru": ("lru",), **dict.fromkeys(OWN, ("mhpe",))}
 
@@ -28,7 +29,8 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
     run = specify(setup, setup.applications[application], system, level)
     machine = load_machine(MACHINE)
     driver = replace(machine.driver, batch_faults=options["machine.faults"])
-    run = replace(run, machine=replace(machine, driver=driver))
+    near = replace(machine.near, jitter=options["machine.jitter"])
+    run = replace(run, machine=replace(machine, driver=driver, near=near))
     if system in OWN:
         mhpe = spell_policy(str(run.eviction), own_options("mhpe", options))
         return replace(run, eviction=mhpe)

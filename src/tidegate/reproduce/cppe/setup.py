@@ -9,12 +9,16 @@ from tidegate import units
 from tidegate.options import parse_spec
 from tidegate.reproduce import setup
 from tidegate.reproduce.setup import option, require
+from tidegate.trace.geometry import Geometry
 
 MACHINE = "gpgpusim-28sm"
 BASE = "sl+lru"
 OWN = ("cppe", "cppe-scheme1", "sl+mhpe")  # those with MHPE, whose constants can be varied
 OTHERS = ("sl+random", "sl+lru-10%", "sl+lru-20%", "sl-stop+lru", "sl+hpe")
 SYSTEMS = (BASE, *OWN, *OTHERS)
+_MOST = 2**31 - 1
+PAGE = 4096
+_LEAST = {"t1": 0, "t2": 0, "t3": 0, "interval": 1}
 LEVELS = ("75%", "50%")  # of the footprint, that fits
 
 
@@ -31,13 +35,23 @@ class Setup(setup.Setup):
     base: ClassVar[str] = BASE
 
     levels: tuple[str, ...] = option(
-        LEVELS, "Shares of the footprint that fit, with commas.", flag="--level"
+        LEVELS,
+        "Shares of the footprint that fit, with commas.",
+        flag="--level",
+        changes_claims=False,  # each claim is made for a level
     )
-    t1: int = option(32, "Untouched pages of an interval from which LRU takes over.")
-    t2: int = option(40, "Those of the first four intervals.")
-    t3: int = option(32, "The forward distance grows while it is no more than this.")
-    interval: int = option(64, "Pages in an interval.")
-    chunk: str = option("64KiB", "Size of a chunk, e.g. 32KiB.")
+    t1: tuple[int, ...] = option(
+        (32,), "Untouched pages of an interval from which LRU takes over.", sweeps=True
+    )
+    t2: tuple[int, ...] = option((40,), "Those of the first four intervals.", sweeps=True)
+    t3: tuple[int, ...] = option(
+        (32,),
+        "The forward distance grows while it is no more than this; several values of any of "
+        "these make a table.",
+        sweeps=True,
+    )
+    interval: tuple[int, ...] = option((64,), "Pages in an interval.", sweeps=True)
+    chunk: tuple[str, ...] = option(("64KiB",), "Size of a chunk, e.g. 32KiB.", sweeps=True)
     systems: tuple[str, ...] = SYSTEMS
     crossing: bool = True  # also run the systems of both papers on both papers' applications
     given: tuple[tuple[str, str], ...] = ()  # name and workload, in place of Table II's
@@ -48,6 +62,17 @@ class Setup(setup.Setup):
         for level in self.levels:
             expected = "level must be the share that fits, above 0% and at most 100%"
             require(0 < units.fraction(level) <= 1, expected, level)
+        for name in (*_LEAST, "chunk"):
+            value = getattr(self, name)
+            values = value if isinstance(value, tuple) else (value,)  # one may stand alone
+            require(bool(values), f"{name} must have a value", "none")
+            object.__setattr__(self, name, values)
+        for name, least in _LEAST.items():
+            expected = f"{name} must be a number of pages from {least} to {_MOST}"
+            for value in getattr(self, name):
+                require(least <= value <= _MOST, expected, value)
+        for chunk in self.chunk:
+            Geometry(PAGE, units.size(chunk))  # which refuses what is no power of two
         # findings and figures know levels by their names, so 0.5 and 1/2 are 50%
         shown = dict.fromkeys(f"{100 * units.fraction(level):g}%" for level in self.levels)
         object.__setattr__(self, "levels", tuple(shown))
@@ -68,13 +93,14 @@ class Setup(setup.Setup):
     @property
     def mhpe(self) -> str:
         """MHPE with the constants of this setup."""
-        return f"mhpe(interval={self.interval}, t1={self.t1}, t2={self.t2}, t3={self.t3})"
+        given = (f"{name}={self.main(name)}" for name in ("interval", "t1", "t2", "t3"))
+        return f"mhpe({', '.join(given)})"
 
     def describe(self) -> str:
         scale = "" if self.scale == 1 else f" at {self.scale:g} of their sizes"
         return (
             f"{len(self.applications)} applications{scale}, {' and '.join(self.levels)} of each in "
             f"near memory, under {len(self.systems)} systems on {MACHINE}, in chunks of "
-            f"{self.chunk}. MHPE: T1 {self.t1}, T2 {self.t2}, T3 {self.t3}, intervals of "
-            f"{self.interval}."
+            f"{self.main('chunk')}. MHPE: T1 {self.main('t1')}, T2 {self.main('t2')}, T3 "
+            f"{self.main('t3')}, intervals of {self.main('interval')}."
         )

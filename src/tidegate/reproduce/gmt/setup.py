@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
@@ -14,15 +13,22 @@ from tidegate.reproduce.setup import option, require
 MACHINE = "a100-pcie3-ssd"
 BASE = "bam"
 PLACEMENTS = ("tier-order", "tier-random", "tier-reuse")
-SYSTEMS = (BASE, *PLACEMENTS, "hmm", "hmm-optimistic", "tier-belady")
-RATIO, FACTOR, PAGE = 4.0, 2.0, 65536
+SYSTEMS = (BASE, *PLACEMENTS, "hmm", "tier-belady")
+RATIO, PAGE = 4.0, 65536
 TABLE_2 = "Table 2"  # the sizes that Table 2 and Figure 7 make
+STATED = "factor 2"  # the one that the text states (3.1)
 QUICK_SCALE = 1 / 8
+_LARGEST = 1024.0
+
+
+def size_of(factor: float) -> str:
+    """Return the group of the runs at a factor."""
+    return f"factor {factor:g}"
 
 
 @dataclass(frozen=True)
 class Setup(setup.Setup):
-    """GMT (ASPLOS'24): 9 applications over three tiers, under 7 systems.
+    """GMT (ASPLOS'24): 9 applications over three tiers, under 6 systems.
 
     Sizes are 1/64 of the paper's (workloads/suites.py). Without a factor they are those of Table 2,
     and the stated factor of 2 is run beside them.
@@ -38,24 +44,36 @@ class Setup(setup.Setup):
 
     # Ratios are kept, so the claims are made for any scale.
     scale: float = option(1.0, "Of the suite's sizes, e.g. 1/8.", share=True, changes_claims=False)
-    factor: float | None = option(None, "Footprint over both tiers; Table 2's without it.")
-    ratio: float = option(RATIO, "Tier-2 over Tier-1.", flag="--tier2-ratio")
-    near: str | None = option(None, "Tier-1, e.g. 512MiB; with --factor footprints follow.")
+    factor: tuple[float, ...] = option(
+        (), "Footprint over both tiers; Table 2's and 2 without it. Several make Figure 11."
+    )
+    ratio: tuple[float, ...] = option(
+        (RATIO,), "Tier-2 over Tier-1; several make Figure 12.", flag="--tier2-ratio", sweeps=True
+    )
+    near: tuple[str, ...] = option(
+        (), "Tier-1, e.g. 512MiB; with --factor footprints follow. Several make Figure 13."
+    )
     systems: tuple[str, ...] = SYSTEMS
     given: tuple[tuple[str, str, int], ...] = ()  # name, workload and near bytes, likewise
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.factor is not None:
+        for name in ("factor", "ratio", "near"):  # one value may stand alone
+            value = getattr(self, name)
+            if not isinstance(value, tuple):
+                object.__setattr__(self, name, () if value is None else (value,))
+        require(bool(self.ratio), "ratio must have a value", "none")
+        for factor in self.factor:
             expected = (
-                "factor must be the footprint over both tiers, finite and positive, such as 2"
+                "factor must be the footprint over both tiers, positive and at most 1024, such as 2"
             )
-            require(0 < self.factor < math.inf, expected, self.factor)
-        expected = "ratio must be Tier-2 over Tier-1, finite and positive, such as 4"
-        require(0 < self.ratio < math.inf, expected, self.ratio)
-        if self.near is not None:
+            require(0 < factor <= _LARGEST, expected, factor)
+        for ratio in self.ratio:
+            expected = "ratio must be Tier-2 over Tier-1, positive and at most 1024, such as 4"
+            require(0 < ratio <= _LARGEST, expected, ratio)
+        for near in self.near:
             expected = "near must be at least one page of 64 KiB"
-            require(units.size(self.near) >= PAGE, expected, self.near)
+            require(units.size(near) >= PAGE, expected, near)
         for system in self.systems:
             require(system in SYSTEMS, f"systems must be among {', '.join(SYSTEMS)}", system)
 
@@ -66,9 +84,9 @@ class Setup(setup.Setup):
     @property
     def sizes(self) -> tuple[str, ...]:
         """Table 2's sizes and the stated factor, or the factor that is given."""
-        if self.factor is not None:
-            return (f"factor {self.factor:g}",)
-        return (TABLE_2, f"factor {FACTOR:g}") if self.near is None else (TABLE_2,)
+        if self.factor:
+            return (size_of(self.factor[0]),)
+        return (TABLE_2,) if self.near else (TABLE_2, STATED)
 
     @cached_property
     def applications(self) -> dict[str, tuple[str, int]]:
@@ -84,15 +102,15 @@ class Setup(setup.Setup):
         }
 
     def describe(self) -> str:
-        near = f"Tier-1 {self.near}"
-        if self.near is None:
-            near = (
-                "Tier-1 as in Table 2's decoding" if self.factor is None else "Tier-1 by the factor"
-            )
+        if self.near:
+            near = f"Tier-1 {self.near[0]}"
+        else:
+            near = "Tier-1 by the factor" if self.factor else "Tier-1 as in Table 2's decoding"
         sizes = f"at 1/{64 / self.scale:g} of the paper's sizes"
-        if self.near is not None and self.factor is not None:
+        if self.near and self.factor:
             sizes = "of sizes that follow Tier-1"
         return (
-            f"{len(self.applications)} applications {sizes}, {near}, Tier-2 {self.ratio:g} times "
-            f"Tier-1, {' and '.join(self.sizes)}, under {len(self.systems)} systems on {MACHINE}."
+            f"{len(self.applications)} applications {sizes}, {near}, Tier-2 "
+            f"{self.main('ratio'):g} times Tier-1, {' and '.join(self.sizes)}, under "
+            f"{len(self.systems)} systems on {MACHINE}."
         )

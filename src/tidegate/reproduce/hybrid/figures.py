@@ -1,4 +1,4 @@
-"""Figures 1, 2, 4, 5a and 6, and edge density."""
+"""Figures 1, 2, 4, 5, 6 and 7, and edge density."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidegate.reproduce.hybrid.gains import (
     traffic,
 )
 from tidegate.reproduce.hybrid.grid import EDGE_SIZE
-from tidegate.reproduce.hybrid.setup import BASE, BASELINES, NEAR, PARTS
+from tidegate.reproduce.hybrid.setup import BASE, BASELINES, LARGER, NEAR, PARTS
 from tidegate.reproduce.pictures import (
     LINE,
     legend_of,
@@ -34,6 +34,7 @@ from tidegate.reproduce.results import Groups, NotRun
 
 FIGURE_1 = (*BASELINES, "host", "um", "um-pf")
 FIGURE_4 = (*BASELINES, "um", "host", "lru", "rlm", "glm", "rdm")
+FIGURE_5B = ("um", "host", "lru", "rlm", "glm", "rdm")
 # Parts of a run's time, and their columns.
 _TIMES = {
     "compute": "compute s",
@@ -53,7 +54,7 @@ _EDGE_NOTE = (
 def figures_of(groups: Groups) -> Iterator[Exhibit]:
     """Yield each figure for which there are runs."""
     r = Schemes.of(groups)
-    for make in (_figure_1, _figure_2, _figure_4, _figure_5a, _figure_6):
+    for make in (_figure_1, _figure_2, _figure_4, _figure_5a, _figure_5b, _figure_6, _figure_7):
         with suppress(NotRun):
             yield make(r)
     with suppress(NotRun):
@@ -119,6 +120,34 @@ def _figure_5a(r: Schemes) -> Exhibit:
     return make_exhibit("hybrid", "Figure 5a", title, table, partial(_bars, table, title))
 
 
+def _figure_5b(r: Schemes) -> Exhibit:
+    """Return the traffic each way of what does not fit."""
+    rows: list[dict[str, Any]] = []
+    for w in r.workloads(False):
+        for scheme in FIGURE_5B:
+            if run := r.runs.get((w, scheme)):
+                page = run.facts["page_bytes"] / 1e9
+                row = {"application": w.application, "GB": float(w.gb), "scheme": scheme}
+                row |= {name: run.counts[c] * page for c, name in _MOVED.items()}
+                rows.append(row | {"remote GB": run.counts["remote_bytes"] / 1e9})
+    if not rows:
+        raise NotRun("nothing larger than near memory was run")
+    title = "GB over the link by direction and by remote access; what does not fit"
+    table = pl.DataFrame(rows)
+    return make_exhibit("hybrid", "Figure 5b", title, table, partial(_traffic, table, title))
+
+
+def _figure_7(r: Schemes) -> Exhibit:
+    sizes = [w for w in r.workloads(False, ["bfs"]) if w.gb > max(LARGER)]
+    if len(sizes) < 2:
+        raise NotRun("bfs was not run at several large sizes")
+    table = seconds(r, FIGURE_4[len(BASELINES) :], ["bfs"])
+    table = table.filter(pl.col("GB") > max(LARGER))
+    title = "bfs of large graphs, seconds"
+    draw = partial(_lines, table, FIGURE_4[len(BASELINES) :])
+    return make_exhibit("hybrid", "Figure 7", title, table, draw)
+
+
 def _figure_6(r: Schemes) -> Exhibit:
     kinds = {"all": None, "fits": True, "does not fit": False}
     run = {name: fits for name, fits in kinds.items() if r.workloads(fits)}
@@ -174,6 +203,18 @@ def _bars(table: pl.DataFrame, title: str) -> Figure:
     axes.axhline(1, **LINE)
     axes.set_xticks(range(len(table)), table[labels].to_list())
     legend_of(figure, axes, 4)
+    return figure
+
+
+def _traffic(table: pl.DataFrame, title: str) -> Figure:
+    """Draw the traffic of all applications together, a bar per size and scheme."""
+    columns = (*_MOVED.values(), "remote GB")
+    own = table.group_by("GB", "scheme", maintain_order=True).agg(pl.col(c).sum() for c in columns)
+    own = own.sort("GB", maintain_order=True)
+    figure, axes = new_axes(11, 4.2, title, ylabel="GB, all applications")
+    stack_bars(axes, {c.rpartition(" ")[0]: own[c].to_list() for c in columns}, fontsize=7)
+    names = [f"{size:g} {scheme}" for size, scheme in own.select("GB", "scheme").rows()]
+    axes.set_xticks(range(len(own)), names, rotation=90, fontsize=7)
     return figure
 
 

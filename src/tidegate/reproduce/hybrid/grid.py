@@ -18,7 +18,7 @@ from tidegate.reproduce.readings import spell_policy
 from tidegate.reproduce.results import Key
 
 GRID, EDGES = "grid", "edges"  # groups
-GB = 10**9  # as the machine has 16GB
+GB = 10**9
 EDGE_APPLICATION, EDGE_SIZE = "bfs", 9.0  # GB: a size that the section names, and one that fits
 ACCESSED = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)  # share of the edges
 WAYS = {"implicit": "rdm(left=edges)", "explicit": "rdm"}
@@ -78,7 +78,7 @@ def place(setup: Setup, workload: Workload, placement: str, **options: object) -
         "uvm",
         placement=placement,
         bytes=round(workload.gb * GB * setup.scale),
-        near=round(NEAR * GB * setup.scale),
+        near=round(load_machine(MACHINE).near.bytes * setup.scale),
     )
 
 
@@ -87,4 +87,5 @@ def machine_of(setup: Setup) -> str | Machine:
     if setup.unmap is None:
         return MACHINE
     machine = load_machine(MACHINE)
-    return replace(machine, driver=replace(machine.driver, unmap_per_kib=1000 * setup.unmap))
+    one = {"unmap_per_kib": 1000 * setup.unmap, "unmap_prefetched_per_kib": None}
+    return replace(machine, driver=replace(machine.driver, **one))  # type: ignore[arg-type]

@@ -34,16 +34,16 @@ def kept_by(policy: str, plan: Plan | None = None) -> str:
     memory = Rehearsal(
         lay_out(dict.fromkeys(LETTERS, geometry.region), geometry), geometry, 2, plan
     )
-    decider = placement.make(f"{policy}(partial=no)")
+    decider = placement.make("rdm(partial=no)" if policy == "rdm" else policy)
     assert isinstance(decider, ObjectPlacement)
     decider.attach(memory)  # type: ignore[arg-type]
     decider.start()
     inner = ["compute_flux", "time_step"] * 3
-    for n, memory.launch in enumerate(
+    for n, memory.place in enumerate(
         ["initialize_variables", *["copy", "compute_step_factor", *inner] * ROUNDS]
     ):
         decider.on_launch(n)
-        if memory.launch == "compute_flux":
+        if memory.place == "compute_flux":
             held = "".join(LETTERS[name] for name in LETTERS if decider.held[name])
     return held
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from tidegate.reproduce import paper
 from tidegate.reproduce.ledger import Finding
 from tidegate.reproduce.leu.curves import Curves, curve_findings, curves_figure
-from tidegate.reproduce.leu.examples import example_findings, examples_figure
+from tidegate.reproduce.leu.examples import ERRATUM, example_findings, examples_figure
 from tidegate.reproduce.leu.gaps import Gaps, gap_figures
 from tidegate.reproduce.leu.grid import CURVES, RUNS, grid_of
 from tidegate.reproduce.leu.setup import Application, Setup
@@ -44,6 +44,11 @@ class LEU(paper.Paper[Setup]):
         yield (
             "Exact LEU and OSL know the distributions of the very sequence they are used on. The "
             "policy leu learns as it goes: what a system could have."
+        )
+        yield f"L2 is judged by its order. {ERRATUM}"
+        yield (
+            "L5 is claimed for one trace, which is not here. It is judged on the mean of all "
+            "applications at each size, not on every size of every application."
         )
         if not setup.as_published:
             yield "This set-up differs from the default one, whose figures are in docs/leu.md."

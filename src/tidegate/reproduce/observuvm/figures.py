@@ -27,7 +27,7 @@ _NOTES = {
         "The paper's own means do not multiply: 40 % and then 36 % fewer faults would be 62 % in "
         "all, not 78 %."
     ),
-    "Figure 13": "EarlyAdaptor is a stand-in of ours: its algorithm is not public.",
+    "Figure 13": "EarlyAdaptor is a stand-in of ours: only its abstract is known to us.",
 }
 
 

@@ -26,6 +26,7 @@ LRU_GAINS, CP_GAINS = ("MM", "GMM", "HEL"), ("2DC", "BLK")
 LFU_GAINS = ("SRK", "SR2", "GMV", "LU", "SPM")
 SHY, BOLD = 51, 1  # FDP's thresholds
 SAME = 0.03  # O9's "within 3 %"
+ABOUT = 0.5  # how far off "about 20 %" may be: a direction alone is not what was claimed
 
 
 def grid_findings(results: Results) -> list[Finding]:
@@ -64,11 +65,11 @@ def _measures() -> Iterator[Measure]:
         yield part("O12", a, slower, a, "acbm", "uvm")
     each = "tm++ faster for every application"
     yield part("O12", "each", none_slower, "tm++", "acbm", each, strict=True)
-    yield part("O12", "mean", faster_on_average, "tm++", "acbm", "tm++ faster, about 20 %")
+    yield part("O12", "mean", faster_on_average, "tm++", "acbm", 0.20)
     yield part("O13", "GMM prefetch", more_unused)
     yield part("O13", "GMM", slower, "GMM", "ea", "uvm")
-    said = "tm++ faster, about 20 %, up to 36 %"
-    yield part("O13", "mean", faster_on_average, "tm++", "ea", said)
+    yield part("O13", "mean", faster_on_average, "tm++", "ea", 0.20)
+    yield part("O13", "largest", largest, "tm++", "ea", 0.36, within=ABOUT)
     yield part("O16", "", overhead, None, 0)
     yield part("O16", "moving pages", overhead, 0.024, 1)
     yield part("O16", "telling and asking", overhead, 0.018, 2)
@@ -96,20 +97,28 @@ def reduction(
 
 
 def largest(
-    claim: Claim, r: Results, system: str, base: str, value: float, among: Iterable[str]
+    claim: Claim,
+    r: Results,
+    system: str,
+    base: str,
+    value: float,
+    among: Iterable[str] = (),
+    within: float | None = None,
 ) -> Finding:
     """Compare the largest reduction of time."""
     ratios = r.ratios(system, base, "time", among)
     best = min(ratios, key=lambda a: ratios[a])
     less, why = 1 - ratios[best], f"by application: {extremes(ratios)}"
-    return claim.ratio(less, "up to", value=value, show=f"{percent(less)} ({best})", why=why)
+    show = f"{percent(less)} ({best})"
+    return claim.ratio(less, "up to", value=value, within=within, show=show, why=why)
 
 
-def faster_on_average(claim: Claim, r: Results, system: str, base: str, paper: str) -> Finding:
+def faster_on_average(claim: Claim, r: Results, system: str, base: str, value: float) -> Finding:
+    """Compare the mean reduction with one that the paper gives as "about" so much."""
     ratios = r.ratios(system, base)
-    mean, best = mean_of(ratios), min(ratios, key=lambda a: ratios[a])
-    ours = f"{mean.text}, up to {percent(1 - ratios[best])} ({best})"
-    return claim.sign(mean.reduction, paper, ours, why=f"by application: {extremes(ratios)}")
+    mean, said = mean_of(ratios), f"{system} faster by about"
+    why = f"by application: {extremes(ratios)}"
+    return claim.ratio(mean.reduction, said, value=value, within=ABOUT, show=mean.text, why=why)
 
 
 def none_slower(

@@ -13,6 +13,7 @@ from tidegate.reproduce.observuvm.locality import locality_figure, locality_find
 from tidegate.reproduce.observuvm.readings import READINGS
 from tidegate.reproduce.observuvm.saturation import saturation_figure, saturation_findings
 from tidegate.reproduce.observuvm.setup import Setup
+from tidegate.reproduce.observuvm.sweeps import sweep_figures
 from tidegate.reproduce.report import Exhibit
 from tidegate.reproduce.results import Groups, Key, Results
 
@@ -36,6 +37,7 @@ class ObservUVM(paper.Paper[Setup]):
         yield saturation_figure(results[FIGURE_3])
         yield locality_figure(results[FIGURE_5])
         yield from grid_figures(results[GRID])
+        yield from sweep_figures(setup, results)
 
     def remarks(self, setup: Setup, results: Groups) -> Iterator[str]:
         kinds: dict[str, list[str]] = {}

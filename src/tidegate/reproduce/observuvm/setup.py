@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from tidegate import units
 from tidegate.options import parse_spec
@@ -26,9 +26,15 @@ class Setup(setup.Setup):
     example: ClassVar[str] = "--quick --out report.html"
     base: ClassVar[str] = "uvm"
 
-    oversubscribe: str | float = option("50%", "How much larger than near memory.")
-    observed: int = option(OBSERVED, "Regions observed at a time.")  # at the paper's sizes
-    samples: int = option(0, "Pages sampled per region; 0 adapts the number.")  # V-D
+    oversubscribe: tuple[str, ...] = option(
+        ("50%",), "How much larger than near memory; several make Figure 14.", sweeps=True
+    )
+    observed: tuple[int, ...] = option(  # at the paper's sizes
+        (OBSERVED,), "Regions observed at a time; several make Figure 16.", sweeps=True
+    )
+    samples: tuple[int, ...] = option(  # V-D
+        (0,), "Pages sampled per region; 0 adapts it; several make Figure 17.", sweeps=True
+    )
     robust_scale: float = ROBUST_SCALE  # of the applications' sizes, where readings are tried
     systems: tuple[str, ...] = SYSTEMS
     given: tuple[tuple[str, str], ...] = ()  # name and workload, in place of Table II's
@@ -36,10 +42,21 @@ class Setup(setup.Setup):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.robust_scale > 0, "robust_scale must be positive", self.robust_scale)
-        require(self.observed >= 1, "observed must be at least 1 region", self.observed)
-        expected = "samples must be at least 1, or 0 to adapt the number"
-        require(self.samples >= 0, expected, self.samples)
-        units.oversubscription(self.oversubscribe)
+        for name in ("oversubscribe", "observed", "samples"):  # one value may stand alone
+            value = getattr(self, name)
+            values = value if isinstance(value, tuple) else (value,)
+            require(bool(values), f"{name} must have a value", "none")
+            object.__setattr__(self, name, values)
+        most = 2**31 - 1
+        for observed in self.observed:
+            require(observed >= 1, "observed must be at least 1 region", observed)
+            require(observed <= most, f"observed must be at most {most}", observed)
+        for samples in self.samples:
+            require(samples <= most, f"samples must be at most {most}", samples)
+            expected = "samples must be at least 1, or 0 to adapt the number"
+            require(samples >= 0, expected, samples)
+        for level in self.oversubscribe:
+            units.oversubscription(level)
 
     @classmethod
     def quick(cls) -> Self:
@@ -54,25 +71,29 @@ class Setup(setup.Setup):
         return dict(self.given) or named
 
     @property
-    def observed_here(self) -> int | None:
-        """Regions observed at a time at this scale; None leaves the number to the policies."""
-        here = max(1, round(self.observed * self.scale))
-        return None if here == OBSERVED else here
+    def counts(self) -> dict[str, Any]:
+        """The fields of a run that count regions; they scale together, with the applications."""
+        observed = self.main("observed")
+        if self.scale == 1 and observed == OBSERVED:
+            return {}
+        return {
+            "count_scale": self.scale,
+            "observed": self.here(observed),
+            "watched": self.here(WATCHED),
+        }
 
-    @property
-    def watched_here(self) -> int | None:
-        """Evicted regions by which the number of samples is judged, at this scale (V-D)."""
-        return None if self.observed_here is None else max(1, round(WATCHED * self.scale))
+    def here(self, regions: int) -> int:
+        """Return so many regions at the paper's sizes, at this scale."""
+        return max(1, round(regions * self.scale))
 
     def describe(self) -> str:
-        samples = (
-            f"{self.samples} pages are" if self.samples else "a number of pages that adapts is"
-        )
+        pages = self.main("samples")
+        samples = f"{pages} pages are" if pages else "a number of pages that adapts is"
         scale = "the paper's sizes" if self.scale == 1 else f"{self.scale:g} of the paper's sizes"
-        level = units.fraction(self.oversubscribe)
+        level = units.fraction(self.main("oversubscribe"))
         return (
             f"{len(self.applications)} applications at {scale}, each {level:.0%} larger than near "
             f"memory, under {len(self.systems)} systems on {MACHINE}; up to "
-            f"{self.observed_here or OBSERVED} regions are observed at a time, and in each of them "
-            f"{samples} sampled."
+            f"{self.here(self.main('observed'))} regions are observed at a time, and in each of "
+            f"them {samples} sampled."
         )

@@ -27,7 +27,16 @@ from tidegate.policies.interface.events import (
     PREFETCH,
 )
 from tidegate.policies.interface.last_touch import latest
-from tidegate.policies.interface.page_flags import COMING, DIRTY, FAULTED, NEAR, REMOTE, TOUCHED
+from tidegate.policies.interface.page_flags import (
+    ARRIVING,
+    COMING,
+    DIRTY,
+    FAULTED,
+    NEAR,
+    REMOTE,
+    TOUCHED,
+)
+from tidegate.simulation.gpu.copy_orders import order_in, order_regions_out, stay, unblock
 from tidegate.simulation.gpu.frames import (
     evict_requested,
     make_room,
@@ -35,22 +44,31 @@ from tidegate.simulation.gpu.frames import (
     migrate,
     wanted_pages,
 )
+from tidegate.simulation.gpu.lifetimes import free_in_region
+from tidegate.simulation.gpu.marks import mark
 from tidegate.simulation.gpu.memory import (
+    ASKED,
     CUT,
+    LEAVING,
     NOT_RESIDENT,
     OK,
     PREFETCH_TURN,
     RUNNING,
     TIMELINE_ROWS,
 )
-from tidegate.simulation.gpu.observation import (
-    count_access,
-    count_return,
-    return_samples,
-    take_samples,
-)
+from tidegate.simulation.gpu.observation import count_return, return_samples, take_samples
 from tidegate.simulation.gpu.policy_calls import call_policy, query, send_event
+from tidegate.simulation.gpu.remote import touch_remote
+from tidegate.simulation.gpu.streams import (
+    delay_copies,
+    end_in,
+    end_out,
+    execute_evictions,
+    next_end,
+    start_copies,
+)
 from tidegate.simulation.gpu.tree import mark_subtrees
+from tidegate.simulation.recording import FAULTS, TOUCHES, note
 
 # Numba compiles a function anew for every constant it is called with; np.int64(…) keeps it to one.
 
@@ -100,6 +118,10 @@ def serve_region(
 ) -> int:
     """Serve the faulted pages ``batch_page[first:last]``, all of one region."""
     books = memory.books[0]
+    if memory.leaving[region] == LEAVING:
+        books.hold = 1
+        return CUT
+    stay(memory, region)
     if memory.resident[region] == 0:
         count_return(memory, region)
     code = make_room(memory, constants, relay, region, last - first)
@@ -108,6 +130,7 @@ def serve_region(
     memory.served[region] = books.turn
     books.faults += last - first
     memory.region_faults[region] += last - first
+    note(memory, np.int64(FAULTS), books.touches, region, last - first)
     code = send_event(memory, constants, relay, np.int64(FAULT), region)
     if code == OK:
         code = evict_requested(memory, constants, relay)
@@ -126,7 +149,7 @@ def serve_region(
     code, taken = make_room_for_wanted(memory, constants, relay, region, last - first, last - first)
     if code != OK:
         return code
-    migrate(memory, constants, region, taken)
+    migrate(memory, constants, region, taken, constants.unmap_per_page)
     return observe_next(memory, constants, relay)
 
 
@@ -142,18 +165,24 @@ def serve_notification_turn(memory: Any, constants: Any, relay: Any) -> int:
 
 @jit_bare
 def serve_notifications(memory: Any, constants: Any, relay: Any) -> int:
-    """Serve the uses that counters noticed: return sampled pages and notify policies."""
+    """Serve the uses that counters noticed: return sampled pages and notify policies.
+
+    The driver fetches up to ``batch_notifications`` of them at a time; that costs ``notification``.
+    """
     books = memory.books[0]
     n = books.notification_n
     books.notification_n = 0
+    served = 0
     for i in range(n):
-        used = memory.notifications[i]  # a page, or -1 - region
+        used = memory.notifications[i]  # a page, or -1 - granule
         if used >= 0 and (memory.sampled[used] == 0 or memory.sampled[used] & 1):
             continue  # its region was evicted, or another of its pages was noticed before
-        region = used // constants.pages_per_region if used >= 0 else -1 - used
+        which = used // constants.pages_per_region if used >= 0 else -1 - used
         books.notifications += 1
-        books.turn_policy += constants.notification
-        code = notify(memory, constants, relay, region, used >= 0)
+        if served % constants.batch_notifications == 0:
+            books.turn_policy += constants.notification
+        served += 1
+        code = notify(memory, constants, relay, which, used >= 0)
         if code == OK:
             code = evict_requested(memory, constants, relay)
         if code == OK:
@@ -164,22 +193,22 @@ def serve_notifications(memory: Any, constants: Any, relay: Any) -> int:
 
 
 @jit_bare
-def notify(memory: Any, constants: Any, relay: Any, region: int, sampled: bool) -> int:
-    """Notify eviction and prefetch policies of a sampled region, placement of a counted one."""
+def notify(memory: Any, constants: Any, relay: Any, which: int, sampled: bool) -> int:
+    """Notify eviction and prefetch policies of a sampled region, placement of a counted granule."""
     books, event = memory.books[0], np.int64(NOTIFICATION)
     code = OK
     if sampled:
-        memory.served[region] = books.turn
-        return_samples(memory, constants, region)
+        memory.served[which] = books.turn
+        return_samples(memory, constants, which)
         if memory.wants[0, event]:
-            code = call_policy(memory, constants, relay.eviction, np.int64(0), event, region)
+            code = call_policy(memory, constants, relay.eviction, np.int64(0), event, which)
         if code == OK and memory.wants[1, event]:
-            code = call_policy(memory, constants, relay.prefetch, np.int64(1), event, region)
+            code = call_policy(memory, constants, relay.prefetch, np.int64(1), event, which)
     else:
-        memory.counted[region] = -1
+        memory.counted[which] = 0
         books.counting_n -= 1
         if memory.wants[2, event]:
-            code = call_policy(memory, constants, relay.placement, np.int64(2), event, region)
+            code = call_policy(memory, constants, relay.placement, np.int64(2), event, which)
     return code
 
 
@@ -215,6 +244,10 @@ def serve_prefetches(memory: Any, constants: Any, relay: Any) -> int:
         region = memory.prefetch_ring[books.prefetch_head]
         pages = wanted_pages(memory, constants, region)
         if pages > 0:
+            if memory.leaving[region] == LEAVING:
+                books.hold = 1
+                break
+            stay(memory, region)
             code = make_room(memory, constants, relay, region, pages)
             if code == CUT:
                 break
@@ -230,7 +263,7 @@ def serve_prefetches(memory: Any, constants: Any, relay: Any) -> int:
                 )
             if code != OK:
                 return code
-            migrate(memory, constants, region, pages)
+            migrate(memory, constants, region, pages, constants.unmap_prefetched)
         memory.prefetch_queued[region] = 0
         books.prefetch_head = (books.prefetch_head + 1) % memory.prefetch_ring.size
         books.prefetch_n -= 1
@@ -260,13 +293,14 @@ def end_turn(memory: Any, constants: Any) -> None:
         ) * constants.both_per_page
         # only what lasts longer than the way in
         books.turn_out = max(0.0, max(books.turn_out, both) - books.turn_in)
+    delay_copies(memory, books.driver_free)
     spent = books.turn_handling + books.turn_in + books.turn_out + books.turn_policy
     books.driver_time += spent
     books.driver_free += spent
 
 
 @jit_bare
-def finish_turn(memory: Any, constants: Any, blocks: Any, per_byte: float, remote: float) -> None:
+def finish_turn(memory: Any, constants: Any, blocks: Any, per_byte: float) -> None:
     """End a turn: pages arrive, slots that waited for them wake, exposed time is accounted."""
     books = memory.books[0]
     books.driver_busy = 0
@@ -281,44 +315,83 @@ def finish_turn(memory: Any, constants: Any, blocks: Any, per_byte: float, remot
         books.transfer_out += exposed * books.turn_out / spent
         books.policy_overhead += exposed * books.turn_policy / spent
         books.front = books.driver_free
+    unblock(memory, books.driver_free)
+    wake_slots(memory, constants, blocks, books.driver_free, per_byte)
+    add_timeline_row(memory)
+    mark(memory)
+
+
+@jit_bare
+def finish_copies(memory: Any, constants: Any, blocks: Any, per_byte: float) -> None:
+    """End the copy that ends first; slots that waited for its pages wake."""
+    books = memory.books[0]
+    if books.in_busy and not (books.out_busy and books.out_end < books.in_end):
+        end_in(memory, constants)
+        wake_slots(memory, constants, blocks, books.in_end, per_byte)
+    else:
+        end_out(memory)
+
+
+@jit_bare
+def finish_next(memory: Any, constants: Any, blocks: Any, per_byte: float) -> None:
+    """End the driver's turn or the copy that ends first."""
+    books = memory.books[0]
+    if books.driver_busy and books.driver_free <= next_end(memory):
+        finish_turn(memory, constants, blocks, per_byte)
+    else:
+        finish_copies(memory, constants, blocks, per_byte)
+
+
+@jit_bare
+def wake_slots(memory: Any, constants: Any, blocks: Any, when: float, per_byte: float) -> None:
+    """Wake the slots whose pages are there, first those that faulted."""
+    books = memory.books[0]
     still = 0
     for i in range(books.queue_n):
         slot = memory.queue[i]
         if memory.page_state[memory.slot_page[slot]] & (NEAR | REMOTE):
-            wake(memory, constants, blocks, slot, per_byte, remote)
+            wake(memory, constants, blocks, slot, when, per_byte)
         else:
             memory.queue[still] = slot
             still += 1
     books.queue_n = still
-    add_timeline_row(memory)
+    still = 0
+    for i in range(books.arrivals_n):
+        slot = memory.arrivals[i]
+        state = memory.page_state[memory.slot_page[slot]]
+        if state & (NEAR | REMOTE):
+            wake(memory, constants, blocks, slot, when, per_byte)
+        elif state & (ARRIVING | COMING):
+            memory.arrivals[still] = slot
+            still += 1
+        else:  # it came near and left again before this slot woke
+            memory.queue[books.queue_n] = slot
+            books.queue_n += 1
+    books.arrivals_n = still
 
 
 @jit_bare
-def wake(
-    memory: Any, constants: Any, blocks: Any, slot: int, per_byte: float, remote: float
-) -> None:
+def wake(memory: Any, constants: Any, blocks: Any, slot: int, when: float, per_byte: float) -> None:
     """Let a stalled slot make its touch before anything else, so that every turn makes progress."""
     books = memory.books[0]
     i = memory.slot_at[slot]
     page = memory.slot_page[slot]
-    _, write, size, reference = touch_at(blocks, i)
+    _, write, size, reference, cost = touch_at(blocks, i)
     near = memory.page_state[page] & NEAR
     if constants.tracking:
         memory.latest[page] = latest(books.touches, reference)
         memory.region_touches[page // constants.pages_per_region] += 1
+    note(memory, np.int64(TOUCHES), books.touches, page // constants.pages_per_region, np.int64(1))
     books.touches += 1
-    time = max(memory.slot_time[slot], books.driver_free)
+    time = max(memory.slot_time[slot], when)
+    spent = memory.slot_pace[slot] * max(books.latency, cost * per_byte)
     if near:
         memory.page_state[page] |= TOUCHED | DIRTY if write else TOUCHED
-        spent = max(constants.latency, size * per_byte)
         books.near_time += spent
+        time += spent
     else:  # the page became remote while this slot waited
-        spent = constants.remote_latency + size * remote
-        books.remote_time += spent
-        books.remote_touches += 1
-        books.remote_bytes += size
-        count_access(memory, page, page // constants.pages_per_region, size, time + spent)
-    time += spent
+        books.link_free = max(books.link_free, when)
+        time = touch_remote(memory, constants, blocks.sharing, page, size, reference, time, spent)
     memory.slot_time[slot] = memory.slot_due[slot] = time
     memory.slot_at[slot] = i + 1
     memory.slot_status[slot] = RUNNING
@@ -329,12 +402,13 @@ def wake(
 
 @jit_bare
 def touch_at(blocks: Any, at: int) -> Any:
-    """Return the touch at a slot's place: page, write, bytes and access site."""
+    """Return the touch at a slot's place: page, write, bytes, access site and cost."""
     i, behind = at, blocks.rest.page.size
     touches = blocks.rest
     if at >= behind:
         i, touches = at - behind, blocks.new
-    return touches.page[i], touches.write[i], touches.bytes[i], touches.reference[i]
+    page, write, size = touches.page[i], touches.write[i], touches.bytes[i]
+    return page, write, size, touches.reference[i], touches.cost[i]
 
 
 @jit_bare
@@ -369,15 +443,79 @@ def begin_launch(memory: Any, constants: Any, relay: Any, blocks: Any, number: i
     if not (memory.wants[0, LAUNCH] or memory.wants[1, LAUNCH] or memory.wants[2, LAUNCH]):
         return OK
     if books.driver_busy:
-        finish_turn(memory, constants, blocks, 0.0, 0.0)
+        finish_turn(memory, constants, blocks, 0.0)
+    while books.hold:
+        finish_copies(memory, constants, blocks, 0.0)
     begin_turn(memory, max(books.driver_free, books.front))
     code = send_event(memory, constants, relay, np.int64(LAUNCH), number)
     if code == OK:
         code = evict_requested(memory, constants, relay)
     end_turn(memory, constants)
-    finish_turn(memory, constants, blocks, 0.0, 0.0)
+    finish_turn(memory, constants, blocks, 0.0)
     books.prefetch_from = books.front
     while books.prefetch_n > 0 and code == OK:
         code = serve_prefetches(memory, constants, relay)
-        finish_turn(memory, constants, blocks, 0.0, 0.0)
+        finish_turn(memory, constants, blocks, 0.0)
+        while books.hold:
+            finish_copies(memory, constants, blocks, 0.0)
+    return code
+
+
+@jit
+def copy_before_launch(memory: Any, constants: Any, relay: Any, blocks: Any, copies: Any) -> int:
+    """Ask for the program's copies, and wait where it does.
+
+    Rows of ``copies``: first page, pages, to far?, wait?
+    """
+    code = OK
+    for i in range(len(copies)):
+        first, count, far = copies[i, 0], copies[i, 1], copies[i, 2]
+        if far:
+            order_regions_out(memory, constants, first, count)
+        else:
+            order_in(memory, constants, first, count)
+    for i in range(len(copies)):
+        if copies[i, 3] and code == OK:
+            code = wait_for_copy(memory, constants, relay, blocks, copies[i, 0], copies[i, 1])
+    return code
+
+
+@jit_bare
+def wait_for_copy(
+    memory: Any, constants: Any, relay: Any, blocks: Any, first: int, count: int
+) -> int:
+    """Let time pass, while no slot runs, until none of these pages is on its way in or out."""
+    while is_on_its_way(memory, constants, first, count):
+        code = start_copies(memory, constants, relay)
+        if code != OK:
+            return code
+        if next_end(memory) < np.inf:
+            finish_next(memory, constants, blocks, 0.0)
+    return OK
+
+
+@jit_bare
+def is_on_its_way(memory: Any, constants: Any, first: int, count: int) -> bool:
+    """Return whether a stream has yet to copy one of these pages."""
+    for page in range(first, first + count):
+        leaving = memory.leaving[page // constants.pages_per_region]
+        if memory.page_state[page] & ARRIVING or leaving in (ASKED, LEAVING):
+            return True
+    return False
+
+
+@jit
+def end_launch(memory: Any, constants: Any, relay: Any, frees: Any) -> int:
+    """Discard pages ``frees[i, 0]`` to ``frees[i, 1] - 1``: their data died with the launch."""
+    code = OK
+    for i in range(len(frees)):
+        first, end = frees[i, 0], frees[i, 1]
+        while first < end and code == OK:
+            region = first // constants.pages_per_region
+            until = min(end, (region + 1) * constants.pages_per_region)
+            code = free_in_region(memory, constants, relay, region, first, until)
+            if code == OK:
+                code = execute_evictions(memory, constants, relay)
+            first = until
+    unblock(memory, memory.books[0].front)
     return code

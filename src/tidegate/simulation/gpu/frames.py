@@ -1,7 +1,7 @@
 """Frames: evicting regions to make room, and migrating pages into it.
 
 make_room ──▶ query the policy for a victim and evict it, until enough frames are free
-evict     ──▶ send the event, write back, free the frames
+evict     ──▶ depart: send the event, take the pages away; write back, free the frames
 migrate   ──▶ faulted and wanted pages are COMING until the turn ends
 """
 
@@ -12,19 +12,25 @@ from typing import Any
 import numpy as np
 
 from tidegate.compiled.jit import jit_bare
-from tidegate.policies.interface.events import EVICTION, VICTIM
+from tidegate.policies.interface.events import ASK_DISCARD, EVICTION, VICTIM
 from tidegate.policies.interface.page_flags import (
+    ARRIVING,
     COMING,
     CPU_MAPPED,
     DIRTY,
     FAULTED,
     NEAR,
+    READ_MOSTLY,
     TOUCHED,
+    UNWRITTEN,
     WANTED,
 )
+from tidegate.simulation.gpu.lifetimes import discard
 from tidegate.simulation.gpu.memory import CUT, NOT_RESIDENT, OK
 from tidegate.simulation.gpu.observation import count_eviction, drop_samples
-from tidegate.simulation.gpu.policy_calls import query, send_event
+from tidegate.simulation.gpu.policy_calls import BY_PLACEMENT, query, send_event
+from tidegate.simulation.gpu.recorded_moves import record_came, record_left
+from tidegate.simulation.recording import AS_ASKED, AS_VICTIM, BY_FAULT, BY_PREFETCH
 
 # Numba compiles a function anew for every constant it is called with; np.int64(…) keeps it to one.
 
@@ -33,13 +39,17 @@ from tidegate.simulation.gpu.policy_calls import query, send_event
 def make_room(memory: Any, constants: Any, relay: Any, region: int, pages: int) -> int:
     """Take frames for ``pages`` more pages of a region, evicting while too few are free.
 
-    CUT: the victim was served in this turn. Where frames are regions, a resident region has one.
+    CUT: the victim was served in this turn, or a stream is copying it or another region out. Where
+    frames are regions, a resident region has one.
     """
     books = memory.books[0]
     need = pages if constants.by_page else 1
     if not constants.by_page and memory.resident[region] > 0:
         return OK
     while books.frames_used + need > constants.frames:
+        if books.out_busy:  # a frame will be free when the copy ends
+            books.hold = 1
+            return CUT
         books.decisions += 1
         books.turn_policy += constants.decision
         code, victim = query(memory, constants, relay, np.int64(VICTIM))
@@ -49,9 +59,12 @@ def make_room(memory: Any, constants: Any, relay: Any, region: int, pages: int) 
             return NOT_RESIDENT
         if memory.served[victim] == books.turn:
             return CUT
+        if is_copied_in(memory, victim):
+            books.hold = 1
+            return CUT
         if memory.resident[victim] == 0:
             return NOT_RESIDENT
-        code = evict(memory, constants, relay, victim)
+        code = evict(memory, constants, relay, victim, False, np.int64(AS_VICTIM))
         if code != OK:
             return code
     books.frames_used += need
@@ -60,88 +73,133 @@ def make_room(memory: Any, constants: Any, relay: Any, region: int, pages: int) 
 
 
 @jit_bare
-def evict(memory: Any, constants: Any, relay: Any, region: int) -> int:
-    """Send a region far.
+def evict(memory: Any, constants: Any, relay: Any, region: int, mapped: bool, why: int) -> int:
+    """Send a region far in the driver's current turn; ``mapped`` and ``why``: see depart."""
+    books = memory.books[0]
+    code, back, frames = depart(memory, constants, relay, region, mapped, why)
+    if code == OK:
+        books.turn_handling += constants.evict_overhead
+        books.turn_out += back * constants.out_per_page
+        books.frames_used -= frames
+    return code
 
-    Every near page is written back; with ``dirty_only``, dirty ones only.
+
+@jit_bare
+def depart(memory: Any, constants: Any, relay: Any, region: int, mapped: bool, why: int) -> Any:
+    """Take a region's pages away; return a code, the pages to write back and its frames.
+
+    Every near page is written back; with ``dirty_only``, and of read-mostly data, dirty ones only.
+    ``mapped``: a runtime sent them to the CPU (cudaMemPrefetchAsync), which maps them there, so
+    they are unmapped again when they return. The driver's own victims are not mapped.
     """
     books = memory.books[0]
     books.evictions += 1
     memory.region_evictions[region] += 1
     code = send_event(memory, constants, relay, np.int64(EVICTION), region)
     if code != OK:
-        return code
+        return code, 0, 0
     held = drop_samples(memory, constants, region) if memory.observed[region] > 0 else 0
     if constants.observe_most > 0:
         count_eviction(memory, constants, region)
     base = region * constants.pages_per_region
-    pages = dirty = untouched = 0
+    pages = back = untouched = 0
     for page in range(base, base + memory.region_pages[region]):
         state = memory.page_state[page]
         if state & NEAR:
             pages += 1
-            if state & DIRTY:
-                dirty += 1
+            copied = constants.dirty_only or memory.page_data[page] & READ_MOSTLY
+            if state & DIRTY or not copied:
+                back += 1
+                memory.page_data[page] &= ~UNWRITTEN & 0xFF
             if not state & TOUCHED:
                 untouched += 1
+            if mapped and constants.evict_maps and not memory.page_data[page] & UNWRITTEN:
+                memory.page_data[page] |= CPU_MAPPED
             memory.page_state[page] = state & ~(NEAR | TOUCHED | DIRTY) & 0xFF
-    back = dirty if constants.dirty_only else pages
     books.pages_evicted += pages
     books.pages_written_back += back
     books.pages_unused += untouched
-    books.turn_out += back * constants.out_per_page
+    record_left(memory, region, np.int64(pages), np.int64(untouched), why)
     memory.resident[region] = 0
-    books.frames_used -= pages + held if constants.by_page else 1
-    return OK
+    return OK, back, pages + held if constants.by_page else 1
 
 
 @jit_bare
 def evict_requested(memory: Any, constants: Any, relay: Any) -> int:
-    """Evict regions at policies' request, but for those gone already or served in this turn."""
+    """Evict or discard regions at policies' request, but for those gone or served in this turn."""
     books = memory.books[0]
     while books.request_n > 0:
         books.request_n -= 1
-        region = memory.requests[books.request_n, 1]
-        if memory.resident[region] > 0 and memory.served[region] != books.turn:
-            code = evict(memory, constants, relay, region)
+        verb, region = memory.requests[books.request_n, 0], memory.requests[books.request_n, 1]
+        runtime = memory.requests[books.request_n, 2] == BY_PLACEMENT
+        if (
+            memory.resident[region] > 0
+            and memory.served[region] != books.turn
+            and not is_copied_in(memory, region)
+        ):
+            if verb == ASK_DISCARD:
+                code = discard(memory, constants, relay, region)
+            else:
+                code = evict(memory, constants, relay, region, runtime, np.int64(AS_ASKED))
             if code != OK:
                 return code
     return OK
 
 
 @jit_bare
-def migrate(memory: Any, constants: Any, region: int, taken: int) -> None:
-    """Migrate the region's faulted and wanted pages, at most ``taken`` of them."""
+def migrate(memory: Any, constants: Any, region: int, taken: int, unmapping: float) -> None:
+    """Migrate the region's faulted and wanted pages, at most ``taken`` of them.
+
+    ``unmapping``: the time for a page that the CPU has mapped. Unwritten ones are born near:
+    nothing of them crosses the link.
+    """
     books = memory.books[0]
     base = region * constants.pages_per_region
-    pages = runs = mapped = prefetched = 0
+    pages = born = runs = mapped = prefetched = 0
     before = -2
     for page in range(base, base + memory.region_pages[region]):
         state = memory.page_state[page]
         if state & (FAULTED | WANTED) and not state & (NEAR | COMING):
             memory.coming[books.coming_n] = page
             books.coming_n += 1
-            pages += 1
-            if page != before + 1:
-                runs += 1
-            before = page
-            if state & CPU_MAPPED:
-                mapped += 1
+            if memory.page_data[page] & UNWRITTEN:
+                born += 1
+            else:
+                pages += 1
+                runs += page != before + 1
+                before = page
+                mapped += unmap(memory, page)
             if not state & FAULTED:
                 prefetched += 1
-            state |= COMING
-        memory.page_state[page] = (
-            state & ~(FAULTED | WANTED) & (~CPU_MAPPED & 0xFF if state & COMING else 0xFF)
-        )
+            state = (state | COMING) & ~ARRIVING & 0xFF
+        memory.page_state[page] = state & ~(FAULTED | WANTED) & 0xFF
     if constants.by_page:
-        books.frames_used -= taken - pages  # a policy may have left some far
-    memory.resident[region] += pages
+        books.frames_used -= taken - pages - born  # a policy may have left some far
+    memory.resident[region] += pages + born
+    faulted = pages + born - prefetched
+    why = np.int64(BY_FAULT if faulted > 0 else BY_PREFETCH)
+    record_came(memory, region, np.int64(pages + born), np.int64(prefetched), why)
     memory.region_pages_in[region] += pages
     books.pages_in += pages
+    books.pages_born += born
     books.runs_in += runs
     books.pages_prefetched += prefetched
-    books.turn_handling += constants.region_overhead + mapped * constants.unmap_per_page
+    books.turn_handling += constants.region_overhead + mapped * unmapping
     books.turn_in += runs * constants.run_overhead + pages * constants.in_per_page
+
+
+@jit_bare
+def unmap(memory: Any, page: int) -> int:
+    """Unmap a page from the CPU; return 1 if it was mapped there."""
+    mapped = memory.page_data[page] & CPU_MAPPED
+    memory.page_data[page] &= ~CPU_MAPPED & 0xFF
+    return mapped
+
+
+@jit_bare
+def is_copied_in(memory: Any, region: int) -> bool:
+    """Return whether the inward stream is copying this region."""
+    return memory.books[0].in_busy and memory.books[0].in_region == region
 
 
 @jit_bare

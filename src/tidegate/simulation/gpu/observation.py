@@ -21,15 +21,20 @@ from typing import Any
 import numpy as np
 
 from tidegate.compiled.jit import jit_bare
+from tidegate.policies.interface.events import MOST_ACCESSES
 from tidegate.policies.interface.page_flags import (
+    ADVISED_FAR,
     COMING,
     DIRTY,
     FAULTED,
     NEAR,
     REMOTE,
     TOUCHED,
+    UNWRITTEN,
     WANTED,
 )
+from tidegate.simulation.gpu.recorded_moves import record_came
+from tidegate.simulation.recording import BY_SAMPLE
 
 BACK_SOON, STAY_AWAY = 0.5, 0.8  # shares of recently evicted regions (V-D)
 ACCESS = 128  # bytes: one access, as the hardware's counters count
@@ -52,14 +57,14 @@ def random_below(memory: Any, n: int) -> Any:
 
 @jit_bare
 def take_samples(memory: Any, constants: Any, region: int) -> None:
-    """Sample some near pages of a resident region; at least one page stays near."""
+    """Sample some near pages of a resident region, which keeps its frame even without others."""
     books = memory.books[0]
     base, pages = region * constants.pages_per_region, memory.region_pages[region]
     left = 0
     for page in range(base, base + pages):
         if memory.page_state[page] & (NEAR | REMOTE) == NEAR:
             left += 1
-    need = min(books.samples, left - 1, constants.counters - books.sampled_n)
+    need = min(books.samples, left, constants.counters - books.sampled_n)
     if need < 1:
         return
     books.observations += 1
@@ -70,7 +75,7 @@ def take_samples(memory: Any, constants: Any, region: int) -> None:
             if random_below(memory, left) < need:  # all choices of pages are equally likely
                 need -= 1
                 memory.page_state[page] = (state | REMOTE) & ~(NEAR | DIRTY) & 0xFF
-                memory.resident[region] -= 1
+                memory.page_data[page] &= ~UNWRITTEN & 0xFF
                 books.pages_sampled += 1
                 books.turn_policy += constants.sample + constants.out_per_page
                 books.link_out_time += constants.out_per_page
@@ -95,7 +100,7 @@ def leave_one_far(memory: Any, constants: Any, region: int) -> None:
         or books.sampled_n >= constants.counters
         or memory.observed[region] > 0
     ):
-        return  # a region must not hold a frame without a page in it
+        return  # nothing would come
     chosen = random_below(memory, coming)
     for page in range(base, base + pages):
         if memory.page_state[page] & (WANTED | FAULTED | NEAR | COMING) == WANTED:
@@ -117,22 +122,45 @@ def mark_sampled(memory: Any, page: int, region: int, kind: int) -> None:
 
 
 @jit_bare
-def count_access(memory: Any, page: int, region: int, size: int, time: float) -> None:
-    """Count an access over the link, if a counter watches the page or its region."""
-    books = memory.books[0]
+def notice(memory: Any, page: int, time: float) -> None:
+    """Notice the first use of a sampled page."""
     if memory.sampled[page] & 1:
         memory.sampled[page] += NOTICED
         add_notification(memory, page, time)
-    elif books.count_threshold > 0 and memory.sampled[page] == 0:
-        if memory.counted[region] < 0:
-            if books.counting_n >= memory.notifications.size // 2:
-                return  # every counter is taken: this region is not counted
-            books.counting_n += 1
-            memory.counted[region] = 0
-        before = memory.counted[region]
-        memory.counted[region] = before + max(1, size // ACCESS)
-        if before < books.count_threshold <= memory.counted[region]:
-            add_notification(memory, -1 - region, time)
+
+
+@jit_bare
+def count_access(memory: Any, page: int, size: int, time: float) -> None:
+    """Count accesses over the link, if a counter watches the page's granule or is free to.
+
+    ``counted`` is 1 more than the accesses of a granule, so that 0 is one without a counter.
+    """
+    books = memory.books[0]
+    if books.count_threshold == 0:
+        return
+    granule = page // books.granule
+    before = np.int64(memory.counted[granule])
+    if before == 0:
+        if books.counting_n >= memory.notifications.size // 2:
+            return  # every counter is taken: this granule is not counted
+        books.counting_n += 1
+        before = np.int64(1)
+    after = min(before + max(1, size // ACCESS), MOST_ACCESSES)
+    memory.counted[granule] = after
+    if before <= books.count_threshold < after:
+        add_notification(memory, -1 - granule, time)
+
+
+@jit_bare
+def count_by(memory: Any, constants: Any, threshold: int, pages: int) -> None:
+    """Count accesses by granules of so many pages, 0 for a region's, from now on."""
+    books = memory.books[0]
+    books.count_threshold = threshold
+    granule = pages if pages > 0 else constants.pages_per_region
+    if granule != books.granule:
+        books.granule = granule
+        books.counting_n = 0
+        memory.counted[:] = 0
 
 
 @jit_bare
@@ -146,6 +174,16 @@ def add_notification(memory: Any, what: int, time: float) -> None:
 
 
 @jit_bare
+def end_sample(memory: Any, page: int) -> None:
+    """Let a page be sampled no longer; it stays REMOTE only if it was advised so."""
+    memory.books[0].sampled_n -= 1
+    memory.sampled[page] = 0
+    if not memory.page_data[page] & ADVISED_FAR:
+        memory.page_state[page] &= ~REMOTE & 0xFF
+    memory.page_data[page] &= ~ADVISED_FAR & 0xFF
+
+
+@jit_bare
 def return_samples(memory: Any, constants: Any, region: int) -> None:
     """Bring the region's sampled pages back; it is observed no longer."""
     books = memory.books[0]
@@ -155,19 +193,20 @@ def return_samples(memory: Any, constants: Any, region: int) -> None:
         if memory.sampled[page]:
             left_far = memory.sampled[page] >= LEFT_FAR
             sampled |= not left_far
-            memory.sampled[page] = 0
-            books.sampled_n -= 1
             if (
                 constants.by_page and left_far
             ):  # a sampled page keeps its frame, this one never had any
                 if books.frames_used >= constants.frames:
-                    memory.page_state[page] &= ~REMOTE & 0xFF
+                    end_sample(memory, page)
                     continue
                 books.frames_used += 1
-            memory.page_state[page] = (memory.page_state[page] | COMING) & ~REMOTE & 0xFF
+            end_sample(memory, page)
+            memory.page_state[page] |= COMING
             memory.coming[books.coming_n] = page
             books.coming_n += 1
-            memory.resident[region] += 1
+            memory.resident[region] += left_far
+            if left_far:
+                record_came(memory, region, np.int64(1), np.int64(0), np.int64(BY_SAMPLE))
             books.pages_home += 1
             books.turn_policy += constants.run_overhead + constants.in_per_page
             books.link_in_time += constants.run_overhead + constants.in_per_page
@@ -184,9 +223,8 @@ def drop_samples(memory: Any, constants: Any, region: int) -> int:
     for page in range(base, base + memory.region_pages[region]):
         if memory.sampled[page]:
             sampled += memory.sampled[page] < LEFT_FAR
-            memory.sampled[page] = 0
-            memory.page_state[page] &= ~(REMOTE | TOUCHED) & 0xFF
-            books.sampled_n -= 1
+            memory.page_state[page] &= ~TOUCHED & 0xFF
+            end_sample(memory, page)
     books.observed_n -= sampled > 0
     memory.observed[region] = 0
     return sampled

@@ -24,6 +24,7 @@ from tidegate.policies.interface.events import (
     EVENT_NAMES,
     EVICTION,
     FAILED,
+    FREE,
     OBSERVE,
     VICTIM,
 )
@@ -70,8 +71,9 @@ class Caller:
         handlers: dict[int, Callable[[int], Any]] = {
             e: getattr(policy, EVENT_NAMES[e]) for e in np.flatnonzero(self.wants).tolist()
         }
-        if EVICTION in handlers and isinstance(policy.sees, TouchBits):
-            handlers[EVICTION] = _showing_touch_bits(policy)
+        for leaving in {EVICTION, FREE} & handlers.keys():
+            if isinstance(policy.sees, TouchBits):
+                handlers[leaving] = _showing_touch_bits(policy, handlers[leaving])
         victim, observe = getattr(policy, "victim", None), getattr(policy, "observe", None)
         request_n = books["request_n"]
 
@@ -202,17 +204,17 @@ def is_shipped(policy: Policy) -> bool:
     return own and all(is_shipped(part) for part in policy.parts)
 
 
-def _showing_touch_bits(policy: Policy) -> Callable[[int], None]:
-    """The policy's on_eviction, with the leaving region's touch bits handed over for as long as it
-    runs.
+def _showing_touch_bits(policy: Policy, handler: Callable[[int], None]) -> Callable[[int], None]:
+    """The policy's on_eviction or on_free, with the leaving region's touch bits handed over for as
+    long as it runs.
     """
 
-    def on_eviction(region: int) -> None:
+    def handle(region: int) -> None:
         policy.memory.leaving = region
-        policy.on_eviction(region)
+        handler(region)
         policy.memory.leaving = -1
 
-    return on_eviction
+    return handle
 
 
 def _wants(policy: Policy) -> NDArray[np.uint8]:

@@ -7,7 +7,7 @@ Simulation.run ──▶ for each launch: send the event, then play its segments
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,19 +17,19 @@ from tidegate.compiled.array_table import ArrayTable
 from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.machine.machine import Machine
 from tidegate.policies.interface.compiling.checked import check_policy, uncheck_policy
-from tidegate.policies.interface.events import EVENT_NAMES, OBSERVE, VICTIM
-from tidegate.policies.interface.page_flags import COMING, NEAR
+from tidegate.policies.interface.declaration import check_declared
+from tidegate.policies.interface.events import EVENT_NAMES, LAUNCH, OBSERVE, VICTIM
+from tidegate.policies.interface.page_flags import COMING, DIRTY, NEAR
 from tidegate.policies.interface.policy import (
     EvictionPolicy,
     PlacementPolicy,
     Policy,
     PrefetchPolicy,
-    check_declared,
     label,
 )
 from tidegate.policies.interface.visibility import Everything, Samples
 from tidegate.registry import error_line
-from tidegate.simulation.gpu.driver import begin_launch
+from tidegate.simulation.gpu.driver import begin_launch, copy_before_launch, end_launch
 from tidegate.simulation.gpu.future import foresee
 from tidegate.simulation.gpu.memory import (
     DONE,
@@ -39,6 +39,7 @@ from tidegate.simulation.gpu.memory import (
     OK,
     PAUSE,
     RAISED,
+    SEED,
     STRAY,
     Memory,
     TouchColumns,
@@ -48,6 +49,7 @@ from tidegate.simulation.gpu.memory import (
     make_memory,
 )
 from tidegate.simulation.gpu.observation import LEFT_FAR
+from tidegate.simulation.gpu.pace import pace_of, with_last
 from tidegate.simulation.gpu.policy_calls import execute_requests
 from tidegate.simulation.gpu.relay import (
     LONG_RUN,
@@ -61,13 +63,19 @@ from tidegate.simulation.gpu.relay import (
 )
 from tidegate.simulation.gpu.slots import play, take_rest
 from tidegate.simulation.gpu.view import SimulatedMemory
+from tidegate.simulation.recorded import recorded_accounts
+from tidegate.simulation.recording import Window
 from tidegate.trace.build import blocks_of
-from tidegate.trace.trace import Launch, Segment, Trace, check_segment
+from tidegate.trace.trace import Launch, Trace, check_launch, check_segment
 
 _NO_TOUCHES = TouchColumns(
-    np.zeros(0, np.uint32), np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int16)
+    np.zeros(0, np.uint32),
+    np.zeros(0, np.uint8),
+    np.zeros(0, np.int32),
+    np.zeros(0, np.int16),
+    np.zeros(0, np.int32),
 )
-_NOTHING = join_blocks(_NO_TOUCHES, blocks_of(1, [], bytes=0))
+_NOTHING = join_blocks(_NO_TOUCHES, blocks_of(1, [], bytes=0), np.zeros(0, np.int32))
 _BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about 0.1 s
 
 
@@ -104,6 +112,7 @@ class Simulation:
     compiled: bool = True  # compile policies where that is possible and pays
     # run policies in Python and check what compiled code would not: see checked.py
     checked: bool = field(default_factory=lambda: os.environ.get("TIDEGATE_CHECKED") == "1")
+    window: Window | None = None  # what to record of the run (recording.py)
     launches: list[LaunchRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what a person should know of this run
 
@@ -132,7 +141,12 @@ class Simulation:
             self.samples,
             self.watched,
         )
-        self.memory: Memory = make_memory(self.trace, self.machine.near.slots, self._constants)
+        self.memory: Memory = make_memory(
+            self.trace, self.machine.near.slots, self._constants, self.window
+        )
+        if self.machine.near.jitter:  # the same in every run
+            spread = np.random.default_rng(SEED).uniform(-1, 1, self.machine.near.slots)
+            self.memory.slot_pace[:] += self.machine.near.jitter * spread
         self._table, self._record = ArrayTable(self.memory), as_array(self._constants)[0]
         self.books: Any = self.memory.books
 
@@ -155,12 +169,24 @@ class Simulation:
             self._play(number, launch, progress)
         if not self.books["touches"][0]:
             raise TidegateError(f"trace {self.trace.name} is empty: it touches nothing")
+        if self.placement.copies_results:
+            self._copy_back()
         check_books(self)
         for policy, choice in zip(self._policies, self._choices, strict=True):
             if choice.caller.unpack():
                 self._guard(policy, "finished", policy.finished)
             if choice.reason and self._events() > LONG_RUN:
                 self.notes.append(f"policy '{label(policy)}' runs in Python: {choice.reason}")
+
+    def _copy_back(self) -> None:
+        """Copy what is near and was written out, at the end of the program."""
+        b, state = self.books[0], self.memory.page_state
+        results = (state & (NEAR | DIRTY)) == NEAR | DIRTY
+        state[results] &= 0xFF & ~DIRTY
+        time = results.sum() * self._constants.out_per_page
+        b["pages_written_back"] += results.sum()
+        for clock in ("front", "transfer_out", "link_out_time"):
+            b[clock] += time
 
     def reasons(self) -> list[str]:
         """Return for each policy why it runs in Python, "" if it is compiled; without a run."""
@@ -177,7 +203,9 @@ class Simulation:
         shared: dict[str, Any] = {}
         for policy in self._policies:
             policy.attach(
-                SimulatedMemory(policy, self.trace, self.memory, self._constants, future, shared)
+                SimulatedMemory(
+                    policy, self.trace, self.machine, self.memory, self._constants, future, shared
+                )
             )
             self._guard(policy, "start", policy.start)
             # a compiled policy begins with what ``start`` has set
@@ -197,6 +225,7 @@ class Simulation:
         for which, caller in enumerate(callers):
             self.memory.wants[which], self.memory.own[which] = caller.wants, caller.own
         self._relay = Relay(*(caller.address for caller in callers))
+        self._heard = bool(self.memory.wants[:, LAUNCH].any())  # some policy handles launches
 
     def _compile_later(self) -> None:
         """Compile what was not worth it before, if this has become a long run."""
@@ -220,16 +249,19 @@ class Simulation:
         vars(self).update(vars(again))
 
     def _play(self, number: int, launch: Launch, progress: Callable[[int], None]) -> None:
+        check_launch(launch, self.trace)
         b, near = self.books[0], self.machine.near
         slots = max(1, near.slots // launch.width)
-        per_byte = slots * max(1 / near.bandwidth, launch.intensity / near.flops)
-        remote = slots / (self.machine.link.inward * self.machine.link.remote_share)
-        blocks = _NOTHING
+        pace = pace_of(launch, self.machine, slots)
+        if launch.flops and not self.machine.has_rate(launch.dtype):
+            self._note(f"{self.machine.name} has no rate for {launch.dtype}; FP32's is used")
+        b["latency"] = pace.latency
+        blocks, first = _NOTHING, True
         for policy in self._policies:
-            policy.memory.launch = launch.name
-        self._check(begin_launch(self._table, self._record, self._relay, blocks, number))
+            policy.memory.launch, policy.memory.place = launch.name, launch.place
+        self._begin(number, launch)
         for clock in ("front", "running", "launching"):
-            b[clock] += near.launch_overhead
+            b[clock] += pace.overhead
         self.memory.slot_time[:slots] = b["front"]
         self.memory.slot_status[:slots] = IDLE
         self.memory.idle_slots[:slots] = np.arange(slots)
@@ -240,23 +272,48 @@ class Simulation:
             0.0,
             *(int(b[c]) for c in ("touches", "faults", "evictions")),
         )
-        for segment, last in _with_last(launch.segments):
+        for segment, last in with_last(pace.segments):
             check_segment(segment, self.trace)
-            blocks = join_blocks(take_rest(self._table, blocks, slots), segment)
+            rest = _NO_TOUCHES if first else take_rest(self._table, blocks, slots)
+            blocks = join_blocks(rest, segment, pace.cost(segment), launch.sharing)
+            first = False
             code = PAUSE
             while code == PAUSE:
                 self._compile_later()
                 before = int(b["touches"])
                 code = play(
-                    self._table, self._record, self._relay, blocks, per_byte, remote, last, _BUDGET
+                    self._table,
+                    self._record,
+                    self._relay,
+                    blocks,
+                    pace.per_cost,
+                    last,
+                    _BUDGET,
+                    None if self.window is None else True,
                 )
                 progress(int(b["touches"]) - before)
             if code not in (DONE, MORE_BLOCKS):
                 self._check(code)
+        self._end(launch)
         record.end = float(b["front"])
         for counter in ("touches", "faults", "evictions"):
             setattr(record, counter, int(b[counter]) - getattr(record, counter))
         self.launches.append(record)
+
+    def _begin(self, number: int, launch: Launch) -> None:
+        """Ask for the program's copies, and send the launch to the policies."""
+        told = self._table, self._record, self._relay, _NOTHING
+        if launch.copies:
+            rows = [(c.first_page, c.pages, c.to == "far", c.wait) for c in launch.copies]
+            self._check(copy_before_launch(*told, np.array(rows, np.int64)))
+        if self._heard:
+            self._check(begin_launch(*told, number))
+
+    def _end(self, launch: Launch) -> None:
+        """Discard what dies with the launch."""
+        if launch.frees:
+            ranges = np.array(launch.frees, np.int64)
+            self._check(end_launch(self._table, self._record, self._relay, ranges))
 
     def _check(self, code: int) -> None:
         """Raise the error that the compiled code returned as a code."""
@@ -294,6 +351,10 @@ class Simulation:
                     f"{error_line(failure, type(policy), self.checked)}"
                 ) from failure
 
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
     def _guard(self, policy: Policy, call: str, method: Callable[[], None]) -> None:
         try:
             method()
@@ -301,7 +362,8 @@ class Simulation:
             raise PolicyError(
                 f"policy '{label(policy)}' raised in {call}(): {error_line(error, type(policy))}"
             ) from error
-        execute_requests(self._table, self._record)  # of start()
+        which = self._policies.index(policy)
+        execute_requests(self._table, self._record, which)  # of start()
 
 
 def check_books(simulation: Simulation) -> None:
@@ -313,22 +375,30 @@ def check_books(simulation: Simulation) -> None:
         for p in ("running", "fault_handling", "transfer_in", "transfer_out", "policy_overhead")
     )
     accounts = {
-        "pages in - pages out = pages resident": (
-            b["pages_in"] + b["pages_home"] - b["pages_evicted"] - b["pages_sampled"]
-            == here.sum()
-            == m.resident.sum()
-        ),
         "observed regions have their samples out": b["sampled_n"]
         == np.count_nonzero(m.sampled)
         == m.observed.sum(),
+        "pages in - pages out = pages resident": (
+            b["pages_in"]
+            + b["pages_born"]
+            + b["pages_home"]
+            - b["pages_evicted"]
+            - b["pages_sampled"]
+            - b["pages_discarded"]
+            == here.sum()
+            == m.resident.sum() - _sampled(simulation)
+        ),
         "frames used = frames held": b["frames_used"] == _frames_held(simulation),
         "frames used within capacity": b["frames_peak"] <= simulation.frames,
-        "every stalled slot woken": b["queue_n"] == 0 and not m.slot_status.any(),
+        "every stalled slot woken": b["queue_n"] == b["arrivals_n"] == 0
+        and not m.slot_status.any(),
         "time = sum of its parts": abs(b["front"] - parts) <= 1e-9 * max(b["front"], 1.0),
         "touches = launches' touches": b["touches"] == sum(r.touches for r in simulation.launches),
         "evictions by region add up": b["evictions"] == m.region_evictions.sum(),
         "faults by region add up": b["faults"] == m.region_faults.sum(),
-        "each fault brought its page": b["pages_in"] == b["faults"] + b["pages_prefetched"],
+        "each fault brought its page": b["pages_in"] + b["pages_born"]
+        == b["faults"] + b["pages_prefetched"],
+        **recorded_accounts(m, _recorded_in_books(simulation)),
     }
     for account, holds in accounts.items():
         if not holds:
@@ -338,20 +408,31 @@ def check_books(simulation: Simulation) -> None:
             )
 
 
+def _recorded_in_books(simulation: Simulation) -> dict[str, Any]:
+    """Return what the layers of a recording must add up to: by region, or in all."""
+    b, m = simulation.books[0], simulation.memory
+    return {
+        "touches": b["touches"],
+        "faults": m.region_faults,
+        "evictions": m.region_evictions,
+        "prefetched": b["pages_prefetched"],
+        "unused": b["pages_unused"],
+        "residency": m.resident,
+    }
+
+
 def _frames_held(simulation: Simulation) -> int:
-    """Return the resident regions or, where frames are pages, pages near or sampled."""
-    m = simulation.memory
+    """Return the resident regions or, where frames are pages, pages near or sampled; and frames of
+    a region that a stream is copying out.
+    """
+    m, b = simulation.memory, simulation.books[0]
+    leaving = int(b["out_frames"]) if b["out_busy"] else 0
     if simulation.machine.near.frame == "region":
-        return int(np.count_nonzero(m.resident))
-    return int(m.resident.sum() + np.count_nonzero((m.sampled > 0) & (m.sampled < LEFT_FAR)))
+        return int(np.count_nonzero(m.resident)) + leaving
+    return int(m.resident.sum()) + leaving
 
 
-def _with_last(segments: Iterable[Segment]) -> Iterator[tuple[Segment, bool]]:
-    """Yield each segment, and whether it is the launch's last."""
-    held: Segment | None = None
-    for segment in segments:
-        if held is not None:
-            yield held, False
-        held = segment
-    if held is not None:
-        yield held, True
+def _sampled(simulation: Simulation) -> int:
+    """Return the pages that were near and are sampled now."""
+    sampled = simulation.memory.sampled
+    return int(np.count_nonzero((sampled > 0) & (sampled < LEFT_FAR)))

@@ -3,7 +3,8 @@
     play ──▶ run_rounds ──▶ assign_blocks   idle slots take the next blocks
          │              ──▶ sweep           each running slot moves on: to the round's end, to its
          │                                  block's end or to an absent page
-         └─▶ driver: finish the turn that is over; begin one if faults or prefetches wait
+         ├─▶ driver: finish the turn that is over; begin one if faults or prefetches wait
+         └─▶ streams: the same with copies
 
 ``sweep`` holds the hit path; everything else happens far less often. It takes the arrays it needs
 out of the memory once, because every look-up in there would be paid per touch.
@@ -18,16 +19,19 @@ import numpy as np
 from tidegate.compiled.intrinsics import fetch_ahead
 from tidegate.compiled.jit import jit, jit_bare
 from tidegate.policies.interface.last_touch import latest
-from tidegate.policies.interface.page_flags import DIRTY, NEAR, REMOTE, TOUCHED
+from tidegate.policies.interface.page_flags import ARRIVING, DIRTY, NEAR, REMOTE, TOUCHED
 from tidegate.simulation.gpu.driver import (
-    finish_turn,
+    finish_next,
     serve_faults,
     serve_notification_turn,
     serve_prefetches,
     touch_at,
 )
+from tidegate.simulation.gpu.marks import mark
 from tidegate.simulation.gpu.memory import (
+    COPY_WAITS,
     DONE,
+    ENDED,
     IDLE,
     MORE_BLOCKS,
     OK,
@@ -36,11 +40,12 @@ from tidegate.simulation.gpu.memory import (
     RUNNING,
     STALLED,
     STRAY,
-    TURN_OVER,
     WORK_WAITS,
     TouchColumns,
 )
-from tidegate.simulation.gpu.observation import count_access
+from tidegate.simulation.gpu.remote import touch_remote
+from tidegate.simulation.gpu.streams import can_start, next_end, start_copies
+from tidegate.simulation.recording import bin_number, bin_of, fit
 
 AHEAD = 6  # slots whose next touch is fetched into the cache
 
@@ -52,22 +57,29 @@ def play(
     relay: Any,
     blocks: Any,
     per_byte: float,
-    remote: float,
     last: bool,
     budget: int,
+    recording: Any,
 ) -> int:
     """Play blocks until the launch is done, blocks run out or ``budget`` touches are made.
 
-    ``last``: there are no more blocks in this launch.
+    ``last``: there are no more blocks in this launch. ``recording``: True, or None without one; the
+    type decides which code is compiled.
     """
     books = memory.books[0]
     stop = books.touches + budget
     while True:
-        code = run_rounds(memory, constants, blocks, per_byte, remote, last, stop)
-        if code == TURN_OVER:
-            finish_turn(memory, constants, blocks, per_byte, remote)
+        code = run_rounds(memory, constants, blocks, per_byte, last, stop, recording)
+        if code == ENDED:
+            finish_next(memory, constants, blocks, per_byte)
             continue
+        if code == COPY_WAITS:
+            code = start_copies(memory, constants, relay)
+            if code == OK:
+                continue
         if code != WORK_WAITS:
+            if recording is not None:
+                mark(memory)  # the last one is that of the end
             return code
         # faults and prefetches take turns when both wait
         if books.queue_n > 0 and (books.prefetch_n == 0 or not books.fault_turn):
@@ -82,7 +94,7 @@ def play(
 
 @jit_bare
 def run_rounds(
-    memory: Any, constants: Any, blocks: Any, per_byte: float, remote: float, last: bool, stop: int
+    memory: Any, constants: Any, blocks: Any, per_byte: float, last: bool, stop: int, recording: Any
 ) -> int:
     """Move all slots on, round by round, until something else has to be done; return what."""
     books = memory.books[0]
@@ -92,20 +104,25 @@ def run_rounds(
         if books.touches >= stop:
             return PAUSE
         earliest = earliest_due(memory)
-        if earliest == np.inf and books.queue_n == 0:
+        if earliest == np.inf and books.queue_n == 0 and books.arrivals_n == 0:
             return DONE  # a prefetch may still be under way; no slot waits for it
-        until = earliest + QUANTUM
-        if books.driver_busy:
-            if books.driver_free <= earliest:
-                return TURN_OVER
-            until = min(until, books.driver_free)
-        elif books.queue_n > 0 or books.prefetch_n > 0 or books.notification_n > 0:
+        if can_start(memory):
+            return COPY_WAITS
+        waits = books.queue_n > 0 or books.prefetch_n > 0 or books.notification_n > 0
+        if waits and not books.driver_busy and not books.hold:
             return WORK_WAITS
+        ends = next_end(memory)
+        if ends <= earliest:
+            return ENDED
+        until = min(earliest + QUANTUM, ends)
+        books.link_free = max(books.link_free, earliest)
         moving = select_due(memory, until)
-        if constants.tracking:
-            stray = sweep_tracking(memory, constants, blocks, moving, until, per_byte, remote)
+        if recording is not None:
+            stray = sweep_and_record(memory, constants, blocks, moving, until, per_byte)
+        elif constants.tracking:
+            stray = sweep_tracking(memory, constants, blocks, moving, until, per_byte)
         else:
-            stray = sweep(memory, constants, blocks, moving, until, per_byte, remote)
+            stray = sweep(memory, constants, blocks, moving, until, per_byte)
         if stray >= 0:
             books.failed_at = stray
             return STRAY
@@ -170,17 +187,14 @@ def select_due(memory: Any, until: float) -> int:
     return int(n)
 
 
-def _make_sweep(tracking: bool) -> Any:
-    """Return the sweep over due slots; without ``tracking`` it saves two stores per touch."""
+def _make_sweep(tracking: bool, recording: bool = False) -> Any:
+    """Return the sweep over due slots; without ``tracking`` it saves two stores per touch.
+
+    With ``recording`` it counts touches by region and bin.
+    """
 
     def sweep(
-        memory: Any,
-        constants: Any,
-        blocks: Any,
-        moving: int,
-        until: float,
-        per_byte: float,
-        remote: float,
+        memory: Any, constants: Any, blocks: Any, moving: int, until: float, per_byte: float
     ) -> Any:
         """Move the first slots of ``moving`` on to ``until``.
 
@@ -189,23 +203,31 @@ def _make_sweep(tracking: bool) -> Any:
         books = memory.books[0]
         status, times, due = memory.slot_status, memory.slot_time, memory.slot_due
         ats, ends, state = memory.slot_at, memory.slot_end, memory.page_state
-        rest, behind = blocks.rest, blocks.rest.page.size
+        rest, behind, sharing = blocks.rest, blocks.rest.page.size, blocks.sharing
         touched_last, region_touches = memory.latest, memory.region_touches
         pages_per_region = np.uint32(constants.pages_per_region)
         shift = np.uint32(constants.region_shift)
         touches, near_time, front, idle = books.touches, books.near_time, books.front, books.idle
-        latency, chosen = constants.latency, memory.moving
+        chosen, paces = memory.moving, memory.slot_pace
         stray = np.int64(-1)
+        record, recorded = memory.recorder[0], memory.recorded_touches
+        first_region, cells = record.first_region, np.uint64(record.cells)
+        cell_shift = np.uint64(record.cell_shift)
+        bin_at, bin_end = np.uint64(0), np.int64(0)
+        if recording:
+            fit(memory, touches)
+            bin_at, bin_end = bin_of(memory, touches)
         for which in range(moving):
             slot = np.uint64(chosen[which])
             if tracking and which + AHEAD < moving:
                 ahead = ats[np.uint64(chosen[which + AHEAD])] - behind
                 fetch_tracked(memory, blocks.new.page, ahead, shift)
             time = times[slot]
-            pages, writes, sizes, references = blocks.new
+            latency, own_per_byte = books.latency * paces[slot], per_byte * paces[slot]
+            pages, writes, sizes, references, costs = blocks.new
             before = behind
             if ats[slot] < behind:
-                pages, writes, sizes, references = rest
+                pages, writes, sizes, references, costs = rest
                 before = 0
             i, end = np.uint64(ats[slot] - before), np.uint64(ends[slot] - before)
             far = 0.0
@@ -214,15 +236,14 @@ def _make_sweep(tracking: bool) -> Any:
                 s = state[page]
                 if s & NEAR:  # the hit path
                     state[page] = s | (TOUCHED | DIRTY if writes[i] else TOUCHED)
-                    time += max(latency, sizes[i] * per_byte)
+                    time += max(latency, costs[i] * own_per_byte)
                 elif s & REMOTE:
-                    spent = constants.remote_latency + sizes[i] * remote
-                    time += spent
-                    far += spent
-                    books.remote_touches += 1
-                    books.remote_bytes += sizes[i]
-                    region, size = np.int64(page // pages_per_region), np.int64(sizes[i])
-                    count_access(memory, np.int64(page), region, size, time)
+                    spent = max(latency, costs[i] * own_per_byte)
+                    began, size, site = time, np.int64(sizes[i]), np.int64(references[i])
+                    time = touch_remote(
+                        memory, constants, sharing, np.int64(page), size, site, began, spent
+                    )
+                    far += time - began
                 else:
                     if page % pages_per_region >= memory.region_pages[page // pages_per_region]:
                         stray = np.int64(page)
@@ -231,6 +252,12 @@ def _make_sweep(tracking: bool) -> Any:
                 if tracking:
                     touched_last[page] = latest(touches, references[i])
                     region_touches[page >> shift] += 1
+                if recording:
+                    if touches == bin_end:
+                        fit(memory, touches)
+                        bin_at, bin_end = bin_of(memory, touches)
+                    cell = np.uint64(np.int64(page >> shift) - first_region) >> cell_shift
+                    recorded[bin_at + min(cell, cells)] += 1
                 touches += 1
                 i += np.uint64(1)
             if i == end:
@@ -238,7 +265,6 @@ def _make_sweep(tracking: bool) -> Any:
                 memory.idle_slots[idle] = slot
                 idle += 1
             near_time += time - times[slot] - far
-            books.remote_time += far
             times[slot], ats[slot] = time, before + np.int64(i)
             due[slot] = time if status[slot] == RUNNING else np.inf
             front = max(front, time)
@@ -260,14 +286,41 @@ def fetch_tracked(memory: Any, pages: Any, at: int, shift: Any) -> None:
 
 sweep = jit_bare(_make_sweep(tracking=False))
 sweep_tracking = jit_bare(_make_sweep(tracking=True))
+sweep_recording = jit_bare(_make_sweep(tracking=False, recording=True))
+sweep_recording_tracking = jit_bare(_make_sweep(tracking=True, recording=True))
+
+
+@jit_bare
+def sweep_and_record(
+    memory: Any, constants: Any, blocks: Any, moving: int, until: float, per_byte: float
+) -> int:
+    """Sweep with a recording; return what ``sweep`` does.
+
+    The books are marked once in a bin, when it begins: between two marks they are taken to grow
+    evenly.
+    """
+    before = bin_number(memory, memory.books[0].touches)
+    if constants.tracking:
+        stray = sweep_recording_tracking(memory, constants, blocks, moving, until, per_byte)
+    else:
+        stray = sweep_recording(memory, constants, blocks, moving, until, per_byte)
+    now = bin_number(memory, memory.books[0].touches)
+    if now != before or now < 0:  # before a window, the last mark is that of its begin
+        mark(memory)
+    return stray
 
 
 @jit_bare
 def stall(memory: Any, slot: int, page: int) -> None:
-    """Let a slot wait for this page; the others run on."""
+    """Let a slot wait for this page; the others run on. A page on its way does not fault."""
     books = memory.books[0]
     memory.slot_status[slot] = STALLED
     memory.slot_page[slot] = page
+    if memory.page_state[page] & ARRIVING:
+        memory.arrivals[books.arrivals_n] = slot
+        books.arrivals_n += 1
+        books.waits += 1
+        return
     memory.queue[books.queue_n] = slot
     books.queue_n += 1
     books.stalls += 1
@@ -285,15 +338,15 @@ def take_rest(memory: Any, blocks: Any, slots: int) -> Any:
         np.empty(left, np.uint8),
         np.empty(left, np.int32),
         np.empty(left, np.int16),
+        np.empty(left, np.int32),
     )
     to = 0
     for slot in range(slots):
         if memory.slot_status[slot] != IDLE:
             first = to
             for i in range(memory.slot_at[slot], memory.slot_end[slot]):
-                rest.page[to], rest.write[to], rest.bytes[to], rest.reference[to] = touch_at(
-                    blocks, i
-                )
+                rest.page[to], rest.write[to], rest.bytes[to], site, cost = touch_at(blocks, i)
+                rest.reference[to], rest.cost[to] = site, cost
                 to += 1
             memory.slot_at[slot], memory.slot_end[slot] = first, to
     memory.books[0].next_block = 0

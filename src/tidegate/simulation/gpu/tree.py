@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.compiled.jit import jit
-from tidegate.policies.interface.page_flags import COMING, FAULTED, NEAR, REMOTE, WANTED
+from tidegate.policies.interface.page_flags import ARRIVING, COMING, FAULTED, NEAR, REMOTE, WANTED
 
 
 @jit
@@ -46,6 +46,6 @@ def mark_subtrees(memory: Any, constants: Any, region: int, first: int, last: in
                 best_from, best_to = low, high
             size *= 2
         for i in range(max(best_from, done), best_to):
-            if not memory.page_state[base + i] & (NEAR | COMING | FAULTED | REMOTE):
+            if not memory.page_state[base + i] & (NEAR | COMING | FAULTED | REMOTE | ARRIVING):
                 memory.page_state[base + i] |= WANTED
         done = max(done, best_to)

@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.errors import PolicyError
+from tidegate.machine.machine import Machine
 from tidegate.policies.interface.events import REQUEST_ROWS
+from tidegate.policies.interface.forecast import Forecast
 from tidegate.policies.interface.last_touch import BITS
 from tidegate.policies.interface.memory_view import MemoryView
 from tidegate.policies.interface.page_flags import COMING, FAULTED, NEAR, TOUCHED, WANTED
 from tidegate.policies.interface.policy import Policy, label
+from tidegate.simulation.gpu.forecast import forecast
 from tidegate.simulation.gpu.future import Future
 from tidegate.simulation.gpu.memory import Memory, RunConstants
 from tidegate.trace.plan import Plan
@@ -40,6 +43,7 @@ class SimulatedMemory(MemoryView):
         self,
         policy: Policy,
         trace: Trace,
+        machine: Machine,
         memory: Memory,
         constants: RunConstants,
         future: Future | None,
@@ -54,6 +58,7 @@ class SimulatedMemory(MemoryView):
             shared,
         )
         self._policy, self._trace, self._m, self._future = policy, trace, memory, future
+        self._machine = machine
         self._ppr, self._regions = trace.geometry.pages_per_region, trace.regions
         self._touches = memory.books["touches"]
         self._request_n = memory.books["request_n"]
@@ -72,15 +77,20 @@ class SimulatedMemory(MemoryView):
         """The compiler's plan; without one, a profile of the trace, at the cost of reading it."""
         return self._trace.plan or profile(self._trace)
 
+    @cached_property
+    def forecast(self) -> Forecast:
+        """What each launch uses, piece by piece, at the cost of reading the trace."""
+        return forecast(self._trace, self._machine)
+
     @property
     def resident(self) -> set[int]:
         return set(np.flatnonzero(self._m.resident).tolist())
 
     def is_resident(self, region: int) -> bool:
-        return bool(self._m.resident[region])
+        return bool(self._m.resident[self._existing(region)])
 
     def is_served(self, region: int) -> bool:
-        return bool(self._m.served[region] == self._m.books["turn"][0])
+        return bool(self._m.served[self._existing(region)] == self._m.books["turn"][0])
 
     def faulted(self, region: int) -> NDArray[Any]:
         return np.flatnonzero(self._state(region) & FAULTED)
@@ -105,30 +115,33 @@ class SimulatedMemory(MemoryView):
         return self._latest(region) >> BITS
 
     def last_reference(self, page: int) -> int:
+        self._existing(page // self._ppr)
         return int(self._m.latest[page].astype(np.int16))
 
     def last_toucher(self, region: int) -> int:
         return int(self._latest(region).max().astype(np.int16))
 
     def touch_count(self, region: int) -> int:
-        return int(self._m.region_touches[region])
+        return int(self._m.region_touches[self._existing(region)])
 
     def next_touch(self, region: int) -> int:
         assert self._future is not None
+        self._existing(region)
         return int(self._future.when[self._future.first[region] + self._m.region_touches[region]])
 
     def _latest(self, region: int) -> NDArray[np.int64]:
+        self._existing(region)
         return self._m.latest[region * self._ppr : (region + 1) * self._ppr]
 
     def _state(self, region: int) -> NDArray[np.uint8]:
-        base = region * self._ppr
+        base = self._existing(region) * self._ppr
         return self._m.page_state[base : base + int(self._m.region_pages[region])]
 
     def _request(self, verb: int, *words: int) -> None:
         n = int(self._request_n[0])
         if n == REQUEST_ROWS:
             raise too_many_requests(self._policy)
-        self._m.requests[n, : 1 + len(words)] = verb, *words
+        self._m.requests[n] = (verb, *words, 0, 0, 0)[: self._m.requests.shape[1]]
         self._request_n[0] = n + 1
 
 

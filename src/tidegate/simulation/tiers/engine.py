@@ -31,7 +31,7 @@ from tidegate.simulation.tiers.candidates import (
     step_hand,
 )
 from tidegate.simulation.tiers.distances import measure
-from tidegate.simulation.tiers.middle import leave, take
+from tidegate.simulation.tiers.middle import cache_read, leave, take
 from tidegate.simulation.tiers.service import (
     begin_launch,
     begin_miss,
@@ -48,7 +48,6 @@ from tidegate.simulation.tiers.state import (
     FINISHED,
     IN_MIDDLE,
     KEPT,
-    NEW,
     POLICY_FAILED,
     REFERENCED,
     WATCHED,
@@ -195,6 +194,8 @@ def finish(memory: Any, flush: bool) -> None:
         if memory.frames[frame] & DIRTY:
             counts.near_flushed += 1
             flush_page(memory, True)
+            if memory.constants[0].inclusive and memory.copies[memory.held[frame]] >= 0:
+                memory.queue[memory.copies[memory.held[frame]]] &= ~1  # it is outdated
     for place in range(cursors.head, cursors.tail):
         if memory.queue[place] >= 0 and memory.queue[place] & 1:
             counts.middle_flushed += 1
@@ -208,13 +209,15 @@ def _bring(memory: Any, policies: Any, page: int, write: int) -> int:
     begin_miss(memory)
     counts, constants = memory.counts[0], memory.constants[0]
     flags = np.uint8(DIRTY if write else 0)
-    if constants.wants_return and memory.where[page] != NEW:
+    if constants.wants_return and memory.history[page, 0]:  # it left near memory before
         answer = call_placement(policies, np.int64(RETURN), page)
         if answer == FAILED:
             return POLICY_FAILED
         flags |= KEPT if answer == KNOWN else 0
     far = memory.where[page] > IN_MIDDLE
-    if not far:
+    if not far and constants.inclusive:
+        memory.copies[page] = IN_MIDDLE - memory.where[page]
+    elif not far:
         # out of the middle first, so that the victim can have its room
         flags |= DIRTY if take(memory, IN_MIDDLE - np.int64(memory.where[page])) else 0
     counts.lookups += constants.middle > 0
@@ -228,7 +231,10 @@ def _bring(memory: Any, policies: Any, page: int, write: int) -> int:
         code, frame, out = _evict(memory, policies)
         if code != FINISHED:
             return code
-    serve(memory, far, out)
+    read = np.int64(far)
+    if far and constants.inclusive:
+        read = cache_read(memory, policies, page)
+    serve(memory, page, read, out)
     memory.where[page], memory.held[frame], memory.frames[frame] = frame, page, flags
     if not constants.clock and not constants.chooses:
         return announce_arrival(memory, policies, page)
@@ -250,7 +256,8 @@ def _evict(memory: Any, policies: Any) -> Any:
             to = call_placement(policies, np.int64(PLACE), np.int64(page))
         if to < STAY or to > FAR:
             return POLICY_FAILED if to == FAILED else BAD_PLACE, -1, STAY
-        if to == STAY and (stays == constants.most_stays or frame == before):
+        again = frame == before and not constants.clock  # a policy names it anew
+        if to == STAY and (stays == constants.most_stays or again):
             to = MIDDLE  # it has to go, and the middle is the nearest there is
         if to != STAY:
             break

@@ -1,6 +1,7 @@
 """Ways out of near memory, and the middle: a queue of pages in order of arrival.
 
-A page that leaves the middle leaves an empty place, until the queue is full and closes up.
+A page that leaves the middle leaves an empty place, until the queue is full and closes up. An
+inclusive middle, a page cache, keeps a copy of a page that goes near, and takes what the SSD reads.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from tidegate.policies.interface.tier_events import FAILED, SPILL
 from tidegate.policies.interface.tier_policy import ASKED, FAR, MIDDLE, NOBODY, STAY
 from tidegate.simulation.tiers.candidates import call_placement
 from tidegate.simulation.tiers.service import write_storage
-from tidegate.simulation.tiers.state import BAD_SPILL, FAR_AWAY, FINISHED, IN_MIDDLE, POLICY_FAILED
+from tidegate.simulation.tiers.state import (
+    BAD_SPILL,
+    FAR_AWAY,
+    FINISHED,
+    IN_MIDDLE,
+    NEW,
+    POLICY_FAILED,
+)
 
 
 @jit_within
@@ -26,6 +34,10 @@ def leave(memory: Any, policies: Any, page: int, dirty: int, to: int) -> Any:
     counts, constants = memory.counts[0], memory.constants[0]
     counts.evictions += 1
     memory.history[page, 0] = counts.touches
+    if constants.inclusive:
+        copied, out = _recall(memory, page, dirty)
+        if copied or not dirty:  # the SSD has a clean page
+            return FINISHED, out
     full = counts.middle_used >= constants.middle
     if to == MIDDLE and constants.middle and not (full and constants.makes_room == NOBODY):
         if full:
@@ -42,6 +54,54 @@ def leave(memory: Any, policies: Any, page: int, dirty: int, to: int) -> Any:
         return FINISHED, FAR
     counts.dropped += 1
     return FINISHED, STAY
+
+
+@jit_within
+def _recall(memory: Any, page: int, dirty: int) -> Any:
+    """Let a near page go whose copy may be in the middle; a clean one without a copy is dropped.
+
+    Return whether there is a copy, and where bytes go.
+    """
+    counts, place = memory.counts[0], memory.copies[page]
+    if place >= 0:
+        counts.recalled += 1
+        memory.copies[page] = -1
+        memory.where[page] = IN_MIDDLE - place
+        memory.queue[place] |= dirty != 0
+        return True, MIDDLE if dirty else STAY
+    if not dirty:
+        counts.to_far += 1
+        counts.dropped += 1
+        memory.where[page] = FAR_AWAY
+    return False, STAY
+
+
+@jit_within
+def cache_read(memory: Any, policies: Any, page: int) -> int:
+    """Put a page that is read from the SSD, and those read ahead with it, in an inclusive middle.
+
+    Return how many are read. Pages that are near or in the middle are not read again.
+    """
+    counts, constants = memory.counts[0], memory.constants[0]
+    first = page - page % constants.read_ahead
+    last = min(first + constants.read_ahead, len(memory.where))
+    for other in range(first, last):
+        # a page that makes room below is not read again
+        if memory.where[other] == FAR_AWAY:
+            memory.where[other] = NEW
+    read = 0
+    for other in range(first, last):
+        if memory.where[other] != NEW:
+            continue
+        if counts.middle_used >= constants.middle:
+            _spill(memory, policies)  # the oldest, which is there
+        _put(memory, other, 0)
+        read += 1
+        if other == page:
+            memory.copies[page] = IN_MIDDLE - memory.where[page]
+            memory.where[page] = FAR_AWAY
+    counts.read_ahead += read - 1
+    return read
 
 
 @jit_within
@@ -63,7 +123,10 @@ def _spill(memory: Any, policies: Any) -> int:
     if take(memory, place):
         counts.middle_written += 1
         write_storage(memory)
-    memory.where[page] = FAR_AWAY
+    if memory.constants[0].inclusive and memory.copies[page] == place:
+        memory.copies[page] = -1
+    else:
+        memory.where[page] = FAR_AWAY
     return FINISHED
 
 
@@ -98,6 +161,10 @@ def _close_up(memory: Any) -> None:
         entry = memory.queue[place]
         if entry >= 0:
             memory.queue[kept] = entry
-            memory.where[entry >> 1] = IN_MIDDLE - kept
+            page = entry >> 1
+            if memory.constants[0].inclusive and memory.copies[page] == place:
+                memory.copies[page] = kept
+            else:
+                memory.where[page] = IN_MIDDLE - kept
             kept += 1
     cursors.head, cursors.tail = 0, kept

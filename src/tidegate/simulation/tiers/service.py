@@ -3,8 +3,13 @@
 GPU-orchestrated: threads look the page up, send the victim off and request the page themselves. Up
 to ``window`` misses are under way, and the oldest must be served before another begins. Each link
 is a server that takes its transfers in order, so many misses together are bound by throughput, and
-a lone one by latency. The victim's way out and the page's way in begin together. CPU-orchestrated:
-one driver serves one miss after another, from the fault to the last byte.
+a lone one by latency. A page comes when its victim is gone, as in BaM, whose threads write a dirty
+victim before they read; with spare frames both ways begin together. CPU-orchestrated: one driver
+serves one miss after another, from the fault to the last byte. Faults that wait while it is busy
+make one batch, and pages of one 2 MB block in a batch share the cost of the block.
+
+Near and middle exchange pages by Hybrid-32T (GMT 2.3): by zero-copy if more than 8 pages are under
+way in that direction, else by DMA.
 
 The SSD serves reads and writes from one queue (``shared``), or has one for each. Moving a page from
 the middle to the SSD keeps the SSD busy, but no miss waits for it by itself (GMT 2.3).
@@ -19,8 +24,11 @@ from tidegate.errors import TidegateError
 from tidegate.machine.machine import Machine
 from tidegate.policies.interface.tier_policy import FAR, MIDDLE, STAY
 from tidegate.simulation.tiers.state import WAIT_DRIVER, WAIT_HOST, WAIT_STORAGE
+from tidegate.simulation.tiers.transfers import HYBRID_PAGES
 
 SERVICES = ("gpu", "cpu")
+TRANSFERS = ("hybrid", "zero-copy")
+_IN, _OUT = 0, 1  # directions between near and middle memory
 
 
 class Costs(NamedTuple):
@@ -35,10 +43,17 @@ class Costs(NamedTuple):
     host_in: float
     host_out: float
     host_latency: float
-    fault: float  # of the driver, where the CPU serves misses
+    dma_in: float
+    dma_out: float
+    batch: float  # of the driver, where the CPU serves misses: per batch,
+    block: float  # per 2 MB block in it,
+    fault: float  # and per page
     serial_read: float  # by the driver, which waits for it
+    most_batched: int  # faults in a batch
     by_cpu: bool
     shared: bool  # reads and writes of the SSD from one queue
+    hybrid: bool  # few pages go by DMA
+    spare: bool  # a page need not wait for its victim
 
 
 def costs_of(
@@ -48,13 +63,14 @@ def costs_of(
     lookup: bool = True,
     shared: bool = True,
     read_ahead: bool = False,
+    transfers: str = "hybrid",
+    spare: bool = False,
 ) -> Costs:
     """Return a machine's costs.
 
-    Near and middle exchange pages by Hybrid-32T, which under load is zero-copy (see transfers).
-
     ``lookup``: is there a middle to look a page up in? ``read_ahead``: where the CPU serves misses,
-    its page cache reads so far ahead that only the SSD's bandwidth shows.
+    its page cache reads so far ahead that only the SSD's bandwidth shows. ``transfers``: one of
+    TRANSFERS.
     """
     if machine.storage is None:
         raise TidegateError(
@@ -62,6 +78,8 @@ def costs_of(
         )
     if service not in SERVICES:
         raise TidegateError(f"service must be one of {', '.join(SERVICES)}, got '{service}'")
+    if transfers not in TRANSFERS:
+        raise TidegateError(f"transfers must be one of {', '.join(TRANSFERS)}, got '{transfers}'")
     storage, link, by_cpu = machine.storage, machine.link, service == "cpu"
     reach = 1.0 if by_cpu else link.remote_share
     return Costs(
@@ -74,10 +92,17 @@ def costs_of(
         host_in=page / (link.inward * reach),
         host_out=page / (link.outward * reach),
         host_latency=storage.host_page,
-        fault=machine.driver.batch_overhead + machine.driver.region_overhead + link.run_overhead,
+        dma_in=link.run_overhead + page / link.inward,
+        dma_out=link.run_overhead + page / link.outward,
+        batch=machine.driver.batch_overhead,
+        block=machine.driver.region_overhead,
+        fault=link.run_overhead,
         serial_read=page / storage.read if read_ahead else storage.page_read,
+        most_batched=machine.driver.batch_faults,
         by_cpu=by_cpu,
         shared=shared,
+        hybrid=transfers == "hybrid",
+        spare=spare,
     )
 
 
@@ -132,41 +157,46 @@ def drain(memory: Any) -> None:
 
 
 @jit_within
-def serve(memory: Any, far: bool, out: int) -> None:
+def serve(memory: Any, page: int, read: int, out: int) -> None:
     """Serve a miss, once it is known where its page is and where its victim goes.
 
-    ``far``: the page is on the SSD, not in the middle. ``out``: where bytes of a victim go, STAY
-    for nowhere.
+    ``read``: pages read from the SSD, 0 if this one is in the middle. ``out``: where bytes of a
+    victim go, STAY for nowhere.
     """
-    if memory.costs[0].by_cpu:
-        end_miss(memory, _serve_by_driver(memory, far, out), WAIT_DRIVER)
+    clock, costs = memory.clock[0], memory.costs[0]
+    if costs.by_cpu:
+        end_miss(memory, _serve_by_driver(memory, page, read, out), WAIT_DRIVER)
         return
     if out == MIDDLE:
         gone = _send_to_host(memory)
     else:
-        gone = write_storage(memory) if out == FAR else memory.clock[0].now
-    came = _read_storage(memory) if far else _bring_from_host(memory)
-    storage = far if came >= gone else out == FAR
+        gone = write_storage(memory) if out == FAR else clock.now
+    ready = clock.now + costs.lookup
+    if not costs.spare:
+        ready = max(ready, gone)
+    came = _read_storage(memory, ready, read) if read else _bring_from_host(memory, ready)
+    storage = read > 0 if came >= gone else out == FAR
     end_miss(memory, max(came, gone), WAIT_STORAGE if storage else WAIT_HOST)
 
 
 @jit_within
-def _serve_by_driver(memory: Any, far: bool, out: int) -> float:
+def _serve_by_driver(memory: Any, page: int, read: int, out: int) -> float:
     """Serve a miss step after step; return when it is done.
 
     A victim for the SSD crosses to the host, from where it is written later.
     """
     clock, costs = memory.clock[0], memory.costs[0]
     begin = max(clock.now, clock.driver_free)
-    time = begin + costs.fault
+    time = begin + _handle_fault(memory, page, begin)
     if out != STAY:
         time += costs.host_out
         clock.out_busy += costs.host_out
     if out == FAR:
         write_storage(memory)
-    if far:
-        time = max(time, clock.read_free) + costs.serial_read
-        clock.read_busy += costs.serial_read
+    if read:
+        reading = costs.serial_read + (read - 1) * costs.read
+        time = max(time, clock.read_free) + reading
+        clock.read_busy += reading
         clock.read_free = time
         if costs.shared:
             clock.write_free = time
@@ -178,11 +208,28 @@ def _serve_by_driver(memory: Any, far: bool, out: int) -> float:
 
 
 @jit_within
-def _read_storage(memory: Any) -> float:
+def _handle_fault(memory: Any, page: int, begin: float) -> float:
+    """Add a fault to the batch that waits for the driver, or to a new one; return its cost."""
+    clock, costs, cursors = memory.clock[0], memory.costs[0], memory.cursors[0]
+    time = costs.fault
+    if clock.now >= clock.batch_begin or cursors.batched == costs.most_batched:
+        clock.batch_begin = begin
+        cursors.batched = 0
+        cursors.batches += 1
+        time += costs.batch
+    cursors.batched += 1
+    block = page // memory.constants[0].block_pages
+    if memory.blocks[block] != cursors.batches:
+        memory.blocks[block] = cursors.batches
+        time += costs.block
+    return time
+
+
+@jit_within
+def _read_storage(memory: Any, ready: float, pages: int) -> float:
     clock, costs = memory.clock[0], memory.costs[0]
-    ready = clock.now + costs.lookup
-    clock.read_free = max(ready, clock.read_free) + costs.read
-    clock.read_busy += costs.read
+    clock.read_free = max(ready, clock.read_free) + pages * costs.read
+    clock.read_busy += pages * costs.read
     if costs.shared:
         clock.write_free = clock.read_free
     return max(clock.read_free, ready + costs.read_latency)
@@ -216,17 +263,36 @@ def wait_for_writes(memory: Any) -> None:
 
 
 @jit_within
-def _bring_from_host(memory: Any) -> float:
+def _bring_from_host(memory: Any, ready: float) -> float:
     clock, costs = memory.clock[0], memory.costs[0]
-    ready = clock.now + costs.lookup
-    clock.in_free = max(ready, clock.in_free) + costs.host_in
-    clock.in_busy += costs.host_in
-    return max(clock.in_free, ready + costs.host_latency)
+    copied = _is_copied(memory, _IN, ready)
+    time = costs.host_in if copied else costs.dma_in
+    clock.in_free = max(ready, clock.in_free) + time
+    clock.in_busy += time
+    return _arrive(memory, _IN, max(clock.in_free, ready + costs.host_latency * copied))
 
 
 @jit_within
 def _send_to_host(memory: Any) -> float:
     clock, costs = memory.clock[0], memory.costs[0]
-    clock.out_free = max(clock.now, clock.out_free) + costs.host_out
-    clock.out_busy += costs.host_out
-    return max(clock.out_free, clock.now + costs.host_latency)
+    copied = _is_copied(memory, _OUT, clock.now)
+    time = costs.host_out if copied else costs.dma_out
+    clock.out_free = max(clock.now, clock.out_free) + time
+    clock.out_busy += time
+    return _arrive(memory, _OUT, max(clock.out_free, clock.now + costs.host_latency * copied))
+
+
+@jit_within
+def _is_copied(memory: Any, way: int, ready: float) -> bool:
+    """Return whether a page goes by zero-copy: 8 pages before it are still under way."""
+    oldest = memory.transfers[way, memory.next_transfer[way]]
+    return not memory.costs[0].hybrid or oldest > ready
+
+
+@jit_within
+def _arrive(memory: Any, way: int, when: float) -> float:
+    """Remember when a page arrives; return that."""
+    at = memory.next_transfer[way]
+    memory.transfers[way, at] = when
+    memory.next_transfer[way] = at + 1 if at + 1 < HYBRID_PAGES else 0
+    return when

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import index
 from typing import Any
 
@@ -12,19 +12,22 @@ from numpy.typing import NDArray
 
 from tidegate.compiled.array_table import ArrayTable
 from tidegate.compiled.jit import jit
-from tidegate.errors import BooksError, PolicyError, TidegateError
+from tidegate.errors import PolicyError, TidegateError
 from tidegate.machine.machine import Machine
 from tidegate.policies.interface.compiling.checked import check_policy, uncheck_policy
+from tidegate.policies.interface.declaration import check_declared
 from tidegate.policies.interface.handled_events import handled_events
 from tidegate.policies.interface.policy import EvictionPolicy, Policy, label
 from tidegate.policies.interface.tier_events import RETURN, SPILL, TOUCH, VICTIM
 from tidegate.policies.interface.tier_policy import ASKED, NEVER, NOBODY, OLDEST, TierPolicy
 from tidegate.policies.interface.visibility import Everything
 from tidegate.registry import error_line
-from tidegate.simulation.gpu.memory import columns_of
+from tidegate.simulation.gpu.memory import TouchColumns, columns_of
 from tidegate.simulation.gpu.relay import LONG_RUN
 from tidegate.simulation.tiers import engine
+from tidegate.simulation.tiers.books import check_books
 from tidegate.simulation.tiers.candidates import PolicyAddresses
+from tidegate.simulation.tiers.jitter import jittered_launches
 from tidegate.simulation.tiers.relay import (
     Choice,
     CompiledCaller,
@@ -38,7 +41,6 @@ from tidegate.simulation.tiers.state import (
     BAD_SPILL,
     BAD_VICTIM,
     COUNTS,
-    DIRTY,
     FINISHED,
     IN_MIDDLE,
     WAIT_DRIVER,
@@ -48,11 +50,12 @@ from tidegate.simulation.tiers.state import (
     Tiers,
     make_tiers,
 )
+from tidegate.simulation.tiers.timeline import Timeline
 from tidegate.simulation.tiers.view import NearTier, SimulatedTiers
-from tidegate.trace.trace import Trace, check_segment
+from tidegate.trace.trace import Segment, Trace, check_segment
 
 MOST_STAYS = 64  # candidates that may stay before one has to go; the paper does not say
-CENSUS = 1 << 16  # pages counted together
+BLOCK = 1 << 21  # bytes that the driver handles together
 LAUNCH_COUNTS = ("touches", "middle_hits", "far_reads", "near_written", "middle_written")
 
 
@@ -65,9 +68,11 @@ class Tiered:
 
     ``eviction``: None is CLOCK. ``flush``: dirty pages are written at the end, and the run lasts
     until they are. ``shared``: the SSD reads and writes from one queue. ``read_ahead``: where the
-    CPU serves misses, only the SSD's bandwidth counts. ``compiled``: the tiering policy is compiled
-    if it can be and it pays. ``checked``: it runs in Python, and what compiled code would not
-    notice is checked (see checked.py).
+    CPU serves misses, only the SSD's bandwidth counts. ``transfers``: by "hybrid" or "zero-copy".
+    ``spare``: as many frames as misses may be under way are set apart, so that no page waits for
+    its victim. ``jitter``: touches move by less than so many places. ``compiled``: the tiering
+    policy is compiled if it can be and it pays. ``checked``: it runs in Python, and what compiled
+    code would not notice is checked (see checked.py).
     """
 
     def __init__(
@@ -82,6 +87,9 @@ class Tiered:
         service: str | None = None,
         shared: bool = True,
         read_ahead: bool = False,
+        transfers: str = "hybrid",
+        spare: bool = False,
+        jitter: int = 0,
         most_stays: int = MOST_STAYS,
         flush: bool = True,
         compiled: bool = True,
@@ -93,6 +101,8 @@ class Tiered:
             raise TidegateError(f"the middle must have at least 0 pages, got {middle}")
         if most_stays < 0:
             raise TidegateError(f"most_stays must be at least 0, got {most_stays}")
+        for policy in filter(None, (placement, eviction)):
+            check_declared(policy)
         handled = handled_events(placement)
         if eviction is not None and VICTIM in handled:
             raise TidegateError(
@@ -103,6 +113,8 @@ class Tiered:
             raise PolicyError(
                 f"{label(placement)} must have a method spill(), got makes_room = ASKED without one"
             )
+        if spare:
+            near = max(1, near - machine.near.slots)
         self.trace, self.machine, self.near = trace, machine, near
         self.middle = middle if placement.keeps_middle else 0
         self.placement, self.eviction, self.flush = placement, eviction, flush
@@ -111,11 +123,21 @@ class Tiered:
             "service": self.service,
             "shared": shared,
             "read_ahead": read_ahead,
+            "transfers": transfers,
+            "spare": spare,
+            "jitter": jitter,
             "most_stays": most_stays,
             "flush": flush,
         }
         self.costs: Costs = costs_of(
-            machine, trace.geometry.page, self.service, self.middle > 0, shared, read_ahead
+            machine,
+            trace.geometry.page,
+            self.service,
+            self.middle > 0,
+            shared,
+            read_ahead,
+            transfers,
+            spare,
         )
         self._sees_future = any(
             isinstance(p.sees, Everything) and p.sees.future for p in (placement, eviction) if p
@@ -132,6 +154,9 @@ class Tiered:
             wants_observe=eviction is not None
             and type(eviction).observe is not EvictionPolicy.observe,
             records=eviction is not None,
+            inclusive=placement.inclusive and self.middle > 0,
+            read_ahead=placement.read_ahead_pages,
+            block_pages=max(1, BLOCK // trace.geometry.page),
         )
         self.memory: Tiers = make_tiers(
             trace.pages,
@@ -145,9 +170,10 @@ class Tiered:
         self.launches: dict[str, list[Any]] = {
             name: [] for name in ("name", "start", "end", *LAUNCH_COUNTS)
         }
+        self.timeline = Timeline()
         self.notes: list[str] = []  # what a person should know of this run
-        self._checked = os.environ.get("TIDEGATE_CHECKED") == "1" if checked is None else checked
-        self._compiled = compiled and not self._checked
+        self.checked = os.environ.get("TIDEGATE_CHECKED") == "1" if checked is None else checked
+        self._compiled = compiled and not self.checked
 
     def run(self, progress: Callable[[int], None] = lambda touches: None) -> None:
         """Play the whole trace, then check the books."""
@@ -158,31 +184,31 @@ class Tiered:
         finally:
             uncheck_policy(self.placement)
 
-    def reason(self) -> str:
+    def reasons(self) -> list[str]:
         """Return why the tiering policy runs in Python, "" if it is compiled; without a run."""
         self._attach()
         self._choose(only_known=False)
-        return self._choice.reason
+        return [self._choice.reason]
 
     def _run(self, progress: Callable[[int], None]) -> None:
         self._attach()
         uses, done = self._uses(), 0
         nothing = np.zeros(0, np.int32)
-        for launch in self.trace.launches():
+        for name, segments in self._launches():
             start, before = self.time, self.counts
             engine.launch(self._table)
-            for s in launch.segments:
+            for s in segments:
                 check_segment(s, self.trace)
                 next_uses = uses[done : done + s.touches] if len(uses) else nothing
-                code = engine.walk(self._table, self._policies, columns_of(s), next_uses)
-                self._raise(int(code))
+                self._walk(columns_of(s, s.bytes), next_uses)
                 done += s.touches
                 progress(s.touches)
                 if self._choice.later and self._calls() > LONG_RUN:
                     self._choose(only_known=False)
             engine.settle(self._table)
-            self._record(launch.name, start, before)
+            self._record(name, start, before)
         engine.finish(self._table, self.flush)
+        self.timeline.end(self.time, self.counts)
         self._choice.caller.finish()
         check_books(self)
         if self._choice.reason and self._calls() > LONG_RUN:
@@ -191,6 +217,21 @@ class Tiered:
         for policy in (self.placement, self.eviction):
             if policy is not None:
                 _guard(policy, "finished", policy.finished)
+
+    def _walk(self, touches: TouchColumns, next_uses: NDArray[np.int32]) -> None:
+        """Make the touches of a segment, and add a row to the timeline every so many."""
+        first, end = 0, len(touches.page)
+        while first < end:
+            last = min(end, first + self.timeline.until_row(self.memory.counts["touches"][0]))
+            columns: Any = [column[first:last] for column in touches]
+            part = TouchColumns(*columns)
+            later = next_uses[first:last] if len(next_uses) else next_uses
+            self._raise(int(engine.walk(self._table, self._policies, part, later)))
+            self.timeline.add(self.time, self.counts)
+            first = last
+
+    def _launches(self) -> Iterator[tuple[str, Iterator[Segment]]]:
+        return jittered_launches(self.trace, self.settings["jitter"])
 
     def _record(self, name: str, start: float, before: dict[str, int]) -> None:
         """Record a launch that is over."""
@@ -224,7 +265,7 @@ class Tiered:
             self.eviction.attach(NearTier(self.eviction, self.trace, self.memory, self.near))
             _guard(self.eviction, "start", self.eviction.start)
             self._eviction_caller = eviction_caller(self.eviction)
-        if self._checked:
+        if self.checked:
             check_policy(self.placement, self.trace.pages)
         self._choose(only_known=True)
 
@@ -255,7 +296,7 @@ class Tiered:
         """Return when the page of every touch is touched next, from 1; empty without the future."""
         if not self._sees_future:
             return np.zeros(0, np.int32)
-        parts = [s.page for launch in self.trace.launches() for s in launch.segments]
+        parts = [s.page for _, segments in self._launches() for s in segments]
         uses = np.concatenate(parts) if parts else np.zeros(0, np.int32)
         if len(uses) >= NEVER:
             raise TidegateError(
@@ -329,50 +370,6 @@ class Tiered:
         return "near" if at >= 0 else "middle" if at <= IN_MIDDLE else "far"
 
 
-def check_books(s: Tiered) -> None:
-    """Raise BooksError unless the books of a finished run balance."""
-    c = s.counts
-    near, own_frame, middle, own_place, dirty_middle = _census(s.memory)
-    dirty = int((s.memory.frames[:near] & DIRTY != 0).sum()), dirty_middle
-    accounts = {
-        "near pages = frames used, within capacity": near == c["near_used"] <= s.near,
-        "middle pages = places used, within capacity": middle == c["middle_used"] <= s.middle,
-        "every near page has a frame of its own": own_frame == near,
-        "every middle page has a place of its own": own_place == middle,
-        "every touch hits or misses": c["touches"] == c["hits"] + c["middle_hits"] + c["far_reads"],
-        "what came near left or is there": c["middle_hits"] + c["far_reads"]
-        == c["evictions"] + near,
-        "what went to the middle left or is there": c["to_middle"]
-        == c["middle_hits"] + c["middle_spilled"] + middle,
-        "every victim went somewhere": c["evictions"] == c["to_middle"] + c["to_far"],
-        "what went far was written or dropped": c["to_far"] == c["near_written"] + c["dropped"],
-        "what was dirty at the end was flushed": (c["near_flushed"], c["middle_flushed"])
-        == (dirty if s.flush else (0, 0)),
-        "time is the sum of its parts": abs(s.time - sum(s.parts.values()))
-        <= 1e-9 * max(1.0, s.time),
-    }
-    wrong = [name for name, balanced in accounts.items() if not balanced]
-    if wrong:
-        raise BooksError(
-            f"the books of {s.trace.name} under {label(s.placement)} must balance, "
-            f"got a run where these do not hold: {'; '.join(wrong)}"
-        )
-
-
-def _census(tiers: Tiers) -> NDArray[np.int64]:
-    """Count near pages and those whose frame holds them; middle pages, those whose place holds them
-    and dirty ones.
-    """
-    found = np.zeros(5, np.int64)
-    for first in range(0, len(tiers.where), CENSUS):  # in parts: there may be many pages
-        where = tiers.where[first : first + CENSUS]
-        near, middle = np.flatnonzero(where >= 0), np.flatnonzero(where <= IN_MIDDLE)
-        queued = tiers.queue[IN_MIDDLE - where[middle]]
-        held, placed = tiers.held[where[near]] == first + near, queued >> 1 == first + middle
-        found += [len(near), held.sum(), len(middle), placed.sum(), (queued & 1).sum()]
-    return found
-
-
 def _guard(policy: TierPolicy | EvictionPolicy, call: str, method: Callable[[], None]) -> None:
     try:
         method()
@@ -392,6 +389,13 @@ def _check_placement(placement: TierPolicy, near: int) -> None:
         raise PolicyError(
             f"{label(placement)}: makes_room must be NOBODY, OLDEST or ASKED, "
             f"got {placement.makes_room!r}"
+        )
+    if placement.inclusive and placement.makes_room != OLDEST:
+        raise PolicyError(f"{label(placement)}: makes_room must be OLDEST where inclusive is True")
+    if placement.read_ahead_pages < 1:
+        raise PolicyError(
+            f"{label(placement)}: read_ahead_pages must be at least 1, "
+            f"got {placement.read_ahead_pages!r}"
         )
     try:
         batch, total, every = (index(n) for n in placement.sampling(near))

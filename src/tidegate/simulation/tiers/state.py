@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.simulation.gpu.memory import as_array
+from tidegate.simulation.tiers.transfers import HYBRID_PAGES
 
 # Flags of a near frame, in ``frames``. KEPT: the placement has said in advance that the page stays
 # whenever it is a candidate.
@@ -26,17 +27,19 @@ WAIT_STORAGE, WAIT_HOST, WAIT_DRIVER = range(3)
 
 _COUNTS = """
     touches hits middle_hits far_reads lookups wasted_lookups evictions to_middle to_far stays
-    dropped near_written middle_spilled middle_written near_flushed middle_flushed
+    dropped near_written middle_spilled middle_written near_flushed middle_flushed read_ahead
+    recalled
     near_used middle_used launches notifications
 """
 COUNTS = tuple(_COUNTS.split())
 # In ns: the time now, when each server is free, how long each was busy, and parts of time.
 _CLOCK = """
-    now read_free write_free in_free out_free driver_free
+    now read_free write_free in_free out_free driver_free batch_begin
     read_busy write_busy in_busy out_busy driver_busy compute launching
 """
-# CLOCK's hand, the oldest miss under way, and the ends of the middle's queue.
-_CURSORS = "hand oldest_miss head tail"
+# CLOCK's hand, the oldest miss under way, the ends of the middle's queue, and the driver's batches
+# so far and faults in the latest.
+_CURSORS = "hand oldest_miss head tail batches batched"
 # Where the next mark goes, marks, pairs in the batch, pairs still wanted, and one page in how many
 # is sampled.
 _SAMPLING = "next_place marks filled wanted every"
@@ -58,6 +61,9 @@ class TierConstants(NamedTuple):
     wants_touch: bool
     wants_observe: bool
     records: bool  # every touch is recorded, for the eviction policy
+    inclusive: bool  # the middle keeps copies of near pages
+    read_ahead: int  # pages, aligned, that an SSD read brings to an inclusive middle
+    block_pages: int  # pages of the driver's 2 MB blocks
 
 
 class Tiers(NamedTuple):
@@ -71,8 +77,13 @@ class Tiers(NamedTuple):
     frames: Any  # per near frame, flags; padded, because 64 are examined together
     # pages of the middle, in order of arrival: twice the page, plus 1 if dirty; -1: it has left
     queue: Any
+    # per page, the place of a near page's copy in an inclusive middle, -1 for none; else empty
+    copies: Any
     done: Any  # when each miss under way is served
     waits_for: Any  # what each of them waits for
+    transfers: Any  # in and out: when the latest pages between near and middle arrive
+    next_transfer: Any  # in and out, the oldest of those
+    blocks: Any  # per 2 MB block, the latest batch of the driver that had a fault in it
     cursors: Any
     counts: Any
     clock: Any
@@ -114,8 +125,12 @@ def make_tiers(
         held=np.full(near, -1, np.int32),
         frames=zeros(near + LOOK, np.uint8),
         queue=zeros(room, np.int32),
+        copies=np.full(pages if constants.inclusive else 0, -1, np.int32),
         done=zeros(window, np.float64),
         waits_for=zeros(window, np.int64),
+        transfers=np.zeros((2, HYBRID_PAGES)),
+        next_transfer=zeros(2, np.int64),
+        blocks=zeros(pages // constants.block_pages + 1, np.int64),
         cursors=_record(_CURSORS, "i8"),
         counts=_record(_COUNTS, "i8"),
         clock=_record(_CLOCK, "f8"),

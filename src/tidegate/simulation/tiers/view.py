@@ -39,14 +39,20 @@ class SimulatedTiers:
         return np.asarray(self.tiers.pairs[: 2 * self.tiers.sampling["filled"][0]]).reshape(-1, 2)
 
     def left(self, page: int) -> int:
-        return int(self.tiers.history[page, 0])
+        return int(self.tiers.history[self._existing(page), 0])
 
     def next_use(self, page: int) -> int:
         if not len(self.tiers.uses):
             raise PolicyError(
                 "the placement must declare sees = Everything(future=True) to use memory.next_use"
             )
-        return int(self.tiers.uses[page])
+        return int(self.tiers.uses[self._existing(page)])
+
+    def _existing(self, page: int) -> int:
+        """Return a page's number; refuse one that NumPy would count from the end."""
+        if 0 <= page < len(self.tiers.where):
+            return page
+        raise IndexError(f"page must be 0 to {len(self.tiers.where) - 1}, got {page}")
 
 
 class _Observed:
@@ -98,7 +104,7 @@ class NearTier(MemoryView):
         return set(self._tiers.held[: self._near_used[0]].tolist())
 
     def is_resident(self, region: int) -> bool:
-        return bool(self._tiers.where[region] >= 0)
+        return bool(self._tiers.where[self._existing(region)] >= 0)
 
     def is_served(self, region: int) -> bool:
         return False
@@ -119,22 +125,22 @@ class NearTier(MemoryView):
         return int(self._touches[0])
 
     def last_touch(self, region: int) -> int:
-        return int(self._tiers.last[region]) or -1
+        return int(self._tiers.last[self._existing(region)]) or -1
 
     def page_touches(self, region: int) -> NDArray[Any]:
         return np.array([self.last_touch(region)])
 
     def last_reference(self, page: int) -> int:
-        return int(self._tiers.reference[page])
+        return int(self._tiers.reference[self._existing(page)])
 
     def last_toucher(self, region: int) -> int:
-        return int(self._tiers.reference[region])
+        return int(self._tiers.reference[self._existing(region)])
 
     def touch_count(self, region: int) -> int:
-        return int(self._tiers.touched[region])
+        return int(self._tiers.touched[self._existing(region)])
 
     def next_touch(self, region: int) -> int:
-        return int(self._tiers.uses[region])
+        return int(self._tiers.uses[self._existing(region)])
 
     def _request(self, verb: int, *words: int) -> None:
         raise PolicyError(

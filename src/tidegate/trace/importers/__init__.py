@@ -2,12 +2,13 @@
 
     file ──▶ recognise ──▶ Importer ──▶ RawLaunch, RawLaunch …   addresses, as the file has them
                                     └─▶ ImportedTrace            objects and pages, for a geometry
+                       ExecutionTrace ──▶ ops ──▶ OpTrace        operators and tensors
 
 An importer is one module: it recognises its format by content and streams launches. Addresses
 become objects and pages in ``imported.py``, for all formats alike.
 
 >>> sorted(IMPORTERS)[:3]
-['accel-sim', 'csv', 'kv-cache']
+['accel-sim', 'csv', 'execution-trace']
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tidegate.trace.geometry import Geometry
 from tidegate.trace.importers import (
     accel_sim,
     csv,
+    execution_trace,
     kv_cache,
     lackey,
     moe,
@@ -28,14 +30,16 @@ from tidegate.trace.importers import (
     oracle_general,
     uvm_tools,
 )
-from tidegate.trace.importers.imported import ImportedTrace, Progress
+from tidegate.trace.importers.imported import Progress
 from tidegate.trace.importers.importer import Importer, read_head
+from tidegate.trace.trace import Trace
 
 IMPORTERS: dict[str, type[Importer]] = {
     module.FORMAT.name: module.FORMAT
     for module in (
         # binary formats with a signature first, loose text formats last
         nsight,
+        execution_trace,
         nvbit,
         accel_sim,
         lackey,
@@ -54,17 +58,22 @@ def import_trace(
     geometry: Geometry | None = None,
     progress: Progress = lambda read: None,
     **options: str,
-) -> ImportedTrace:
+) -> Trace:
     """Return the trace in ``path``, a file of another tool.
 
     ``format`` is recognised by content unless it is given. ``options`` are those of the format,
     such as ``expert_bytes`` of ``moe``. ``progress`` takes the bytes read since the last call.
     """
     path = Path(path)
+    found = find_importer(path, format)
+    return found(path, **options).trace(geometry or Geometry(), progress)
+
+
+def find_importer(path: Path, format: str | None = None) -> type[Importer]:
+    """Return the importer of this format, or of the one that the content has."""
     if not path.is_file():
         raise TidegateError(f"file must exist to be imported, got {path}")
-    found = _by_name(format) if format else recognise(path)
-    return ImportedTrace(found(path, **options), geometry or Geometry(), progress)
+    return _by_name(format) if format else recognise(path)
 
 
 def recognise(path: Path) -> type[Importer]:

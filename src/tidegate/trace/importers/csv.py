@@ -30,6 +30,7 @@ class Csv(Importer):
     name = "csv"
     title = "CSV of requests"
     identifiers = True
+    _texts = False  # keys are texts, not numbers
     columns = Option("", "columns by number (from 1) or name, e.g. key=2,size=3,op=4")
 
     @classmethod
@@ -53,7 +54,14 @@ class Csv(Importer):
         if keys.null_count():
             raise self.wrong(f"rows from {number * SEQUENCE}", "a key is missing")
         as_number = keys.str.strip_chars().cast(pl.UInt64, strict=False)
-        address = keys.hash() if as_number.null_count() else as_number
+        texts = as_number.null_count() > 0
+        if number and texts != self._texts:  # one key would be two
+            raise self.wrong(
+                f"rows from {number * SEQUENCE}",
+                "keys must all be whole numbers from 0 on, or some of the first must be texts",
+            )
+        self._texts = texts
+        address = keys.hash() if texts else as_number
         size: Any = 1
         if "size" in found:
             sizes = rows[found["size"]].str.strip_chars().cast(pl.Int64, strict=False)
@@ -62,6 +70,8 @@ class Csv(Importer):
             size = sizes.to_numpy()
         write: Any = 0
         if "op" in found:
+            if rows[found["op"]].null_count():
+                raise self.wrong(f"column {found['op']}", "an operation is missing")
             write = rows[found["op"]].str.to_lowercase().is_in(_WRITES).to_numpy()
         return sequence(number, address.to_numpy(), size, write)
 

@@ -36,7 +36,7 @@ class ImportedTrace(Trace):
     ):
         self.importer, self.geometry = importer, geometry
         self.name = importer.path.name
-        self.provenance = importer.provenance
+        self.provenance, self.notes = importer.provenance, importer.notes
         self._progress = progress
         used = self._pages_used()
         if not len(used):

@@ -13,6 +13,7 @@ import sqlite3
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, cast
 
@@ -23,14 +24,15 @@ from polars.exceptions import PolarsError
 
 from tidegate.errors import TidegateError
 from tidegate.options import Configurable
-from tidegate.trace.trace import Provenance
+from tidegate.trace.geometry import Geometry
+from tidegate.trace.trace import Provenance, Trace
 
 GRAIN = 4096  # bytes: no geometry has smaller pages, so touches within one may be merged
 SEQUENCE = 1 << 18  # touches of one launch, where a file knows no launches: it keeps their order
 _HEAD = 1 << 16
 # what libraries raise for damaged files
 _DAMAGE = (
-    *(OSError, EOFError, ValueError, TypeError, OverflowError),
+    *(OSError, EOFError, ValueError, TypeError, OverflowError, KeyError, IndexError),
     *(lzma.LZMAError, zlib.error, sqlite3.Error, PolarsError, zstandard.ZstdError),
 )
 
@@ -83,10 +85,22 @@ class Importer(Configurable, ABC):
 
     def read(self, progress: Callable[[int], None]) -> Iterator[RawLaunch]:
         """Yield ``launches``; whatever is wrong with the file is one line that names it."""
-        try:
+        with self.damage_named():
             yield from self.launches(progress)
+
+    @contextmanager
+    def damage_named(self) -> Iterator[None]:
+        """Turn what libraries raise for damaged files into one line that names the file."""
+        try:
+            yield
         except _DAMAGE as error:
             raise self.wrong("data", str(error).split("\n")[0] or type(error).__name__) from error
+
+    def trace(self, geometry: Geometry, progress: Callable[[int], None]) -> Trace:
+        """Return the file's trace, laid out for a geometry."""
+        from tidegate.trace.importers.imported import ImportedTrace
+
+        return ImportedTrace(self, geometry, progress)
 
     def allocations(self) -> list[Allocation]:
         """Return the objects that the file names; the others are found by their addresses."""

@@ -9,9 +9,9 @@ import numpy as np
 from tidegate import units
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.workloads.observuvm.btree import find_path, grown_tree
 from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.random_pages import generator
+from tidegate.workloads.rodinia_tree import find_path, grown_tree
 from tidegate.workloads.suites import published_footprint
 from tidegate.workloads.thread_blocks import FLOAT, blocks, launch_of, use, use_sector
 

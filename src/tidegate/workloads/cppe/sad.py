@@ -7,11 +7,12 @@ from typing import Any
 from tidegate.compiled.jit import jit
 from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import across, blocks, launch_of, use
+from tidegate.workloads.thread_blocks import across, blocks, launch_of, step, use
 
 SHORT = 2  # bytes
 POSITIONS = 1096  # MAX_POS_PADDED: the 33 × 33 places searched, padded
 _USED = 2 * (1089 + 1)  # bytes of them that the two larger kernels read and write
+_STEP = 2 * 64  # bytes of a vector in a step: 32 threads, two places each
 ACROSS = 11  # macroblocks of a row: 176 pixels, QCIF
 _SIDE = 16  # pixels of a macroblock
 _CUR, _SADS = range(2)
@@ -37,9 +38,10 @@ class SAD(Derived):
                              writes 2 of type 3, 2 of type 2, 1 of type 1
 
     Grid order: blockIdx.x fastest, along the rows of the picture, so mb_sad_calc returns to each
-    macroblock four times. The reference picture is a texture's array, which is not managed, and
-    left out. Access sites: 0 = the picture, 1 = the vectors. Table II: sad, 8.5 MB, Type II; the 99
-    macroblocks of Parboil's default input, 176 × 144 pixels, make 8.5 MiB.
+    macroblock four times. The two larger kernels loop over the places, 64 in each of 17 steps, and
+    use these of all their vectors in each. The reference picture is a texture's array, which is not
+    managed, and left out. Access sites: 0 = the picture, 1 = the vectors. Table II: sad, 8.5 MB,
+    Type II; the 99 macroblocks of Parboil's default input, 176 × 144 pixels, make 8.5 MiB.
     """
 
     bytes = published_footprint("cppe-SAD", "size of the picture and all vectors")
@@ -82,9 +84,12 @@ def _calc(log: Any, count: int, shape: Any) -> None:
 def _larger(log: Any, count: int, shape: Any) -> None:
     n, vectors = shape
     for block in blocks(log, count):
-        for i in range(len(vectors)):
-            kind, each = vectors[i]
-            first = _TYPES[kind - 1] * n + each * block
-            for vector in range(first, first + each):
-                at = SHORT * POSITIONS * vector
-                use(log, _SADS, at, at + _USED, i > 0)
+        for places in range(0, _USED // _STEP * _STEP, _STEP):
+            last = places + 2 * _STEP > _USED
+            for i in range(len(vectors)):
+                kind, each = vectors[i]
+                first = _TYPES[kind - 1] * n + each * block
+                for vector in range(first, first + each):
+                    at = SHORT * POSITIONS * vector
+                    use(log, _SADS, at + places, at + (_USED if last else places + _STEP), i > 0)
+            step(log)

@@ -17,7 +17,8 @@ class MultiVectorAdd(Derived):
     Operands: the inputs, each used once, and the output, read and written by every launch. Grid
     order: i. Access sites: the vectors as they are allocated. Table 2: reuse 40.0 %, I/O 267 GB.
     Five inputs make exactly that: 10 visits for 6 vectors, and 267 GB / 10 * 6 = 160 GB, twice the
-    tiers' 16 + 64.
+    tiers' 16 + 64. But the output then returns after 53 GB, within both tiers, and 3.3 says that
+    TierOrder does not find it there. With two or three inputs it returns after 107 or 80 GB.
     """
 
     bytes = published_footprint("gmt-MultiVectorAdd", "size of all vectors")

@@ -8,6 +8,7 @@ from tidegate.options import Option
 from tidegate.workloads.matrix_products import COLUMNS, ROWS, Grid, MatrixProduct, Operand, operand
 from tidegate.workloads.program import Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
+from tidegate.workloads.thread_blocks import FLOAT
 from tidegate.workloads.waves import WaveWorkload
 
 
@@ -22,9 +23,10 @@ class GMV(MatrixProduct):
 
     Operands: A is read once in every call, column after column, which is in order of address as
     long as all thread blocks are resident together (up to n = 83,968); x is read beside it; y is
-    written at the end. Grid order: from the first row to the last. Access sites: 0 = A, 1 = x, 2 =
-    y. Table II: "Matrix vector product (CUBLAS)", 23.6 GB, without a number of calls; NVIDIA's
-    sample makes one.
+    written at the end. In each step all thread blocks are at the same column, which lies in 5 pages
+    of 64 KB at the paper's size, so a wave has as many lanes as a column has pages. Grid order:
+    from the first row to the last. Access sites: 0 = A, 1 = x, 2 = y. Table II: "Matrix vector
+    product (CUBLAS)", 23.6 GB, without a number of calls; NVIDIA's sample makes one.
     """
 
     bytes = published_footprint("GMV", "size of the matrix and both vectors together")
@@ -32,6 +34,9 @@ class GMV(MatrixProduct):
         16, "calls of the product (a choice, as for 2DC and BLK: the paper does not say)", least=1
     )
     wave = WaveWorkload.wave
+    lanes = Option(
+        0, "blocks of the trace that share a wave's pages; 0: as many as a column's pages", least=0
+    )
     tile = Option(128, "rows of a thread block (a choice)", least=1)
     slots = 1
     kernel = "sgemv"
@@ -55,6 +60,9 @@ class GMV(MatrixProduct):
             operand(space, "x", n, 1, ROWS, along=True),
             operand(space, "y", n, 2, write=True),
         )
+
+    def lanes_in(self, space: Space) -> int:
+        return self.lanes or -(-FLOAT * self.n // space.geometry.page)
 
     def launches(self, space: Space) -> Launches:
         for _ in range(self.iterations):

@@ -17,6 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.trace.trace import Launch, Segment
@@ -137,10 +140,31 @@ class Network(WaveWorkload):
         lanes = min(self.lanes, wave)
         images, spread = self.images, int(layer.spread)
         work = Work(images, first, stop, layer.blocks, layer.reach, spread, wave, lanes)
-        used = float(sum(s.bytes.sum(dtype="int64") for s in _touches(space, layer, work)))
-        intensity = layer.flops * (stop - first) / used / self.efficiency
-        touches = _touches(space, layer, work)
-        return Launch(layer.kernel, touches, max(1, wave // lanes), intensity)
+        used = np.zeros(3)
+        for s in _touches(space, layer, work):
+            used += np.bincount(s.reference, s.bytes, minlength=3)
+        intensity = layer.flops * (stop - first) / used.sum() / self.efficiency
+        touches, sharing = _touches(space, layer, work), _sharing(space, layer, work, used)
+        return Launch(layer.kernel, touches, max(1, wave // lanes), intensity, sharing=sharing)
+
+
+def _sharing(space: Space, layer: Layer, work: Work, used: NDArray[Any]) -> tuple[float, ...]:
+    """Return by access site how many blocks use each byte: what all blocks use over what waves do.
+
+    Halos, and outputs into which several blocks write, are not counted.
+    """
+    blocks = (work.stop - work.first) * work.blocks
+
+    def shared(site: int, name: str, part: Part, each: float, of: int) -> float:
+        first, stop, whole = part
+        asked = blocks * each * space[name].bytes * (stop - first) / whole / of
+        return max(1.0, asked / float(used[site]))
+
+    share = 1 / work.blocks
+    source = shared(0, layer.source, layer.reads, 1 if layer.reach < 0 else share, work.images)
+    if not layer.weights:
+        return source, 1.0, 1.0
+    return source, shared(1, layer.weights, layer.part, 1 if layer.spread else share, 1), 1.0
 
 
 def _touches(space: Space, layer: Layer, work: Work) -> Iterator[Segment]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import log, log1p
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +36,7 @@ _COARSE = 64  # rows of B that are searched together
 _CACHED = 64 << 20  # bytes of gathered rows that are cached for the next column of tiles
 _DRAWN = 1 << 20  # random numbers at a time
 _TRIES = 64
+_MADE = 1 << 26  # non-zeros of A that are made in any case: 256 MiB of columns
 
 
 @workload("SPM")
@@ -59,16 +62,23 @@ class SpMM(WaveWorkload):
     values, 3 = B, 4 = C.
 
     The touches are *derived*: A is made here, from a seed, and its rows are really gathered. The
-    paper gives 8.0 GB and no shapes.
+    paper gives 8.0 GB and no shapes; density and shape are the sample's, a 4 × 4 matrix of 9
+    non-zeros times a 4 × 3 one. If A is as dense as that, every wave gathers all rows of B. A large
+    A is not made then: its rows are equally long, and a row of B is needed when the first of a
+    wave's rows is expected to get there.
     """
 
     bytes = published_footprint("SPM", "size of the matrices together")
     density = Option(
-        0.01, "share of A that is not zero (a choice)", parse=units.fraction, least=1e-9, most=1
+        9 / 16,
+        "share of A that is not zero (NVIDIA's sample: 9 of 16)",
+        parse=units.fraction,
+        least=1e-9,
+        most=1,
     )
     aspect = Option(
-        1.0,
-        "columns of B and C for each row of A (a choice: square, as the paper's other matrices)",
+        0.75,
+        "columns of B and C for each row of A (NVIDIA's sample: 3 for 4)",
         parse=units.fraction,
         least=1e-9,
     )
@@ -107,19 +117,46 @@ class SpMM(WaveWorkload):
         return max(1, int(self.aspect * m))
 
     def sparse(self) -> Sparse:
-        """Return A."""
-        return _sparse(self.m, self._nonzeros(self.m), self.skew, self.seed)
+        """Return A; without its columns where every wave needs all rows of B."""
+        m, nonzeros = self.m, self._nonzeros(self.m)
+        if nonzeros > _MADE and self._gathers_all():
+            return Sparse(np.arange(m + 1) * nonzeros // m, np.zeros(0, np.int32))
+        return _sparse(m, nonzeros, self.skew, self.seed)
+
+    def _gathers_all(self) -> bool:
+        """Return whether less than one row of B in a million waves is expected to be left out."""
+        rows = min(self.m, ROWS * min(self.wave, self._tiling().groups))
+        return self.skew == 0 and rows * -log1p(-min(self.density, 1 - 1e-9)) > log(1e6 * self.m)
 
     def launches(self, space: Space) -> Launches:
         tiling, a = self._tiling(), self.sparse()
         cached = functools.lru_cache(max(1, _CACHED // (8 * tiling.m)))
-        gathered = cached(lambda top, bottom: _gathered(a, top, bottom))
-        flops = 2 * len(a.columns) * tiling.n
-        intensity = flops / _bytes_touched(tiling, a, gathered) / self.efficiency
+        gathered = cached(self._gathered_by(a))
+        flops = 2 * self._nonzeros(tiling.m) * tiling.n
+        used = _bytes_touched(tiling, a, gathered)
+        intensity = flops / sum(used) / self.efficiency
+        sharing = self._sharing(tiling, used)
         lanes = min(self.lanes, tiling.wave)
         for _ in range(self.iterations):
             touches = _touches(space, tiling, a, gathered, lanes)
-            yield Launch("csrmm", touches, tiling.wave // lanes, intensity)
+            yield Launch("csrmm", touches, tiling.wave // lanes, intensity, sharing=sharing)
+
+    def _sharing(self, tiling: Tiling, used: tuple[int, int, int]) -> tuple[float, ...]:
+        """Return by access site how many thread blocks use each byte that a wave uses.
+
+        Each reads its rows of A and, of its columns of B, the rows that any of its rows needs.
+        """
+        m, n = tiling.m, tiling.n
+        a = tiling.tiles * (4 * (m + tiling.groups) + 8 * self._nonzeros(m)) / used[0]
+        needed = m * (1 - (1 - self.density) ** min(m, ROWS))  # rows of B, by one thread block
+        b = max(1.0, tiling.groups * needed * 4 * n / used[1])
+        return a, a, a, b, 1.0
+
+    def _gathered_by(self, a: Sparse) -> Callable[[int, int], Gathered]:
+        """Return the function of what the rows from ``top`` to ``bottom`` of A gather."""
+        if len(a.columns):
+            return lambda top, bottom: _gathered(a, top, bottom)
+        return lambda top, bottom: _all_gathered(self.m, self.density, bottom - top)
 
     def _tiling(self) -> Tiling:
         m, n = self.m, self._columns(self.m)
@@ -267,14 +304,31 @@ def _gathered(a: Any, top: int, bottom: int) -> Any:
     return Gathered(before, step, least)
 
 
-def _bytes_touched(tiling: Tiling, a: Sparse, gathered: Any) -> int:
-    """Return the bytes that all waves use together: the sum of the trace's bytes."""
-    total = 4 * tiling.m * tiling.n  # C
+def _all_gathered(m: int, density: float, rows: int) -> Gathered:
+    """Return that ``rows`` rows of A need all rows of B, each when the first of them is due.
+
+    In front of column c a row has c · density non-zeros, give or take; the least of many such
+    numbers lies as far below as a normal variable does once in so many.
+    """
+    c = np.arange(m)
+    least = c * density + NormalDist().inv_cdf(1 / (rows + 1)) * np.sqrt(
+        c * density * (1 - density)
+    )
+    step = np.maximum.accumulate(np.maximum(least, 0)).astype(np.int64) // WARP
+    coarse = np.arange(0, m, _COARSE)
+    return Gathered(
+        np.arange(m + 1, dtype=np.int32), step.astype(np.int32), step[coarse].astype(np.int32)
+    )
+
+
+def _bytes_touched(tiling: Tiling, a: Sparse, gathered: Any) -> tuple[int, int, int]:
+    """Return the bytes of A, B and C that all waves use; together, the sum of the trace's bytes."""
+    of_a = of_b = 0
     for wave in range(tiling.count):
         top, bottom, left, right = tiling.extent(wave)
-        total += 4 * (bottom - top + 1) + 8 * int(a.offsets[bottom] - a.offsets[top])
-        total += 4 * int(gathered(top, bottom).before[-1]) * (right - left)
-    return total
+        of_a += 4 * (bottom - top + 1) + 8 * int(a.offsets[bottom] - a.offsets[top])
+        of_b += 4 * int(gathered(top, bottom).before[-1]) * (right - left)
+    return of_a, of_b, 4 * tiling.m * tiling.n
 
 
 @jit

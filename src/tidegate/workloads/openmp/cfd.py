@@ -29,7 +29,7 @@ class CFD(Offloaded):
     """
 
     program = "cfd"
-    fresh = frozenset(("variables", "old_variables", "fluxes", "step_factors"))
+    unwritten = frozenset(("variables", "old_variables", "fluxes", "step_factors"))
     bytes = footprint("512MiB", "size of all arrays together")
     iterations = Option(
         100, "iterations of the outer loop (Rodinia has 2000; after a few, all are alike)", least=1

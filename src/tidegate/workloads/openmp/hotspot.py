@@ -20,7 +20,7 @@ class Hotspot(Offloaded):
     """
 
     program = "hotspot"
-    fresh = frozenset(("result",))
+    unwritten = frozenset(("result",))
     bytes = footprint("512MiB", "size of the three arrays together")
     steps = Option(2, "launches (as Rodinia runs it; the program's own default is 8)", least=1)
 

@@ -19,7 +19,7 @@ class KMeans(Offloaded):
     """
 
     program = "kmeans"
-    fresh = frozenset(("feature_turned",))
+    unwritten = frozenset(("feature_turned",))
     bytes = footprint("512MiB", "size of the four arrays together")
     features = Option(8, "features of a point (the program's own default)", least=1)
     clusters = Option(5, "centres (the program's own default)", least=1)

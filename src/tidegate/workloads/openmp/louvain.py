@@ -6,8 +6,6 @@ from tidegate.options import Option
 from tidegate.workloads.openmp.offloaded import Gather, Offloaded, Stream, loop_launch
 from tidegate.workloads.program import Launches, Space, footprint, workload
 
-_ELSEWHERE = 0.1  # edges that leave their block of 32 vertices, as the program makes its graph
-
 
 @workload("openmp-louvain")
 class Louvain(Offloaded):
@@ -19,17 +17,19 @@ class Louvain(Offloaded):
         modularity          sums over cluster_weight[v], communities[v]
         update_communities  communities[v] += update[v]
 
-    Nine edges in ten end within 32 vertices of v, beside v's own data; the tenth ends anywhere.
+    Edges end anywhere: ids of miniVite's generator are random. With ``elsewhere=0.1``, as
+    the example makes its graph, nine in ten end within 32 vertices of v, beside v's own data.
     Past, current and target communities change places after each round.
     """
 
     program = "louvain"
-    fresh = frozenset(("update", "cluster_weight"))
+    unwritten = frozenset(("update", "cluster_weight"))
     bytes = footprint("512MiB", "size of the nine arrays together")
     per_vertex = Option(
         4, "edges made for a vertex, each held both ways (the program's own default)", least=1
     )
     rounds = Option(26, "rounds of moves (as many as the program's default input takes)", least=1)
+    elsewhere = Option(1.0, "share of edges that end anywhere, not near", least=0.0, most=1.0)
     seed = Option(1, "seed of the random numbers", least=0)
 
     def variables(self) -> dict[str, int]:
@@ -52,7 +52,7 @@ class Louvain(Offloaded):
             past, current, target = current, target, past
 
     def _move(self, current: str, target: str) -> tuple[Stream | Gather, ...]:
-        far = 2 * self.per_vertex * _ELSEWHERE
+        far = 2 * self.per_vertex * self.elsewhere
         return (
             Stream("first", 4),
             Stream("edges", 16 * self.per_vertex),

@@ -14,7 +14,7 @@ class NN(Offloaded):
     """
 
     program = "nn"
-    fresh = frozenset(("distances",))
+    unwritten = frozenset(("distances",))
     bytes = footprint("512MiB", "size of the two arrays together")
 
     def variables(self) -> dict[str, int]:

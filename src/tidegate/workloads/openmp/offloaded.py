@@ -77,6 +77,9 @@ class Offloaded(Derived):
         "reuse distance: expected launches, or nearest kernel region (4.3)",
         choices=("launches", "regions"),
     )
+    first_touch = Option(
+        True, "what only the GPU writes is born there; otherwise its first use is a transfer"
+    )
 
     def variables(self) -> Mapping[str, int]:
         """Return the values of the program's variables at this size."""

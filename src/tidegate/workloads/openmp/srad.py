@@ -25,7 +25,7 @@ class SRAD(Offloaded):
     """
 
     program = "srad"
-    fresh = frozenset((*_SIDES, "c"))
+    unwritten = frozenset((*_SIDES, "c"))
     bytes = footprint("512MiB", "size of all arrays together")
     iterations = Option(
         100, "iterations of the diffusion (as Rodinia runs it; the program's default is 4)", least=1

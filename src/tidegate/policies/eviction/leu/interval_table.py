@@ -76,11 +76,12 @@ class SiteEntry:
 class IntervalTable:
     """A table of at most ``size`` access sites.
 
-    All others share one entry, which has the last place.
+    All others share one entry, which has the last place. With ``forget``, an entry that has so many
+    touches is halved, so that older ones count for less.
     """
 
-    def __init__(self, size: int, batch: int):
-        self.size, self._batch = size, batch
+    def __init__(self, size: int, batch: int, forget: int = 0):
+        self.size, self._batch, self._forget = size, batch, forget
         self.entries: dict[int, SiteEntry] = {}
         self.by_place: list[SiteEntry] = []
         self.others = SiteEntry(size)
@@ -113,6 +114,9 @@ class IntervalTable:
             entry = self.entries[reference]
             entry.touches += max(reuses, 1)
             entry.counts[bucket] += reuses
+            if self._forget and entry.touches >= self._forget:
+                entry.touches //= 2
+                entry.counts = [count // 2 for count in entry.counts]
             changed.add(entry.place)
         self._pending.clear()
         for place in changed:

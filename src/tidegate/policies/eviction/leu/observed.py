@@ -32,8 +32,15 @@ class LEUObserved(EvictionPolicy):
     table = Option(256, "objects with a distribution; the coldest is replaced", least=1, most=4096)
     batch = Option(16, "reuses that are counted at a time", least=1, most=1 << 20)
 
+    forget = Option(
+        0,
+        "known uses of an object after which its counts are halved; 0: it never forgets",
+        least=0,
+        most=1 << 40,
+    )
+
     def start(self) -> None:
-        self._rimm = RIMM(self.table, self.batch)
+        self._rimm = RIMM(self.table, self.batch, self.forget)
         self._clock = 0
         self._last: dict[int, int] = {}  # time of a region's last known use
         self._arriving: dict[int, None] = {}  # served in this turn, not in the RIMM yet

@@ -56,10 +56,16 @@ class LEU(EvictionPolicy):
         256, "access sites with a distribution; the coldest is replaced", least=1, most=4096
     )
     batch = Option(16, "reuses that are counted at a time", least=1, most=1 << 20)
+    forget = Option(
+        0,
+        "touches of an access site after which its counts are halved; 0: it never forgets",
+        least=0,
+        most=1 << 40,
+    )
     twin = LEUTwin()
 
     def start(self) -> None:
-        self._rimm = RIMM(self.table, self.batch)
+        self._rimm = RIMM(self.table, self.batch, self.forget)
         self._known: dict[int, _Known] = {}
         self._arriving: dict[int, tuple[int, _Known]] = {}  # time of the fault, known before it
 
@@ -133,7 +139,10 @@ class LEU(EvictionPolicy):
         touches = self.memory.touch_count(region) - before.touches
         if touches == 0:
             return False
-        moments = self._moments(region, before.last.when)
+        # a region that was prefetched at ``last`` may have been touched by the very next touch
+        moments = self._moments(region, before.last.when) or [
+            Moment(before.last.when + 1, self.memory.last_toucher(region))
+        ]
         self._saw(region, reuses(before.last, moments, touches))
         self._rimm.leave(region)
         self._know(region, self._look(region))

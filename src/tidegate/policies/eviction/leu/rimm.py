@@ -27,8 +27,8 @@ from tidegate.policies.structures.order import first
 class RIMM:
     """Regions with access site and time of their last touch, and the table of access sites."""
 
-    def __init__(self, table: int, batch: int):
-        self.table = IntervalTable(table, batch)
+    def __init__(self, table: int, batch: int, forget: int = 0):
+        self.table = IntervalTable(table, batch, forget)
         self._cells: dict[int, Cells] = {}  # by place in the table
         self._where: dict[int, tuple[int, int]] = {}  # place and last touch
 

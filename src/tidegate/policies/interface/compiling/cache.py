@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 from contextlib import suppress
@@ -15,6 +16,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 from tidegate.compiled.jit import compiled_folder
+from tidegate.compiled.turns import own_turn
 from tidegate.errors import TidegateError
 from tidegate.files import write_atomically
 from tidegate.policies.interface.compiling.layout import Layout
@@ -44,22 +46,27 @@ def find_function(
 
     With ``only_known``, return None instead of compiling. Raise CannotCompile with the reason.
     """
-    target = repr(cpu_target.target_context.codegen().magic_tuple())
     events = handled_events(policy)
     cls = type(policy)
-    key = digest(cls, layout.signature, surface, sees, repr(events), numba.__version__, target)
+    key = digest(cls, layout.signature, surface, sees, repr(events), numba.__version__, _target())
     file = _folder() / f"{cls.__name__}-{key}"
     if key not in _known:
         found = _load(file)
         if found is None:
             if only_known:
                 return None
-            found = _compile(policy, layout, surface, sees, events, key, file)
+            with own_turn(compiled_folder()):  # another process may have compiled it meanwhile
+                found = _load(file) or _compile(policy, layout, surface, sees, events, key, file)
         _known[key] = found
     known = _known[key]
     if isinstance(known, str):
         raise CannotCompile(known)
     return known
+
+
+@functools.cache
+def _target() -> str:
+    return repr(cpu_target.target_context.codegen().magic_tuple())
 
 
 def _folder() -> Path:

@@ -13,6 +13,7 @@ from numba.core.ir import SetAttr
 from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
 
+from tidegate.compiled.linking import EntryCompiler, LinkedCompiler
 from tidegate.policies.interface.compiling.handles import (
     I64,
     ColumnType,
@@ -47,7 +48,14 @@ from tidegate.policies.interface.compiling.source import (
 from tidegate.policies.interface.events import EVENT_BITS, FAILED
 from tidegate.policies.structures.order import first
 
-_OPTIONS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
+# Numba's error model is Python's: a division by zero raises. Arrays, which tiers show, are checked.
+_OPTIONS = {
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "forceinline": True,
+    "boundscheck": True,
+    "pipeline_class": LinkedCompiler,
+}
 
 
 def _jit(function: Any) -> Any:
@@ -74,7 +82,7 @@ def compile_class(
         return guarded(block, event)  # type: ignore[no-any-return]
 
     entry.__name__ = entry.__qualname__ = f"policy_{key}"
-    cfunc: Any = CFunc(entry, normalize_signature(int64(int64, int64)), {}, {})  # type: ignore[no-untyped-call]
+    cfunc: Any = CFunc(entry, normalize_signature(int64(int64, int64)), {}, {}, EntryCompiler)  # type: ignore[no-untyped-call]
     result = cfunc._compiler.compile((int64, int64), int64)
     for function in methods:
         for overload in function.overloads.values():

@@ -175,7 +175,7 @@ def _ask(block, verb, a, b, c):
 @primitive
 def _check_pages(block, first, pages):
     most = load_fixed(block + 8 * h.REGIONS) * load_fixed(block + 8 * h.PAGES_PER_REGION)
-    if pages < 1 or first < 0 or first + pages > most:
+    if pages < 1 or first < 0 or first >= most or pages > most - first:
         raise ValueError("no such pages")
 
 
@@ -193,25 +193,44 @@ def evict(block, region):
 
 
 @primitive
-def advise_far(block, first_page, pages):
+def prefetch_async(block, first_page, pages=1):
     _check_pages(block, first_page, pages)
-    _ask(block, e.ASK_ADVISE, first_page, pages, 1)
+    _ask(block, e.ASK_PREFETCH_ASYNC, first_page, pages, 0)
 
 
 @primitive
-def advise_none(block, first_page, pages):
+def evict_async(block, region):
+    if not is_resident(block, region):
+        raise ValueError("the region is not resident")
+    _ask(block, e.ASK_EVICT_ASYNC, region, 0, 0)
+
+
+@primitive
+def discard(block, region):
+    if not is_resident(block, region):
+        raise ValueError("the region is not resident")
+    _ask(block, e.ASK_DISCARD, region, 0, 0)
+
+
+@primitive
+def advise(block, first_page, pages, advice):
     _check_pages(block, first_page, pages)
-    _ask(block, e.ASK_ADVISE, first_page, pages, 0)
+    _ask(block, e.ASK_ADVISE, first_page, pages, advice)
 
 
 @primitive
 def observe_prefetched(block, region):
+    _check(block, region)
     _ask(block, e.ASK_OBSERVE, region, 0, 0)
 
 
 @primitive
-def count_remote(block, accesses):
-    _ask(block, e.ASK_COUNT, accesses, 0, 0)
+def count_remote(block, accesses, pages=0):
+    if accesses < 0 or accesses > e.MOST_ACCESSES:
+        raise ValueError("no such number of accesses")
+    if pages != 0:
+        _check_pages(block, 0, pages)
+    _ask(block, e.ASK_COUNT, accesses, pages, 0)
 
 
 @primitive
@@ -275,20 +294,25 @@ def _lower_faulted(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 def _advise(kind: Any) -> Any:
     def typed(context: Any, args: Any) -> Any:
         first, pages, prefer = args
-        literal = getattr(prefer, "literal_value", None)
-        if not isinstance(prefer, types.NoneType) and literal != "far":
-            raise TypingError("memory.advise takes 'far' or None, written out")
+        if not isinstance(prefer, types.NoneType) and _advice(prefer) not in e.ADVICE:
+            known = ", ".join(map(repr, e.ADVICE))
+            raise TypingError(f"memory.advise takes one of {known}, written out")
         numbers = (whole_number(a, "advise") for a in (first, pages))
         return signature(types.none, *numbers, prefer)
 
     return bound_method(kind, "advise", typed)
 
 
+def _advice(prefer: Any) -> Any:
+    """Return the text that was written out; "" if none was."""
+    return None if isinstance(prefer, types.NoneType) else getattr(prefer, "literal_value", "")
+
+
 @lower_builtin((MemoryType, "advise"), MemoryType, types.VarArg(types.Any))
 def _lower_advise(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    function = advise_none if isinstance(sig.args[3], types.NoneType) else advise_far
+    advice = context.get_constant(types.int64, e.ADVICE[_advice(sig.args[3])])
     members = members_of(context, builder, sig.args[0], args[0])
-    return call_compiled(context, builder, function, [*members, args[1], args[2]])
+    return call_compiled(context, builder, advise, [*members, args[1], args[2], advice])
 
 
 _ASKED = (e.VICTIM, e.OBSERVE)
@@ -308,6 +332,9 @@ GPU = Surface(
         "next_touch": next_touch,
         "prefetch": prefetch,
         "evict": evict,
+        "discard": discard,
+        "prefetch_async": prefetch_async,
+        "evict_async": evict_async,
         "observe_prefetched": observe_prefetched,
         "count_remote": count_remote,
         "set_prefetch_threshold": set_prefetch_threshold,

@@ -20,6 +20,9 @@ from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+from tidegate.fingerprint import digest_of_code, fingerprint
+from tidegate.origins import home_of, is_local, is_shipped
+
 _NUMBERS = (bool, int, float)
 _CONSTANTS = (*_NUMBERS, str, tuple, type(None))
 _MOST = (1 << 63) - 1
@@ -117,27 +120,38 @@ def function_of(member: Any) -> FunctionType | None:
 # The digest
 
 
+# of shipped classes, whose modules do not change, by the ids of their parts; the parts are kept, so
+# that no id is used twice
+_known: dict[Any, tuple[str, list[Any]]] = {}
+
+
 def digest(cls: type, *more: str) -> str:
     """Return a hash of a class's methods and constants, and of what they use of their modules."""
+    if not is_shipped(home_of(cls)):
+        return _digest(cls, more)
+    members = [v for base in cls.__mro__ for v in vars(base).values()]
+    parts = [f.__code__ if (f := function_of(v)) else v for v in members]
+    key = cls, more, tuple(map(id, parts))
+    if key not in _known:
+        _known[key] = _digest(cls, more), parts
+    return _known[key][0]
+
+
+def _digest(cls: type, more: tuple[str, ...]) -> str:
     known: set[FunctionType] = set()
     found = hashlib.sha256(repr(more).encode())
 
     def add(*what: Any) -> None:
         found.update(repr(what).encode())
 
-    def add_code(code: CodeType) -> None:
-        add(code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_firstlineno)
-        for constant in code.co_consts:
-            add_code(constant) if isinstance(constant, CodeType) else add(constant)
-
     def add_function(function: FunctionType) -> None:
         if function in known:
             return
         known.add(function)
-        add_code(function.__code__)
+        add(digest_of_code(function.__code__))
         add(function.__defaults__, function.__kwdefaults__)
         for name, value in _closure(function).items():
-            add(name, value if isinstance(value, _CONSTANTS) else type(value))
+            add(name, fingerprint(value).digest)
         for name in sorted(_names(function.__code__)):
             add_value(name, function.__globals__.get(name))
 
@@ -146,10 +160,12 @@ def digest(cls: type, *more: str) -> str:
         if function:
             add(name, type(value))
             add_function(function)
-        elif isinstance(value, _CONSTANTS):
+        elif isinstance(value, (*_NUMBERS, str, type(None))):
             add(name, value)
-        else:
-            add(name, type(value), getattr(value, "__module__", ""), getattr(value, "__name__", ""))
+        elif isinstance(value, type | ModuleType) and not is_local(home_of(value)):
+            add(name, type(value), home_of(value), value.__name__)
+        else:  # Numba takes modules' attributes and members of enumerations as constants
+            add(name, fingerprint(value).digest)
 
     for base in cls.__mro__:
         for name, value in sorted(vars(base).items()):

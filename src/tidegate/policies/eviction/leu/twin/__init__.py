@@ -39,7 +39,7 @@ from tidegate.policies.eviction.leu.twin.sampler import (
     settle_arrivals,
     touched_since,
 )
-from tidegate.policies.interface.events import EVENT_BITS, EVICTION, VICTIM
+from tidegate.policies.interface.events import EVENT_BITS, EVICTION, FREE, VICTIM
 
 
 @jit_policy
@@ -54,7 +54,7 @@ def _leu(own: int, event: int) -> int:
             region = lowest(own)
         return nodes(own)[arrivals_node(own), AFTER]
     region = event >> EVENT_BITS
-    if event & 255 != EVICTION:
+    if event & 255 not in (EVICTION, FREE):
         _fault(own, region)
     elif nodes(own)[region, PLACE] == ARRIVING:
         remove(nodes(own), region)

@@ -27,7 +27,7 @@ from tidegate.policies.interface.compiling.header import OWN, REGION_TOUCHES, RE
 REFERENCES = 1 << 16
 _ROWS = 2 * BUCKETS + 1
 
-TABLE, BATCH, SAMPLE, PENDING, ENTRIES, REPLACED = range(6)
+TABLE, BATCH, SAMPLE, PENDING, ENTRIES, REPLACED, FORGET = range(7)
 _SCALARS = 8
 (
     NODES,  # [regions, cells, arrivals; 8] rings, and what is known of a region: see below
@@ -84,7 +84,8 @@ def prepare(policy: Any, regions: int, pages: int) -> NDArray[np.int64]:
     ]
     offsets = _SCALARS + _PARTS + np.cumsum([0, *sizes])
     own = np.zeros(offsets[-1], np.int64)
-    own[[TABLE, BATCH, SAMPLE]] = policy.table, policy.batch, math.ceil(policy.sample * 2**53)
+    own[[TABLE, BATCH, FORGET]] = policy.table, policy.batch, policy.forget
+    own[SAMPLE] = math.ceil(policy.sample * 2**53)
     own[_SCALARS : _SCALARS + len(sizes)] = OWN + offsets[:-1]
     part = [own[a:b] for a, b in pairwise(offsets)]
     part[NODES][AFTER::COLUMNS] = part[NODES][BEFORE::COLUMNS] = np.arange(nodes)

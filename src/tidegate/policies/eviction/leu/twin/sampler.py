@@ -119,6 +119,10 @@ def touched_since(own: int, region: int) -> bool:
     if _is_sampled(own, region):
         last = known[region, LAST]
         n = _note_moments(own, region, last)
+        if n == 0:  # prefetched at ``last``, and touched by the very next touch
+            moments = grid_at(part(own, MOMENTS), PLENTY, 2)
+            moments[0, 0], moments[0, 1] = last + 1, reference_of(_latest_of(own, region))
+            n = 1
         _saw_reuses(own, last, known[region, REFERENCE], 0, n, touches)
     leave(own, region)
     look(own, region)

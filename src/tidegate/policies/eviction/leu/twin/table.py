@@ -18,6 +18,7 @@ from tidegate.policies.eviction.leu.twin.layout import (
     ENTRIES,
     ENTRY,
     ENTRY_TOUCHES,
+    FORGET,
     MEMBERS,
     PENDING,
     PLACE,
@@ -69,8 +70,12 @@ def _take_in(own: int) -> None:
         place = place_of(own, reference)
         if place == scalar[TABLE]:
             place = _admit(own, reference)
-        words(own, ENTRY_TOUCHES)[place] += max(reuses, 1)
-        words(own, COUNTS)[place * BUCKETS + waiting[i, 2]] += reuses
+        touches, counts = words(own, ENTRY_TOUCHES), words(own, COUNTS)
+        touches[place] += max(reuses, 1)
+        counts[place * BUCKETS + waiting[i, 2]] += reuses
+        if scalar[FORGET] and touches[place] >= scalar[FORGET]:
+            touches[place] //= 2
+            counts[place * BUCKETS : (place + 1) * BUCKETS] //= 2
         changed[place], best_at[place] = 1, -1
     scalar[PENDING] = 0
 

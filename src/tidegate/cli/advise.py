@@ -1,0 +1,202 @@
+"""tidegate advise: will it fit, what is memory worth, what should I do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidegate.cli import output
+from tidegate.cli import run_options as o
+from tidegate.cli.progress import Bar
+from tidegate.errors import TidegateError
+
+if TYPE_CHECKING:
+    from tidegate.advise import Advice, Subject
+    from tidegate.machine.machine import Machine
+
+Program = Annotated[
+    str,
+    typer.Argument(
+        help=(
+            "A recording or trace (step.parquet), a PyTorch script (train.py), a ready model "
+            "('gpt-1.3b(batch=4)'), a source (nn.c) or a workload."
+        ),
+        show_default=False,
+    ),
+]
+Machines = Annotated[
+    str, typer.Option("--machine", help="Presets or your own TOML files, with commas.")
+]
+Emit = Annotated[
+    str | None,
+    typer.Option("--emit", help="Code for the advice, with commas: torch, cuda, openmp, arena."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("-o", "--out", help="A page to write (advice.html); code is written beside it."),
+]
+Live = Annotated[
+    bool, typer.Option("--live", help="A NumPy script: which policy and how much RAM for an Arena.")
+]
+Values = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A variable of a source, such as n=4096; may be repeated."),
+]
+
+
+def advise(
+    program: Program,
+    near: o.Near = None,
+    machine: Machines = "rtx3090-pcie4",
+    emit: Emit = None,
+    out: Out = None,
+    live: Live = False,
+    values: Values = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, max=1024, help="Processes; one per core.")
+    ] = None,
+    no_cache: o.NoCache = False,
+    as_json: output.AsJson = False,
+) -> None:
+    """Say whether a program fits, what more memory is worth and what to do, with the code for it.
+
+    Every candidate is simulated on a trace of the program: the plain driver, published systems,
+    placements of objects, and plans by tensor. Ctrl-C ends with what is known until then.
+
+    tidegate advise step.parquet --near 24GiB
+    tidegate advise 'gpt-1.3b(batch=4)' --machine rtx3090-pcie4,gh200 --emit torch --out advice.html
+    """
+    from tidegate.machine.machine import load_machine
+
+    kinds = _kinds(emit)
+    _check_outputs(kinds, out, as_json)
+    if live:
+        _advise_live(program, near, kinds, not no_cache, as_json)
+        return
+    if "arena" in kinds:
+        raise TidegateError("--emit arena is for NumPy scripts: give --live, too")
+    machines = [load_machine(name) for name in o.split_option("machine", machine) or []]
+    found = [_advise(program, near, on, values or [], workers, not no_cache) for on in machines]
+    _show(found, kinds, out, as_json)
+
+
+def _kinds(emit: str | None) -> list[str]:
+    """Return the kinds of code that were asked for."""
+    from tidegate.errors import UnknownName
+
+    known = ("torch", "cuda", "openmp", "arena")
+    kinds = o.split_option("emit", emit) or []
+    for kind in kinds:
+        if kind not in known:
+            raise UnknownName("code for --emit", kind, known)
+    return kinds
+
+
+def _check_outputs(kinds: list[str], out: Path | None, as_json: bool) -> None:
+    """Refuse what cannot be written, before any work."""
+    if out is not None:
+        from tidegate.figures import check_output
+
+        check_output(out, (".html",))
+    elif len(kinds) > 1 or (kinds and as_json):
+        raise TidegateError(
+            f"--emit {','.join(kinds)} needs --out: code is written beside that page; "
+            "without it, give one kind and no --json"
+        )
+
+
+def _advise(
+    program: str,
+    near: str | None,
+    machine: Machine,
+    values: list[str],
+    workers: int | None,
+    cache: bool,
+) -> Advice:
+    from tidegate import units
+    from tidegate.advise import Simulator, advise, find_subject
+    from tidegate.cli.plan import given_values
+
+    room = machine.near.bytes if near is None else units.size(near)
+    with Bar(f"read {program}", unit="launches") as bar, output.user_code():
+        subject = find_subject(program, room, machine, given_values(values), bar.advance)
+    with _Steps(subject) as steps:
+        return advise(subject, machine, room, Simulator(workers, cache, steps.advance), steps.begin)
+
+
+def _advise_live(
+    script: str, near: str | None, kinds: list[str], cache: bool, as_json: bool
+) -> None:
+    from tidegate import units
+    from tidegate.advise.live import EVICTIONS, advise_live
+
+    if kinds not in ([], ["arena"]):
+        raise TidegateError(f"--live emits arena only, got {','.join(kinds)}")
+    room = units.size("256MiB" if near is None else near)
+    with Bar(f"advise on {script}", total=4 * len(EVICTIONS), unit="runs") as bar:
+        found = advise_live(script, room, cache, lambda spec: bar.advance())
+    if kinds:
+        print(found.code(), end="")
+    elif as_json:
+        output.print_json(found.to_data())
+    else:
+        output.print_text("\n".join(found.sentences()))
+        output.print_tables([found.table()])
+
+
+class _Steps:
+    """A bar for each step."""
+
+    def __init__(self, subject: Subject):
+        self._subject, self._bar = subject, Bar(f"advise on {subject.name}", unit="runs")
+
+    def __enter__(self) -> _Steps:
+        self._bar.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.__exit__(None, None, None)
+
+    def begin(self, what: str, trials: int) -> None:
+        self._bar.__exit__(None, None, None)
+        self._bar = Bar(f"{self._subject.name}: {what}", total=trials, unit="runs")
+
+    def advance(self) -> None:
+        self._bar.advance()
+
+
+def _show(found: list[Advice], kinds: list[str], out: Path | None, as_json: bool) -> None:
+    from tidegate.advise.data import to_data
+    from tidegate.advise.emit import emit
+    from tidegate.advise.words import sentences, tables
+
+    if out is not None:
+        written = _write(found, kinds, out)
+    elif kinds:
+        print(emit(found[0], kinds[0])[1], end="")
+        return
+    if as_json:
+        output.print_json([to_data(advice) for advice in found])
+        return
+    for advice in found:
+        output.print_text("\n".join(sentences(advice)))
+        output.print_tables(tables(advice))
+        for note in advice.notes:
+            output.print_text(f"note: {note}")
+    if out is not None:
+        output.print_text(f"written to {', '.join(map(str, written))}")
+
+
+def _write(found: list[Advice], kinds: list[str], out: Path) -> list[Path]:
+    """Write the page, and the code for the first machine beside it."""
+    from tidegate.advise.emit import emit
+    from tidegate.advise.page import page
+    from tidegate.files import write_atomically
+
+    codes = {out.with_suffix(suffix): code for suffix, code in (emit(found[0], k) for k in kinds)}
+    files = {out: page(found, {path.name: code for path, code in codes.items()}), **codes}
+    for path, content in files.items():
+        write_atomically(path, content)
+    return list(files)

@@ -1,0 +1,65 @@
+"""One process compiles at a time; those that wait find the code in the cache.
+
+Workers of a grid, or of the tests, begin together and need the same code. Without turns each of
+them compiles it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from numba.core.compiler_lock import global_compiler_lock
+
+PATIENCE = 120  # seconds; then the other process is taken for stopped, and both compile
+_PAUSE = 0.02  # seconds between two attempts
+
+_depth = 0  # of compilations in this process: a compiled function may need another
+
+
+@contextmanager
+def own_turn(folder: str) -> Iterator[None]:
+    """Compile in this block, as the only process with this folder of compiled code.
+
+    Numba's lock comes first, so that two threads cannot wait for each other.
+    """
+    global _depth
+    with global_compiler_lock:
+        held = _hold(folder) if folder and not _depth else -1
+        _depth += 1
+        try:
+            yield
+        finally:
+            _depth -= 1
+            if held >= 0:
+                os.close(held)
+
+
+def _hold(folder: str) -> int:
+    """Return the descriptor of a locked file, or -1 where there can be none."""
+    try:
+        file = os.open(Path(folder) / "turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return -1
+    until, locked = time.monotonic() + PATIENCE, False
+    try:
+        while not locked and time.monotonic() < until:
+            locked = _lock(file)
+    finally:
+        if not locked:
+            os.close(file)
+    return file if locked else -1
+
+
+def _lock(file: int) -> bool:
+    """Try to lock a file; pause if another process holds it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError:  # held, or a file system without locks
+        time.sleep(_PAUSE)
+        return False

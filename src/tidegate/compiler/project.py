@@ -1,0 +1,179 @@
+"""The source files of a program and how its project compiles each, from compile_commands.json or
+from the commands of a Makefile.
+
+Of a command only what changes the meaning of the source is kept: folders of headers, macros, the
+standard and the language. Tidegate has its own options for optimisation and offloading.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from tidegate.compiler.ir.clang import CPLUSPLUS, CUDA, LANGUAGES, Unit
+from tidegate.errors import TidegateError
+
+DATABASE = "compile_commands.json"
+MAKEFILES = ("GNUmakefile", "makefile", "Makefile")  # in make's own order
+
+# options of gcc, clang and nvcc that are followed by their value, or written together with it
+_KEPT = ("-I", "-D", "-U", "-isystem", "-iquote", "-idirafter", "-include")
+_WITH_VALUE = (*_KEPT, "-o", "-x", "-MF", "-MT", "-MQ", "-Xcompiler", "-Xlinker", "-L", "-l")
+_ENTERED = re.compile(r"^make(?:\[\d+\])?: Entering directory '(.+)'$")
+_LEFT = re.compile(r"^make(?:\[\d+\])?: Leaving directory ")
+_CPLUSPLUS = re.compile(r"\+\+|icpx|dpcpp|mpicxx|hipcc|mpiCC")  # in the name of a compiler
+_PREFIXES = ("ccache", "distcc", "env", "time")
+
+
+def is_project(path: Path) -> bool:
+    """Return whether a path is a folder, a Makefile or a compilation database."""
+    named = path.name == DATABASE or path.name.lower().startswith(("makefile", "gnumakefile"))
+    return path.is_dir() or named or path.suffix == ".mk"
+
+
+def units_of_project(path: Path) -> list[Unit]:
+    """Return the source files that a project compiles, each once, with their options.
+
+    A Makefile is asked by ``make --dry-run``, which builds nothing; make still runs the shell
+    commands that the Makefile uses to set its variables.
+    """
+    found = _found_in(path) if path.is_dir() else path
+    if not found.is_file():
+        raise TidegateError(f"no file: '{found}'; give a Makefile or {DATABASE}")
+    commands = list(_of_database(found) if found.name == DATABASE else _of_makefile(found))
+    units = [unit for command in commands for unit in command.units]
+    once = list(dict.fromkeys(units))
+    if len({unit.source.resolve() for unit in once}) < len(once):
+        once = list(dict.fromkeys(_one_program(commands) or units))
+    if not once:
+        raise TidegateError(f"'{found}' compiles no C, C++ or CUDA source; give the files")
+    return once
+
+
+def _found_in(folder: Path) -> Path:
+    names = (DATABASE, *MAKEFILES)
+    found = next((folder / name for name in names if (folder / name).is_file()), None)
+    if found is None:
+        raise TidegateError(
+            f"'{folder}' has neither {DATABASE} nor a Makefile; give the program's files"
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class _Command:
+    """A command of a compiler."""
+
+    units: tuple[Unit, ...]
+    made: Path | None  # what it makes
+    objects: tuple[Path, ...]  # that it links
+    links: bool
+    offloads: bool
+
+
+def _one_program(commands: Sequence[_Command]) -> list[Unit]:
+    """Return the sources of one program of several that are made of the same sources with different
+    options: the first that offloads, else the first.
+    """
+    by_object = {command.made: command for command in commands if not command.links}
+    programs = []
+    for command in (c for c in commands if c.links):
+        parts = [by_object[o] for o in command.objects if o in by_object]
+        units = [unit for part in (*parts, command) for unit in part.units]
+        programs.append((any(c.offloads for c in (*parts, command)), units))
+    ranked = sorted(programs, key=lambda program: not program[0])  # keeps their order otherwise
+    return next((units for _, units in ranked if units), [])
+
+
+def _of_database(path: Path) -> Iterator[_Command]:
+    try:
+        entries = json.loads(path.read_text())
+        for entry in entries:
+            words = entry.get("arguments") or shlex.split(entry["command"])
+            folder = path.parent / entry.get("directory", ".")
+            yield from _commands(words, folder)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise TidegateError(
+            f"'{path}' is not a compilation database; make one with cmake "
+            "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON, or with bear"
+        ) from None
+
+
+def _of_makefile(path: Path) -> Iterator[_Command]:
+    if shutil.which("make") is None:
+        raise TidegateError(f"no make to read '{path}' with; install it or give the files")
+    asked = ["make", "--dry-run", "--always-make", "--keep-going", "--print-directory"]
+    done = subprocess.run(
+        [*asked, "-C", str(path.parent), "-f", path.name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    folders = [path.parent]
+    for line in done.stdout.replace("\\\n", " ").splitlines():
+        if entered := _ENTERED.match(line):
+            folders.append(Path(entered[1]))
+        elif _LEFT.match(line) and len(folders) > 1:
+            folders.pop()
+        else:
+            yield from _of_line(line, folders[-1])
+
+
+def _of_line(line: str, folder: Path) -> Iterator[_Command]:
+    for command in re.split(r"&&|\|\||;", line):
+        try:
+            words = shlex.split(command, comments=True)
+        except ValueError:  # a quotation mark in a message
+            continue
+        if words[:1] == ["cd"] and len(words) == 2:
+            folder = folder / words[1]
+        yield from _commands(words, folder)
+
+
+def _commands(words: Sequence[str], folder: Path) -> Iterator[_Command]:
+    """Yield the command of a compiler with the sources that it compiles; none if it is another."""
+    words = [word for word in words if word not in _PREFIXES]
+    if not words or not {"-c", "-o", "--compile"} & set(words):
+        return
+    options, sources, language = _read(words)
+    compiler = Path(words[0]).name
+    units = []
+    for name in sources:
+        by_suffix = LANGUAGES.get(Path(name).suffix, "")
+        spoken = language or by_suffix
+        if not language and by_suffix == "c" and _CPLUSPLUS.search(compiler):
+            spoken = CPLUSPLUS
+        units.append(Unit(folder / name, options, spoken, folder))
+    links = not {"-c", "--compile"} & set(words)
+    made = next((folder / after for word, after in pairwise(words) if word == "-o"), None)
+    if made is None and sources:
+        made = folder / Path(sources[0]).with_suffix(".o").name
+    objects = tuple(folder / word for word in words[1:] if word.endswith((".o", ".obj")))
+    offloads = any(re.search(r"openmp|-mp=|nvcc|-x cu", word) for word in words)
+    yield _Command(tuple(units), made, objects, links, offloads)
+
+
+def _read(words: Sequence[str]) -> tuple[tuple[str, ...], list[str], str]:
+    """Return a command's options that are kept, its sources, and the language given with -x."""
+    options, sources, language = [], [], ""
+    rest = iter(words[1:])
+    for word in rest:
+        option = next((o for o in _WITH_VALUE if word == o), None)
+        if option is not None:
+            value = next(rest, "")
+            if option in _KEPT:
+                options += [option, value]
+            elif option == "-x":
+                language = "" if value == "none" else {"cu": CUDA}.get(value, value)
+        elif word.startswith((*_KEPT, "-std=", "--std=")):
+            options.append(word.replace("--std=", "-std="))
+        elif not word.startswith("-") and Path(word).suffix in LANGUAGES:
+            sources.append(word)
+    return tuple(options), sources, language

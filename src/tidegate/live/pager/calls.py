@@ -1,0 +1,186 @@
+"""Calls of policies, noted in memory that the supervisor shares, and what happens when one fails.
+
+    pager        note("eviction", "victim") ──▶ the policy ──▶ done
+    supervisor   Watchdog: the same call for longer than its limit? died in a call?
+
+A policy that loops, exits, crashes or raises costs its program nothing but a warning: its pager is
+ended, as any pager may be at any moment, and the next one runs with the plain policy of its kind.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tidegate.errors import PolicyError
+from tidegate.live.arena.setup import ArenaSetup
+
+# what takes the place of a policy that failed; "lrm" is the driver's own
+PLAIN = {"eviction": "lrm", "prefetch": "none", "placement": "um", "tiering": "tier-order"}
+KINDS = tuple(PLAIN)
+METHODS = (
+    *("start", "on_launch", "on_fault", "on_prefetch", "on_eviction", "on_free"),
+    *("on_notification", "victim", "observe", "finished", "place", "on_return", "spill"),
+)
+START_TIMES = 10  # ``start`` may take so many times as long: it may compile
+# deaths in a row, each in a policy's call, that the policy is blamed for; a pager may be killed by
+# others at any moment, so one death says nothing
+DEATHS = 20
+RUNNABLE, STOPPED = "R", "TtZX"  # states of a process in /proc; a debugger may stop one
+_KILLED = {-signal.SIGKILL, -signal.SIGTERM}
+_COUNT, _CODE, _ARGUMENT, _WORKS = range(4)  # words
+_NO_ARGUMENT = 1 << 62
+
+
+class PolicyFailure(PolicyError):
+    """A policy of this kind cannot go on."""
+
+    def __init__(self, kind: str, said: str):
+        super().__init__(said)
+        self.kind = kind
+
+
+class Call(NamedTuple):
+    """A call of the policy of one kind."""
+
+    kind: str
+    method: str
+    argument: int | None
+
+    def __str__(self) -> str:
+        return f"{self.method}({'' if self.argument is None else self.argument})"
+
+
+class PolicyCalls:
+    """The call that a pager is in, and whether it works."""
+
+    def __init__(self) -> None:
+        self._words = memoryview(mmap.mmap(-1, 32)).cast("q")
+
+    def clear(self) -> None:
+        """Begin for a new pager."""
+        self._words[_CODE] = self._words[_WORKS] = 0
+
+    @contextmanager
+    def of(self, kind: str, method: str, argument: int | None = None) -> Iterator[None]:
+        """Note a call for as long as the block lasts."""
+        self.begin(code_of(kind, method), argument)
+        try:
+            yield
+        finally:
+            self.end()
+
+    def begin(self, code: int, argument: int | None) -> None:
+        """Note that a call begins; ``code`` is of ``code_of``."""
+        words = self._words
+        words[_COUNT] += 1
+        words[_ARGUMENT] = _NO_ARGUMENT if argument is None else argument
+        words[_CODE] = code
+
+    def end(self) -> None:
+        """Note that the call is over."""
+        self._words[_CODE] = 0
+
+    @property
+    def current(self) -> Call | None:
+        """The call that the pager is in, if any."""
+        code, argument = self._words[_CODE], self._words[_ARGUMENT]
+        if not code:
+            return None
+        kind, method = divmod(code - 1, len(METHODS))
+        return Call(KINDS[kind], METHODS[method], None if argument == _NO_ARGUMENT else argument)
+
+    @property
+    def count(self) -> int:
+        """Calls so far."""
+        return self._words[_COUNT]
+
+    @property
+    def works(self) -> bool:
+        """Whether this pager has served something, or waits for something to serve."""
+        return bool(self._words[_WORKS])
+
+    @works.setter
+    def works(self, value: bool) -> None:
+        self._words[_WORKS] = value
+
+
+def code_of(kind: str, method: str) -> int:
+    """Return the number of a call."""
+    return 1 + KINDS.index(kind) * len(METHODS) + METHODS.index(method)
+
+
+class Failure(NamedTuple):
+    """The kind of a policy that failed, and how."""
+
+    kind: str
+    said: str
+
+
+class Watchdog:
+    """Finds the policy that keeps its pager from working."""
+
+    def __init__(self, calls: PolicyCalls, setup: ArenaSetup):
+        self._calls, self._setup, limit = calls, setup, setup.watchdog
+        # the latest call, and when it was seen first: by the clock, and processor time until then
+        self._seen, self._since, self._used = -1, 0.0, 0.0
+        self._deaths = 0
+        self.poll_ms = max(1, int(min(limit / 2, 60) * 1000))
+
+    def overdue(self, pid: int) -> Failure | None:
+        """Return what is wrong if this pager has been in one call for too long."""
+        call, count, now = self._calls.current, self._calls.count, time.monotonic()
+        if call is None or getattr(self._setup, call.kind) == PLAIN[call.kind]:
+            return None
+        state, used = _progress(pid)
+        if count != self._seen or state in STOPPED:
+            self._seen, self._since, self._used = count, now, used
+            return None
+        limit = self._setup.watchdog * (START_TIMES if call.method == "start" else 1)
+        # a process that could run and may not is not to be blamed
+        took = used - self._used if state == RUNNABLE else now - self._since
+        if took < limit:
+            return None
+        return self._failure(call, f"did not return from {call} within {limit:g} s")
+
+    def died(self, status: int) -> Failure | None:
+        """Return what is wrong if a pager's end is to be blamed on the policy it was calling."""
+        call = self._calls.current
+        if call is None:
+            self._deaths = 0
+            return None
+        self._deaths += call.method != "start"  # which may take long: others may kill it there
+        if status in _KILLED and self._deaths < DEATHS:
+            return None
+        how = f"with exit code {status}" if status >= 0 else f"by {signal.Signals(-status).name}"
+        return self._failure(call, f"ended its process {how} in {call}")
+
+    def _failure(self, call: Call, said: str) -> Failure:
+        return Failure(call.kind, f"policy '{getattr(self._setup, call.kind)}' {said}")
+
+
+def _progress(pid: int) -> tuple[str, float]:
+    """Return the state of a process and its seconds of processor time."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return STOPPED[0], 0
+    return words[0], (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def replace_policy(setup: ArenaSetup, failure: Failure) -> bool:
+    """Put the plain policy in place of one that failed, with a warning; False if it is that one."""
+    kind = failure.kind
+    failed, plain = getattr(setup, kind), PLAIN[kind]
+    if failed == plain:
+        return False
+    setattr(setup, kind, plain)
+    setup.replaced[kind] = failed
+    os.write(2, f"tidegate: warning: {failure.said}; {kind} goes on with '{plain}'\n".encode())
+    return True

@@ -1,0 +1,47 @@
+"""What is run: every application under tide, uvm and its suite's rivals; and eviction alone."""
+
+from __future__ import annotations
+
+from tidegate.experiments.specification import RunSpec
+from tidegate.reproduce.results import Key
+from tidegate.reproduce.tide.setup import BEST, OURS, SUITES, Application, Setup
+
+MOVED = "moved"  # the group of eviction alone; the others are levels
+MOVED_AT = "50%"
+
+
+def grid_of(setup: Setup) -> dict[Key, RunSpec]:
+    """Return all runs."""
+    grid: dict[Key, RunSpec] = {
+        (at, system, level): specify(setup, at, system, level)
+        for level in setup.levels
+        for at in setup.applications
+        for system in (*setup.systems, *SUITES[at.suite].rivals)
+    }
+    return grid | {
+        (at, policy, MOVED): eviction_alone(setup, at, policy)
+        for at in setup.applications
+        for policy in (BEST, OURS, "leu-observed")
+    }
+
+
+def specify(setup: Setup, at: Application, system: str, level: str) -> RunSpec:
+    """Return one run of an application under a system."""
+    machine, scale = SUITES[at.suite].machine, None if setup.given else setup.share(at)
+    return RunSpec(setup.applications[at], machine, system, oversubscribe=level, scale=scale)
+
+
+def eviction_alone(setup: Setup, at: Application, policy: str) -> RunSpec:
+    """Return a run with one slot, so that all policies see the touches in one order, and whole
+    regions, so that only eviction differs; at half the size.
+    """
+    scale = None if setup.given else setup.share(at) / 2
+    return RunSpec(
+        setup.applications[at],
+        SUITES[at.suite].machine,
+        eviction=policy,
+        prefetch="region",
+        slots=1,
+        oversubscribe=MOVED_AT,
+        scale=scale,
+    )

@@ -1,0 +1,113 @@
+"""What can be varied in the ledger of our own claims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple, Self
+
+from tidegate import units
+from tidegate.reproduce import setup
+from tidegate.reproduce.setup import option, require
+
+OURS, BASE, BEST = "tide", "uvm", "belady"
+DEVELOPED, HELD_BACK = "developed", "held back"
+
+
+class Suite(NamedTuple):
+    """A suite's machine, the share of its sizes that is run, and the published systems beside it.
+
+    To save time these are not all of them: ea, lfu, cp and tm+, for example, are left out.
+    """
+
+    machine: str
+    share: float
+    rivals: tuple[str, ...]
+
+
+SUITES = {
+    "observuvm": Suite("rtx3090-pcie4", 1 / 16, ("acbm", "host", "tm", "tm++", "lru")),
+    "cppe": Suite("gpgpusim-28sm", 1 / 4, ("acbm", "host", "cppe", "tbn", "sl+random")),
+    "gmt": Suite("a100-pcie3-ssd", 1 / 8, ("acbm", "host", "tm++")),
+}
+# What tide was developed on; CPPE's are the odd ones of its table
+_DEVELOPED = {
+    "observuvm": ["MM", "SRK", "HEL", "2DC", "LU", "SPM", "BTR"],
+    "cppe": ["HOT", "2DC", "BKP", "DWT", "SAD", "BFS", "BIC", "HSD", "STN", "SGM", "SPV", "HYB"],
+    "gmt": [],
+}
+
+
+class Application(NamedTuple):
+    """One workload of a suite."""
+
+    suite: str
+    name: str
+
+    @property
+    def half(self) -> str:
+        return DEVELOPED if self.name in _DEVELOPED[self.suite] else HELD_BACK
+
+
+@dataclass(frozen=True)
+class Setup(setup.Setup):
+    """Our own system, tide: its targets, on what it was developed on and on what was held back."""
+
+    citation: ClassVar[str] = "tide: one system that nobody has to choose (ours)"
+    year: ClassVar[int] = 2026
+    example: ClassVar[str] = "--quick --out report.html"
+    base: ClassVar[str] = BASE
+    tried: ClassVar[int] = 0
+
+    scale: float = option(1.0, "Of the reduced sizes, e.g. 1/2.", share=True)
+    levels: tuple[str, ...] = option(
+        ("25%", "50%", "100%"), "How much larger than near memory.", flag="--oversubscribe"
+    )
+    every: int = 1  # run one in so many applications of a suite
+    systems: tuple[str, ...] = (BASE, OURS)  # that every suite is run under, beside its rivals
+    given: tuple[tuple[str, str, str], ...] = ()  # other applications: suite, name and workload
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(bool(self.levels), "oversubscribe must have a level", "none")
+        for level in self.levels:
+            expected = "oversubscribe must be above 0%, or everything fits"
+            require(units.oversubscription(level) > 0, expected, level)
+
+    @classmethod
+    def quick(cls) -> Self:
+        return cls(scale=1 / 4, levels=("50%",), every=4)
+
+    @property
+    def as_published(self) -> bool:
+        return super().as_published and (self.every, self.given) == (1, ())
+
+    @cached_property
+    def applications(self) -> dict[Application, str]:
+        """Every application's workload, at its suite's own size."""
+        from tidegate.workloads import suites
+
+        if self.given:
+            return {Application(suite, name): spec for suite, name, spec in self.given}
+        return {
+            Application(suite, m.name.removeprefix(f"{suite}-")): m.name
+            for suite in SUITES
+            for m in suites.members(suite)[:: self.every]
+        }
+
+    def share(self, at: Application) -> float:
+        """Return the share of an application's size that is run."""
+        return SUITES[at.suite].share * self.scale
+
+    def describe(self) -> str:
+        suites = ", ".join(
+            f"{sum(at.suite == name for at in self.applications)} of {name} at "
+            f"1/{1 / (suite.share * self.scale):g}"
+            for name, suite in SUITES.items()
+        )
+        return (
+            f"{len(self.applications)} applications: {suites} of their sizes, with "
+            f"{', '.join(self.levels)} more than fits, under tide, uvm and some published "
+            "systems (not all); and tide's eviction alone beside Belady's, with one slot and "
+            "whole regions."
+        )

@@ -1,0 +1,122 @@
+"""``tidegate`` alone, completion, examples, and options that are the same for every verb."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import typer.main
+
+from tidegate.cli import app, invoke
+from tidegate.cli.examples import examples
+from tidegate.cli.welcome import USES
+
+
+def test_tidegate_alone_shows_five_things(works):
+    out = works().out
+    assert len(USES) == 5
+    assert [command for _, command in USES if command not in out] == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_for_a_shell(works, shell):
+    assert "_TIDEGATE_COMPLETE" in works("completion", shell).out
+
+
+def test_another_shell_is_refused(capsys):
+    assert invoke(["completion", "tcsh"]) == 2
+    assert "bash" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("co", {"compare", "compile", "completion"}), ("live r", {"run", "record"})],
+)
+def test_a_shell_that_asks_gets_verbs(words, expected):
+    asked = ["tidegate", *words.split()]
+    environment = os.environ | {
+        "_TIDEGATE_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(asked),
+        "COMP_CWORD": str(len(asked) - 1),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tidegate"], env=environment, capture_output=True, text=True
+    )
+    assert set(done.stdout.split()) == expected
+
+
+def test_examples_are_copied_as_they_are(works, tmp_path):
+    works("examples", "copy", str(tmp_path / "new"))
+    for name, path in examples().items():
+        assert (tmp_path / "new" / name).read_bytes() == path.read_bytes()
+
+
+def test_one_example_is_copied(works, tmp_path):
+    works("examples", "copy", str(tmp_path), "lagged.py")
+    assert [f.name for f in tmp_path.iterdir()] == ["lagged.py"]
+
+
+def test_copying_overwrites_nothing(capsys, tmp_path):
+    (tmp_path / "lagged.py").write_text("mine")
+    assert invoke(["examples", "copy", str(tmp_path)]) == 2
+    assert "lagged.py exists" in capsys.readouterr().err
+    assert [f.name for f in tmp_path.iterdir()] == ["lagged.py"]
+    assert invoke(["examples", "copy", str(tmp_path), "lagged"]) == 2
+    assert "did you mean 'lagged.py'" in capsys.readouterr().err
+
+
+# Options
+
+
+def verbs() -> dict:
+    """Every command by its words."""
+    found = {}
+
+    def walk(command, words):
+        for name, below in getattr(command, "commands", {}).items():
+            walk(below, (*words, name))
+        if not getattr(command, "commands", None):
+            found[" ".join(words)] = command
+
+    walk(typer.main.get_command(app), ())
+    return found
+
+
+VERBS = verbs()
+
+
+def options(verb: str) -> dict[str, object]:
+    return {name: p for p in VERBS[verb].params for name in p.opts if name.startswith("-")}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_file_to_write_is_out(verb):
+    """--plot is a picture beside the answer, --save a model for other verbs."""
+    assert not {"--output", "--to", "--file"} & set(options(verb))
+    assert ("-o" in options(verb)) == ("--out" in options(verb))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_csv_is_offered_beside_json(verb):
+    assert "--csv" not in options(verb) or "--json" in options(verb)
+
+
+@pytest.mark.parametrize("verb", ["run", "compare", "analyze", "list", "doctor", "trace info"])
+def test_verbs_that_answer_with_a_table_have_both(verb):
+    assert {"--json", "--csv"} <= set(options(verb))
+
+
+@pytest.mark.parametrize("verb", [v for v in VERBS if "--oversubscribe" in options(v)])
+def test_levels_are_not_the_only_way_to_name_sizes(verb):
+    assert verb.startswith("reproduce") or "--near" in options(verb)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_name_means_the_same_in_every_verb(verb):
+    """Names that many verbs share have one kind of value."""
+    kinds = {"--json": True, "--csv": True, "--no-cache": True, "--quick": True}
+    for name, flag in kinds.items():
+        if name in options(verb):
+            assert options(verb)[name].is_flag == flag

@@ -1,0 +1,139 @@
+"""Tide: closed forms of its three parts, on loops, streams, hot sets and scans."""
+
+from __future__ import annotations
+
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tidegate.experiments.runs import Run
+from tidegate.policies.registries import placement
+from tidegate.policies.systems import find_system
+from tidegate.trace.trace import Trace
+from traces import PAGE, PAGES, SMALL, flat, machine, one_block, reads, run_of
+
+CYCLES = 20
+
+
+def one_page_regions(pages: list[int], frames: int, eviction: str = "tide") -> Run:
+    """Return a run in which each region is a page, so that a fault is a miss."""
+    return run_of(flat(pages), machine(), frames, eviction=eviction, compiled=False)
+
+
+def test_a_loop_a_third_larger_than_memory_is_learnt_from_faults_alone() -> None:
+    """A region of one page cannot be observed. The first laps are LRU's: all of it faults."""
+    loop = list(range(40)) * CYCLES
+    ours, best = (one_page_regions(loop, 30, p).counts["faults"] for p in ("tide", "belady"))
+    lru = one_page_regions(loop, 30, "lru").counts["faults"]
+    assert lru == 40 * CYCLES
+    assert best <= ours <= 1.35 * best
+
+
+def test_a_stream_moves_each_region_once() -> None:
+    counts = one_page_regions(list(range(200)), 30).counts
+    assert (counts["faults"], counts["evictions"]) == (200, 170)
+
+
+def test_a_hot_set_that_fits_comes_once() -> None:
+    assert one_page_regions([0, 1, 2, 3, 4, 5] * 50, 6).counts["faults"] == 6
+
+
+def test_a_scan_through_a_hot_set_leaves_most_of_it_alone() -> None:
+    """Between two regions of the scan all of the hot set is used."""
+    hot, scanned = 10, 100
+    pages = [p for cold in range(hot, hot + scanned) for p in (*range(hot), cold)]
+    faults = one_page_regions(pages, 2 * hot).counts["faults"]
+    assert hot + scanned <= faults <= 1.25 * (hot + scanned)
+
+
+# Placement. A region has PAGES pages, and each touch reads one of them whole.
+
+
+def placed(trace: Trace, frames: int, placement: str = "tide") -> Run:
+    return run_of(trace, machine(), frames, eviction="tide", placement=placement, compiled=False)
+
+
+def passes(regions: int, times: int) -> Trace:
+    """Return a trace that reads so many regions, page by page, so many times."""
+    pages = list(range(regions * PAGES)) * times
+    return one_block(reads(pages, bytes=PAGE), [regions * PAGES])
+
+
+def test_what_fits_is_not_rented() -> None:
+    ours, um = (
+        placed(passes(4, 3), 4),
+        run_of(passes(4, 3), machine(), 4, eviction="tide", compiled=False),
+    )
+    assert ours.counts == um.counts
+
+
+def test_what_is_read_once_stays_far() -> None:
+    """A pass pays one region's bytes for each: less than this price."""
+    run = placed(passes(6, 1), 3, "tide(price=16)")
+    assert run.counts["pages_in"] == 0
+    assert run.counts["remote_bytes"] == 6 * PAGES * PAGE
+
+
+class Asked(SimpleNamespace):
+    """A memory of 4 regions and 2 frames that writes down what it is asked for."""
+
+    def __init__(self) -> None:
+        owner = SimpleNamespace(first_page=0, pages=4 * PAGES)
+        super().__init__(geometry=SMALL, objects=(owner,), regions=4, frames=2)
+        self.bought: list[int] = []
+        self.far: list[int] = []
+        self.counted = 0
+
+    def count_remote(self, accesses: int) -> None:
+        self.counted = accesses
+
+    def advise(self, first: int, pages: int, prefer: str | None) -> None:
+        if prefer == "far":
+            self.far += range(first // PAGES, (first + pages) // PAGES)
+
+    def prefetch(self, first: int, pages: int) -> None:
+        self.bought.append(first // PAGES)
+
+
+def rent(policy: Any, region: int) -> int:
+    """Let a region be used over the link until it is bought; return the notifications it took."""
+    before = len(policy.memory.bought)
+    for notices in count(1):
+        policy.on_notification(region)
+        if len(policy.memory.bought) > before:
+            assert policy.memory.bought[-1] == region
+            return notices
+    return 0
+
+
+@pytest.mark.parametrize("price", [1, 4, 8])
+def test_a_region_is_bought_for_its_price_and_dearer_if_it_did_not_earn_it(price: int) -> None:
+    policy = placement.make(f"tide(price={price}, earned=4.0)")
+    policy.attach(Asked())  # type: ignore[arg-type]
+    policy.start()
+    policy.on_launch(0)
+    assert policy.memory.far == [0, 1, 2, 3]
+    assert policy.memory.counted == PAGE // 128
+    assert rent(policy, 0) == price
+    policy.on_eviction(0)  # it stayed for no time
+    assert rent(policy, 0) == 2 * price
+    for _ in range(4 * 2 * price):  # another is used, four times as long as its rent took
+        policy.on_notification(1)
+    policy.on_eviction(0)
+    assert rent(policy, 0) == price
+    assert policy.memory.far[-1] == 0
+
+
+def test_a_loop_larger_than_memory_comes_to_rest() -> None:
+    """Prices double, up to a limit, so that purchases become rare."""
+    few, many = (placed(passes(6, times), 3).counts["pages_in"] for times in (50, 100))
+    assert 2 * (many - few) < few
+    lru = run_of(passes(6, 100), machine(), 3, eviction="lru").counts["pages_in"]
+    assert many < lru / 5
+
+
+def test_the_system_is_the_three_of_them() -> None:
+    system = find_system("tide")
+    assert (system.eviction, system.prefetch, system.placement) == ("tide", "tide", "tide")

@@ -1,0 +1,90 @@
+"""The ledger of our own claims: halves, the grid, findings on made-up runs, and all of it, tiny."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reproduce.synthetic import make_run
+from tidegate.errors import TidegateError
+from tidegate.reproduce.ledger import Verdict
+from tidegate.reproduce.results import Groups
+from tidegate.reproduce.tide import setup as tide
+from tidegate.reproduce.tide.findings import all_findings
+from tidegate.reproduce.tide.grid import MOVED, grid_of
+from tidegate.reproduce.tide.paper import PAPER
+from tidegate.reproduce.tide.setup import DEVELOPED, HELD_BACK, SUITES, Application, Setup
+
+pytestmark = pytest.mark.paper
+
+MM, GMM = Application("observuvm", "MM"), Application("observuvm", "GMM")
+
+
+def test_half_of_each_suite_was_developed_on() -> None:
+    halves = [(at.suite, at.half) for at in Setup().applications]
+    counted = {key: halves.count(key) for key in halves}
+    assert counted == {
+        ("observuvm", DEVELOPED): 7,
+        ("observuvm", HELD_BACK): 7,
+        ("cppe", DEVELOPED): 12,
+        ("cppe", HELD_BACK): 11,
+        ("gmt", HELD_BACK): 9,
+    }
+
+
+def test_the_grid_has_every_level_and_belady() -> None:
+    grid = grid_of(Setup())
+    assert {group for _, _, group in grid} == {"25%", "50%", "100%", MOVED}
+    spec = grid[MM, "tide", "50%"]
+    assert (spec.system, spec.scale, spec.machine) == ("tide", 1 / 16, "rtx3090-pcie4")
+    assert (grid[MM, "belady", MOVED].slots, grid[MM, "tide", MOVED].eviction) == (1, "tide")
+
+
+@pytest.mark.parametrize("levels", [(), ("0%",)])
+def test_levels_that_leave_nothing_to_do_are_refused(levels: tuple[str, ...]) -> None:
+    with pytest.raises(TidegateError, match="oversubscribe must"):
+        Setup(levels=levels)
+
+
+def findings(**times: float) -> dict[str, Any]:
+    """Return the findings where MM and GMM take these times; others take 100."""
+    systems = ("uvm", "tide", *SUITES["observuvm"].rivals)
+    runs: dict[Any, Any] = {
+        (at, s, "50%"): make_run(times.get(s, 100.0)) for at in (MM, GMM) for s in systems
+    }
+    for policy, pages in {"belady": 100, "tide": 130, "leu-observed": 140}.items():
+        for at in (MM, GMM):
+            runs[at, policy, MOVED] = make_run(pages_in=pages)
+    found = all_findings(Setup(levels=("50%",)), Groups.of(runs))
+    return {f.label: f for f in found}
+
+
+def test_a_target_that_is_met_holds_and_one_that_is_missed_says_by_how_much() -> None:
+    found = findings(tide=50.0, host=60.0)
+    ahead = found["T1 observuvm held back 50%"]
+    assert (ahead.verdict, ahead.number) == (Verdict.HOLDS, pytest.approx(1 / 6))
+    assert ahead.ours == "17 %: 0.50 of uvm's time, host 0.60"
+    assert found["T2 50%"].verdict is Verdict.HOLDS
+    assert (found["T3 all"].verdict, found["T3 all"].ours[:4]) == (Verdict.DIFFERS, "1.30")
+    assert found["T4"].verdict is Verdict.HOLDS
+    assert found["T5"].verdict is found["T6"].verdict is Verdict.NOT_MEASURED
+
+
+def test_being_behind_differs_and_names_the_application() -> None:
+    found = findings(tide=110.0)
+    assert found["T1 observuvm developed 50%"].verdict is Verdict.DIFFERS
+    assert found["T2 50%"].verdict is Verdict.DIFFERS
+    assert "MM, GMM" in found["T2 50%"].why
+
+
+def test_all_of_it_on_a_tiny_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    suite = SUITES["observuvm"]._replace(rivals=("host",))
+    monkeypatch.setitem(tide.SUITES, "observuvm", suite)
+    few = Setup(levels=("50%",), given=(("observuvm", "MM", "cyclic(bytes=16MiB, passes=4)"),))
+    made = PAPER.reproduce(few, workers=1, cache=False)
+    assert [e.name for e in made.exhibits] == ["Time 50%", "Gap"]
+    assert made.exhibits[0].table["tide"][0] > 0
+    assert made.exhibits[0].draw().axes
+    verdicts = {f.verdict for f in made.ledger.findings}
+    assert verdicts == {Verdict.NO_CLAIM, Verdict.NOT_MEASURED}
