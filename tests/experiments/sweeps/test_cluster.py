@@ -5,7 +5,7 @@ from __future__ import annotations
 import psutil
 import pytest
 
-from killed_sweeps import check_whole, killing, tiny_runs
+from killed_sweeps import check_whole, deadly_runs, killing, tiny_runs
 from tidegate import RunSpec, Slurm, Sweep, TidegateError
 from tidegate.experiments.sweeps import cluster as cluster_module
 from tidegate.experiments.sweeps.cluster import executor_on
@@ -84,15 +84,16 @@ def test_users_files_travel_and_the_workers_folder_does_not_matter(client, tmp_p
 
 
 def test_killed_workers_are_restarted_and_every_run_is_made_once(client, tmp_path):
-    sweep = Sweep(tiny_runs(100), tmp_path)
+    deadly, marks = deadly_runs(tmp_path, 2)
+    sweep = Sweep([*tiny_runs(98), *deadly], tmp_path / "store")
     watched = workers_of(client)
 
     def find() -> list[int]:
         return [pid for pid in watched if psutil.pid_exists(pid)]
 
-    with killing(find, times=2) as killed:
+    with killing(find, times=1):
         swept = sweep.run(on=client)
-    assert killed
+    assert all(mark.exists() for mark in marks)
     assert (swept.made, swept.failures) == (100, [])
     check_whole(sweep)
 
