@@ -126,7 +126,7 @@ def test_ctrl_c_stops_workers_too(long):
         "--plot",
         "out.png",
     ]
-    answer = interrupted(long, words, "reading", within=10)
+    answer = interrupted(long, words, "reading")
     assert answer.code == 130
     assert "Traceback" not in answer.err
     assert left_in(long) == set()
