@@ -132,7 +132,8 @@ def _object(clang: str, unit: Unit, place: Path) -> Path:
     spoken = ["-x", unit.spoken] if unit.language else []
     own = [option for option in unit.options if is_for(option, unit.spoken)]
     lines = ["-gline-tables-only", "-gdwarf-4", "-fno-omit-frame-pointer"]
-    lines += ["-Xclang", "-mno-constructor-aliases"]  # the calls of the model, one by one
+    # the calls of the model, one by one, and each with a frame
+    lines += ["-Xclang", "-mno-constructor-aliases", "-fno-optimize-sibling-calls"]
     as_ir = ["--offload-host-only", "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm"]
     options = [*_OPTIMISED, *TARGET, *lines, *as_ir, *own, *spoken]
     _call([clang, *options, unit.source.absolute(), "-o", plain], unit.folder)
