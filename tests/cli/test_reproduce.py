@@ -146,9 +146,11 @@ def test_every_paper_has_the_same_protocol() -> None:
 
 def test_fields_of_a_setup_are_options() -> None:
     flags = {name: {o.flag for o in find_setup(name).options()} for name in paper_names()}
-    assert flags["observuvm"] == {"--scale", "--oversubscribe", "--observed", "--samples"}
-    assert {"--level", "--t1", "--t2", "--t3", "--interval", "--chunk", "--scale"} == flags["cppe"]
-    assert flags["gmt"] == {"--scale", "--factor", "--tier2-ratio", "--near"}
+    every = {"--scale", "--readings"}
+    assert flags["observuvm"] - every == {"--oversubscribe", "--observed", "--samples"}
+    assert flags["cppe"] - every == {"--level", "--t1", "--t2", "--t3", "--interval", "--chunk"}
+    assert flags["gmt"] - every == {"--factor", "--tier2-ratio", "--near"}
+    assert every <= flags["observuvm"] & flags["cppe"] & flags["gmt"] & flags["hybrid"]
     assert {"--fitting", "--larger", "--threshold", "--loops", "--unmap"} <= flags["hybrid"]
     assert flags["leu"] == flags["tide"] == {"--scale", "--oversubscribe"}
     fitting = next(o for o in find_setup("hybrid").options() if o.field == "fitting")
