@@ -31,7 +31,7 @@ from tidegate.live import load_safetensors
 from tidegate.live.weights.safetensors import read_safetensors
 
 LAYERS, WIDTH = 4, 1024  # 202 MB
-POLICIES = ("cp", "tournament", "lru", "lrm", "mru", "leu-observed")
+POLICIES = ("loop", "cp", "tide", "tournament", "lrm", "lru", "mru")
 
 
 def _decoder() -> Any:
