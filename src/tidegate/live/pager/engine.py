@@ -293,6 +293,11 @@ class Engine:
         self._evict_asked()
         self._ask_observe()
 
+    @property
+    def accesses(self) -> int:
+        """Uses of remote pages that lead to a notification: each is served before the next."""
+        return self._remote.threshold
+
     def _serve_remote(self, page: int) -> None:
         """Map a page near for now that prefers far memory."""
         number, bit = page // self.ppr, 1 << page % self.ppr
