@@ -58,7 +58,7 @@ class Outcome:
 
 def main() -> None:
     asked = _arguments()
-    folders = sorted(p for p in asked.folder.iterdir() if _is_wanted(p, asked.only))
+    folders = sorted(p for p in asked.folder.iterdir() if is_wanted(p, asked.only))
     if asked.sample:  # in random order, so that those done when it is interrupted are a sample, too
         folders = random.Random(asked.seed).sample(folders, min(asked.sample, len(folders)))
     outcomes: list[Outcome] = []
@@ -102,7 +102,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _is_wanted(folder: Path, pattern: str) -> bool:
+def is_wanted(folder: Path, pattern: str) -> bool:
     names = ("Makefile", "makefile", "GNUmakefile", "compile_commands.json")
     return fnmatch.fnmatch(folder.name, pattern) and any((folder / n).is_file() for n in names)
 
