@@ -289,13 +289,7 @@ def show_zipf(path: Path, repeat: int) -> None:
 
 def show_sequential(path: Path, repeat: int) -> None:
     race(
-        path,
-        repeat,
-        "sequential",
-        "memmap",
-        False,
-        ["loop:stream:64KiB/2MiB"],
-        "to reach: 0.83 x",
+        path, repeat, "sequential", "memmap", False, ["loop:stream:64KiB/2MiB"], "to reach: 0.83 x"
     )
 
 
