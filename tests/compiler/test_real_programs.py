@@ -465,3 +465,22 @@ int main(int c, char **v) {{
     (launch,) = model.launches
     (use,) = launch.uses
     assert use.distance == pytest.approx(1)
+
+
+def test_objects_have_no_names_of_the_library(written: Callable[..., ProgramModel]) -> None:
+    """A smart pointer's constructor calls what it is given __p; the kernel has a better name."""
+    model = written(
+        f"""
+struct owner {{ int *held; }} kept;
+__attribute__((noinline)) void own(int *__p) {{ kept.held = __p; }}
+__attribute__((noinline)) void make(int n) {{ own(new int[n]); }}
+int main(int c, char **v) {{
+  int n = atoi(v[1]);
+  make(n);
+  int *table = kept.held;
+  {LOOP} map(tofrom: table[0:n])
+  for (int i = 0; i < n; i++) table[i] += 1;
+}}""",
+        ".cpp",
+    )
+    assert [o.name for o in model.objects] == ["table"]
