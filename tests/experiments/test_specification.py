@@ -343,6 +343,7 @@ def test_a_scale_scales_all_that_counts_regions_unless_it_is_given() -> None:
 
     assert at(system="tm++") == (12, 2, 12)
     assert at(eviction="tournament(patience=40)", prefetch="fdp+rgp") == (40, 2, 12)
+    assert at(eviction="tournament(patience=100)", prefetch="fdp+rgp") == (100, 2, 12)
     whole = RunSpec("MM", system="tm++").prepare()
     assert (whole.eviction.patience, whole.prefetch.parts[0].enough) == (100, 16)
 
