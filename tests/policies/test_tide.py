@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tidegate.experiments.runs import Run
+from tidegate.policies.interface.costs import Costs
 from tidegate.policies.registries import placement
 from tidegate.policies.systems import find_system
 from tidegate.trace.trace import Trace
@@ -76,6 +77,10 @@ def test_what_is_read_once_stays_far() -> None:
     assert run.counts["remote_bytes"] == 6 * PAGES * PAGE
 
 
+# A migration by a fault and back costs as much as 40 pages over the link.
+COSTS = Costs(fault=10.0, notification=1.0, bring=20.0, send=10.0, remote=1.0)
+
+
 class Asked(SimpleNamespace):
     """A memory of 4 regions and 2 frames that writes down what it is asked for."""
 
@@ -85,13 +90,19 @@ class Asked(SimpleNamespace):
         self.bought: list[int] = []
         self.far: list[int] = []
         self.counted = 0
+        self.accesses = PAGE // 128
+        self.costs: Costs | None = COSTS
+        self.by_faults: list[int] = []
 
     def count_remote(self, accesses: int) -> None:
         self.counted = accesses
 
     def advise(self, first: int, pages: int, prefer: str | None) -> None:
+        regions = range(first // PAGES, (first + pages) // PAGES)
         if prefer == "far":
-            self.far += range(first // PAGES, (first + pages) // PAGES)
+            self.far += regions
+        elif len(regions) > 1:  # one region is a purchase
+            self.by_faults += regions
 
     def prefetch(self, first: int, pages: int) -> None:
         self.bought.append(first // PAGES)
@@ -108,12 +119,54 @@ def rent(policy: Any, region: int) -> int:
     return 0
 
 
-@pytest.mark.parametrize("price", [1, 4, 8])
-def test_a_region_is_bought_for_its_price_and_dearer_if_it_did_not_earn_it(price: int) -> None:
-    policy = placement.make(f"tide(price={price}, earned=4.0)")
-    policy.attach(Asked())  # type: ignore[arg-type]
+def placing(asked: Asked, spec: str = "tide") -> Any:
+    policy = placement.make(spec)
+    policy.attach(asked)  # type: ignore[arg-type]
     policy.start()
     policy.on_launch(0)
+    return policy
+
+
+def test_an_object_whose_rent_is_above_a_purchase_comes_by_faults() -> None:
+    policy = placing(Asked())
+    policy.memory.accesses = 41 * PAGE // 128
+    policy.on_notification(0)
+    assert policy.memory.by_faults == []  # one region may be an exception
+    policy.on_notification(1)
+    assert policy.memory.by_faults == [0, 1, 2, 3]
+    policy.memory.far.clear()
+    for _ in range(16):
+        policy.on_eviction(0)
+    assert policy.memory.far == [0]  # one in 16 is rented, to see whether it is still so
+
+
+@pytest.mark.parametrize("costs", [COSTS, None])
+def test_an_object_whose_rent_is_below_a_purchase_is_rented_again(costs: Costs | None) -> None:
+    asked = Asked()
+    asked.costs, asked.accesses = costs, 39 * PAGE // 128
+    policy = placing(asked)
+    for region in range(4):
+        policy.on_notification(region)
+        policy.on_eviction(region)
+    assert policy.memory.by_faults == []
+    assert policy.memory.far == [0, 1, 2, 3] * 2
+
+
+def test_an_object_that_is_shared_no_longer_is_rented_when_it_leaves() -> None:
+    policy = placing(Asked(), "tide(latest=2)")
+    policy.memory.accesses = 50 * PAGE // 128
+    for _ in range(2):
+        policy.on_notification(0)
+    policy.memory.accesses = 1
+    policy.memory.far.clear()
+    policy.on_notification(1)
+    policy.on_eviction(1)
+    assert policy.memory.far == [1]
+
+
+@pytest.mark.parametrize("price", [1, 4, 8])
+def test_a_region_is_bought_for_its_price_and_dearer_if_it_did_not_earn_it(price: int) -> None:
+    policy = placing(Asked(), f"tide(price={price}, earned=4.0)")
     assert policy.memory.far == [0, 1, 2, 3]
     assert policy.memory.counted == PAGE // 128
     assert rent(policy, 0) == price

@@ -30,6 +30,7 @@ TOUCHES = [
 TRACE = one_block(TOUCHES, [3 * PAGES - 2])
 
 LOOKS: dict[str, Callable[[Any], Any]] = {
+    "accesses": lambda memory: memory.accesses,
     "touched": lambda memory: memory.touched(0),
     "now": lambda memory: memory.now,
     "last_touch": lambda memory: memory.last_touch(0),
@@ -40,6 +41,7 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
     "next_touch": lambda memory: memory.next_touch(0),
 }
 NEEDED = {
+    "accesses": "Samples()",
     "touched": "TouchBits()",
     "now": "Everything()",
     "last_touch": "Everything()",
@@ -52,9 +54,10 @@ NEEDED = {
 # what each level may look at while region 0 leaves
 ALLOWED = {
     Faults(): set(),
-    Samples(): set(),
+    Samples(): {"accesses"},
     TouchBits(): {"touched"},
     Everything(): {
+        "accesses",
         "touched",
         "now",
         "last_touch",

@@ -8,11 +8,13 @@ import pytest
 
 from reproduce.synthetic import make_run
 from tidegate.errors import TidegateError
+from tidegate.policies.prefetch.stream import Stream
+from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.reproduce.ledger import Verdict
 from tidegate.reproduce.results import Groups
 from tidegate.reproduce.tide import setup as tide
 from tidegate.reproduce.tide.findings import all_findings
-from tidegate.reproduce.tide.grid import MOVED, grid_of
+from tidegate.reproduce.tide.grid import CONSTANTS, MOVED, grid_of
 from tidegate.reproduce.tide.paper import PAPER
 from tidegate.reproduce.tide.setup import DEVELOPED, HELD_BACK, SUITES, Application, Setup
 
@@ -30,15 +32,28 @@ def test_half_of_each_suite_was_developed_on() -> None:
         ("cppe", DEVELOPED): 12,
         ("cppe", HELD_BACK): 11,
         ("gmt", HELD_BACK): 9,
+        ("openmp", HELD_BACK): 8,
     }
 
 
 def test_the_grid_has_every_level_and_belady() -> None:
     grid = grid_of(Setup())
-    assert {group for _, _, group in grid} == {"25%", "50%", "100%", MOVED}
+    assert {group for _, _, group in grid} == {"25%", "50%", "100%", MOVED, CONSTANTS}
     spec = grid[MM, "tide", "50%"]
     assert (spec.system, spec.scale, spec.machine) == ("tide", 1 / 16, "rtx3090-pcie4")
     assert (grid[MM, "belady", MOVED].slots, grid[MM, "tide", MOVED].eviction) == (1, "tide")
+
+
+def test_every_constant_of_tide_is_halved_and_doubled() -> None:
+    """Its defaults are those of the policies, and none is left out but the seed and stream's."""
+    registries = {"eviction": eviction, "prefetch": prefetch, "placement": placement}
+    for part, constants in tide.CONSTANTS.items():
+        options = type(registries[part].make("tide")).options()
+        others = {"seed", *(Stream.options() if part == "prefetch" else ())}
+        own = {n: o.default for n, o in options.items() if n not in others}
+        assert own == constants
+    assert ("eviction", "draws", 16) in Setup().changed()
+    assert ("placement", "price", 2) in Setup().changed()
 
 
 @pytest.mark.parametrize("levels", [(), ("0%",)])
@@ -83,8 +98,11 @@ def test_all_of_it_on_a_tiny_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(tide.SUITES, "observuvm", suite)
     few = Setup(levels=("50%",), given=(("observuvm", "MM", "cyclic(bytes=16MiB, passes=4)"),))
     made = PAPER.reproduce(few, workers=1, cache=False)
-    assert [e.name for e in made.exhibits] == ["Time 50%", "Gap"]
+    assert [e.name for e in made.exhibits] == ["Time 50%", "Gap", "Constants"]
     assert made.exhibits[0].table["tide"][0] > 0
     assert made.exhibits[0].draw().axes
+    constants = made.exhibits[2]
+    assert constants.table["tide with"][0] == "tide"
+    assert constants.draw().axes
     verdicts = {f.verdict for f in made.ledger.findings}
     assert verdicts == {Verdict.NO_CLAIM, Verdict.NOT_MEASURED}

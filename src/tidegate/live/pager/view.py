@@ -81,6 +81,9 @@ class LiveMemory(MemoryView):
     def _touched(self, region: int) -> NDArray[Any]:
         return self._flags(region, self._engine.mover.touched(region))
 
+    def _accesses(self) -> int:
+        return self._engine.accesses
+
     def discard(self, region: int) -> None:
         """Refuse: only the program may give up its data."""
         raise PolicyError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from math import inf
 
 from tidegate.options import Option
 from tidegate.policies.interface.policy import Decision, EvictionPolicy
@@ -63,7 +64,12 @@ class Tide(EvictionPolicy):
         self._last = Column(0)  # by region: time of its last known use; 0: never used
         self._orders = Orders(objects)  # resident regions of each object, by last known use
         self._draws = Draws(self.seed)
-        self._seats = [_NONE] * self.draws  # the best victims of earlier searches
+        self._seats = [_NONE] * self.draws  # candidates kept from earlier searches
+        self._searches = 0
+        self._searched = [0] * objects  # the latest search that looked at an object's ends
+        self._end_of = [_NONE] * objects  # the better victim of these ends
+        self._end_score = [inf] * objects  # and what it promises
+        self._of = Column(0)  # by region: its object; set when it comes
         self._count = 0  # resident regions
         self._regions = Column(_NONE)  # at each place, from 0 to ``_count`` - 1
         self._place = Column(_NONE)  # of each resident region
@@ -74,6 +80,7 @@ class Tide(EvictionPolicy):
             self._place[region] = self._count
             self._regions[self._count] = region
             self._count += 1
+            self._of[region] = self._object(region)
         self._used(region, stayed)
 
     def on_notification(self, region: int) -> None:
@@ -84,7 +91,7 @@ class Tide(EvictionPolicy):
         last, hole = self._regions[self._count], self._place[region]
         self._regions[hole], self._place[last] = last, hole
         self._place[region] = _NONE
-        here = self._object(region)
+        here = self._of[region]
         self._orders[here].remove(region)
         self._end(here)
 
@@ -113,7 +120,7 @@ class Tide(EvictionPolicy):
     def _used(self, region: int, stayed: bool) -> None:
         """Note a known use, and the interval that it ends; an eviction may have ended it before."""
         self._clock += 1
-        here = self._object(region)
+        here = self._of[region]
         if self._last[region]:
             bucket = bisect_right(self._edges, self._clock - self._last[region]) - 1
             self._counts[here * BUCKETS + bucket] += 1
@@ -153,7 +160,7 @@ class Tide(EvictionPolicy):
         """Return the uses that a region promises per time; below 0 where none is expected, the
         lower the older.
         """
-        here = self._object(region)
+        here = self._of[region]
         if self._ended[here] >= self._due[here]:
             self._refresh(here)
         age = self._clock - self._last[region] + 1
@@ -166,38 +173,55 @@ class Tide(EvictionPolicy):
 
     def _lowest(self, unobserved: bool) -> int:
         """Return the region of the lowest promise, of all if they are few, or else of those drawn,
-        the youngest and oldest of their objects, and those found before.
+        the youngest and oldest of their objects, and those kept from earlier searches.
         """
-        best = _NONE
+        best, least = _NONE, inf
         if self._count <= 2 * self.draws:
             for i in range(self._count):
-                best = self._lower(best, self._regions[i], unobserved)
+                region = self._regions[i]
+                score = self._score(region, unobserved)
+                if self._is_lower(region, score, best, least):
+                    best, least = region, score
             return best
+        self._searches += 1
         for seat in range(self.draws):
+            found = self._seats[seat]
+            score = self._score(found, unobserved)
             drawn = self._regions[self._draws.below(self._count)]
-            order = self._orders[self._object(drawn)]
-            found = self._lower(self._seats[seat], drawn, unobserved)
-            found = self._lower(found, order.head, unobserved)
-            found = self._lower(found, self._youngest(order), unobserved)
+            promised = self._score(drawn, unobserved)
+            if self._is_lower(drawn, promised, found, score):
+                found, score = drawn, promised
+            here = self._of[drawn]
+            self._look_at_ends(here, unobserved)
+            if self._is_lower(self._end_of[here], self._end_score[here], found, score):
+                found, score = self._end_of[here], self._end_score[here]
             self._seats[seat] = found
-            best = self._lower(best, found, unobserved)
+            if self._is_lower(found, score, best, least):
+                best, least = found, score
         return best
+
+    def _look_at_ends(self, here: int, unobserved: bool) -> None:
+        """Find the better victim of an object's oldest and youngest region, once in a search."""
+        if self._searched[here] == self._searches:
+            return
+        self._searched[here] = self._searches
+        old, young = self._orders[here].head, self._youngest(self._orders[here])
+        aged, fresh = self._score(old, unobserved), self._score(young, unobserved)
+        is_young = self._is_lower(young, fresh, old, aged)
+        self._end_of[here], self._end_score[here] = (young, fresh) if is_young else (old, aged)
 
     def _youngest(self, order: Order) -> int:
         """Return the youngest region that was not served in this turn."""
         return next((r for r in reversed(order) if not self.memory.is_served(r)), order.head)
 
-    def _lower(self, best: int, other: int, unobserved: bool) -> int:
-        """Return the better victim of two, of equals the older one; neither need be one."""
-        if not self._may_leave(other, unobserved):
-            return best if self._may_leave(best, unobserved) else _NONE
-        if not self._may_leave(best, unobserved):
-            return other
-        gap = self._promise(other) - self._promise(best)
-        return other if gap < 0 or (gap == 0 and self._last[other] < self._last[best]) else best
+    def _is_lower(self, one: int, score: float, other: int, than: float) -> bool:
+        """Return whether one region is the better victim, by scores; of equals it is the older."""
+        return score < than or (score == than < inf and self._last[one] < self._last[other])
 
-    def _may_leave(self, region: int, unobserved: bool) -> bool:
-        """Return whether a region is resident, not in use now, and not observed if that matters."""
+    def _score(self, region: int, unobserved: bool) -> float:
+        """Return what a region promises; inf if it is not resident, in use now, or observed where
+        that matters.
+        """
         if region == _NONE or self._place[region] == _NONE or self.memory.is_served(region):
-            return False
-        return not (unobserved and region in self.observed)
+            return inf
+        return inf if unobserved and region in self.observed else self._promise(region)

@@ -18,6 +18,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tidegate.errors import PolicyError
+from tidegate.policies.interface.costs import Costs
 from tidegate.policies.interface.events import (
     ADVICE,
     ASK_ADVISE,
@@ -33,7 +34,7 @@ from tidegate.policies.interface.events import (
     NO_TREE,
 )
 from tidegate.policies.interface.forecast import Forecast
-from tidegate.policies.interface.visibility import Everything, Sees
+from tidegate.policies.interface.visibility import Everything, Samples, Sees
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.plan import Plan
 from tidegate.trace.trace import Object
@@ -74,6 +75,7 @@ class MemoryView(ABC):
         self.leaving = -1  # the region whose on_eviction is running
         self._name, self._declared, shown = name, declared, shown or declared
         self._sees_touches = isinstance(shown, Everything)
+        self._sees_samples = isinstance(shown, (Samples, Everything))
         open_levels = _open_levels(shown)
         for level, methods in _RESTRICTED.items():
             if level not in open_levels:  # checked once, not in each call
@@ -103,6 +105,11 @@ class MemoryView(ABC):
         raise PolicyError(f"{self._name} needs a program whose launches are known in advance")
 
     @property
+    def costs(self) -> Costs | None:
+        """What moving and using data takes here; None if the mechanism does not know."""
+        return None
+
+    @property
     @abstractmethod
     def resident(self) -> set[int]:
         """Regions that hold a frame."""
@@ -129,6 +136,18 @@ class MemoryView(ABC):
     @abstractmethod
     def prefetched(self, region: int) -> NDArray[Any]:
         """Return which pages of the region will migrate without a fault; during on_prefetch."""
+
+    # Samples
+
+    @property
+    def accesses(self) -> int:
+        """Accesses over the link that a counter had seen when its notification was served.
+
+        During on_notification of a placement policy.
+        """
+        if not self._sees_samples:
+            self._refuse("accesses", "Samples()")
+        return self._accesses()
 
     # TouchBits
 
@@ -270,6 +289,10 @@ class MemoryView(ABC):
     @abstractmethod
     def _touched(self, region: int) -> NDArray[Any]:
         """Return which pages of the region were touched since they came near."""
+
+    def _accesses(self) -> int:
+        """Return the accesses of the latest notification."""
+        return 0  # of a mechanism without counters
 
     def _now(self) -> int:
         """Return the number of touches so far."""

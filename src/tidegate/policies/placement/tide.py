@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from tidegate.options import Option
 from tidegate.policies.interface.policy import Decision, PlacementPolicy
 from tidegate.policies.interface.visibility import Samples
@@ -15,41 +17,59 @@ ACCESS = 128  # bytes: what a counter counts as one access
 class RentOrBuy(PlacementPolicy):
     """Use a region over the link until that has cost a price, then bring it near.
 
-    A region is first mapped remotely, and every access over the link is rent, counted in pages.
-    When the rent reaches its price, the region is brought near, whole (ski rental: whoever buys
-    when the rent has reached the price never pays more than twice the least). What leaves is rented
-    again. A region that stayed less than ``earned`` times as long as its rent took did not earn its
-    price, which doubles for it: so a loop larger than memory comes to rest, part of it near, the
-    rest used over the link. One that stayed longer starts from the first price again. If everything
-    fits, nothing is advised.
+    A region is first mapped remotely; accesses over the link are its rent, counted in pages, and
+    when they reach its price it is brought near, whole (ski rental: whoever buys when the rent has
+    reached the price pays at most twice the least). What leaves is rented again, and for a region
+    that stayed less than ``earned`` times as long as its rent took the price doubles: so a loop
+    larger than memory comes to rest, part of it near, the rest used over the link. Far memory is
+    not cached, so regions that many thread blocks share cost more than their migration before the
+    driver hears of them: an object whose counters say so comes by faults instead, as under the
+    driver. Of its regions that leave, one in ``probe`` is rented, to see whether that is still so.
+    If everything fits, nothing is advised.
     """
 
     sees = Samples()
     # 1 page: the least that a counter can tell. Less than a migration costs (one to three regions),
-    # because hardware has few counters and regions without one pay unseen, and because a page that
-    # many thread blocks share crosses once for each of them before the driver hears of it. What
-    # was bought too soon becomes dearer
+    # because hardware has few counters and regions without one pay unseen. What was bought too soon
+    # becomes dearer
     price = Option(1, "pages' worth of accesses for which a region is brought near", least=1)
     # 4: a migration and the write-back of what leaves cost about three rents of a region
     earned = Option(4.0, "times as long as it was rented, that a region must stay", least=0.0)
     # 256 pages: a loop of regions of 32 pages then swaps each every eight laps
     most = Option(256, "times the first price at most", least=1)
+    # 2: one region may be an exception, and each costs as much as several migrations
+    least = Option(2, "notifications before an object is judged", least=1)
+    # 8: a launch that uses an object otherwise is noticed after as many regions
+    latest = Option(8, "notifications of an object that its mean rent is taken over", least=1)
+    # 16: as prefetches are watched; a wrong judgement is found at a sixteenth of its cost
+    probe = Option(16, "one evicted region of a shared object in so many is rented", least=1)
 
     def start(self) -> None:
-        geometry = self.memory.geometry
+        geometry, costs = self.memory.geometry, self.memory.costs
         self._pages = geometry.pages_per_region
         self._starts = [o.first_page for o in self.memory.objects]
         self._sizes = [o.pages for o in self.memory.objects]
+        self._page = max(1, geometry.page // ACCESS)  # accesses of a page
+        # Accesses that cost as much as a migration by a fault, and its way back. Where costs are
+        # not known, nothing is taken to be shared.
+        self._purchase = (
+            (costs.fault + costs.bring + costs.send) / costs.remote * self._page
+            if costs is not None
+            else float("inf")
+        )
+        self._rent = [0.0] * len(self._starts)  # by object: mean accesses when they were noticed
+        self._noticed = [0] * len(self._starts)  # and how often
+        self._shared = [0] * len(self._starts)  # 1: comes by faults
         self._clock = 0  # counts rent: notifications of all regions
         self._rented = Column(0)  # by region: notifications since it left
         self._price = Column(1)  # by region: times the first price
         self._since = Column(0)  # by region: when it left, or came
         self._took = Column(0)  # by region: how long it was rented before it came
-        self._evictions = self._bought = 0
+        self._evictions = self._bought = self._left = 0
         self._fits = self.memory.regions <= self.memory.frames
         if not self._fits:
             # A use of a whole page ends a count, so that no counter is left with a part of one.
-            self.memory.count_remote(max(1, geometry.page // ACCESS))
+            self.memory.count_remote(self._page)
 
     def on_launch(self, launch: int) -> None:
         if launch == 0 and not self._fits:
@@ -65,6 +85,7 @@ class RentOrBuy(PlacementPolicy):
             self._bought += 1
             self.memory.advise(region * self._pages, self._pages, None)
             self.memory.prefetch(region * self._pages, self._pages)
+        self._judge(self._object(region))
 
     def on_eviction(self, region: int) -> None:
         self._evictions += 1
@@ -72,13 +93,35 @@ class RentOrBuy(PlacementPolicy):
         doubled = min(self.most, 2 * self._price[region])
         self._price[region] = 1 if stayed >= self.earned * self._took[region] else doubled
         self._since[region] = self._clock
-        self._rented[region] = 0
-        self.memory.advise(region * self._pages, self._pages, "far")
+        self._rented[region] = self._took[region] = 0
+        shared = self._shared[self._object(region)]
+        self._left += shared
+        if shared == 0 or self._left % self.probe == 0:
+            self.memory.advise(region * self._pages, self._pages, "far")
 
     def report(self) -> dict[str, object]:
-        return {"bought": self._bought}
+        return {"bought": self._bought, "shared objects": sum(self._shared)}
 
     def decisions(self) -> list[Decision]:
-        return [
-            Decision(f"brought {self._bought:,} regions near", f"{self._evictions:,} evictions")
-        ]
+        after = f"{self._evictions:,} evictions"
+        named = zip(self.memory.objects, self._shared, strict=True)
+        shared = " ".join(o.name for o, is_shared in named if is_shared)
+        found = [Decision(f"brought {self._bought:,} regions near", after)]
+        return [*found, Decision(f"shared, by faults: {shared}", after)] if shared else found
+
+    def _object(self, region: int) -> int:
+        return max(0, bisect_right(self._starts, region * self._pages) - 1)
+
+    def _judge(self, here: int) -> None:
+        """Note the rent that was due when it was noticed, and whether its mean is above the cost of
+        a purchase: then let the object's regions come by faults.
+        """
+        self._noticed[here] += 1
+        weight = min(self.latest, self._noticed[here])
+        self._rent[here] += (self.memory.accesses - self._rent[here]) / weight
+        shared = 1 if self._rent[here] > self._purchase else 0
+        if self._noticed[here] < self.least or shared == self._shared[here]:
+            return
+        self._shared[here] = shared
+        if shared:  # one that is no longer shared rents what leaves from now on
+            self.memory.advise(self._starts[here], self._sizes[here], None)

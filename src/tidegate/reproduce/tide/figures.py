@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from statistics import geometric_mean
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -13,7 +14,7 @@ from tidegate.reproduce.pictures import LINE, new_axes
 from tidegate.reproduce.report import Exhibit, make_exhibit
 from tidegate.reproduce.results import Groups, Results
 from tidegate.reproduce.tide.findings import among, means, moved
-from tidegate.reproduce.tide.grid import MOVED
+from tidegate.reproduce.tide.grid import CONSTANTS, MOVED, tried
 from tidegate.reproduce.tide.setup import BASE, DEVELOPED, HELD_BACK, OURS, SUITES, Setup
 
 
@@ -31,6 +32,33 @@ def all_figures(setup: Setup, results: Groups) -> Iterator[Exhibit]:
     ]
     table, title = pl.DataFrame(rows), "pages brought in over Belady's, by eviction alone"
     yield make_exhibit(OURS, "Gap", title, table, partial(draw_ratios, table, "belady"))
+    if tried(setup):
+        table = constants_table(setup, results[CONSTANTS])
+        title = f"tide with a constant halved or doubled: time over uvm's, {setup.levels[0]}"
+        yield make_exhibit(OURS, "Constants", title, table, partial(draw_constants, table))
+
+
+def constants_table(setup: Setup, results: Results) -> pl.DataFrame:
+    """Return the geometric mean and the worst of time over uvm's, by changed constant."""
+    systems = [OURS, *(f"{part} {name}={value:g}" for part, name, value in setup.changed())]
+    rows = []
+    for system in systems:
+        ratios = results.ratios(system, BASE)
+        mean, worst = geometric_mean(ratios.values()), max(ratios, key=lambda at: ratios[at])
+        rows.append({"tide with": system, "mean": mean, "worst": ratios[worst], "at": worst.name})
+    return pl.DataFrame(rows)
+
+
+def draw_constants(table: pl.DataFrame) -> Figure:
+    """Draw a bar for each changed constant; a line marks the defaults."""
+    figure, axes = new_axes(8, 5, xlabel="time over uvm's, geometric mean")
+    names, means = table["tide with"].to_list(), table["mean"].to_list()
+    axes.barh(names[1:], means[1:], color=COLOURS[1])
+    axes.axvline(means[0], color=COLOURS[0], label="defaults")
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", labelsize=8)
+    axes.legend(frameon=False, fontsize=8)
+    return figure
 
 
 def time_table(results: Results) -> pl.DataFrame:

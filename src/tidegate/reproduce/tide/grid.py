@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from tidegate.experiments.specification import RunSpec
 from tidegate.reproduce.results import Key
-from tidegate.reproduce.tide.setup import BEST, OURS, SUITES, Application, Setup
+from tidegate.reproduce.tide.setup import (
+    BASE,
+    BEST,
+    DEVELOPED,
+    OURS,
+    SUITES,
+    TRIED,
+    Application,
+    Setup,
+)
 
-MOVED = "moved"  # the group of eviction alone; the others are levels
+MOVED = "moved"  # the group of eviction alone
+CONSTANTS = "constants"  # the group of tide with other constants; the others are levels
 MOVED_AT = "50%"
 
 
@@ -18,11 +31,33 @@ def grid_of(setup: Setup) -> dict[Key, RunSpec]:
         for at in setup.applications
         for system in (*setup.systems, *SUITES[at.suite].rivals)
     }
-    return grid | {
+    alone: dict[Key, RunSpec] = {
         (at, policy, MOVED): eviction_alone(setup, at, policy)
         for at in setup.applications
         for policy in (BEST, OURS, "leu-observed")
     }
+    others: dict[Key, RunSpec] = {
+        (at, system, CONSTANTS): spec
+        for at in tried(setup)
+        for system, spec in with_constants(setup, at)
+    }
+    return grid | alone | others
+
+
+def tried(setup: Setup) -> list[Application]:
+    """Return the applications that other constants are tried on: of those developed on."""
+    return [at for at in setup.applications if at.half == DEVELOPED][::TRIED]
+
+
+def with_constants(setup: Setup, at: Application) -> Iterator[tuple[str, RunSpec]]:
+    """Yield uvm, tide, and tide with each constant halved and doubled, by name."""
+    level = setup.levels[0]
+    ours = specify(setup, at, OURS, level)
+    yield BASE, specify(setup, at, BASE, level)
+    yield OURS, ours
+    for part, name, value in setup.changed():
+        policy = f"{OURS}({name}={value})"
+        yield f"{part} {name}={value:g}", replace(ours, **{part: policy})  # type: ignore[arg-type]
 
 
 def specify(setup: Setup, at: Application, system: str, level: str) -> RunSpec:

@@ -205,6 +205,7 @@ def notify(memory: Any, constants: Any, relay: Any, which: int, sampled: bool) -
         if code == OK and memory.wants[1, event]:
             code = call_policy(memory, constants, relay.prefetch, np.int64(1), event, which)
     else:
+        books.accesses = memory.counted[which] - 1
         memory.counted[which] = 0
         books.counting_n -= 1
         if memory.wants[2, event]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tidegate.errors import PolicyError
 from tidegate.machine.machine import Machine
+from tidegate.policies.interface.costs import Costs
 from tidegate.policies.interface.events import REQUEST_ROWS
 from tidegate.policies.interface.forecast import Forecast
 from tidegate.policies.interface.last_touch import BITS
@@ -58,7 +59,7 @@ class SimulatedMemory(MemoryView):
             shared,
         )
         self._policy, self._trace, self._m, self._future = policy, trace, memory, future
-        self._machine = machine
+        self._machine, self._constants = machine, constants
         self._ppr, self._regions = trace.geometry.pages_per_region, trace.regions
         self._touches = memory.books["touches"]
         self._request_n = memory.books["request_n"]
@@ -82,6 +83,19 @@ class SimulatedMemory(MemoryView):
         """What each launch uses, piece by piece, at the cost of reading the trace."""
         return forecast(self._trace, self._machine)
 
+    @cached_property
+    def costs(self) -> Costs:
+        c = self._constants
+        return Costs(
+            fault=c.batch_overhead,
+            notification=c.notification,
+            bring=c.region_overhead
+            + c.run_overhead
+            + c.pages_per_region * (c.in_per_page + c.unmap_per_page),
+            send=c.evict_overhead + c.pages_per_region * c.out_per_page,
+            remote=c.page * c.remote_per_byte,
+        )
+
     @property
     def resident(self) -> set[int]:
         return set(np.flatnonzero(self._m.resident).tolist())
@@ -104,6 +118,9 @@ class SimulatedMemory(MemoryView):
 
     def _touched(self, region: int) -> NDArray[Any]:
         return (self._state(region) & TOUCHED) != 0
+
+    def _accesses(self) -> int:
+        return int(self._m.books["accesses"][0])
 
     def _now(self) -> int:
         return int(self._touches[0])

@@ -55,6 +55,11 @@ def now(block):
 
 
 @primitive
+def accesses(block):
+    return load(load_fixed(block + 8 * h.ACCESSES))
+
+
+@primitive
 def _check(block, region):
     if outside(region, load_fixed(block + 8 * h.REGIONS)):
         raise IndexError("no such region")
@@ -319,7 +324,7 @@ _ASKED = (e.VICTIM, e.OBSERVE)
 _LEVELS = {
     "Everything()": ("now", "last_touch", "touch_count"),
     "Everything(future=True)": ("next_touch",),
-    "Samples()": ("observe_prefetched", "count_remote"),
+    "Samples()": ("observe_prefetched", "count_remote", "accesses"),
 }
 
 GPU = Surface(
@@ -339,7 +344,13 @@ GPU = Surface(
         "count_remote": count_remote,
         "set_prefetch_threshold": set_prefetch_threshold,
     },
-    properties={"frames": frames, "regions": regions, "observable": observable, "now": now},
+    properties={
+        "frames": frames,
+        "regions": regions,
+        "observable": observable,
+        "now": now,
+        "accesses": accesses,
+    },
     views={"geometry": GeometryType(), "observed": ObservedType(), "resident": ResidentType()},
     needs={name: level for level, names in _LEVELS.items() for name in names},
     events={

@@ -31,6 +31,7 @@ REQUEST_N = 16  # address: how many of them wait (one int64); -1: a policy faile
 FAILURE = 17  # 1: the policy failed
 PARTS = 18  # address: a row of PART_WORDS for each policy that this one is made of
 PARTS_N = 19  # how many
+ACCESSES = 20  # address: accesses of the granule that is notified of (one int64)
 OWN = 24  # the policy's own words begin here
 
 HEAP_ROOM = 4  # entries a heap has room for, times the regions: most are of earlier numbers
@@ -55,6 +56,7 @@ def make_header(
     block[REGION_PAGES] = memory.region_pages.ctypes.data
     block[REQUESTS] = memory.requests.ctypes.data
     block[REQUEST_N] = memory.books["request_n"].ctypes.data
+    block[ACCESSES] = memory.books["accesses"].ctypes.data
     block[PARTS], block[PARTS_N] = parts.ctypes.data, len(parts)
     if memory.latest.size:
         block[LATEST] = memory.latest.ctypes.data
