@@ -35,14 +35,10 @@ def tide() -> Path:
 
 
 def studio() -> list[Path] | None:
-    """Photograph Studio: a race, a run of it, and advice."""
+    """Photograph Studio: a race, and a run of it."""
     from studio_pages import photograph
 
-    files = {
-        DOCS / "studio-race.png": ("race", "light"),
-        DOCS / "studio-run.png": ("run", "dark"),
-        DOCS / "studio-advice.png": ("advice", "light"),
-    }
+    files = {DOCS / "studio-race.png": ("race", "light"), DOCS / "studio-run.png": ("run", "dark")}
     return list(files) if photograph(files) else None
 
 
