@@ -1,21 +1,18 @@
 """Make the figures of the documentation: ``make figures``.
 
-docs/race.svg and docs/tide-race.png are figures of ``tidegate compare``; docs/studio-race.png is
-Studio's page in Chromium, and is left alone where there is none.
+docs/race.svg and docs/tide-race.png are figures of ``tidegate compare``; docs/studio-*.png are
+Studio's page in Chromium, and are left alone where there is none. Names of figures after the
+command choose some: ``python scripts/figures.py studio``.
 """
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 DOCS = Path(__file__).parent.parent / "docs"
 WORKLOAD = "blackscholes(bytes=1GiB)"
 LEVELS = ["20%", "50%", "100%"]
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 
 def race() -> Path:
@@ -37,43 +34,15 @@ def tide() -> Path:
     return path
 
 
-def studio() -> Path | None:
-    """Photograph a race on Studio's page."""
-    browser = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if browser is None:
-        return None
-    from playwright.sync_api import sync_playwright
+def studio() -> list[Path] | None:
+    """Photograph Studio: a race, and a run of it."""
+    from studio_pages import photograph
 
-    path = DOCS / "studio-race.png"
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "tidegate", "studio", "--no-browser"],
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=folder,
-        )
-        try:
-            page = playwright.chromium.launch(
-                executable_path=browser, args=["--no-sandbox"]
-            ).new_page(viewport={"width": 1280, "height": 900})
-            page.goto(_address(server).split("#")[0] + "#race")
-            page.fill("input[name=workload]", "blackscholes")
-            page.fill("input[name=bytes]", "256MiB")
-            page.get_by_role("button", name="Start the race").click()
-            page.wait_for_selector("#results img.figure", timeout=300_000)
-            page.screenshot(path=path)
-        finally:
-            server.terminate()
-            server.wait()
-    return path
-
-
-def _address(server: subprocess.Popen[str]) -> str:
-    """Return the address that Studio prints, with its token."""
-    assert server.stdout is not None
-    return next(word for line in server.stdout for word in line.split() if "http://" in word)
+    files = {DOCS / "studio-race.png": ("race", "light"), DOCS / "studio-run.png": ("run", "dark")}
+    return list(files) if photograph(files) else None
 
 
 if __name__ == "__main__":
     for figure in (race, tide, studio):
-        print(figure() or f"{figure.__name__}: there is no Chromium; its figure is left as it is")
+        if figure.__name__ in sys.argv[1:] or len(sys.argv) == 1:
+            print(figure() or f"{figure.__name__}: there is no Chromium; it is left as it is")
