@@ -357,3 +357,7 @@ def test_what_policies_decided_is_in_the_runs_facts() -> None:
     assert decisions["tournament"].startswith("kept")
     assert decisions["fdp+rgp"].startswith("streams")
     assert made.summary["decisions"] == made.counts["decisions"]  # how often one was made
+    small = "cyclic(bytes=1MiB, passes=3)"
+    made = tidegate.run(small, machine="gpgpusim-28sm", fits="50%", system="sl+hpe")
+    kind, ended = (d["what"] for d in made.facts["decisions"])
+    assert (kind, ended.partition(",")[0]) == ("regular", "mru-c")

@@ -41,7 +41,7 @@ OPEN = {
 DEPENDS = {BASE: ("lru",), **dict.fromkeys(OWN, ("mhpe",))}
 # Applications that some finding looks at, by system; all of them under the baseline and CPPE.
 # Readings run no others.
-LOOKED_AT = {
+LOOKED_AT: dict[str, tuple[str, ...]] = {
     "cppe-scheme1": FIGURE_7,
     "sl+mhpe": PATTERNED,
     **dict.fromkeys(("sl+random", "sl+lru-10%", "sl+lru-20%"), FIGURE_3),
