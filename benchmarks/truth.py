@@ -92,10 +92,10 @@ def log_of(folder: Path, limit: int, place: Path) -> Log:
         path = place / "log"
         code = _run(binary, arguments, folder, limit, path)
         log = read(path, Log(code == 0, arguments)) if path.exists() else Log(False, arguments)
-        smaller = [smaller(word) for word in arguments]
-        if log.launches or smaller == arguments:
+        less = [smaller(word) for word in arguments]
+        if log.launches or less == arguments:
             break
-        arguments = smaller
+        arguments = less
     if not log.launches:
         raise CannotRun(f"no launch was logged, exit code {code}")
     _find_lines(binary, log)

@@ -39,6 +39,7 @@ def components(successors: Mapping[_Node, Iterable[_Node]]) -> Iterator[list[_No
     number: dict[_Node, int] = {}
     low: dict[_Node, int] = {}  # of nodes that are in no component yet
     waiting: list[_Node] = []
+    node: _Node
     for root in successors:
         stack: list[tuple[_Node, Iterator[_Node]]] = []
         after: _Node | None = None if root in number else root
