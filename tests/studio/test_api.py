@@ -413,7 +413,7 @@ def test_advice_is_that_of_the_command_line(tmp_path):
     job, asked = Job(1, "advice"), {"program": str(file), "near": "12MiB"}
     advices.advise(job, asked, workers=1)
     found = job.result
-    assert (job.done, job.unit) == (job.total, "of machines")
+    assert (job.done, job.unit) == (job.total, "runs (machines)")
     machine = load_machine(advices.MACHINE)
     subject = find_subject(str(file), 12 << 20, machine, {})
     same = find_advice(subject, machine, 12 << 20, Simulator(workers=1))

@@ -69,8 +69,8 @@ def analyze(
     module: Any = access_sites if leu else sys.modules[__name__]
     found: Any
     with output.user_code():
-        size = {"bytes": bytes, "scale": scale, "geometry": geometry}
-        trace = RunSpec(workload, machine, **size).trace()
+        spec = RunSpec(workload, machine, bytes=bytes, scale=scale, geometry=geometry)
+        trace = spec.trace()
         with Bar(f"analyze {trace.name}") as bar:
             if leu:
                 found = access_sites.analyze(trace, unit.value, near, bar.advance)

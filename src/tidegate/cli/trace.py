@@ -41,8 +41,8 @@ def save(
 
     check_output(path, (".parquet",))
     with output.user_code():
-        size = {"bytes": bytes, "scale": scale, "geometry": geometry}
-        trace = RunSpec(workload, machine, **size).trace()
+        spec = RunSpec(workload, machine, bytes=bytes, scale=scale, geometry=geometry)
+        trace = spec.trace()
         with progress.Bar(f"save {trace.name}") as bar:
             save_trace(trace, path, bar.advance)
     output.print_text(f"saved {trace.name} to {path}, {show_size(path.stat().st_size)}")
@@ -67,8 +67,8 @@ def info(
     from tidegate.trace.info import describe
 
     with output.user_code():
-        size = {"bytes": bytes, "scale": scale, "geometry": geometry}
-        trace = RunSpec(workload, machine, **size).trace()
+        spec = RunSpec(workload, machine, bytes=bytes, scale=scale, geometry=geometry)
+        trace = spec.trace()
         with progress.Bar(f"read {trace.name}") as bar:
             found = describe(trace, bar.advance)
     if as_json:
@@ -152,8 +152,8 @@ def export(
     if format not in EXPORTERS:
         raise UnknownName("format", format, list(EXPORTERS))
     with output.user_code():
-        size = {"bytes": bytes, "scale": scale, "geometry": geometry}
-        trace = RunSpec(workload, machine, **size).trace()
+        spec = RunSpec(workload, machine, bytes=bytes, scale=scale, geometry=geometry)
+        trace = spec.trace()
         with progress.Bar(f"export {trace.name}") as bar:
             write_atomically(path, lambda part: EXPORTERS[format](trace, part, bar.advance))
     output.print_text(f"exported {trace.name} to {path}, {show_size(path.stat().st_size)}")

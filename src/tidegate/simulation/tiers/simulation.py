@@ -238,7 +238,7 @@ class Tiered:
             self.timeline.add(self.time, self.counts)
             first = last
 
-    def _record_walk(self, pages: NDArray[np.int32]) -> None:
+    def _record_walk(self, pages: NDArray[Any]) -> None:
         """Add the touches that were just made to the recording, if there is one."""
         if self.window is None:
             return
