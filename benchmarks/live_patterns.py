@@ -34,11 +34,12 @@ PAGE = (64 << 10) // 8  # words
 WRITES = ("one_pass_write", "stencil", "sort")  # patterns that change the file
 SYSTEMS = (
     "memmap",
-    "tournament:stream",
+    "loop:stream",
     "cp:stream",
+    "tide:stream",
+    "tournament:stream",
     "lrm:stream",
     "mru:stream",
-    "leu-observed:stream",
 )
 
 

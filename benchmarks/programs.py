@@ -7,6 +7,7 @@ many give a model, and why the others give none:
     $ python -m benchmarks.programs HeCBench/src --only '*-omp' --results omp.jsonl
 
 ``--results`` keeps a line for each program; programs that are already there are not run again.
+Ctrl-C ends the run early, with the table of what was done.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,11 +58,18 @@ class Outcome:
 
 def main() -> None:
     asked = _arguments()
-    folders = sorted(p for p in asked.folder.iterdir() if _is_wanted(p, asked.only))
-    if asked.sample and asked.sample < len(folders):
-        folders = sorted(random.Random(asked.seed).sample(folders, asked.sample))
+    folders = sorted(p for p in asked.folder.iterdir() if is_wanted(p, asked.only))
+    if asked.sample:  # in random order, so that those done when it is interrupted are a sample, too
+        folders = random.Random(asked.seed).sample(folders, min(asked.sample, len(folders)))
+    outcomes: list[Outcome] = []
+    with suppress(KeyboardInterrupt):
+        _examine_all(folders, asked, outcomes)
+    for table in tables(outcomes, asked.limit):
+        Console(width=110).print(table)
+
+
+def _examine_all(folders: list[Path], asked: argparse.Namespace, outcomes: list[Outcome]) -> None:
     known = _known(asked.results)
-    outcomes = []
     for n, folder in enumerate(folders, 1):
         if folder.name not in known:
             known[folder.name] = examine(folder, asked.limit, asked.plan, asked.truth)
@@ -70,8 +79,6 @@ def main() -> None:
         outcomes.append(known[folder.name])
         if sys.stderr.isatty():
             print(f"\r{n} of {len(folders)} {folder.name:40}", end="", file=sys.stderr)
-    for table in tables(outcomes, asked.limit):
-        Console(width=110).print(table)
 
 
 def _arguments() -> argparse.Namespace:
@@ -95,7 +102,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _is_wanted(folder: Path, pattern: str) -> bool:
+def is_wanted(folder: Path, pattern: str) -> bool:
     names = ("Makefile", "makefile", "GNUmakefile", "compile_commands.json")
     return fnmatch.fnmatch(folder.name, pattern) and any((folder / n).is_file() for n in names)
 

@@ -92,7 +92,7 @@ def log_of(folder: Path, limit: int, place: Path) -> Log:
         path = place / "log"
         code = _run(binary, arguments, folder, limit, path)
         log = read(path, Log(code == 0, arguments)) if path.exists() else Log(False, arguments)
-        smaller = [_smaller(word) for word in arguments]
+        smaller = [smaller(word) for word in arguments]
         if log.launches or smaller == arguments:
             break
         arguments = smaller
@@ -103,10 +103,10 @@ def log_of(folder: Path, limit: int, place: Path) -> Log:
     return log
 
 
-def _smaller(argument: str) -> str:
+def smaller(argument: str) -> str:
     """Return a tenth of a large number: no launch came in time with it.
 
-    >>> _smaller("8192"), _smaller("100"), _smaller("graph.txt")
+    >>> smaller("8192"), smaller("100"), smaller("graph.txt")
     ('819', '100', 'graph.txt')
     """
     return str(int(argument) // 10) if argument.isdigit() and int(argument) >= 500 else argument
@@ -118,10 +118,10 @@ def build(folder: Path, place: Path) -> Path:
     units = units_of_project(folder)
     objects = [_object(clang, unit, place / f"{n}") for n, unit in enumerate(units)]
     runtime = place / "log.o"
-    _call([clang, "-O2", "-fno-builtin", "-fno-omit-frame-pointer", "-c", _RUNTIME, "-o", runtime])
-    libraries = Path(_call([clang, "-print-resource-dir"]).strip()).parents[1]
+    call([clang, "-O2", "-fno-builtin", "-fno-omit-frame-pointer", "-c", _RUNTIME, "-o", runtime])
+    libraries = Path(call([clang, "-print-resource-dir"]).strip()).parents[1]
     linked = ["-no-pie", "-o", place / "program", *objects, runtime, f"-L{libraries}"]
-    _call(
+    call(
         [f"{clang.replace('clang', 'clang++')}", *linked, f"-Wl,-rpath,{libraries}", "-lomp", "-lm"]
     )
     return place / "program"
@@ -132,12 +132,13 @@ def _object(clang: str, unit: Unit, place: Path) -> Path:
     spoken = ["-x", unit.spoken] if unit.language else []
     own = [option for option in unit.options if is_for(option, unit.spoken)]
     lines = ["-gline-tables-only", "-gdwarf-4", "-fno-omit-frame-pointer"]
-    lines += ["-Xclang", "-mno-constructor-aliases"]  # the calls of the model, one by one
+    # the calls of the model, one by one, and each with a frame
+    lines += ["-Xclang", "-mno-constructor-aliases", "-fno-optimize-sibling-calls"]
     as_ir = ["--offload-host-only", "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm"]
     options = [*_OPTIMISED, *TARGET, *lines, *as_ir, *own, *spoken]
-    _call([clang, *options, unit.source.absolute(), "-o", plain], unit.folder)
+    call([clang, *options, unit.source.absolute(), "-o", plain], unit.folder)
     marked.write_text(mark(plain.read_text()))
-    _call([clang, *_OPTIMISED, lines[2], *_COVERED, "-c", marked, "-o", made])
+    call([clang, *_OPTIMISED, lines[2], *_COVERED, "-c", marked, "-o", made])
     return made
 
 
@@ -249,7 +250,7 @@ def _find_lines(binary: Path, log: Log) -> None:
 
 def _name_globals(binary: Path, log: Log) -> None:
     """Replace the addresses of globals among the arguments by their names."""
-    named = [line.split() for line in _call(["nm", "-n", str(binary)]).splitlines()]
+    named = [line.split() for line in call(["nm", "-n", str(binary)]).splitlines()]
     symbols = [(int(w[0], 16), w[2]) for w in named if len(w) == 3 and w[1] in "bBdDrRuVG"]
     for launch in log.launches:
         for number, value in launch.arguments.items():
@@ -259,7 +260,7 @@ def _name_globals(binary: Path, log: Log) -> None:
                 launch.arguments[number] = before[-1] if before else value
 
 
-def _call(command: Sequence[object], folder: Path | None = None) -> str:
+def call(command: Sequence[object], folder: Path | None = None) -> str:
     words = [str(word) for word in command]
     try:
         done = subprocess.run(

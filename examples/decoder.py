@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--near", default="64MiB", help="RAM for the weights")
     parser.add_argument("--tokens", type=int, default=8)
-    parser.add_argument("--eviction", default="cp")
+    parser.add_argument("--eviction", default="loop")
     asked = parser.parse_args()
     if asked.make:
         make_weights(asked.weights, asked.layers, asked.width)

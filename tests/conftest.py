@@ -1,8 +1,9 @@
 """For all tests: hypothesis sets no deadlines, which on a busy machine say nothing of the code.
 
 Ctrl-C is heard: a shell that starts tests in the background has them, and all that they start,
-ignore it. Stored runs of an earlier session are not found: only compiled code is shared. And the
-collector does not walk through thousands of collected tests again and again.
+ignore it. A test that hangs fails, so that the others are heard of. Stored runs of an earlier
+session are not found: only compiled code is shared. And the collector does not walk through
+thousands of collected tests again and again.
 """
 
 from __future__ import annotations
@@ -14,11 +15,16 @@ import shutil
 import signal
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
-settings.register_profile("tidegate", deadline=None)
+PATIENCE = 900  # seconds: the longest test takes 20 on quiet cores
+
+# on CI the same examples every time: what was tried before a landing is what lands
+settings.register_profile("tidegate", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("tidegate")
 
 if (
@@ -37,6 +43,20 @@ if "TIDEGATE_CACHE" not in os.environ:  # worker processes inherit the folder of
     (own / "compiled").symlink_to(compiled)
     os.environ["TIDEGATE_CACHE"] = str(own)
     atexit.register(shutil.rmtree, own, ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    def give_up(number: int, frame: object) -> None:
+        pytest.fail(f"it hangs: no end after {PATIENCE} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(PATIENCE)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def pytest_collection_finish() -> None:

@@ -1,4 +1,8 @@
-"""A sweep of tiny runs, a child process that makes it, and kills at random moments."""
+"""Sweeps of tiny runs whose workers are killed.
+
+By the runs themselves, which is certain; by a thread, at random moments; and a child process that
+makes such a sweep and is killed with it.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +24,37 @@ from tidegate.experiments.sweeps.places import Place
 
 TINY = "cyclic(bytes=4MiB, passes=1)"
 
+DEADLY = """
+import os, signal
+from tidegate import EvictionPolicy, Option
+
+class Deadly(EvictionPolicy):
+    mark = Option("", "file that it leaves, so that it kills its process once")
+
+    def victim(self):
+        try:
+            os.close(os.open(self.mark, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return min(self.resident)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
 
 def tiny_runs(count: int) -> list[RunSpec]:
     """Return so many different runs of about 5 ms."""
     return [RunSpec(TINY, near="2MiB", eviction=f"random(seed={i})", slots=8) for i in range(count)]
+
+
+def deadly_runs(folder: Path, count: int) -> tuple[list[RunSpec], list[Path]]:
+    """Return runs that each kill their worker once, and the files that tell that they did."""
+    file = folder / "deadly.py"
+    file.write_text(DEADLY)
+    marks = [folder / f"mark-{i}" for i in range(count)]
+    runs = [
+        RunSpec(TINY, near="2MiB", eviction=f"{file}:Deadly(mark={mark})", compiled=False)
+        for mark in marks
+    ]
+    return runs, marks
 
 
 def names_in(place: Place) -> list[str]:

@@ -68,6 +68,6 @@ def run(binary: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         env=environment,
-        timeout=60,
+        timeout=300,
         check=False,
     )

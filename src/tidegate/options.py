@@ -119,12 +119,14 @@ class Configurable:
     name: str = ""
     keep: ClassVar[bool] = False
     depends: ClassVar[Sequence[str | Path]] = ()
+    given_options: frozenset[str] = frozenset()  # the names of those that were not left out
 
     def __init__(self, **given: Any):
         declared = self.options()
         label = self.name or type(self).__name__
         # in __dict__, which Python looks up first: policies read options in every decision
         self.__dict__.update({key: option.default for key, option in declared.items()})
+        self.__dict__["given_options"] = frozenset(given)
         for key, value in given.items():
             if key not in declared:
                 if not declared:
@@ -141,9 +143,9 @@ class Configurable:
         return found
 
     def scale_counts(self, factor: float) -> None:
-        """Multiply the options that count regions and have their default values."""
+        """Multiply the options that count regions and were not given."""
         for name, option in self.options().items():
-            if option.counts_regions and getattr(self, name) == option.default:
+            if option.counts_regions and name not in self.given_options:
                 self.__dict__[name] = max(1, round(option.default * factor))
 
     def settings(self) -> dict[str, Any]:

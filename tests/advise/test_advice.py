@@ -26,7 +26,8 @@ from tidegate.advise.worth import Point, Worth, sizes
 from tidegate.policies.systems import SYSTEMS
 from tidegate.simulation.gpu.forecast import forecast
 from tidegate.trace.geometry import Geometry
-from tidegate.trace.ops import OpTrace
+from tidegate.trace.ops import OpsBuilder, OpTrace
+from tidegate.trace.trace import Provenance
 
 MACHINE = tidegate.load_machine("rtx3090-pcie4")
 LINK = MACHINE.link
@@ -129,6 +130,18 @@ def test_what_is_made_and_does_not_fit_is_written_out():
     bound = find_bound(forecast(trace, MACHINE), MACHINE, 28 * MIB)
     # ten activations are made and used again; the last is used by the very next launch
     assert 8 * MIB <= bound.bytes_out <= 40 * MIB - 28 * MIB
+
+
+@pytest.mark.closed_form
+def test_bytes_that_a_launch_reads_again_are_counted_once():
+    build = OpsBuilder()
+    size = 64 << 10
+    weight = build.tensor("weight", "weight", size, host=True)
+    build.launch("mm", "layer", "forward", 0, 0.0, "")
+    build.use(weight, 0, size)
+    build.use(weight, 0, 100)
+    trace = OpTrace(build.finish("again", Provenance.ASSUMED), Geometry())
+    assert find_bound(forecast(trace, MACHINE), MACHINE, 32 * MIB).bytes_in == size
 
 
 def test_no_candidate_beats_the_bound(decoding, training):

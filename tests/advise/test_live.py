@@ -31,11 +31,11 @@ def advice(**moved: int) -> LiveAdvice:
 
 
 def test_the_policy_that_moves_least_is_taken():
-    assert advice(lru=200, mru=100, tournament=150).best == "mru"
+    assert advice(lru=200, mru=100, loop=150).best == "mru"
 
 
 def test_the_default_is_kept_where_it_is_as_good():
-    assert advice(lru=200, mru=100, tournament=104).best == "tournament"
+    assert advice(lru=200, mru=100, loop=104).best == "loop"
 
 
 def test_enough_ram_is_where_more_saves_little():

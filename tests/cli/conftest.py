@@ -99,7 +99,7 @@ def process(tmp_path: Path) -> Command:
 
     def type_in(*words: str, **how: Any) -> Answer:
         ran = subprocess.run(
-            [SCRIPT, *words], cwd=tmp_path, capture_output=True, text=True, timeout=120, **how
+            [SCRIPT, *words], cwd=tmp_path, capture_output=True, text=True, timeout=300, **how
         )
         return Answer(ran.returncode, ran.stdout, ran.stderr)
 

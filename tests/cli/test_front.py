@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -103,7 +104,19 @@ def test_csv_is_offered_beside_json(verb):
     assert "--csv" not in options(verb) or "--json" in options(verb)
 
 
-@pytest.mark.parametrize("verb", ["run", "compare", "analyze", "list", "doctor", "trace info"])
+TABLES = [
+    "run",
+    "compare",
+    "analyze",
+    "list",
+    "doctor",
+    "trace info",
+    "sweep status",
+    "sweep table",
+]
+
+
+@pytest.mark.parametrize("verb", TABLES)
 def test_verbs_that_answer_with_a_table_have_both(verb):
     assert {"--json", "--csv"} <= set(options(verb))
 
@@ -120,3 +133,43 @@ def test_a_name_means_the_same_in_every_verb(verb):
     for name, flag in kinds.items():
         if name in options(verb):
             assert options(verb)[name].is_flag == flag
+
+
+@pytest.mark.parametrize("verb", [v for v in VERBS if "--bytes" in options(v)])
+def test_a_size_can_be_a_share_of_the_papers(verb):
+    assert "--scale" in options(verb)
+
+
+@pytest.mark.parametrize("verb", [v for v in VERBS if "--eviction" in options(v)])
+def test_eviction_has_one_short_name(verb):
+    assert "-e" in options(verb)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--eviction", ["compare", "matmul", "-e", "lrm", "--eviction", "mru"]),
+        ("--system", ["compare", "matmul", "--system=uvm", "--system", "tm"]),
+        ("--near", ["run", "matmul", "--near", "1MiB", "--near=2MiB"]),
+        ("--scale", ["trace", "info", "MM", "--scale", "1/2", "--scale", "1/4"]),
+    ],
+)
+def test_no_value_is_lost_silently(option, words, capsys):
+    assert invoke(words) == 2
+    assert f"{option} must be given once, got it 2 times" in capsys.readouterr().err
+
+
+def test_what_belongs_to_a_script_may_be_repeated(capsys):
+    words = ["live", "run", "--near", "1MiB", "missing.py", "--near", "1", "--near", "2"]
+    assert invoke(words) == 2
+    assert "there is no script missing.py" in capsys.readouterr().err
+    assert invoke(["plan", "missing.c", "--set", "n=1", "--set", "m=2"]) == 2
+    assert "missing.c" in capsys.readouterr().err
+
+
+def test_every_example_says_what_it_is(capsys):
+    assert invoke(["examples", "--csv"]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head == "example,what"
+    assert "notebooks/policy_race.ipynb,A policy race" in rows
+    assert all(re.match(r"\S+,\"?[A-Z]", row) for row in rows)

@@ -108,6 +108,6 @@ def test_one_that_comes_inside_an_exec_of_text_has_the_same_exit_code(tmp_path: 
     text += "cli.app = lambda **how: exec('raise KeyboardInterrupt')\ncli.main()\n"
     (tmp_path / "typed.py").write_text(text)
     ended = subprocess.run(
-        [sys.executable, "-m", "typed"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "typed"], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert (ended.returncode, ended.stderr) == (130, "tidegate: stopped; nothing was written\n")

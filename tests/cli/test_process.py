@@ -126,7 +126,7 @@ def test_ctrl_c_stops_workers_too(long):
         "--plot",
         "out.png",
     ]
-    answer = interrupted(long, words, "reading", within=10)
+    answer = interrupted(long, words, "reading")
     assert answer.code == 130
     assert "Traceback" not in answer.err
     assert left_in(long) == set()
@@ -257,7 +257,7 @@ print(len(race.runs))
 def test_a_plain_script_can_compare(tmp_path):
     (tmp_path / "mine.py").write_text(SCRIPT_OF_MINE)
     ran = subprocess.run(
-        [sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert ran.stdout == "14\n", ran.stderr
 
@@ -280,6 +280,6 @@ if __name__ == "__main__":
 def test_a_script_can_compare_a_policy_of_its_own(tmp_path):
     (tmp_path / "mine.py").write_text(SCRIPT_WITH_A_POLICY)
     ran = subprocess.run(
-        [sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert ran.stdout == "2\n", ran.stderr

@@ -74,6 +74,22 @@ def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "tried"),
+    [("--robustness", gmt.Setup.tried), ("--readings 3", 3), ("--robustness --readings 3", 3)],
+)
+def test_how_many_readings_are_tried(
+    words: str, tried: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Setup] = []
+    monkeypatch.setattr(
+        "tidegate.cli.reproduce._reproduce", lambda setups, *_: asked.extend(setups.values())
+    )
+    assert invoke(["reproduce", "gmt", *words.split()]) == 0
+    assert [setup.readings for setup in asked] == [tried]
+    assert asked[0].as_published
+
+
+@pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["observum"], "observum"),
@@ -104,6 +120,8 @@ def test_all_papers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["gmt", "--near", "some"], "'some'"),
         (["leu", "--scale", "0"], "scale must be positive, such as 1/8, got 0"),
         (["leu", "--oversubscribe", "0%"], "or everything fits, got 0%"),
+        (["gmt", "--readings", "-1"], "readings must be from 0 to 1000000, got -1"),
+        (["leu", "--readings", "4"], "--readings"),
         (["observuvm", "--out", "report.pdf"], "cannot write report.pdf"),
     ],
 )
@@ -128,9 +146,11 @@ def test_every_paper_has_the_same_protocol() -> None:
 
 def test_fields_of_a_setup_are_options() -> None:
     flags = {name: {o.flag for o in find_setup(name).options()} for name in paper_names()}
-    assert flags["observuvm"] == {"--scale", "--oversubscribe", "--observed", "--samples"}
-    assert {"--level", "--t1", "--t2", "--t3", "--interval", "--chunk", "--scale"} == flags["cppe"]
-    assert flags["gmt"] == {"--scale", "--factor", "--tier2-ratio", "--near"}
+    every = {"--scale", "--readings"}
+    assert flags["observuvm"] - every == {"--oversubscribe", "--observed", "--samples"}
+    assert flags["cppe"] - every == {"--level", "--t1", "--t2", "--t3", "--interval", "--chunk"}
+    assert flags["gmt"] - every == {"--factor", "--tier2-ratio", "--near"}
+    assert every <= flags["observuvm"] & flags["cppe"] & flags["gmt"] & flags["hybrid"]
     assert {"--fitting", "--larger", "--threshold", "--loops", "--unmap"} <= flags["hybrid"]
     assert flags["leu"] == flags["tide"] == {"--scale", "--oversubscribe"}
     fitting = next(o for o in find_setup("hybrid").options() if o.field == "fitting")

@@ -439,3 +439,48 @@ int main(int c, char **v) {{
         ".cpp",
     )
     assert len(model.placeable()) == 1
+
+
+def test_what_is_allocated_after_a_launch_is_not_its_object(
+    written: Callable[..., ProgramModel],
+) -> None:
+    """The host's check makes room in the same structure again, after the last launch."""
+    model = written(
+        f"""
+struct grid {{ float *cells; }} grid;
+__attribute__((noinline)) void fill(struct grid *g, int n) {{ g->cells = malloc(4 * n); }}
+int main(int c, char **v) {{
+  int n = atoi(v[1]), steps = atoi(v[2]);
+  fill(&grid, n);
+  for (int t = 0; t < steps; t++) {{
+    float *x = grid.cells;
+    {LOOP} map(tofrom: x[0:n])
+    for (int i = 0; i < n; i++) x[i] += 1;
+  }}
+  fill(&grid, n);
+  return grid.cells[atoi(v[3])];
+}}"""
+    )
+    assert len(model.objects) == 1
+    (launch,) = model.launches
+    (use,) = launch.uses
+    assert use.distance == pytest.approx(1)
+
+
+def test_objects_have_no_names_of_the_library(written: Callable[..., ProgramModel]) -> None:
+    """A smart pointer's constructor calls what it is given __p; the kernel has a better name."""
+    model = written(
+        f"""
+struct owner {{ int *held; }} kept;
+__attribute__((noinline)) void own(int *__p) {{ kept.held = __p; }}
+__attribute__((noinline)) void make(int n) {{ own(new int[n]); }}
+int main(int c, char **v) {{
+  int n = atoi(v[1]);
+  make(n);
+  int *table = kept.held;
+  {LOOP} map(tofrom: table[0:n])
+  for (int i = 0; i < n; i++) table[i] += 1;
+}}""",
+        ".cpp",
+    )
+    assert [o.name for o in model.objects] == ["table"]

@@ -343,6 +343,7 @@ def test_a_scale_scales_all_that_counts_regions_unless_it_is_given() -> None:
 
     assert at(system="tm++") == (12, 2, 12)
     assert at(eviction="tournament(patience=40)", prefetch="fdp+rgp") == (40, 2, 12)
+    assert at(eviction="tournament(patience=100)", prefetch="fdp+rgp") == (100, 2, 12)
     whole = RunSpec("MM", system="tm++").prepare()
     assert (whole.eviction.patience, whole.prefetch.parts[0].enough) == (100, 16)
 
@@ -356,3 +357,7 @@ def test_what_policies_decided_is_in_the_runs_facts() -> None:
     assert decisions["tournament"].startswith("kept")
     assert decisions["fdp+rgp"].startswith("streams")
     assert made.summary["decisions"] == made.counts["decisions"]  # how often one was made
+    small = "cyclic(bytes=1MiB, passes=3)"
+    made = tidegate.run(small, machine="gpgpusim-28sm", fits="50%", system="sl+hpe")
+    kind, ended = (d["what"] for d in made.facts["decisions"])
+    assert (kind, ended.partition(",")[0]) == ("regular", "mru-c")

@@ -57,7 +57,7 @@ def test_workers_die_with_their_parent(tmp_path, how, command):
         assert parent.stdout
         assert [parent.stdout.readline() for _ in range(2)] == [b"ready\n"] * 2
         parent.send_signal(how)
-        said, _ = parent.communicate(timeout=60)  # reads to the end of the pipe
+        said, _ = parent.communicate(timeout=300)  # reads to the end of the pipe
     if command and how == signal.SIGTERM:
         assert parent.returncode == 130
         assert said.decode().splitlines()[0] == "tidegate: stopped; nothing was written"

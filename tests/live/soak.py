@@ -27,8 +27,11 @@ from live.stress import Configuration
 STRESS = Path(__file__).with_name("stress.py")
 PREFETCH = ("none", "region", "tree", "pattern", "fdp+rgp", "sequential-local", "stream")
 GEOMETRIES = ("4KiB/64KiB", "16KiB/128KiB", "64KiB/512KiB", "64KiB/2MiB", "64KiB/64KiB")
-# a verb such as flush can take longer than a pager lives; after a burst of kills one can be done
-BURST, PAUSE = 10, 0.5
+# A verb such as flush can take longer than a pager lives; after a burst of kills one can be done.
+# A pager that starts is busy; one that has slept since has served something, or has nothing to do.
+# On a loaded machine that takes longer than the pause. 200 pagers in a row that die before they
+# have served anything end the program, as docs/live.md says.
+BURST, PAUSE, LONGEST_PAUSE = 10, 0.5, 3.0
 TIERINGS = ("tier-order", "tier-reuse", "tier-random")
 
 
@@ -81,7 +84,7 @@ def run(given: Configuration, rate: float) -> tuple[dict[str, Any], int, int]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while process.poll() is None:
             time.sleep(choose.expovariate(rate))
-            pagers = [p for s in children(process.pid) if is_supervisor(s) for p in children(s)]
+            pagers = pagers_of(process.pid)
             if not pagers:
                 continue
             pager, luck = choose.choice(pagers), choose.random()
@@ -95,7 +98,7 @@ def run(given: Configuration, rate: float) -> tuple[dict[str, Any], int, int]:
                     os.kill(pager, signal.SIGKILL)
                     kills += 1
                     if kills % BURST == 0:
-                        time.sleep(PAUSE)
+                        let_work(process.pid)
         assert process.stdout is not None
         assert process.stderr is not None
         out, err = process.stdout.read(), process.stderr.read()
@@ -104,6 +107,26 @@ def run(given: Configuration, rate: float) -> tuple[dict[str, Any], int, int]:
     except ValueError:
         said = f"exit code {process.returncode}: {err.decode()[-2000:]}"
         return {"words": 0, "wrong": 0, "where": [], "errors": [said], "restarts": 0}, kills, stops
+
+
+def let_work(pid: int) -> None:
+    """Wait until the pagers of this process have had time to start and to serve something."""
+    time.sleep(PAUSE)
+    end, awake = time.monotonic() + LONGEST_PAUSE, set(pagers_of(pid))
+    while awake and time.monotonic() < end:
+        time.sleep(PAUSE / 10)
+        awake = {p for p in awake if state_of(p) not in "SZX"}
+
+
+def pagers_of(pid: int) -> list[int]:
+    return [p for s in children(pid) if is_supervisor(s) for p in children(s)]
+
+
+def state_of(pid: int) -> str:
+    """Return the letter of a process's state; X if it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    return "X"
 
 
 def children(pid: int) -> list[int]:

@@ -111,6 +111,29 @@ def test_tensors_of_torch_are_right(tmp_path: Path) -> None:
     assert "caught 3 large blocks of torch, 80.0 MiB at a time" in done.stderr
 
 
+@needs_compiler
+@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
+def test_arrays_and_tables_of_arrow_are_right(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np, pyarrow as pa, pyarrow.compute as pc, pyarrow.parquet as pq\n"
+        f"path = {str(tmp_path / 'b.parquet')!r}\n"
+        "a = pa.array(np.arange(3 << 19))\n"  # NumPy's
+        "b = pc.add(pc.add(a, 1), 1)\n"  # two of 12 MiB, in 8
+        "pq.write_table(pa.table({'b': b}), path, use_dictionary=False)\n"
+        "print(pc.sum(b).as_py(), pq.read_table(path)['b'].combine_chunks().equals(b))\n"
+        "print(pa.default_memory_pool().backend_name)\n"
+    )
+    done = live_run(script, "--near", "8MiB", "--catch", "arrow", "--room", "128MiB")
+    n = 3 << 19
+    said = f"{n * (n - 1) // 2 + 2 * n} True\nsystem\n"
+    assert (done.returncode, done.stdout) == (0, said), done.stderr
+    found = re.search(r"caught (\d+) large blocks of arrow, ([\d.]+) MiB at a time", done.stderr)
+    assert found, done.stderr
+    assert int(found[1]) >= 3  # two sums and the table that was read
+    assert float(found[2]) >= 24
+
+
 def test_what_cannot_be_caught_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TidegateError, match="kind of memory to catch"):
         catch.check_caught("cuda")

@@ -78,6 +78,15 @@ def test_uses_in_the_middle_of_regions_are_no_stream() -> None:
     assert faults(pages, "stream") == faults(pages, "tree")
 
 
+def test_a_walk_back_by_blocks_is_a_stream() -> None:
+    """Each region is entered in its middle and used to both ends, the lower half last."""
+    half = PAGES // 2
+    pages = [b * half + p for b in range(2 * REGIONS - 1, -1, -1) for p in range(half)]
+    per_region = faults(pages[:PAGES], "tree")
+    assert per_region > 2
+    assert faults(pages, "stream") == 2 * per_region + REGIONS - 2
+
+
 def test_a_region_that_is_handed_back_is_no_stream() -> None:
     """Live memory tells of a region that was pinned as of a fault, without pages."""
     policies = eviction.make("lrm"), make_prefetch("stream"), placement.make("um")

@@ -352,3 +352,14 @@ def test_wrong_models_are_named(tmp_path, capsys):
     assert invoke(["record", "model", "llama-7b", "--batch", "0", *out]) == 2
     assert "batch must be at least 1" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_tensor_can_be_named():
+    with record.torch() as recording:
+        kept = torch.zeros(1 << 16)
+        recording.name_tensor(kept, "kept", "kv cache")
+        with pytest.raises(TidegateError, match="unknown kind 'cache'"):
+            recording.name_tensor(kept, "kept", "cache")
+        kept.add_(1)
+    found = recording.ops().tensors.to_dicts()
+    assert ("kept", "kv cache") in {(tensor["name"], tensor["kind"]) for tensor in found}

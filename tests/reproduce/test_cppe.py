@@ -22,6 +22,7 @@ from tidegate.reproduce.cppe.sweeps import sweep_figures
 from tidegate.reproduce.ledger import Verdict
 from tidegate.reproduce.readings import distinct
 from tidegate.reproduce.results import Groups, Results
+from tidegate.workloads import workloads
 
 pytestmark = pytest.mark.paper
 
@@ -215,7 +216,30 @@ def test_open_points_are_options_that_exist_and_begin_with_their_defaults() -> N
         policy, _, option = name.partition(".")
         if policy == "mhpe":
             assert eviction.find("mhpe").options()[option].default == values[0]
+        elif policy in Setup().applications:
+            assert workloads.find(f"cppe-{policy}").options()[option].default == values[0], name
     assert set(DEPENDS) >= set(OWN)
+
+
+def test_an_applications_own_readings_reach_its_workload() -> None:
+    setup = Setup(readings=24)
+    options = [g["MRQ", "cppe", "50%"] for g in PAPER.variants(setup)]
+    workloads_of = {str(PAPER.specification(v, setup).workload) for v in options}
+    assert {spec.partition("samples=")[2] for spec in workloads_of} == {"2048)", "1024)", "3072)"}
+    others = {k for g in PAPER.variants(setup) for k, _ in g["NW", "cppe", "50%"].options}
+    assert not any(name.startswith("MRQ") for name in others)
+
+
+def test_readings_run_what_the_findings_look_at() -> None:
+    setup = Setup(readings=1)
+    (grid,) = PAPER.variants(setup)
+    whole = as_published()
+    some = {
+        level: {at: run for at, run in runs.items() if (*at, level) in grid}
+        for level, runs in whole.items()
+    }
+    assert sum(map(len, some.values())) < sum(map(len, whole.values()))
+    assert verdicts(some) == verdicts(whole)
 
 
 def test_variants_carry_their_reading() -> None:

@@ -4,6 +4,8 @@ policies, and policies that misbehave.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulation import tiers_reference as plain
-from tidegate import Geometry, blocks_of
+from tidegate import Geometry, RunSpec, blocks_of
 from tidegate.analysis import clock_misses
 from tidegate.analysis.belady import belady_misses
 from tidegate.errors import PolicyError, TidegateError
@@ -729,3 +731,11 @@ def test_bad_input() -> None:
 
 def test_zero_copy_overtakes_dma_at_8_pages() -> None:
     assert crossing(Transfers.of(MACHINE)) == 8
+
+
+def test_a_stored_placement_may_be_the_first_code_that_a_process_loads():
+    made = 'RunSpec("cyclic(bytes=4MiB)", tiering="tier-reuse", near="1MiB").answer_watched()'
+    here = eval(made, {"RunSpec": RunSpec})  # now its code is stored
+    program = f"from tidegate import RunSpec; print({made}.time)"
+    there = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (there.stdout.strip(), there.stderr) == (str(here.time), "")

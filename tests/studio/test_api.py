@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import stat
 import time
@@ -22,6 +23,7 @@ from tidegate.advise import advise as find_advice
 from tidegate.advise.words import sentences, tables
 from tidegate.errors import TidegateError
 from tidegate.experiments import RunSpec
+from tidegate.files import cache_folder
 from tidegate.machine.machine import load_machine
 from tidegate.studio import advices
 from tidegate.studio.api import Studio
@@ -34,10 +36,16 @@ from tidegate.trace.ops import save_ops
 PORT, TOKEN = 8719, "t" * 40
 BASE = f"http://127.0.0.1:{PORT}"
 SPEC = RunSpec("cyclic(bytes=48MiB, passes=3)", near="32MiB", slots=4)
+TIERED = RunSpec(
+    "zipf(bytes=16MiB)", "a100-pcie3-ssd", tiering="tier-reuse", near="2MiB", middle="4MiB"
+)
 
 
 @pytest.fixture(autouse=True)
 def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test a store of its own, with the compiled code of all."""
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "compiled").symlink_to(cache_folder() / "compiled")
     monkeypatch.setenv("TIDEGATE_CACHE", str(tmp_path / "cache"))
 
 
@@ -199,11 +207,35 @@ def test_a_stored_run_is_listed_and_found_again(client):
     ],
 )
 def test_every_kind_of_stored_run_can_be_recorded_again(changed):
-    import dataclasses
-
-    spec = dataclasses.replace(SPEC, **changed)
-    run = spec.answer()
+    run = dataclasses.replace(SPEC, **changed).answer()
     assert respecify(run).key == run.key
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"tiering": "tier-order", "middle": 0},
+        {"spare": True, "near": "64MiB", "flush": False},
+        {"eviction": "lru", "jitter": 4, "traits": True},
+    ],
+)
+def test_every_kind_of_run_over_three_tiers_can_be_recorded_again(changed):
+    run = dataclasses.replace(TIERED, **changed).answer()
+    assert respecify(run).key == run.key
+
+
+def test_a_run_over_three_tiers_has_tiles_cells_and_stories(client):
+    run = TIERED.answer()
+    charts = get(client, f"/api/runs/{run.key}/charts")
+    assert charts["books"]["far_reads"][-1] == run.counts["far_reads"]
+    tile = client.get(f"/api/runs/{run.key}/tile", params={"layer": "middle", "width": 64})
+    assert (tile.headers["x-top"], max(tile.content) > 0) == ("1", True)
+    cell = get(client, f"/api/runs/{run.key}/cell", x=0.99, y=0.0)
+    assert (cell["residency"], cell["middle"], cell["pages"]) in {(0, 0, 1), (0, 1, 1), (1, 0, 1)}
+    told = get(client, f"/api/runs/{run.key}/story", region=3)
+    assert told["lines"][0] | {"why": "from the SSD", "by": "a touch"} == told["lines"][0]
+    assert {line["by"] for line in told["lines"]} == {"a touch", "tier-reuse"}
+    assert "layer" in refused(client, f"/api/runs/{run.key}/tile", layer="prefetched")
 
 
 @pytest.mark.oracle
@@ -381,7 +413,7 @@ def test_advice_is_that_of_the_command_line(tmp_path):
     job, asked = Job(1, "advice"), {"program": str(file), "near": "12MiB"}
     advices.advise(job, asked, workers=1)
     found = job.result
-    assert (job.done, job.unit) == (job.total, "of machines")
+    assert (job.done, job.unit) == (job.total, "runs (machines)")
     machine = load_machine(advices.MACHINE)
     subject = find_subject(str(file), 12 << 20, machine, {})
     same = find_advice(subject, machine, 12 << 20, Simulator(workers=1))

@@ -187,11 +187,17 @@ def test_every_workload_comes_back(path, name):
         assert (one.name, one.width, one.intensity) == (other.name, other.width, other.intensity)
         for column in ("starts", "page", "write", "bytes", "reference"):
             np.testing.assert_array_equal(getattr(one, column), getattr(other, column))
-    asked = {"oversubscribe": "100%", "machine": "gpgpusim-28sm", "cache": False}
     assert (TraceFile(path).first_touch, TraceFile(path).objects) == (
         trace.first_touch,
         trace.objects,
     )
+
+
+@pytest.mark.parametrize("name", ["2DC", "cppe-HOT", "gmt-Srad", "openmp-nn"])
+def test_a_run_of_a_saved_workload_is_that_of_the_workload(path, name):
+    trace = workloads.find(name)(bytes="1MiB").trace(Geometry.parse("16KiB/128KiB"))
+    save_trace(trace, path)
+    asked = {"oversubscribe": "100%", "machine": "gpgpusim-28sm", "cache": False}
     here, there = run(trace, **asked), run(path, **asked)
     assert (here.counts, here.parts, here.tables, here.facts) == (
         there.counts,

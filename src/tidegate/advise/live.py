@@ -22,13 +22,13 @@ from tidegate.errors import TidegateError
 from tidegate.experiments.grid import attempt_grid
 from tidegate.experiments.runs import Run
 from tidegate.experiments.specification import RunSpec
+from tidegate.live.arena.setup import EVICTION as DEFAULT
 from tidegate.record.script import check_script
 from tidegate.tables import Table
 from tidegate.trace.file import TraceFile
 from tidegate.units import exact_size, show_size
 
-EVICTIONS = ("lru", "lrm", "mru", "cp", "tournament")
-DEFAULT = "tournament"  # what live memory takes if nothing is said
+EVICTIONS = (DEFAULT, "lru", "lrm", "mru", "tournament")
 _RECORDED_SHARE = 4
 _LEAST = 8 << 20  # bytes of RAM for a recording
 _FACTORS = (0.5, 1.0, 2.0, 4.0)  # of the RAM that was asked about

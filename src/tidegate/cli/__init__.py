@@ -32,7 +32,7 @@ from tidegate.cli import (
     trace,
 )
 from tidegate.cli.streams import prepare_streams
-from tidegate.cli.usage import explain
+from tidegate.cli.usage import explain, refuse_repeated
 from tidegate.cli.welcome import welcome
 from tidegate.interrupts import INTERRUPTED, raising_interrupts
 
@@ -110,11 +110,12 @@ def invoke(arguments: list[str]) -> int:
     global _debug
     ours = live.before_script(arguments)
     _debug = "--debug" in arguments[:ours]
-    arguments = [a for a in arguments[:ours] if a != "--debug"] + arguments[ours:]
+    own = [a for a in arguments[:ours] if a != "--debug"]
     try:
         with raising_interrupts(), warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
-            code = app(args=arguments, prog_name="tidegate", standalone_mode=False)
+            refuse_repeated(typer.main.get_command(app), own)
+            code = app(args=own + arguments[ours:], prog_name="tidegate", standalone_mode=False)
         sys.stdout.flush()
         if code == INTERRUPTED:  # Typer handles Ctrl-C silently
             raise KeyboardInterrupt

@@ -27,6 +27,7 @@ class UnitName(StrEnum):
 def analyze(
     workload: o.Workload,
     bytes: o.Bytes = None,
+    scale: o.Scale = None,
     unit: Annotated[
         UnitName, typer.Option("--unit", help="Count pages or regions.")
     ] = UnitName.REGION,
@@ -68,7 +69,8 @@ def analyze(
     module: Any = access_sites if leu else sys.modules[__name__]
     found: Any
     with output.user_code():
-        trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+        spec = RunSpec(workload, machine, bytes=bytes, scale=scale, geometry=geometry)
+        trace = spec.trace()
         with Bar(f"analyze {trace.name}") as bar:
             if leu:
                 found = access_sites.analyze(trace, unit.value, near, bar.advance)

@@ -29,14 +29,11 @@ Workloads = Annotated[
     ),
 ]
 Evictions = Annotated[
-    list[str] | None,
+    str | None,
     typer.Option(
         "--eviction",
         "-e",
-        help=(
-            "Policies to race; repeat it or use commas. "
-            "By default lrm,fifo,clock,random,mru,lru-ideal."
-        ),
+        help="Policies to race, with commas; by default lrm,fifo,clock,random,mru,lru-ideal.",
     ),
 ]
 Prefetches = Annotated[
@@ -125,7 +122,7 @@ def compare(
     """
     output.check(as_json, as_csv, plot)
     on = [name for words in workload for name in o.split_workloads(words)]
-    evictions = o.split_option("eviction", None if eviction is None else ",".join(eviction))
+    evictions = o.split_option("eviction", eviction)
     settings: dict[str, Any] = {
         **o.settings_of(context, *_SEVERAL),
         "machine": o.split_option("machine", machine),

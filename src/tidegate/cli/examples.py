@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -29,16 +30,21 @@ Names = Annotated[
 
 
 @app.callback()
-def show(context: typer.Context, as_json: output.AsJson = False) -> None:
+def show(
+    context: typer.Context, as_json: output.AsJson = False, as_csv: output.AsCsv = False
+) -> None:
     """List the examples.
 
     tidegate examples
     """
     if context.invoked_subcommand is not None:
         return
+    output.check(as_json, as_csv, None)
     found = {name: _said(path) for name, path in examples().items()}
     if as_json:
         output.print_json(found)
+    elif as_csv:
+        output.print_csv([{"example": name, "what": said} for name, said in found.items()])
     else:
         output.print_table(["example", "what it is"], list(found.items()), left=2)
 
@@ -77,5 +83,10 @@ def examples() -> dict[str, Path]:
 
 def _said(path: Path) -> str:
     """Return what a file says of itself first: up to a full stop or colon."""
-    text = " ".join(path.read_text(encoding="utf-8")[:400].lstrip("#/*\"' \n").split())
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        text = json.loads(text)["cells"][0]["source"][0]
+    elif path.suffix == ".md":
+        text = text.splitlines()[0]
+    text = " ".join(text[:400].lstrip("#/*\"' \n").split())
     return re.split(r"[.:](?: |$)|, in the shape of|\"\"\"| \|", text)[0].strip()

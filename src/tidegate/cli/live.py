@@ -34,7 +34,9 @@ NearMemory = Annotated[
 ]
 EvictionName = Annotated[
     str,
-    typer.Option("--eviction", help="An eviction policy that sees faults, samples or touch bits."),
+    typer.Option(
+        "--eviction", "-e", help="An eviction policy that sees faults, samples or touch bits."
+    ),
 ]
 PrefetchName = Annotated[str, typer.Option("--prefetch", help="A prefetch policy.")]
 Store = Annotated[

@@ -101,7 +101,7 @@ def _command_of(name: str) -> Callable[..., None]:
     ) -> None:
         changed = {o.field: o.read(given[o.field]) for o in options if given[o.field] is not None}
         if robustness:
-            changed["readings"] = Setup.tried
+            changed.setdefault("readings", Setup.tried)
         setup = replace(Setup.quick() if quick else Setup(), **changed)
         _reproduce({name: setup}, workers, no_cache, as_json, out)
 

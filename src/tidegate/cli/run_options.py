@@ -55,6 +55,7 @@ Eviction = Annotated[
     str | None,
     typer.Option(
         "--eviction",
+        "-e",
         help="An eviction policy, with options: 'random(seed=1)'; or your own: mine.py:MyPolicy.",
     ),
 ]

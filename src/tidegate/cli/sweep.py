@@ -87,17 +87,23 @@ def run(
 
 
 @app.command("status")
-def status(file: File, store: Store = None, as_json: output.AsJson = False) -> None:
-    """Show how much of a sweep is done, and every run that failed.
+def status(
+    file: File, store: Store = None, as_json: output.AsJson = False, as_csv: output.AsCsv = False
+) -> None:
+    """Show how much of a sweep is done, and every run that failed; --csv has the counts.
 
     tidegate sweep status sizes.toml
     """
+    output.check(as_json, as_csv, None)
     sweep = _load(file, store)
     runs, done, failed = sweep.status()
     failures = [(row["settings"], row["failed"]) for row in sweep.failures().to_dicts()]
+    said = {"runs": runs, "done": done, "failed": failed, "left": runs - done}
     if as_json:
-        said = {"runs": runs, "done": done, "failed": failed, "left": runs - done}
         output.print_json({**said, "store": str(sweep.place), "failures": failures})
+        return
+    if as_csv:
+        output.print_csv([said])
         return
     output.print_text(f"{done:,} of {runs:,} runs are in {sweep.place}; {failed:,} failed")
     _show_failures(failures)

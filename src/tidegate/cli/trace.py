@@ -26,6 +26,7 @@ def save(
         Path, typer.Argument(help="The file to write, e.g. mm.parquet.", show_default=False)
     ],
     bytes: o.Bytes = None,
+    scale: o.Scale = None,
     machine: o.MachineName = "rtx3090-pcie4",
     geometry: o.GeometryText = None,
 ) -> None:
@@ -40,7 +41,8 @@ def save(
 
     check_output(path, (".parquet",))
     with output.user_code():
-        trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+        spec = RunSpec(workload, machine, bytes=bytes, scale=scale, geometry=geometry)
+        trace = spec.trace()
         with progress.Bar(f"save {trace.name}") as bar:
             save_trace(trace, path, bar.advance)
     output.print_text(f"saved {trace.name} to {path}, {show_size(path.stat().st_size)}")
@@ -50,6 +52,7 @@ def save(
 def info(
     workload: o.Workload,
     bytes: o.Bytes = None,
+    scale: o.Scale = None,
     machine: o.MachineName = "rtx3090-pcie4",
     geometry: o.GeometryText = None,
     as_json: output.AsJson = False,
@@ -64,7 +67,8 @@ def info(
     from tidegate.trace.info import describe
 
     with output.user_code():
-        trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+        spec = RunSpec(workload, machine, bytes=bytes, scale=scale, geometry=geometry)
+        trace = spec.trace()
         with progress.Bar(f"read {trace.name}") as bar:
             found = describe(trace, bar.advance)
     if as_json:
@@ -126,6 +130,7 @@ def export(
     path: Annotated[Path, typer.Argument(help="The file to write.", show_default=False)],
     format: Annotated[str, typer.Option(help="csv or oracle-general (libCacheSim).")] = "csv",
     bytes: o.Bytes = None,
+    scale: o.Scale = None,
     machine: o.MachineName = "rtx3090-pcie4",
     geometry: o.GeometryText = None,
 ) -> None:
@@ -147,7 +152,8 @@ def export(
     if format not in EXPORTERS:
         raise UnknownName("format", format, list(EXPORTERS))
     with output.user_code():
-        trace = RunSpec(workload, bytes=bytes, machine=machine, geometry=geometry).trace()
+        spec = RunSpec(workload, machine, bytes=bytes, scale=scale, geometry=geometry)
+        trace = spec.trace()
         with progress.Bar(f"export {trace.name}") as bar:
             write_atomically(path, lambda part: EXPORTERS[format](trace, part, bar.advance))
     output.print_text(f"exported {trace.name} to {path}, {show_size(path.stat().st_size)}")

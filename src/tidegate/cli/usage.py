@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from typer.exceptions import TyperException
+
+from tidegate.errors import TidegateError
 
 _EXPECTED = {
     "int_parsing": "a whole number",
@@ -36,3 +40,28 @@ def _wrong_value(error: TyperException) -> str | None:
         return f"{name}: {wrong['msg'].removeprefix('Value error, ')}"
     expected = _EXPECTED[wrong["type"]].format(**wrong.get("ctx", {}))
     return f"{name} must be {expected}, got {wrong['input']}"
+
+
+def refuse_repeated(command: Any, words: Sequence[str]) -> None:
+    """Refuse an option with one value that is given twice: all but the last would be lost.
+
+    ``words`` are those of the command line up to ``--``.
+    """
+    words = list(words[: words.index("--")] if "--" in words else words)
+    while words and hasattr(command, "commands"):
+        command = command.commands.get(words.pop(0), command)
+    for option in getattr(command, "params", ()):
+        if option.param_type_name != "option" or option.multiple or option.is_flag:
+            continue
+        given = Counter(_option(word, option.opts) for word in words)
+        if given[True] > 1:
+            name = max(option.opts, key=len)
+            raise TidegateError(
+                f"{name} must be given once, got it {given[True]} times; where several values are "
+                f"allowed they have commas: {name} a,b"
+            )
+
+
+def _option(word: str, names: Sequence[str]) -> bool:
+    """Return whether a word is one of these options, alone or as in --near=1GiB."""
+    return word.startswith("-") and word.partition("=")[0] in names

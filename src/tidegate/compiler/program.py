@@ -24,6 +24,7 @@ from tidegate.compiler.analysis.locality import RegionalLocality
 from tidegate.compiler.analysis.measures import measure
 from tidegate.compiler.analysis.object_names import ObjectNames
 from tidegate.compiler.analysis.points_to import Origin, PointsTo
+from tidegate.compiler.analysis.precedence import Precedence
 from tidegate.compiler.analysis.sizes import Formula, formula
 from tidegate.compiler.analysis.tasks import run_tasks_at_once
 from tidegate.compiler.ir.allocators import ALLOCATORS, UNMANAGED
@@ -82,6 +83,8 @@ def model_of_ir(
         plain_or_structure(launch, locality.structures(launch.kernel) if locality else set())
         for launch in launches(body, flow.in_order(), module, points)
     ]
+    precedence = Precedence(flow)
+    found = [precedence.without_later(launch) for launch in found]
     stands = alternatives(found, flow)
     found = [with_alternatives(launch, stands) for launch in found]
     notes += _hidden(printed, body, {note.about for note in recursion})

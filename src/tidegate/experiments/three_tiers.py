@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tidegate import units
-from tidegate.errors import TidegateError
 from tidegate.experiments.naming import policy_inputs
 from tidegate.experiments.runs import Run
 from tidegate.experiments.traits import trace_traits
 from tidegate.options import spell
 from tidegate.policies.registries import eviction, tiering
+from tidegate.simulation.recorded import Recording
 from tidegate.simulation.recording import Window
 from tidegate.simulation.tiers.simulation import Tiered
 from tidegate.simulation.tiers.state import IN_MIDDLE
@@ -29,10 +29,6 @@ def prepare(spec: RunSpec, window: Window | None = None) -> Tiered:
 
     ``window``: what to record.
     """
-    if window is not None:
-        raise TidegateError(
-            "a run over three tiers cannot be recorded by region, only over time; use run.timeline"
-        )
     trace = spec.trace()
     page = trace.geometry.page
     near = spec.near_bytes(trace, FACTOR * (1 + RATIO), "page", page)
@@ -53,6 +49,7 @@ def prepare(spec: RunSpec, window: Window | None = None) -> Tiered:
         most_stays=spec.most_stays,
         flush=spec.flush,
         compiled=spec.compiled,
+        window=window,
     )
 
 
@@ -98,6 +95,11 @@ def describe(s: Tiered, key: str, inputs: dict[str, Any], spec: RunSpec) -> Run:
         more_facts, more_tables = trace_traits(s.trace, s.near, s.middle or int(RATIO * s.near))
         facts, tables = facts | more_facts, tables | more_tables
     return Run(key, inputs, facts, counts, s.parts, s.busy, tables, list(_notes(s)))
+
+
+def recording_of(s: Tiered) -> Recording:
+    """Return what a finished simulation recorded."""
+    return s.recording()
 
 
 def _facts(s: Tiered) -> dict[str, Any]:

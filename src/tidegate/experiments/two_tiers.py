@@ -152,7 +152,7 @@ def describe(s: Simulation, key: str, inputs: dict[str, Any], spec: RunSpec) -> 
 
 def recording_of(s: Simulation) -> Recording:
     """Return what a finished simulation recorded."""
-    return read_recording(s.memory, MARKS, int(s.books["touches"][0]), s.trace.regions)
+    return read_recording(s.memory, MARKS, int(s.books["touches"][0]), s.memory.region_pages)
 
 
 def _parts(b: Any) -> dict[str, float]:

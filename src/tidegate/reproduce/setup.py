@@ -18,6 +18,8 @@ from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.options import split_outside
 
+_MOST_READINGS = 1_000_000
+
 
 @dataclass(frozen=True)
 class Option:
@@ -70,11 +72,15 @@ class Setup:
     tried: ClassVar[int] = 1024  # combinations of open readings that --robustness tries; 0: none
 
     scale: float = option(1.0, "Of the paper's sizes, e.g. 1/8.", share=True)
-    readings: int = 0  # combinations of open readings to try
+    readings: int = option(
+        0, "Combinations of open readings to try, in place of --robustness's.", changes_claims=False
+    )
 
     def __post_init__(self) -> None:
         require(self.scale > 0, "scale must be positive, such as 1/8", self.scale)
         require(self.scale <= 1024, "scale must be at most 1024", self.scale)
+        expected = f"readings must be from 0 to {_MOST_READINGS}"
+        require(0 <= self.readings <= _MOST_READINGS, expected, self.readings)
         systems = getattr(self, "systems", (self.base,))
         expected = f"systems must include {self.base}, which all others are compared with"
         require(self.base in systems, expected, ", ".join(systems))
@@ -116,7 +122,8 @@ class Setup:
     def options(cls) -> list[Option]:
         """Return the options of the paper's command."""
         hints = get_type_hints(cls)
-        return [_option(f, hints[f.name]) for f in fields(cls) if "help" in f.metadata]
+        declared = [f for f in fields(cls) if "help" in f.metadata]
+        return [_option(f, hints[f.name]) for f in declared if f.name != "readings" or cls.tried]
 
 
 def _published(f: Any) -> Any:

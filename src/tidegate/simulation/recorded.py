@@ -25,12 +25,18 @@ from tidegate.simulation.recording import (
     BY_PREFETCH,
     BY_SAMPLE,
     CAME,
+    FROM_FAR,
+    FROM_MIDDLE,
+    HELD,
     LAYERS,
     LEFT,
+    SPILLED,
     STORY_COLUMNS,
+    TO_FAR,
+    TO_MIDDLE,
 )
 
-_WHAT = {CAME: "came", LEFT: "left"}
+_WHAT = {CAME: "came", LEFT: "left", SPILLED: "left host memory"}
 _WHY = {
     BY_FAULT: "fault",
     BY_PREFETCH: "prefetch",
@@ -40,6 +46,10 @@ _WHY = {
     AS_ASKED: "request",
     AS_COPY: "copy",
     AT_DEATH: "death",
+    FROM_MIDDLE: "from host memory",
+    FROM_FAR: "from the SSD",
+    TO_MIDDLE: "to host memory",
+    TO_FAR: "to the SSD",
 }
 _PLACE = ("first_touch", "touches_per_bin", "first_region", "regions_per_cell", "regions")
 
@@ -50,7 +60,9 @@ class Recording:
 
     ``layers``: arrays of bin × cell. ``touches``, ``faults``, ``evictions`` (of regions),
     ``prefetched`` and ``unused`` (pages that came without a fault, and that left untouched) are
-    counts within the bin; ``residency`` is the pages near at its end. A cell is
+    counts within the bin; ``residency`` is the pages near at its end. Over three tiers a region is
+    a page, ``far_reads`` and ``spills`` (pages that left the middle) are in the place of
+    ``prefetched`` and ``unused``, and ``middle`` is the pages in the middle. A cell is
     ``regions_per_cell`` regions, 1 unless there are very many. ``books``: counters and clocks at
     the end of each bin; ``before``: at the beginning of the first.
 
@@ -116,7 +128,7 @@ class Recording:
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise TidegateError(f"{path} must hold a recording, got one that is damaged") from error
         return cls(
-            layers={name: found[f"layer {name}"] for name in LAYERS},
+            layers={n.removeprefix("layer "): a for n, a in found.items() if n.startswith("layer")},
             books={n.removeprefix("books "): a for n, a in found.items() if n.startswith("books")},
             before=told["before"],
             **{name: told[name] for name in _PLACE},
@@ -126,10 +138,16 @@ class Recording:
         )
 
 
-def read_recording(memory: Any, columns: Sequence[str], touches: int, regions: int) -> Recording:
+def read_recording(
+    memory: Any,
+    columns: Sequence[str],
+    touches: int,
+    region_pages: NDArray[Any],
+    names: Sequence[str] = LAYERS,
+) -> Recording:
     """Return what a finished simulation of so many touches recorded.
 
-    ``columns``: names of its marks.
+    ``columns``: names of its marks. ``region_pages``: pages of each region. ``names``: its layers.
     """
     r = memory.recorder[0]
     if r["rows"] == 0:
@@ -138,12 +156,12 @@ def read_recording(memory: Any, columns: Sequence[str], touches: int, regions: i
     last = max(0, touches - 1 - int(r["first_touch"])) >> shift
     bins = min(int(r["rows"]), last + 1)
     cells = int(r["cells"])
-    layers = {name: memory.recorded[i, :bins, :cells] for i, name in enumerate(LAYERS)}
+    layers = {name: memory.recorded[i, :bins, :cells] for i, name in enumerate(names)}
     if bins < r["rows"]:  # what came after the last touch belongs to it
-        for i, name in enumerate(LAYERS):
+        for i, name in enumerate(names):
             layers[name][-1] += memory.recorded[i, bins, :cells]
             memory.recorded[i, bins] = 0
-    layers["residency"] = np.cumsum(layers["residency"], axis=0, dtype=np.int32)
+    layers |= {n: np.cumsum(layers[n], axis=0, dtype=np.int32) for n in HELD if n in layers}
     ends = np.minimum(touches, int(r["first_touch"]) + (np.arange(bins) + 1 << shift))
     before = np.nan_to_num(memory.marks[r["rows"]])
     books = _books_of_bins(memory.marks[: r["rows"]], before, ends)
@@ -156,25 +174,25 @@ def read_recording(memory: Any, columns: Sequence[str], touches: int, regions: i
         touches_per_bin=1 << shift,
         first_region=int(r["first_region"]),
         regions_per_cell=1 << int(r["cell_shift"]),
-        regions=regions,
-        pages=_pages_of_cells(memory.region_pages, r),
+        regions=len(region_pages),
+        pages=_pages_of_cells(region_pages, r),
         story=[_line(line) for line in lines],
         story_lines=int(r["story_n"]),
     )
 
 
-def recorded_accounts(memory: Any, expected: dict[str, Any]) -> dict[str, bool]:
+def recorded_accounts(memory: Any, expected: dict[str, Any], regions: int) -> dict[str, bool]:
     """Return which layers add up to the books, for a recording of a whole run; else nothing.
 
-    ``expected``: for each layer a sum by region, or one number.
+    ``expected``: for each layer, in their order, a sum by region, or one number.
     """
     r = memory.recorder[0]
     whole = r["open"] and not r["first_touch"] and r["rows"]
-    if not whole or r["first_region"] or r["cells"] << r["cell_shift"] < len(memory.resident):
+    if not whole or r["first_region"] or r["cells"] << r["cell_shift"] < regions:
         return {}
     accounts = {}
-    for layer, total in expected.items():
-        by_cell = memory.recorded[LAYERS.index(layer), : r["rows"], : r["cells"]]
+    for i, (layer, total) in enumerate(expected.items()):
+        by_cell = memory.recorded[i, : r["rows"], : r["cells"]]
         by_cell = by_cell.sum(axis=0, dtype=np.int64)
         if np.ndim(total):
             padded = np.zeros(len(by_cell) << r["cell_shift"], np.int64)

@@ -32,11 +32,16 @@ MOST_LINES = 4096  # of a region's story
 
 LAYERS = ("touches", "faults", "evictions", "prefetched", "unused", "residency")
 TOUCHES, FAULTS, EVICTIONS, PREFETCHED, UNUSED, RESIDENCY = range(len(LAYERS))
+# Over three tiers: pages read from the far tier, that left the middle for it, and in the middle.
+TIER_LAYERS = ("touches", "faults", "evictions", "far_reads", "spills", "residency", "middle")
+FAR_READS, SPILLS, MIDDLE = 3, 4, 6
+HELD = ("residency", "middle")  # layers from RESIDENCY on: pages held, not events
 
 # Lines of a story: what happened, and why.
-CAME, LEFT = 1, 2
+CAME, LEFT, SPILLED = 1, 2, 3
 BY_FAULT, BY_PREFETCH, BY_COPY, BY_SAMPLE = 1, 2, 3, 4  # why it came
 AS_VICTIM, AS_ASKED, AS_COPY, AT_DEATH = 5, 6, 7, 8  # why it left
+FROM_MIDDLE, FROM_FAR, TO_MIDDLE, TO_FAR = 9, 10, 11, 12  # from where and to where, three tiers
 STORY_COLUMNS = ("time", "touch", "what", "why", "pages", "touches")
 
 _FIELDS = "rows cells first_touch shift open first_region cell_shift story_region story_n"
@@ -75,14 +80,16 @@ class RecorderArrays(NamedTuple):
     story: NDArray[np.float64]
 
 
-def make_recorder(window: Window | None, regions: int, columns: int) -> RecorderArrays:
+def make_recorder(
+    window: Window | None, regions: int, columns: int, layers: int = len(LAYERS)
+) -> RecorderArrays:
     """Return the arrays of a recording of this window, empty ones for None."""
     recorder = np.zeros(1, RECORDER)
     recorder["story_region"] = -1
     if window is None:
-        nothing = np.zeros((len(LAYERS), 0, 0), np.int32)
+        nothing = np.zeros((layers, 0, 0), np.int32)
         marks, story = np.zeros((0, columns)), np.zeros((0, len(STORY_COLUMNS)))
-        noted = np.zeros((len(LAYERS), 0), np.int64)
+        noted = np.zeros((layers, 0), np.int64)
         return RecorderArrays(recorder, nothing, nothing.ravel(), noted, marks, story)
     if window.first_region >= regions:
         raise TidegateError(
@@ -104,12 +111,12 @@ def make_recorder(window: Window | None, regions: int, columns: int) -> Recorder
         r["shift"] = max(0, (-(-window.touches // ROWS) - 1).bit_length())
     if window.regions == 1:
         r["story_region"] = window.first_region
-    recorded = np.zeros((len(LAYERS), ROWS + 1, cells + 1), np.int32)
+    recorded = np.zeros((layers, ROWS + 1, cells + 1), np.int32)
     return RecorderArrays(
         recorder,
         recorded,
         recorded[TOUCHES].reshape(-1),
-        np.zeros((len(LAYERS), ROWS + 1), np.int64),
+        np.zeros((layers, ROWS + 1), np.int64),
         np.full((ROWS + 1, columns), np.nan),
         np.zeros((MOST_LINES if window.regions == 1 else 0, len(STORY_COLUMNS))),
     )
@@ -183,8 +190,8 @@ def note(memory: Any, layer: int, touch: int, region: int, amount: int) -> None:
     fit(memory, touch)
     row = np.uint64(touch - r.first_touch) >> np.uint64(r.shift)
     cell = np.uint64(region - r.first_region) >> np.uint64(r.cell_shift)
-    if layer == RESIDENCY and touch < r.first_touch:
-        row = np.uint64(0)  # what is near when the window opens
+    if layer >= RESIDENCY and touch < r.first_touch:
+        row = np.uint64(0)  # what is held when the window opens
     if row < np.uint64(r.rows) and cell < np.uint64(r.cells):
         memory.recorded[layer, row, cell] += amount
         memory.noted[layer, row] += 1

@@ -40,7 +40,7 @@ def advise(job: Job, asked: Mapping[str, Any], workers: int | None = None) -> No
     subject = find_subject(program, near, machine, {}, job.advance)
 
     def begin(what: str, trials: int) -> None:
-        job.unit, job.done, job.total = f"of {what}", 0, trials
+        job.unit, job.done, job.total = f"runs ({what})", 0, trials
         job.advance()
 
     def progress() -> None:

@@ -1,7 +1,7 @@
 """The API: small, typed, and the same for the page and for a notebook.
 
     GET  /api/runs                        every known run
-    GET  /api/runs/{key}                  one run: facts, counts, parts, objects, launches, timeline
+    GET  /api/runs/{key}                  one run: facts, counts, parts, objects, launches
     GET  /api/runs/{key}/charts           the books over time, from its recording
     GET  /api/runs/{key}/tile             a view of a layer as pixels; ?against=KEY: a difference
     GET  /api/runs/{key}/cell             everything about one bin of one region
@@ -101,7 +101,6 @@ class Studio:
             "objects": recorded_views.objects_of(run),
             "object_table": run.tables["objects"],
             "launches": recorded_views.launches_of(run),
-            "timeline": run.tables["timeline"] if "tiering" in run.facts else None,
             "trace": str(run.inputs["trace"]),
         }
 

@@ -170,12 +170,12 @@ _CHANGED = (
 
 def respecify(run: Run) -> RunSpec:
     """Return the specification of a stored run. Raise TidegateError unless it has the same key."""
-    if "tiering" in run.facts:
-        raise TidegateError(
-            "a run over three tiers is not recorded by region; its timeline is shown instead"
-        )
     facts, inputs = run.facts, run.inputs
     try:
+        if "tiering" in facts:
+            if (tiered := _over_three_tiers(run)).key == run.key:
+                return tiered
+            raise TidegateError(_CHANGED)
         plain = RunSpec(
             facts["workload"],
             facts["machine"],
@@ -196,6 +196,22 @@ def respecify(run: Run) -> RunSpec:
     except (TidegateError, KeyError) as error:
         raise TidegateError(_CHANGED) from error
     raise TidegateError(_CHANGED)
+
+
+def _over_three_tiers(run: Run) -> RunSpec:
+    """Return the specification of a stored run over three tiers."""
+    facts, settings = run.facts, dict(run.inputs["settings"])
+    spare = facts["slots"] * facts["page_bytes"] if settings["spare"] else 0
+    return RunSpec(
+        facts["workload"],
+        facts["machine"],
+        tiering=facts["tiering"],
+        eviction=None if run.inputs["eviction"] is None else facts["eviction"],
+        near=facts["near_bytes"] + spare,
+        middle=facts["middle_bytes"],
+        traits=run.inputs["traits"],
+        **settings,
+    )
 
 
 def _variants(spec: RunSpec, slots: int, scale: float) -> Iterable[RunSpec]:

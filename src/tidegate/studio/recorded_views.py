@@ -9,7 +9,7 @@ import numpy as np
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.simulation.recorded import Recording
-from tidegate.simulation.recording import LAYERS, ROWS, Window
+from tidegate.simulation.recording import ROWS, Window
 from tidegate.studio.tiles import View, Whole, touches_of, whole_of
 
 FINER_BELOW = 256  # bins in view: with fewer, a window is recorded in more detail
@@ -74,7 +74,7 @@ def cell(
         "end": float(recording.books["time"][at]),
         "launch": launch["name"] if launch else "",
         "pages": int(recording.pages[column]),
-        **{layer: int(recording.layers[layer][at, column]) for layer in LAYERS},
+        **{name: int(layer[at, column]) for name, layer in recording.layers.items()},
     }
 
 
@@ -110,6 +110,10 @@ def story(recording: Recording, run: Run) -> dict[str, Any]:
         "victim": run.facts["eviction"],
         "request": "a policy's request",
         "death": "the program",
+        "from host memory": "a touch",
+        "from the SSD": "a touch",
+        "to host memory": run.facts.get("tiering"),
+        "to the SSD": run.facts.get("tiering"),
     }
     lines = [{**line, "by": policies[line["why"]]} for line in recording.story]
     return {

@@ -1,7 +1,7 @@
 """Tiles: a view of a recording as pixels, one byte each.
 
 A view is a rectangle of the whole run: x from 0 to 1 over touches or time, y from 0 to 1 over
-regions. A pixel that covers several cells has their sum (residency: their share of pages near); a
+regions. A pixel that covers several cells has their sum (of pages held: their share of all); a
 cell that covers several pixels is repeated.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tidegate.compiled.jit import jit_unlocked
 from tidegate.errors import TidegateError, UnknownName
 from tidegate.simulation.recorded import Recording
-from tidegate.simulation.recording import LAYERS
+from tidegate.simulation.recording import HELD
 
 MOST_PIXELS = 4096  # each way
 AXES = ("touches", "time")
@@ -76,28 +76,26 @@ def whole_of(recording: Recording) -> Whole:
 def tile(recording: Recording, whole: Whole, layer: str, view: View) -> Tile:
     """Return a layer of a recording as pixels.
 
-    Counts are shaded by their logarithm, residency in proportion to the pages near.
+    Counts are shaded by their logarithm, pages held in proportion to all.
     """
     values = _values(recording, whole, layer, view)
-    top = 1.0 if layer == "residency" else float(values.max(initial=0.0))
-    return Tile(_shade(values, top, layer != "residency"), top)
+    top = 1.0 if layer in HELD else float(values.max(initial=0.0))
+    return Tile(_shade(values, top, layer not in HELD), top)
 
 
 def difference(one: Recording, other: Recording, whole: Whole, layer: str, view: View) -> Tile:
     """Return how two recordings of one trace differ: 255 is more in the first, 1 in the other."""
     a, b = (_values(recording, whole, layer, view) for recording in (one, other))
     gap = a - b
-    top = 1.0 if layer == "residency" else float(np.abs(gap).max(initial=0.0))
-    level = (
-        np.abs(gap) / top if layer == "residency" else np.log1p(np.abs(gap)) / np.log1p(top or 1)
-    )
+    top = 1.0 if layer in HELD else float(np.abs(gap).max(initial=0.0))
+    level = np.abs(gap) / top if layer in HELD else np.log1p(np.abs(gap)) / np.log1p(top or 1)
     return Tile((MIDDLE + np.sign(gap) * np.round(127 * level)).astype(np.uint8), top)
 
 
 def _values(recording: Recording, whole: Whole, layer: str, view: View) -> NDArray[np.float32]:
     """Return the value of each pixel."""
-    if layer not in LAYERS:
-        raise UnknownName("layer", layer, LAYERS)
+    if layer not in recording.layers:
+        raise UnknownName("layer", layer, recording.layers)
     bins = np.clip(
         (touches_of(recording, whole, view) - recording.first_touch) / recording.touches_per_bin,
         0,
@@ -108,7 +106,7 @@ def _values(recording: Recording, whole: Whole, layer: str, view: View) -> NDArr
     first_bin, last_bin = _spans(bins, recording.bins)
     first_cell, last_cell = _spans(np.clip(cells, 0, recording.cells), recording.cells)
     values = np.zeros((view.width, view.height), np.float32)
-    share = recording.pages if layer == "residency" else np.zeros(0, np.int64)
+    share = recording.pages if layer in HELD else np.zeros(0, np.int64)
     fill(recording.layers[layer], first_bin, last_bin, first_cell, last_cell, share, values)
     return values.T
 

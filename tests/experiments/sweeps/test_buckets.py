@@ -57,7 +57,7 @@ def test_a_killed_client_and_killed_workers_lose_nothing(bucket, tmp_path):
     client = start_client(bucket, 200, workers=2)
     wait_for_rows(sweep.place, 5, client)
     client.kill()
-    client.communicate(timeout=60)
+    client.communicate(timeout=300)
     with killing(own_workers, times=1):
         swept = sweep.run(workers=2)
     assert swept.there >= 5

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import psutil
 import pytest
 
-from killed_sweeps import check_whole, killing, tiny_runs
+from killed_sweeps import check_whole, deadly_runs, tiny_runs
 from tidegate import RunSpec, Slurm, Sweep, TidegateError
 from tidegate.experiments.sweeps import cluster as cluster_module
 from tidegate.experiments.sweeps.cluster import executor_on
@@ -38,16 +37,6 @@ def client():
         distributed.Client(made, set_as_default=False) as found,
     ):
         yield found
-
-
-def workers_of(client) -> list[int]:
-    return list(client.run(_pid).values())
-
-
-def _pid() -> int:
-    import os
-
-    return os.getpid()
 
 
 def test_rows_are_those_of_the_process_pool(client, tmp_path):
@@ -84,17 +73,30 @@ def test_users_files_travel_and_the_workers_folder_does_not_matter(client, tmp_p
 
 
 def test_killed_workers_are_restarted_and_every_run_is_made_once(client, tmp_path):
-    sweep = Sweep(tiny_runs(100), tmp_path)
-    watched = workers_of(client)
-
-    def find() -> list[int]:
-        return [pid for pid in watched if psutil.pid_exists(pid)]
-
-    with killing(find, times=2) as killed:
-        swept = sweep.run(on=client)
-    assert killed
+    deadly, marks = deadly_runs(tmp_path, 2)
+    sweep = Sweep([*tiny_runs(98), *deadly], tmp_path / "store")
+    swept = sweep.run(on=client)
+    assert all(mark.exists() for mark in marks)
     assert (swept.made, swept.failures) == (100, [])
     check_whole(sweep)
+
+
+def test_a_cluster_that_lost_all_its_workers_is_one_line():
+    def wait_for_ever(cluster):
+        cluster._most_alone = 0.5
+        while True:
+            cluster.wait(0.1)
+
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        ) as made,
+        distributed.Client(made, set_as_default=False) as found,
+    ):
+        cluster = cluster_module.Cluster(found)
+        made.scale(0)
+        with pytest.raises(TidegateError, match=r"has had no workers for \d+ s; start some"):
+            wait_for_ever(cluster)
 
 
 def test_other_code_on_the_cluster_is_refused_before_anything_runs(client, tmp_path, monkeypatch):

@@ -72,7 +72,7 @@ def test_scheduler_and_client_die_and_the_sweep_goes_on(tmp_path):
         client = start_client(str(tmp_path), 1200, on=address)
         wait_for_rows(sweep.place, 5, client)
         client.kill()
-        client.communicate(timeout=60)
+        client.communicate(timeout=300)
     with cluster(port, workers=2) as leader:
         client = start_client(str(tmp_path), 1200, on=address)
         before = len(sweep.results.known())

@@ -6,7 +6,15 @@ import signal
 
 import pytest
 
-from killed_sweeps import check_whole, killing, own_workers, start_client, tiny_runs, wait_for_rows
+from killed_sweeps import (
+    check_whole,
+    deadly_runs,
+    killing,
+    own_workers,
+    start_client,
+    tiny_runs,
+    wait_for_rows,
+)
 from tidegate import RunSpec, Sweep
 from tidegate.experiments.sweeps.batches import Failed, WholeRuns
 from tidegate.experiments.sweeps.execution import answer_all
@@ -34,10 +42,11 @@ class Poison(EvictionPolicy):
 
 
 def test_killed_workers_are_replaced_and_every_run_is_made_once(tmp_path):
-    sweep = Sweep(tiny_runs(100), tmp_path)
-    with killing(own_workers, times=3) as killed:
+    deadly, marks = deadly_runs(tmp_path, 3)
+    sweep = Sweep([*tiny_runs(97), *deadly], tmp_path / "store")
+    with killing(own_workers, times=1):
         swept = sweep.run(workers=2)
-    assert killed
+    assert all(mark.exists() for mark in marks)
     assert (swept.made, swept.failures) == (100, [])
     check_whole(sweep)
     assert not own_workers()
@@ -101,7 +110,7 @@ def test_a_stopped_sweep_goes_on_where_it_was(tmp_path, how):
     client = start_client(str(tmp_path), 400, workers=2)
     wait_for_rows(sweep.place, 10, client)
     client.send_signal(how)
-    client.communicate(timeout=60)
+    client.communicate(timeout=300)
     swept = sweep.run(workers=2)
     assert swept.there >= 10
     assert swept.made == 400 - swept.there

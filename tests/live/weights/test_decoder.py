@@ -26,7 +26,7 @@ def decoder() -> Any:
     return module
 
 
-@pytest.mark.parametrize("eviction", ["cp", "lru"])
+@pytest.mark.parametrize("eviction", ["loop", "lru"])
 def test_tokens_do_not_depend_on_memory(decoder: Any, tmp_path: Path, eviction: str) -> None:
     path = tmp_path / "weights.safetensors"
     decoder.make_weights(path, layers=4, width=64)

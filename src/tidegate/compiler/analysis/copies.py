@@ -51,7 +51,7 @@ def _written_between(
 ) -> bool:
     """Return whether the host writes an object between a call that maps it and a launch."""
     begins = [c.block for c in calls if c.kind == _BEGIN and max(c.map_types.values()) & TO]
-    if any(c.kind == _UPDATE for c in calls):
+    if not begins or not stores or any(c.kind == _UPDATE for c in calls):
         return False
     used = {x.block for x in model.launches if name in x.objects}
     ends = {c.block for c in calls if c.kind == _END}

@@ -1,11 +1,18 @@
 """The solver of points-to analysis: nodes that hold sets of locations, edges along which they are
 passed on, and the cells of memory (Andersen's inclusion constraints).
+
+Nodes are taken in the order of the edges, so that most are taken once all that leads to them is
+known. Nodes on a cycle of edges hold the same: they become one. Edges are found on the way, so
+order and cycles are determined again after as many steps as there are nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import heapq
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+
+from tidegate.compiler.ir.loops import components
 
 _MOST_CELLS = 1024  # of one object: a launch's arrays have one for each argument
 _MOST_PAIRS = 64  # of one copy: a source and a target
@@ -35,7 +42,9 @@ class Graph:
         self._new: list[int] = []  # not passed on yet
         self._onward: list[set[int]] = []
         self._rules: list[list[Rule]] = []
-        self._queue: list[int] = []
+        self._same: list[int] = []  # the node that it has become one with, or itself
+        self._rank: list[int] = []  # along the edges, as far as they were known
+        self._queue: list[tuple[int, int]] = []  # ranks and nodes, the least rank first
         self._cells: dict[Origin, dict[int | None, int]] = {}
         self._all: dict[Origin, int] = {}  # the node of everything an object's cells hold
         self._copies: dict[Origin, set[tuple[int | None, Location, int | None]]] = {}
@@ -48,35 +57,95 @@ class Graph:
             column.append(0)
         self._onward.append(set())
         self._rules.append([])
-        return len(self._held) - 1
+        number = len(self._same)
+        self._same.append(number)
+        self._rank.append(number)
+        return number
 
     def solve(self) -> None:
         """Pass new locations on until there are none."""
+        next_order = 0
         while self._queue or self._uncopied:
             while self._uncopied:
                 origin, offset = self._uncopied.pop()
                 for begin, end, length in tuple(self._copies[origin]):
                     self._copy_cell(origin, offset, begin, end, length)
+            if self._steps >= next_order:
+                self._put_in_order()
+                next_order = self._steps + len(self._same)
             if not self._queue:
                 break
-            self._steps += 1
-            if self._steps == _MOST_STEPS:
-                for origin in [o for o in self._cells if o.kind != "stack"]:
-                    self._collapse(origin)
-            node = self._queue.pop()
-            new, self._new[node] = self._new[node], 0
-            for target in tuple(self._onward[node]):
-                self._add(target, new)
-            if rules := self._rules[node]:
-                for location in self._each(new):
-                    for rule in tuple(rules):
-                        rule(location)
+            self._step(heapq.heappop(self._queue)[1])
+
+    def components_with(self, further: Iterable[tuple[int, int]]) -> dict[int, int]:
+        """Return a number for each node: the same for those on a cycle of edges, the `further` ones
+        among them.
+        """
+        onward = {node: set(targets) for node, targets in enumerate(self._onward)}
+        for source, target in further:
+            onward[source].add(target)
+        return {node: n for n, found in enumerate(components(onward)) for node in found}
+
+    def _step(self, node: int) -> None:
+        new, self._new[node] = self._new[node], 0
+        if not new:
+            return  # the node has become one with another
+        self._steps += 1
+        if self._steps == _MOST_STEPS:
+            for origin in [o for o in self._cells if o.kind != "stack"]:
+                self._collapse(origin)
+        for target in tuple(self._onward[node]):
+            self._add(target, new)
+        if rules := self._rules[node]:
+            for location in self._each(new):
+                for rule in tuple(rules):
+                    rule(location)
+
+    def _put_in_order(self) -> None:
+        """Make cycles one node each, and rank the nodes along the edges."""
+        onward = {n: self._edges(n) for n, same in enumerate(self._same) if n == same}
+        cycles = list(components(onward))
+        for rank, cycle in enumerate(reversed(cycles)):
+            self._rank[cycle[0]] = rank
+            if len(cycle) > 1:
+                self._unite(cycle)
+        self._queue = [(self._rank[n], n) for n in onward if self._same[n] == n and self._new[n]]
+        heapq.heapify(self._queue)
+
+    def _edges(self, node: int) -> set[int]:
+        """Return the nodes that a node's locations are passed on to, each by its present number."""
+        found = {self._find(target) for target in self._onward[node]} - {node}
+        self._onward[node] = found
+        return found
+
+    def _unite(self, nodes: list[int]) -> None:
+        """Make nodes one. What not all of them have passed on is passed on again."""
+        first = nodes[0]
+        passed = -1
+        for node in nodes:
+            passed &= self._held[node] & ~self._new[node]
+        for node in nodes[1:]:
+            self._same[node] = first
+            self._held[first] |= self._held[node]
+            self._onward[first] |= self._onward[node]
+            self._rules[first] += self._rules[node]
+            self._held[node] = self._new[node] = 0
+            self._onward[node], self._rules[node] = set(), []
+        self._new[first] = self._held[first] & ~passed
+        self._onward[first] -= set(nodes)
+
+    def _find(self, node: int) -> int:
+        """Return the node that a node has become one with."""
+        same = self._same
+        while same[node] != node:
+            same[node] = node = same[same[node]]
+        return node
 
     def held(self, node: int) -> Iterator[Location]:
-        return self._each(self._held[node])
+        return self._each(self._held[self._find(node)])
 
     def count(self, node: int) -> int:
-        return self._held[node].bit_count()
+        return self._held[self._find(node)].bit_count()
 
     def add(self, node: int, location: Location) -> None:
         number = self._number.get(location)
@@ -87,12 +156,14 @@ class Graph:
 
     def link(self, source: int, target: int) -> None:
         """Let a node hold whatever another holds."""
+        source, target = self._find(source), self._find(target)
         if source != target and target not in self._onward[source]:
             self._onward[source].add(target)
             self._add(target, self._held[source])
 
     def on_new(self, node: int, rule: Rule) -> None:
         """Apply a rule to all that a node holds, now and later."""
+        node = self._find(node)
         waiting = self._new[node]
         self._rules[node].append(rule)
         for location in tuple(self._each(self._held[node] & ~waiting)):
@@ -154,7 +225,7 @@ class Graph:
 
     def offsets(self, origin: Origin) -> set[int]:
         cells = self._cells.get(origin, {})
-        return {at for at, node in cells.items() if at is not None and self._held[node]}
+        return {at for at, node in cells.items() if at is not None and self.count(node)}
 
     def take_memory(self, other: Graph) -> None:
         """Start with the memory of a solved graph."""
@@ -200,12 +271,14 @@ class Graph:
         self.link(self._cells[origin][offset], self.cell((into, moved)))
 
     def _add(self, node: int, mask: int) -> None:
+        if self._same[node] != node:
+            node = self._find(node)
         new = mask & ~self._held[node]
         if not new:
             return
         self._held[node] |= new
         if not self._new[node]:
-            self._queue.append(node)
+            heapq.heappush(self._queue, (self._rank[node], node))
         self._new[node] |= new
 
     def _each(self, mask: int) -> Iterator[Location]:
@@ -223,12 +296,14 @@ class Copying:
 
     def __init__(self, graph: Graph, length: int | None):
         self._graph, self._length = graph, length
-        self._begins: list[Location] = []
-        self._ends: list[Location] = []
+        self._begins: dict[Location, None] = {}  # in their order
+        self._ends: dict[Location, None] = {}
         self._pool: int | None = None
 
     def begins_at(self, begin: Location) -> None:
-        self._begins.append(begin)
+        if begin in self._begins:
+            return
+        self._begins[begin] = None
         if self._pool is not None or self._crowded():
             self._graph.read((begin[0], None), self._pooled())
         else:
@@ -236,7 +311,9 @@ class Copying:
                 self._graph.copy(begin, end, self._length)
 
     def ends_at(self, end: Location) -> None:
-        self._ends.append(end)
+        if end in self._ends:
+            return
+        self._ends[end] = None
         if self._pool is not None or self._crowded():
             self._graph.write(self._pooled(), (end[0], None))
         else:

@@ -46,7 +46,7 @@ class ObjectNames:
         gets a number.
         """
         name = self._debug.variable(value)
-        if name is not None and name.startswith("__"):
+        if name is not None and _is_of_library(name):
             alike = self._of_library[name]
             number = alike.setdefault(value, len(alike) + 1)
             return name if number == 1 else f"{name}_{number}"
@@ -72,7 +72,8 @@ class ObjectNames:
             where = f"{spelt}:{site.line}" if site.line is not None else f"{spelt}.{origin.name}"
             if ALLOCATORS[allocator].result is not None and origin.name not in self._holders:
                 site = SourceName(None, site.line)  # the call's own value is an error code
-            name = site.name or self._in_kernels.get(origin) or where
+            own_name = None if _is_of_library(site.name) else site.name
+            name = own_name or self._in_kernels.get(origin) or where
         elif origin.kind == "stack":
             name = self._debug.site(origin.name).name or origin.name
         numbered = (f"{name}.{k}" for k in range(2, len(self._taken) + 2))
@@ -84,3 +85,8 @@ class ObjectNames:
     def line(self, origin: Origin) -> int | None:
         """Return the line of main on which an object is allocated."""
         return self._debug.site(origin.name).line
+
+
+def _is_of_library(name: str | None) -> bool:
+    """Return whether a variable is one of the C++ library's, such as __p of shared_ptr."""
+    return name is not None and name.startswith("__")

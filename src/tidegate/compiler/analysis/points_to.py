@@ -55,6 +55,7 @@ class PointsTo:
         self._structs = body.structs
         self._graph = Graph()
         self._nodes: dict[int, int] = {}  # key of a value → its node
+        self._moves: list[tuple[int, int, int | None]] = []  # nodes before, after; bytes
         self._written: dict[Location, list[Value]] = defaultdict(list)
         if caller is not None:
             self._graph.take_memory(caller._graph)
@@ -69,6 +70,7 @@ class PointsTo:
                 self._hand_on(instruction)
             elif instruction.opcode in _COMPUTES:
                 self._compute(instruction)
+        self._apply_moves()
         self._graph.solve()
         self._note_writes(body)
 
@@ -139,14 +141,25 @@ class PointsTo:
 
     def _offset(self, i: Instruction) -> None:
         by = gep_offset(i.text, self._structs)
-        graph, held = self._graph, self._node(i.ref)
+        self._moves.append((self._node(i.operands[0]), self._node(i.ref), by))
+
+    def _apply_moves(self) -> None:
+        """Add the rules of pointers that are moved. One that is moved again in each turn of a loop
+        gets no offsets: it would get as many as are told apart, and then be anywhere.
+        """
+        component = self._graph.components_with((a, b) for a, b, _ in self._moves)
+        for base, moved, by in self._moves:
+            self._move(base, moved, None if component[base] == component[moved] else by)
+
+    def _move(self, base: int, moved: int, by: int | None) -> None:
+        graph = self._graph
 
         def step(location: Location) -> None:
             origin, at = location
-            crowded = graph.count(held) >= _MOST_OFFSETS
-            graph.add(held, (origin, None if by is None or at is None or crowded else at + by))
+            crowded = graph.count(moved) >= _MOST_OFFSETS
+            graph.add(moved, (origin, None if by is None or at is None or crowded else at + by))
 
-        graph.on_new(self._node(i.operands[0]), step)
+        graph.on_new(base, step)
 
     def _load(self, i: Instruction) -> None:
         graph, held, is_pointer = self._graph, self._node(i.ref), i.ref.type.is_pointer

@@ -10,14 +10,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tidegate.compiler.ir.module import Body, Instruction, Value, constant_int, key
+from tidegate.compiler.ir.module import CONVERSIONS, Body, Instruction, Value, constant_int, key
 from tidegate.errors import TidegateError
 
 Term = tuple[str, ...]  # the variables of a product, sorted
 
 _LOW_HALVES = (2**32 - 1, 2**31 - 1)  # masks that do not change an int
 # widths are not modelled: a size that wraps is a mistake in the program
-_SAME = {"sext", "zext", "trunc", "freeze"}
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def formula(value: Value, body: Body, name: Callable[[str], str | None]) -> Form
     i = body.by_key.get(key(value))
     if i is None:
         return Formula.of(value.name)
-    if i.opcode in _SAME:
+    if i.opcode in CONVERSIONS:
         return formula(i.operands[0], body, name)
     if i.opcode in ("add", "mul"):
         left, right = (formula(o, body, name) for o in i.operands)
@@ -124,8 +123,8 @@ def formula(value: Value, body: Body, name: Callable[[str], str | None]) -> Form
     if product is not None and product.callee.startswith("llvm.umul.with.overflow"):
         left, right = (formula(o, body, name) for o in product.arguments)
         return left * right
-    widths = (j.ref.name for j in body if j.opcode in _SAME and key(j.operands[0]) == i.key)
-    known = next((found for value in (i.ref.name, *widths) if (found := name(value))), None)
+    alike = (i.ref.name, *body.converted.get(i.key, ()))
+    known = next((found for value in alike if (found := name(value))), None)
     return Formula.of(known or f"%{i.ref.name}")  # % marks the IR's own names
 
 

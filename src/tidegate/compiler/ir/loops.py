@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 Successors = Mapping[str, tuple[str, ...]]
+_Node = TypeVar("_Node", str, int)
 
 
 def reachable(start: str, successors: Mapping[str, Iterable[str]]) -> set[str]:
@@ -20,37 +22,44 @@ def reachable(start: str, successors: Mapping[str, Iterable[str]]) -> set[str]:
 
 
 def in_cycles(successors: Mapping[str, Iterable[str]]) -> set[str]:
-    """Return the nodes from which a path leads back to themselves (Tarjan's components)."""
-    low: dict[str, int] = {}
-    number: dict[str, int] = {}
-    waiting: list[str] = []
-    cyclic: set[str] = set()
+    """Return the nodes from which a path leads back to themselves."""
+    return {
+        node
+        for component in components(successors)
+        if len(component) > 1 or component[0] in successors[component[0]]
+        for node in component
+    }
+
+
+def components(successors: Mapping[_Node, Iterable[_Node]]) -> Iterator[list[_Node]]:
+    """Yield the sets of nodes that reach each other, each after those that it leads to (Tarjan).
+
+    Successors that are no nodes themselves are passed over.
+    """
+    number: dict[_Node, int] = {}
+    low: dict[_Node, int] = {}  # of nodes that are in no component yet
+    waiting: list[_Node] = []
     for root in successors:
-        if root in number:
-            continue
-        stack = [(root, iter(successors[root]))]
-        number[root] = low[root] = len(number)
-        waiting.append(root)
-        while stack:
-            node, following = stack[-1]
-            after = next((s for s in following if s in successors and s not in number), None)
+        stack: list[tuple[_Node, Iterator[_Node]]] = []
+        after: _Node | None = None if root in number else root
+        while after is not None or stack:
             if after is not None:
                 number[after] = low[after] = len(number)
                 waiting.append(after)
                 stack.append((after, iter(successors[after])))
+            node, following = stack[-1]
+            after = next((s for s in following if s in successors and s not in number), None)
+            if after is not None:
                 continue
             stack.pop()
-            open_ = (s for s in successors[node] if s in low)
-            low[node] = min([low[node], *(low[s] for s in open_)])
+            low[node] = min([low[node], *(low[s] for s in successors[node] if s in low)])
             if low[node] == number[node]:
                 component = [waiting.pop()]
                 while component[-1] != node:
                     component.append(waiting.pop())
-                if len(component) > 1 or node in successors[node]:
-                    cyclic.update(component)
                 for done in component:
                     del low[done]
-    return cyclic
+                yield component
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,9 @@ _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 # -O0 marks every function with noinline and optnone, which forbids inlining.
 # A GPU's processor would stop LLVM, which is asked to optimise for this machine.
 _HINDRANCES = re.compile(r'\b(noinline|optnone)\b ?|"(target|tune)-(cpu|features)"="[^"]*" ?')
+CONVERSIONS = {"sext", "zext", "trunc", "freeze"}
+"""Instructions whose result is the same number as their operand."""
+
 _CALLS = ("call", "invoke", "callbr")
 _FUNCTION = re.compile(r'^define [^\n]*?@(?:"([^"\n]+)"|([\w.$-]+))\(.*?^}', re.M | re.S)
 _RESULT = re.compile(r'^(  %(?:"([^"\n]+)"|([\w.$-]+)) = .*)$', re.M)
@@ -164,6 +167,15 @@ class Body:
         """The text of each instruction with a result, by the result's name."""
         text = self.printed.functions.get(self.name, "")
         return {(a or b): line.strip() for line, a, b in _RESULT.findall(text)}
+
+    @cached_property
+    def converted(self) -> dict[int, list[str]]:
+        """The names of a value's conversions to other widths, by the value's key."""
+        found: dict[int, list[str]] = {}
+        for i in self:
+            if i.opcode in CONVERSIONS:
+                found.setdefault(key(i.operands[0]), []).append(i.ref.name)
+        return found
 
     def __iter__(self) -> Any:
         return (i for instructions in self.blocks.values() for i in instructions)

@@ -28,6 +28,7 @@ _ASSIGNED = re.compile(
 )
 # an invoke has a second line
 _LOCATED = re.compile(r"^\s*%([\w.$-]+) = [^\n]*(?:\n +to label [^\n]*)?!dbg !(\d+)", re.M)
+_BLOCK = re.compile(r'^"?([\w.$-]+)"?:(.*?)(?=^$|^})', re.M | re.S)  # its name and text
 _LOCATION = re.compile(r"!(\d+)\)?$", re.M)  # at the end of an instruction or a record
 _FIELD = re.compile(r'(\w+): (?:"([^"]*)"|!?([\w-]+))')
 
@@ -49,7 +50,8 @@ class DebugNames:
             number: {key: a or b for key, a, b in _FIELD.findall(fields)}
             for number, fields in _NODE.findall(text)
         }
-        self._inside = inside = printed.functions.get(function, "")
+        inside = printed.functions.get(function, "")
+        self._blocks: dict[str, str] = dict(_BLOCK.findall(inside))
         self._records: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for value, variable, location in _RECORD.findall(inside):
             self._records[value].append((variable, location))
@@ -82,8 +84,7 @@ class DebugNames:
         """Return function:line of the calls through which a block was inlined, the outermost first,
         up to ``to``.
         """
-        text = re.search(rf"^{re.escape(block)}:.*?(?:^$|^}})", self._inside, re.M | re.S)
-        location = _LOCATION.search(text[0]) if text else None
+        location = _LOCATION.search(self._blocks.get(block, ""))
         way = self._way(location[1]) if location else []
         functions = [self._function(node).partition("<")[0] for node in way]  # no <parameters>
         calls = [f"{f}:{node.get('line')}" for f, node in zip(functions, way, strict=True)][::-1]

@@ -24,6 +24,7 @@ from tidegate.origins import version_of
 
 CONNECT = 10  # seconds until a scheduler counts as unreachable
 FIRST_WORKER = 30  # seconds until one has to be there
+NO_WORKER = 120  # seconds without any until a sweep gives up; one that is replaced takes a few
 QUEUED = 24 * 3600  # seconds that jobs may wait in Slurm's queue
 _SCHEME = "slurm:"
 
@@ -150,6 +151,7 @@ class Cluster(BatchExecutor):
         self._client, self._own, self._cluster = client, own, cluster
         self._futures: dict[Any, Batch] = {}
         self._count, self._counted = 1, 0.0
+        self._most_alone, self._seen = max(patience, NO_WORKER), time.monotonic()
         self._ended: queue.Queue[Any] = queue.Queue()
         self._address = client.scheduler.address if client.scheduler else "the scheduler"
         try:
@@ -161,12 +163,17 @@ class Cluster(BatchExecutor):
     @property
     def workers(self) -> int:  # type: ignore[override]
         """Workers that are there now: jobs come and go."""
-        if time.monotonic() > self._counted + 1:
-            with suppress(Exception):  # the scheduler is gone; wait() says so
-                workers = self._client.scheduler_info(n_workers=-1)["workers"]
-                self._count = max(1, len(workers))
-            self._counted = time.monotonic()
-        return self._count
+        self._count_workers()
+        return max(1, self._count)
+
+    def _count_workers(self) -> None:
+        if time.monotonic() <= self._counted + 1:
+            return
+        with suppress(Exception):  # the scheduler is gone; wait() says so
+            self._count = len(self._client.scheduler_info(n_workers=-1)["workers"])
+        self._counted = time.monotonic()
+        if self._count:
+            self._seen = self._counted
 
     def _check(self, patience: float) -> None:
         """Refuse a cluster without workers, or with other code than here."""
@@ -212,6 +219,7 @@ class Cluster(BatchExecutor):
         except queue.Empty:
             ended = []
         self._check_scheduler()
+        self._check_workers()
         for future in ended:
             batch = self._futures.pop(future)
             found.append((batch, self._outcome(future)))
@@ -237,6 +245,14 @@ class Cluster(BatchExecutor):
     def _check_scheduler(self) -> None:
         if self._client.status not in ("running", "newly-created"):
             raise self._gone()
+
+    def _check_workers(self) -> None:
+        self._count_workers()
+        if (alone := time.monotonic() - self._seen) > self._most_alone:
+            raise TidegateError(
+                f"the cluster at {self._address} has had no workers for {alone:.0f} s; start some, "
+                "and run the same command again to go on: what was done is in the store"
+            )
 
     def _gone(self) -> TidegateError:
         return TidegateError(

@@ -9,7 +9,7 @@ import json
 from dataclasses import asdict, dataclass, field
 
 # the policies of an arena for which none are named: the best over the patterns of docs/live.md
-EVICTION, PREFETCH = "cp", "stream"
+EVICTION, PREFETCH = "loop", "stream"
 
 
 @dataclass

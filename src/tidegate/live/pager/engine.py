@@ -49,7 +49,7 @@ from tidegate.trace.trace import Object
 RESTORED = -1  # in place of touched pages: these are sampled pages to restore
 # A livelock is so many faults in a row, each of pages that were among the latest to fault. A
 # processor can need several regions at a time, which a simulated block never does: two operands, or
-# the columns of a table. A policy that always evicts one of the latest regions (mru, cp) would
+# the columns of a table. A policy that always evicts one of the latest regions (mru, loop) would
 # evict them in turn for ever.
 LIVELOCK_FAULTS, LIVELOCK_LATEST, LIVELOCK_MOST = 12, 3, 16
 EVENTS = (*("on_launch", "on_fault", "on_prefetch", "on_eviction", "on_free"), "on_notification")

@@ -19,7 +19,7 @@ from tidegate.policies.registries import eviction, placement
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object
 
-ALTERNATIVES = ("cp", "mru", "lrm", "lru")
+ALTERNATIVES = ("loop", "mru", "lrm", "lru")
 MOST_EVENTS = 8000  # the latest of the recorded ones; a second for all policies
 WORTH_SAYING = 1.2  # times fewer bytes
 

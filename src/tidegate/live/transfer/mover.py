@@ -110,11 +110,14 @@ class LiveMover:
         self._note_stream(region)
 
     def _note_stream(self, region: int) -> None:
-        """Read the next far region early where loads go on from one far region to the next."""
+        """Read the next far region early where loads go from one far region to the next, up or
+        down.
+        """
         latest = self._region_reads.note_loaded(region)
-        between = range(latest + 1, region)
-        if latest < region <= latest + 1 + SKIPPED and all(map(self.present.get, between)):
-            behind = range(region + 1, region + 2 + SKIPPED)
+        step = 1 if region > latest else -1
+        between = range(latest + step, region, step)
+        if 0 < abs(region - latest) <= 1 + SKIPPED and all(map(self.present.get, between)):
+            behind = range(region + step, region + step * (2 + SKIPPED), step)
             following = next((r for r in behind if not self.present.get(r)), region)
             self._read_region_early(following, self.backing[region][0])
 

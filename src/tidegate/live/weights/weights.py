@@ -26,9 +26,6 @@ from tidegate.live.weights.tensor_place import TensorPlace
 
 AnyPath = str | os.PathLike[str]
 _Read = Callable[[Path], tuple[list[TensorPlace], dict[str, Any]]]
-# For each token a decoder goes through all weights, in the same order: a loop, of which ``cp``
-# keeps a part near, and streams through files.
-FOR_WEIGHTS = {"eviction": "cp", "prefetch": "stream"}
 # PyTorch's names of types that NumPy has none for
 _TORCH_ONLY = {"BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2"}
 
@@ -132,7 +129,7 @@ def _shaped(raw: NDArray[np.uint8], place: TensorPlace) -> NDArray[Any]:
 def load_safetensors(path: AnyPath | Iterable[AnyPath], near: str | int, **options: Any) -> Weights:
     """Open safetensors files, or an index of them (``….index.json``), in ``near`` bytes of RAM.
 
-    ``options`` are those of ``Arena``; by default eviction is ``cp`` and prefetch ``stream``.
+    ``options`` are those of ``Arena``.
     """
     _check_options(options)
     paths = [Path(p) for p in _listed(path)]
@@ -167,7 +164,7 @@ def _open(paths: list[Path], read: _Read, near: str | int, options: dict[str, An
         check_regular(str(path))
     files = {path: read(path) for path in paths}
     size = sum(path.stat().st_size for path in paths)
-    arena = Arena(near, **{**FOR_WEIGHTS, "span": max(SPAN, 2 * size), **options})
+    arena = Arena(near, **{"span": max(SPAN, 2 * size)} | options)
     try:
         return Weights(files, arena)
     except BaseException:

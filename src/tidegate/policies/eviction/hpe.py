@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from tidegate.options import Option
-from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.policy import Decision, EvictionPolicy
 from tidegate.policies.registries import eviction
 from tidegate.policies.structures.chain import Chain
 
@@ -44,7 +44,7 @@ class HPE(EvictionPolicy):
         self._filled: set[int] = set()
         self.kind = ""  # until memory is full
         self.strategy = "mru-c"
-        self._distance = self._wrong = self._lasted = self._other_lasted = 0
+        self._distance = self._wrong = self._lasted = self._other_lasted = self._intervals = 0
 
     def on_fault(self, region: int) -> None:
         if region in self._evicted:
@@ -75,6 +75,15 @@ class HPE(EvictionPolicy):
     def report(self) -> dict[str, object]:
         return {"kind": self.kind, "strategy": self.strategy, "chain entries": len(self._chain)}
 
+    def decisions(self) -> list[Decision]:
+        if not self.kind:
+            return []
+        ended = f"{self._intervals:,} intervals"
+        return [
+            Decision(self.kind, "memory was full"),
+            Decision(f"{self.strategy}, search from {self._distance}", ended),
+        ]
+
     def _well_filled(self) -> Iterator[int]:
         return filter(self._is_filled, self._chain.from_mru())
 
@@ -97,6 +106,7 @@ class HPE(EvictionPolicy):
 
     def _end_interval(self) -> None:
         self._lasted += 1
+        self._intervals += 1
         if self.kind == "regular":
             self._distance = min(self._distance + self._wrong, self.limit)
         elif (

@@ -17,13 +17,13 @@ import torch
 import torch._dynamo  # PyTorch imports it when first needed, which fails while we record
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from tidegate.errors import TidegateError
+from tidegate.errors import UnknownName
 from tidegate.record.pytorch.modules import Modules
 from tidegate.record.pytorch.pretend import pretend_gpu, refuse_processes
 from tidegate.record.pytorch.recorder import Recorder
 from tidegate.record.pytorch.storages import Storages
 from tidegate.trace.ops.file import save_ops
-from tidegate.trace.ops.ops import Ops
+from tidegate.trace.ops.ops import KINDS, Ops
 from tidegate.trace.ops.replicate import replicate
 from tidegate.trace.trace import Provenance
 
@@ -92,6 +92,8 @@ class Recording:
 
     def name_tensor(self, tensor: Any, name: str, kind: str) -> None:
         """Name a tensor that is recorded; kinds are those of ``trace.ops``."""
+        if kind not in KINDS:
+            raise UnknownName("kind", kind, KINDS)
         self._storages.rename(tensor, name, kind)
 
     def ops(self, replicated: int | None = None) -> Ops:
@@ -139,9 +141,3 @@ _ASSUMED = {
     "compile": "torch.compile was ignored {n} times: operators are not fused",
     "workers": "{n} data loaders ran without worker processes",
 }
-
-
-def check_steps(name: str, given: int | None) -> None:
-    """Raise TidegateError unless a number of steps is None or at least 1."""
-    if given is not None and given < 1:
-        raise TidegateError(f"{name} must be at least 1, got {given}")

@@ -28,6 +28,7 @@ ABOUT = 0.5  # how far off the gains of C5, given in whole per cents, may be
 SLIGHTLY = 0.15  # C6's "slightly", to which the paper gives no number
 ALIKE = ("MVT", "SPV", "B+T", "BIC", "SAD")  # Figure 7: both schemes do the same
 THRASHING = ("SRD", "HSD", "MRQ", "STN")  # type IV
+PATTERNED = ("SAD", "HIS", "NW")  # C4
 RESERVED = ("sl+lru-10%", "sl+lru-20%")
 
 
@@ -44,7 +45,7 @@ def _measures() -> Iterator[Measure]:
         for kind in ("I", "VI"):
             yield part("C3", f"type {kind}, {level}", similar, kind, group=level)
         yield part("C3", f"most, {level}", gains_most, group=level)
-        for a in ("SAD", "HIS", "NW"):
+        for a in PATTERNED:
             yield part("C4", f"{a}, {level}", gain_from_patterns, a, group=level)
         yield part("C6", f"MRQ, {level}", no_gain, "MRQ", group=level)
     yield part("C5", "mean, 75%", schemes, 0.03, group="75%")

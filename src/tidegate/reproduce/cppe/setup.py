@@ -33,6 +33,7 @@ class Setup(setup.Setup):
     year: ClassVar[int] = 2020
     example: ClassVar[str] = "--t1 16 --out report.html"
     base: ClassVar[str] = BASE
+    tried: ClassVar[int] = 24  # each reading runs all applications at both levels
 
     levels: tuple[str, ...] = option(
         LEVELS,

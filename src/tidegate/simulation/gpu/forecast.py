@@ -7,7 +7,7 @@ forecast  ──▶ runs of regions with the same uses are pieces; durations on 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -30,10 +30,22 @@ class RegionUses:
     launch: NDArray[np.int64]
     region: NDArray[np.int64]  # in the order of first touches within a launch
     written: NDArray[np.bool_]
-    used: NDArray[np.int64]  # bytes of the region that the launch uses, at most its size
+    used: NDArray[np.int64]  # bytes of data in the region that the launch uses, without repeats
     death: NDArray[np.int64]  # launch, region: after this launch the region's data are dead
     pace: list[Launch]  # of each launch, without its touches
     bytes: list[int]  # used by each launch
+
+
+class PageData(NamedTuple):
+    """Which pages hold data, and how much of each the launch has used.
+
+    Touches of one page may be of the same bytes, so a page counts once. A page that nobody has
+    written holds nothing that would have to come.
+    """
+
+    written: NDArray[np.bool_]
+    counted: NDArray[np.int64]  # bytes in this launch
+    bytes: int  # of a page
 
 
 _read: WeakKeyDictionary[Trace, RegionUses] = WeakKeyDictionary()
@@ -53,16 +65,19 @@ def _read_uses(trace: Trace) -> RegionUses:
     uses: list[Any] = [(none, none, np.zeros(0, np.bool_), none)]
     deaths = [np.zeros((0, 2), np.int64)]
     place = np.full(trace.regions, -1, np.int64)
+    pages = PageData(~trace.unwritten(), np.zeros(trace.pages, np.int64), trace.geometry.page)
     pace, used = [], []
     for number, launch in enumerate(trace.launches()):
         segments = list(launch.segments)
         for segment in segments:
             check_segment(segment, trace)
-        region, written, bytes_ = _by_region(*_touches(segments), shift, place)
-        used.append(int(bytes_.sum()))
-        bytes_ = np.minimum(bytes_, trace.geometry.region)
+        page, write, size = _touches(segments)
+        used.append(int(size.sum(dtype=np.int64)))
+        region, written, bytes_ = _by_region(page, write, size, shift, place, pages)
         uses.append((np.full(len(region), number, np.int64), region, written, bytes_))
         deaths.append(_deaths(number, launch.frees, shift, ends))
+        for first, end in launch.frees:
+            pages.written[first:end] = False
         pace.append(_without_touches(launch))
     launch_, region, written, bytes_ = map(np.concatenate, zip(*uses, strict=True))
     return RegionUses(launch_, region, written, bytes_, np.concatenate(deaths), pace, used)
@@ -82,7 +97,7 @@ def _touches(segments: list[Segment]) -> list[NDArray[Any]]:
 
 
 @jit
-def _by_region(page: Any, write: Any, size: Any, shift: int, place: Any) -> Any:
+def _by_region(page: Any, write: Any, size: Any, shift: int, place: Any, pages: PageData) -> Any:
     """Return the regions by their first touch, whether each is written, and the bytes used.
 
     ``place``: -1 for each region, before and after.
@@ -97,9 +112,15 @@ def _by_region(page: Any, write: Any, size: Any, shift: int, place: Any) -> Any:
             region[n] = page[i] >> shift
             n += 1
         written[at] |= write[i] != 0
-        used[at] += size[i]
+        pages.written[page[i]] |= write[i] != 0
+        if pages.written[page[i]]:
+            added = min(size[i], pages.bytes - pages.counted[page[i]])
+            pages.counted[page[i]] += added
+            used[at] += added
     for at in range(n):
         place[region[at]] = -1
+    for i in range(page.size):
+        pages.counted[page[i]] = 0
     return region[:n].copy(), written[:n].copy(), used[:n].copy()
 
 

@@ -398,7 +398,7 @@ def check_books(simulation: Simulation) -> None:
         "faults by region add up": b["faults"] == m.region_faults.sum(),
         "each fault brought its page": b["pages_in"] + b["pages_born"]
         == b["faults"] + b["pages_prefetched"],
-        **recorded_accounts(m, _recorded_in_books(simulation)),
+        **recorded_accounts(m, _recorded_in_books(simulation), len(m.resident)),
     }
     for account, holds in accounts.items():
         if not holds:

@@ -11,6 +11,7 @@ ASPLOS'24).
     distances   sampled pairs of virtual time and reuse distance
     books       what must balance after a run
     state       where every page is, counts and clocks
+    recorded_moves  what a recording is told
     view        what an eviction or placement policy sees
     relay       how policies are called, and errors they raise
 

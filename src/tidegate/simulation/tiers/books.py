@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from tidegate.errors import BooksError
 from tidegate.policies.interface.policy import label
+from tidegate.simulation.recorded import recorded_accounts
+from tidegate.simulation.tiers.recorded_moves import recorded_books
 from tidegate.simulation.tiers.state import DIRTY, IN_MIDDLE, Tiers
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ def check_books(s: Tiered) -> None:
         == (dirty if s.flush else (0, 0)),
         "time is the sum of its parts": abs(s.time - sum(s.parts.values()))
         <= 1e-9 * max(1.0, s.time),
+        **recorded_accounts(s.memory, recorded_books(s.memory, c), len(s.memory.where)),
     }
     wrong = [name for name, balanced in accounts.items() if not balanced]
     if wrong:

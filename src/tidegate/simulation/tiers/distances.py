@@ -33,7 +33,7 @@ def measure(memory: Any, page: int, now: int) -> bool:
             sampling.wanted -= 1
             full = 2 * sampling.filled == len(memory.pairs) or sampling.wanted == 0
         _mark(memory, memory.place[page], -1)
-    if sampling.next_place == 64 * len(memory.marks):
+    if sampling.next_place == 64 * len(memory.latest):
         _move_together(memory)
     sampling.next_place += 1
     memory.place[page] = sampling.next_place
@@ -45,7 +45,7 @@ def measure(memory: Any, page: int, now: int) -> bool:
 def _mark(memory: Any, place: int, change: int) -> None:
     """Set the mark of a place (1), or remove it (-1)."""
     word, bit = place - 1 >> 6, np.uint64(place - 1 & 63)
-    memory.marks[word] ^= _ONE << bit
+    memory.latest[word] ^= _ONE << bit
     add(memory.tree, word + 1, change)
     memory.sampling[0].marks += change
 
@@ -54,7 +54,7 @@ def _mark(memory: Any, place: int, change: int) -> None:
 def _marks_to(memory: Any, place: int) -> int:
     """Return how many marks there are up to this place."""
     word, bit = place - 1 >> 6, np.uint64(place - 1 & 63)
-    within = popcount(memory.marks[word] & _ALL >> np.uint64(63) - bit)
+    within = popcount(memory.latest[word] & _ALL >> np.uint64(63) - bit)
     return sum_to(memory.tree, word) + np.int64(within)
 
 
@@ -65,9 +65,9 @@ def _move_together(memory: Any) -> None:
     for page in range(len(memory.place)):
         if memory.place[page]:
             memory.place[page] = _marks_to(memory, memory.place[page])
-    for word in range(len(memory.marks)):
+    for word in range(len(memory.latest)):
         there = min(max(sampling.marks - 64 * word, 0), 64)
-        memory.marks[word] = _ALL >> np.uint64(64 - there) if there else np.uint64(0)
+        memory.latest[word] = _ALL >> np.uint64(64 - there) if there else np.uint64(0)
         memory.tree[word + 1] = there
     build(memory.tree)
     sampling.next_place = sampling.marks

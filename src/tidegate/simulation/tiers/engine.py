@@ -32,6 +32,7 @@ from tidegate.simulation.tiers.candidates import (
 )
 from tidegate.simulation.tiers.distances import measure
 from tidegate.simulation.tiers.middle import cache_read, leave, take
+from tidegate.simulation.tiers.recorded_moves import record_came
 from tidegate.simulation.tiers.service import (
     begin_launch,
     begin_miss,
@@ -235,6 +236,7 @@ def _bring(memory: Any, policies: Any, page: int, write: int) -> int:
     if far and constants.inclusive:
         read = cache_read(memory, policies, page)
     serve(memory, page, read, out)
+    record_came(memory, page, far)
     memory.where[page], memory.held[frame], memory.frames[frame] = frame, page, flags
     if not constants.clock and not constants.chooses:
         return announce_arrival(memory, policies, page)

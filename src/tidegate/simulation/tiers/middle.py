@@ -14,6 +14,7 @@ from tidegate.compiled.jit import jit_within
 from tidegate.policies.interface.tier_events import FAILED, SPILL
 from tidegate.policies.interface.tier_policy import ASKED, FAR, MIDDLE, NOBODY, STAY
 from tidegate.simulation.tiers.candidates import call_placement
+from tidegate.simulation.tiers.recorded_moves import record_left, record_middle, record_spill
 from tidegate.simulation.tiers.service import write_storage
 from tidegate.simulation.tiers.state import (
     BAD_SPILL,
@@ -44,9 +45,11 @@ def leave(memory: Any, policies: Any, page: int, dirty: int, to: int) -> Any:
             code = _spill(memory, policies)
             if code != FINISHED:
                 return code, STAY
+        record_left(memory, np.int64(page), False)
         _put(memory, page, dirty)
         counts.to_middle += 1
         return FINISHED, MIDDLE
+    record_left(memory, np.int64(page), True)
     counts.to_far += 1
     memory.where[page] = FAR_AWAY
     if dirty:
@@ -64,12 +67,14 @@ def _recall(memory: Any, page: int, dirty: int) -> Any:
     """
     counts, place = memory.counts[0], memory.copies[page]
     if place >= 0:
+        record_left(memory, np.int64(page), False)
         counts.recalled += 1
         memory.copies[page] = -1
         memory.where[page] = IN_MIDDLE - place
         memory.queue[place] |= dirty != 0
         return True, MIDDLE if dirty else STAY
     if not dirty:
+        record_left(memory, np.int64(page), True)
         counts.to_far += 1
         counts.dropped += 1
         memory.where[page] = FAR_AWAY
@@ -120,6 +125,7 @@ def _spill(memory: Any, policies: Any) -> int:
         cursors.head = place
         page = np.int64(memory.queue[place] >> 1)
     counts.middle_spilled += 1
+    record_spill(memory, page)
     if take(memory, place):
         counts.middle_written += 1
         write_storage(memory)
@@ -141,12 +147,14 @@ def _put(memory: Any, page: int, dirty: int) -> None:
     memory.where[page] = IN_MIDDLE - place
     cursors.tail = place + 1
     memory.counts[0].middle_used += 1
+    record_middle(memory, np.int64(page), np.int64(1))
 
 
 @jit_within
 def take(memory: Any, place: int) -> int:
     """Take a page from its place in the middle; return whether it is dirty."""
     dirty = memory.queue[place] & 1
+    record_middle(memory, np.int64(memory.queue[place] >> 1), np.int64(-1))
     memory.queue[place] = -1
     memory.counts[0].middle_used -= 1
     return dirty

@@ -24,10 +24,13 @@ from tidegate.policies.interface.visibility import Everything
 from tidegate.registry import error_line
 from tidegate.simulation.gpu.memory import TouchColumns, columns_of
 from tidegate.simulation.gpu.relay import LONG_RUN
+from tidegate.simulation.recorded import Recording, read_recording
+from tidegate.simulation.recording import TIER_LAYERS, Window, make_recorder
 from tidegate.simulation.tiers import engine
 from tidegate.simulation.tiers.books import check_books
 from tidegate.simulation.tiers.candidates import PolicyAddresses
 from tidegate.simulation.tiers.jitter import jittered_launches
+from tidegate.simulation.tiers.recorded_moves import MARKS, mark, record_touches
 from tidegate.simulation.tiers.relay import (
     Choice,
     CompiledCaller,
@@ -72,7 +75,7 @@ class Tiered:
     ``spare``: as many frames as misses may be under way are set apart, so that no page waits for
     its victim. ``jitter``: touches move by less than so many places. ``compiled``: the tiering
     policy is compiled if it can be and it pays. ``checked``: it runs in Python, and what compiled
-    code would not notice is checked (see checked.py).
+    code would not notice is checked (see checked.py). ``window``: what to record (recording.py).
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class Tiered:
         flush: bool = True,
         compiled: bool = True,
         checked: bool | None = None,
+        window: Window | None = None,
     ):
         if near < 1:
             raise TidegateError(f"near memory must have at least 1 page, got {near}")
@@ -165,7 +169,9 @@ class Tiered:
             self._sees_future,
             constants,
             self.costs,
+            make_recorder(window, trace.pages, len(MARKS), len(TIER_LAYERS)),
         )
+        self.window, self._story_touches = window, [np.zeros(0, np.int64)]
         self.chooses = VICTIM in handled  # the placement, not CLOCK
         self.launches: dict[str, list[Any]] = {
             name: [] for name in ("name", "start", "end", *LAUNCH_COUNTS)
@@ -208,6 +214,7 @@ class Tiered:
             engine.settle(self._table)
             self._record(name, start, before)
         engine.finish(self._table, self.flush)
+        self._record_walk(nothing)
         self.timeline.end(self.time, self.counts)
         self._choice.caller.finish()
         check_books(self)
@@ -227,8 +234,31 @@ class Tiered:
             part = TouchColumns(*columns)
             later = next_uses[first:last] if len(next_uses) else next_uses
             self._raise(int(engine.walk(self._table, self._policies, part, later)))
+            self._record_walk(part.page)
             self.timeline.add(self.time, self.counts)
             first = last
+
+    def _record_walk(self, pages: NDArray[Any]) -> None:
+        """Add the touches that were just made to the recording, if there is one."""
+        if self.window is None:
+            return
+        first = int(self.memory.counts["touches"][0]) - len(pages)
+        if len(pages):
+            record_touches(self._table, pages, first)
+        if self.window.regions == 1:
+            own = np.flatnonzero(pages == self.window.first_region)
+            self._story_touches.append(first + own)
+        mark(self._table)
+
+    def recording(self) -> Recording:
+        """Return what a finished run recorded; of one page, with its touches between its moves."""
+        ones = np.ones(self.trace.pages, np.int64)
+        touches = int(self.memory.counts["touches"][0])
+        found = read_recording(self.memory, MARKS, touches, ones, TIER_LAYERS)
+        own = np.concatenate(self._story_touches)
+        for line in found.story:
+            line["touches"] = int(np.searchsorted(own, line["touch"]))
+        return found
 
     def _launches(self) -> Iterator[tuple[str, Iterator[Segment]]]:
         return jittered_launches(self.trace, self.settings["jitter"])
@@ -251,6 +281,7 @@ class Tiered:
             **self.settings,
             compiled=False,
             checked=True,
+            window=self.window,
         )
         again.run()
         again.notes.append("a compiled policy failed, but not in Python; please report this")

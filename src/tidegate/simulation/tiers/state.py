@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.simulation.gpu.memory import as_array
+from tidegate.simulation.recording import RecorderArrays
 from tidegate.simulation.tiers.transfers import HYBRID_PAGES
 
 # Flags of a near frame, in ``frames``. KEPT: the placement has said in advance that the page stays
@@ -91,7 +92,7 @@ class Tiers(NamedTuple):
     last: Any  # per page, its latest touch, from 1; 0: none. Empty unless recorded, as the next two
     touched: Any  # how often
     reference: Any  # by which access site
-    marks: Any  # at pages' latest touches, a bit each, while pairs are sampled
+    latest: Any  # marks at pages' latest touches, a bit each, while pairs are sampled
     tree: Any  # of the marks in each word
     place: Any  # of a page's mark, from 1; 0: none
     pairs: Any  # the batch of (virtual time, reuse distance) being filled, pair after pair
@@ -99,6 +100,13 @@ class Tiers(NamedTuple):
     uses: Any  # per page, when it is touched next; empty unless the future is seen
     constants: Any  # TierConstants
     costs: Any  # service.Costs
+    # of a recording, empty without one:
+    recorder: Any
+    recorded: Any
+    recorded_touches: Any
+    noted: Any
+    marks: Any
+    story: Any
 
 
 def make_tiers(
@@ -108,6 +116,7 @@ def make_tiers(
     future: bool,
     constants: TierConstants,
     costs: Any,
+    recorder: RecorderArrays,
 ) -> Tiers:
     """Return tiers with all pages far. ``window``: misses under way at a time."""
     near, middle, records = constants.near, constants.middle, constants.records
@@ -138,7 +147,7 @@ def make_tiers(
         last=zeros(timed, np.int64),
         touched=zeros(recorded, np.int64),
         reference=np.full(recorded, -1, np.int16),
-        marks=zeros(words, np.uint64),
+        latest=zeros(words, np.uint64),
         tree=zeros(words + 1, np.int32),
         place=zeros(pages if wanted else 0, np.int32),
         pairs=zeros(2 * max(batch, 1), np.int64),
@@ -146,6 +155,7 @@ def make_tiers(
         uses=zeros(pages if future else 0, np.int64),
         constants=as_array(constants),
         costs=as_array(costs),
+        **recorder._asdict(),
     )
     tiers.sampling["wanted"], tiers.sampling["every"] = wanted, every
     return tiers

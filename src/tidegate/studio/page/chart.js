@@ -10,7 +10,7 @@ const open = new Set(); // charts on the page, to be drawn again in another them
 /** `series`: [{label, values, colour, fill?, dash?, step?}]; `x`: {label, values, show}.
  *  `marks`: [{name, label, value, moved}], lines at a place of x that are dragged or moved by arrows. */
 export class Chart {
-  constructor(title, x, series, { height = 130, left = 60, right = 16, unit = "", show = short, sync, legend = true, top, zoomed, log = false, marks = [] } = {}) {
+  constructor(title, x, series, { height = 130, left = 60, right = 34, unit = "", show = short, sync, legend = true, top, zoomed, log = false, marks = [] } = {}) {
     Object.assign(this, { title, x, series, settings: { height, left, right, unit, show, sync, legend, top, zoomed, log, marks } });
     this.place = h("div");
     const csv = () => saveCsv(title, { [x.label]: x.values, ...Object.fromEntries(series.map((s) => [s.label, s.values])) });

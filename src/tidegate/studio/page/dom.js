@@ -1,4 +1,5 @@
 // Elements, messages, and questions to the server.
+import { short } from "./format.js";
 
 /** Make an element: h("a", {href, onclick}, child, …). Texts are never parsed as HTML. */
 export function h(tag, given = {}, ...children) {
@@ -82,7 +83,7 @@ export function progressOf() {
     cancel.hidden = job.state !== "running";
     if (job.total) { bar.max = job.total; bar.value = job.done; } else bar.removeAttribute("value");
     if (job.state !== "running") { bar.max = 1; bar.value = job.state === "done" ? 1 : 0; }
-    const touched = job.touches ? `, ${(job.touches / 1e6).toFixed(1)} M touches` : "";
+    const touched = job.touches ? `, ${short(job.touches)} touches` : "";
     text.textContent = job.total ? `${job.done} of ${job.total} ${job.unit}${touched}: ${job.state}` : `${job.state}${touched}`;
   };
   return { whole, show };

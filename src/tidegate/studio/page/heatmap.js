@@ -41,7 +41,8 @@ export class HeatMap {
   resize() {
     const width = Math.round(this.canvas.clientWidth);
     if (!width || width === this.canvas.width) return;
-    this.canvas.width = width;
+    this.canvas.width = width; // which clears it
+    this.draw();
     this.load();
   }
 
@@ -208,7 +209,7 @@ export class HeatMap {
       g.fillText(step < unit / 1e3 && this.axis === "touches" ? count(at) : show(at), x, top + height + 7);
     }
     g.textAlign = "right";
-    g.fillText(this.axis === "time" ? "time" : "touches", left - 10, top + height + 7);
+    g.fillText(this.axis === "time" ? "time" : "touches", left - 24, top + height + 7); // the first mark is centred on the edge
   }
 
   at(event) {
@@ -281,7 +282,8 @@ export class HeatMap {
       const cell = await ask(`api/runs/${this.source.key}/cell?${query}`);
       const whose = cell.regions > 1 ? `regions ${cell.region} to ${cell.region + cell.regions - 1}` : `region ${cell.region}`;
       this.tell(event, [`${cell.object}, ${whose}`, cell.launch && `launch ${cell.launch}`, `touches ${count(cell.first_touch)} to ${count(cell.first_touch + cell.touches_per_bin)}, at ${duration(cell.start)}`,
-        `${count(cell.touches)} touches of it · ${cell.residency} of ${cell.pages} pages near`, `${cell.faults} faults · ${cell.evictions} evictions`, `${cell.prefetched} pages prefetched · ${cell.unused} left unused`].filter(Boolean).join("\n"));
+        `${count(cell.touches)} touches of it · ${cell.residency} of ${cell.pages} pages near${cell.middle === undefined ? "" : `, ${cell.middle} in host memory`}`, `${cell.faults} faults · ${cell.evictions} evictions`,
+        cell.middle === undefined ? `${cell.prefetched} pages prefetched · ${cell.unused} left unused` : `${cell.far_reads} read from the SSD · ${cell.spills} left host memory`].filter(Boolean).join("\n"));
     }), 90);
   }
 
@@ -302,7 +304,8 @@ export function legendOf(map) {
     g.fillStyle = `rgb(${c & 255} ${(c >> 8) & 255} ${(c >> 16) & 255})`;
     g.fillRect(x, 0, 1, 10);
   }
-  const top = map.layer === "residency" ? "all pages" : short(map.top ?? 0);
-  const ends = map.source.against ? [`more in B (${top})`, `more in A (${top})`] : ["0", map.layer === "residency" ? "all pages near" : `${top} per pixel`];
+  const held = { residency: "near", middle: "in host memory" }[map.layer];
+  const top = held ? "all pages" : short(map.top ?? 0);
+  const ends = map.source.against ? [`more in B (${top})`, `more in A (${top})`] : ["0", held ? `all pages ${held}` : `${top} per pixel`];
   return h("span", { className: "ramp" }, ends[0], strip, ends[1]);
 }

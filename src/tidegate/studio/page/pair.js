@@ -3,7 +3,7 @@ import { Chart } from "./chart.js";
 import { ask, guarded, h } from "./dom.js";
 import { COLOURS, count, duration, short, size } from "./format.js";
 import { HeatMap, LEFT, RIGHT, WHOLE, legendOf } from "./heatmap.js";
-import { LAYERS, segments, viewOf, viewQuery } from "./run.js";
+import { layersOf, segments, viewOf, viewQuery } from "./run.js";
 import { policiesOf, runTable } from "./runs.js";
 import { saveButtons, savePng, saveSvg } from "./save.js";
 
@@ -16,7 +16,8 @@ export async function show(main, { args, query, write, here }) {
   for (const key of keys) charted.push(await ask(`api/runs/${key}/charts`));
   wait.remove();
   if (!here()) return () => {};
-  let layer = LAYERS[query.layer] ? query.layer : "residency";
+  const layers = layersOf(runs[0]);
+  let layer = layers[query.layer] ? query.layer : "residency";
   const whole = { touches: charted[0].books.touches.at(-1), time: charted[0].books.time.at(-1), regions: charted[0].regions };
   const legend = h("span"), maps = [];
   const remember = () => write(keys, { layer, ...viewQuery(maps[0].view) });
@@ -28,7 +29,7 @@ export async function show(main, { args, query, write, here }) {
     new HeatMap({ key: keys[0], against: keys[1], run: runs[0], whole }, { ...common, height: 240, shown: (m) => legend.replaceChildren(legendOf(m)) }));
   const chart = faultsOf(charted.map((c) => c.books), whole, (from, to) => maps[0].show({ ...maps[0].view, x0: from / whole.touches, x1: to / whole.touches }));
   const title = (letter, run) => h("p", {}, h("b", { textContent: `${letter}  ` }), h("a", { href: `#run/${run.key}`, textContent: policiesOf(run) }), h("span", { className: "soft", textContent: `  ${size(run.near_bytes)} near · ${duration(run.time_ns)} · ${count(run.faults)} faults · ${count(run.evictions)} evictions` }));
-  const tools = h("div", { className: "row", style: "justify-content:space-between" }, segments(LAYERS, layer, (name) => { layer = name; maps.forEach((m) => m.set({ layer })); remember(); }, "Layer"),
+  const tools = h("div", { className: "row", style: "justify-content:space-between" }, segments(layers, layer, (name) => { layer = name; maps.forEach((m) => m.set({ layer })); remember(); }, "Layer"),
     h("span", {}, h("button", { type: "button", textContent: "Show all", onclick: () => maps[0].show(WHOLE) }), saveButtons({ png: () => savePng("difference", maps[2].canvas), svg: () => saveSvg("difference", maps[2].canvas) })));
   main.append(h("h1", { textContent: `${runs[0].workload}: side by side` }), h("p", { className: "soft", textContent: "Both are drawn over the program's touches, not over time: the same place is the same moment of the program." }),
     h("div", { className: "card" }, tools, title("A", runs[0]), maps[0].canvas, title("B", runs[1]), maps[1].canvas, h("p", {}, h("b", { textContent: "A − B  " }), h("span", { className: "soft", textContent: "where one has more than the other" })), maps[2].canvas, legend),
@@ -57,7 +58,7 @@ export function interpolate(xs, ys, x) {
 
 async function choose(main, [first]) {
   const one = first && (await guarded(() => ask(`api/runs/${first}`)));
-  const fits = (r) => !r.tiering && (!one || (r.key !== one.key && r.workload === one.workload && r.footprint_bytes === one.footprint_bytes));
+  const fits = (r) => !one || (r.key !== one.key && Boolean(r.tiering) === Boolean(one.tiering) && r.workload === one.workload && r.footprint_bytes === one.footprint_bytes);
   main.append(h("h1", { textContent: one ? `${one.workload} · ${policiesOf(one)}, side by side with …` : "Side by side: choose the first run" }), h("p", { className: "soft", textContent: "Two runs of one trace can be compared." }),
     await runTable({ among: fits, pick: (r) => { location.hash = one ? `#pair/${one.key}/${r.key}` : `#pair/${r.key}`; } }));
   return () => {};

@@ -73,7 +73,7 @@ function rowOf(r, slowest, first) {
   const parts = Object.entries(r.parts).filter(([, ns]) => ns > 0);
   return h("tr", {}, h("td", {}, h("a", { href: `#run/${r.key}`, textContent: r.policy })), h("td", { className: "n", textContent: duration(r.time_ns) }), h("td", { className: "n", textContent: first ? `${(first / r.time_ns).toFixed(2)}×` : "–" }), h("td", { className: "n", textContent: count(r.faults) }), h("td", { className: "n", textContent: count(r.evictions) }),
     h("td", { className: "n", textContent: size(r.bytes_in) }), h("td", { className: "n", textContent: size(r.bytes_out) }), h("td", { style: "width:30%" }, h("div", { className: "bar", style: `width:${(100 * r.time_ns) / slowest}%` }, parts.map(([part, ns]) => h("i", { title: `${words(part)} ${duration(ns)}`, style: `flex:${ns};background:${PARTS[part]}` })))),
-    h("td", {}, !r.tiering && h("a", { href: `#pair/${r.key}`, textContent: "compare" })));
+    h("td", {}, h("a", { href: `#pair/${r.key}`, textContent: "compare" })));
 }
 
 async function after(job) {

@@ -7,6 +7,8 @@ import { runTable } from "./runs.js";
 import { saveButtons, saveCsv, savePng, saveSvg } from "./save.js";
 
 export const LAYERS = { touches: "Touches", residency: "Residency", faults: "Faults", evictions: "Evictions", prefetched: "Prefetched", unused: "Prefetched in vain" };
+export const TIER_LAYERS = { touches: "Touches", residency: "Near", middle: "In host memory", faults: "Faults", far_reads: "Read from SSD", evictions: "Evictions", spills: "Left host memory" };
+export const layersOf = (run) => (run.tiering ? TIER_LAYERS : LAYERS);
 const SHARES = { running: "compute", fault_handling: "fault_handling", transfer_in: "transfer_in", transfer_out: "transfer_out", policy_overhead: "policy_overhead" };
 
 export async function show(main, { args, query, write, here }) {
@@ -16,7 +18,6 @@ export async function show(main, { args, query, write, here }) {
   }
   const key = args[0], run = await ask(`api/runs/${key}`);
   main.append(head(run), facts(run));
-  if (run.tiering) return showTiers(main, run);
   const wait = h("p", { className: "soft", role: "status", textContent: "Recording the run …" });
   main.append(wait);
   const progress = setInterval(() => guarded(async () => {
@@ -69,7 +70,8 @@ export const viewQuery = (view) => Object.fromEntries(Object.entries(view).filte
 
 function showRecorded(main, run, charted, query, write) {
   const books = charted.books, whole = { touches: books.touches.at(-1), time: books.time.at(-1), regions: charted.regions };
-  let layer = LAYERS[query.layer] ? query.layer : "touches", axis = query.axis === "touches" ? "touches" : "time", region = query.region;
+  const layers = layersOf(run);
+  let layer = layers[query.layer] ? query.layer : "touches", axis = query.axis === "touches" ? "touches" : "time", region = query.region;
   const side = h("div", { className: "card side", hidden: true });
   const legend = h("span"), detail = h("span", { className: "soft" });
   const remember = () => write({ layer, axis, region, ...viewQuery(map.view) });
@@ -93,10 +95,10 @@ function showRecorded(main, run, charted, query, write) {
     const found = wanted ? await ask(`api/runs/${run.key}/charts?${new URLSearchParams({ ...map.view, axis, detail: 1 })}`) : charted;
     if (wanted === fetched) fill(found.books);
   });
-  const charts = chartsOf(run, axis, whole, charted.page_bytes, (from, to) => map.show({ ...map.view, x0: from / unit(), x1: to / unit() }));
+  const charts = (run.tiering ? tierCharts : chartsOf)(run, axis, charted.page_bytes, (from, to) => map.show({ ...map.view, x0: from / unit(), x1: to / unit() }));
   const fill = (from) => charts.forEach((c) => c.fill(from, axis));
   const tools = h("div", { className: "row", style: "justify-content:space-between" },
-    h("span", {}, segments(LAYERS, layer, (name) => { layer = name; map.set({ layer }); remember(); }, "Layer"), " ",
+    h("span", {}, segments(layers, layer, (name) => { layer = name; map.set({ layer }); remember(); }, "Layer"), " ",
       segments({ time: "by time", touches: "by touches" }, axis, (name) => { axis = name; fetched = null; map.view = { ...map.view, x0: 0, x1: 1 }; map.set({ axis }); fill(books); linked(); remember(); }, "Axis")),
     h("span", {}, h("button", { type: "button", textContent: "Show all", onclick: () => map.show(WHOLE) }), " ", saveButtons({
       png: () => savePng("heatmap", map.canvas), svg: () => saveSvg("heatmap", map.canvas),
@@ -119,20 +121,24 @@ function showRecorded(main, run, charted, query, write) {
   return () => { removeEventListener("themed", themed); map.close(); charts.forEach((c) => c.close()); };
 }
 
+/** Bytes over time. They are booked when they are sent, and may be on their way for longer than a bin:
+ *  then over the time that the link or the SSD takes for them, so that no rate is above its own. */
+const flow = (pages, time, busy, page) => pages.slice(1).map((v, i) => { const d = Math.max(time[i + 1] - time[i], busy[i + 1] - busy[i]); return d > 0 ? (page * (v - pages[i])) / d : 0; });
 /** Differences between neighbours, over those of another column. */
 const rate = (values, over, factor = 1) => values.slice(1).map((v, i) => { const d = over[i + 1] - over[i]; return d > 0 ? (factor * (v - values[i])) / d : 0; });
 const share = (values, i, whole) => Math.max(0, values[i + 1] - values[i]) / whole;
 
-function chartsOf(run, axis, whole, page, zoomed) {
-  const x = () => ({ label: axis === "time" ? "ms" : "touches", values: [], show: (v) => (axis === "time" ? duration(v * 1e6) : short(v)) });
+const line = (label, c, more = {}) => ({ label, colour: c, values: [], ...more });
+const x = (axis = "time") => ({ label: axis === "time" ? "ms" : "touches", values: [], show: (v) => (axis === "time" ? duration(v * 1e6) : short(v)) });
+
+function chartsOf(run, axis, page, zoomed) {
   const common = { left: LEFT, right: RIGHT, sync: "run", zoomed };
-  const line = (label, c, more = {}) => ({ label, colour: c, values: [], ...more });
-  const rates = new Chart("Faults and evictions per ms", x(), [line("faults per ms", COLOURS[3]), line("evictions per ms", COLOURS[6])], common);
+  const rates = new Chart("Faults and evictions per ms", x(axis), [line("faults per ms", COLOURS[3]), line("evictions per ms", COLOURS[6])], common);
   rates.columns = (b) => [rate(b.faults, b.time, 1e6), rate(b.evictions, b.time, 1e6)];
-  const link = new Chart("Link", x(), [line("in, GB/s", COLOURS[0]), line("out, GB/s", COLOURS[1]), line("remote, GB/s", COLOURS[4])], { ...common, unit: "GB/s" });
-  link.columns = (b) => [rate(b.pages_in, b.time, page), rate(b.pages_written_back, b.time, page), rate(b.remote_bytes, b.time)];
+  const link = new Chart("Link", x(axis), [line("in, GB/s", COLOURS[0]), line("out, GB/s", COLOURS[1]), line("remote, GB/s", COLOURS[4])], { ...common, unit: "GB/s" });
+  link.columns = (b) => [flow(b.pages_in, b.time, b.link_in_time, page), flow(b.pages_written_back, b.time, b.link_out_time, page), rate(b.remote_bytes, b.time)];
   const names = Object.keys(SHARES);
-  const stacked = new Chart("Parts of time", x(), names.map((n) => line(words(SHARES[n]), PARTS[SHARES[n]], { fill: `${PARTS[SHARES[n]]}55` })).reverse(), { ...common, top: 1, show: (v) => percent(v) });
+  const stacked = new Chart("Parts of time", x(axis), names.map((n) => line(words(SHARES[n]), PARTS[SHARES[n]], { fill: `${PARTS[SHARES[n]]}55` })).reverse(), { ...common, top: 1, show: (v) => percent(v) });
   stacked.columns = (b) => {
     const bins = b.time.length - 1, sums = names.map(() => new Array(bins).fill(0)), own = names.map(() => new Array(bins).fill(0));
     for (let i = 0; i < bins; i += 1) {
@@ -143,9 +149,26 @@ function chartsOf(run, axis, whole, page, zoomed) {
     return sums.reverse();
   };
   const frame = run.facts.region_bytes;
-  const near = new Chart("Near memory in use", x(), [line("in use", COLOURS[2], { fill: `${COLOURS[2]}33` })], { ...common, unit: "share", top: 1.02, show: (v) => percent(v) });
+  const near = new Chart("Near memory in use", x(axis), [line("in use", COLOURS[2], { fill: `${COLOURS[2]}33` })], { ...common, unit: "share", top: 1.02, show: (v) => percent(v) });
   near.columns = (b) => [b.frames_used.slice(1).map((v) => (v * frame) / run.near_bytes)];
-  const all = [rates, link, stacked, near];
+  return filled([rates, link, stacked, near]);
+}
+
+/** Over three tiers a region is a page, and the SSD is what takes time. */
+function tierCharts(run, axis, page, zoomed) {
+  const common = { left: LEFT, right: RIGHT, sync: "run", zoomed };
+  const found = new Chart("Where touches were found", x(axis), [line("near", COLOURS[2]), line("host memory", COLOURS[0]), line("SSD", COLOURS[1])], { ...common, show: percent, top: 1.02 });
+  found.columns = (b) => [rate(b.hits, b.touches), rate(b.middle_hits, b.touches), rate(b.far_reads, b.touches)];
+  const ssd = new Chart("SSD", x(axis), [line("read, GB/s", COLOURS[1]), line("written, GB/s", COLOURS[6])], { ...common, unit: "GB/s" });
+  const written = (b) => b.near_written.map((v, i) => v + b.middle_written[i] + b.near_flushed[i] + b.middle_flushed[i]);
+  ssd.columns = (b) => [flow(b.far_reads, b.time, b.read_busy, page), flow(written(b), b.time, b.write_busy, page)];
+  const held = new Chart("Memory in use", x(axis), [line("near", COLOURS[2]), line("host memory", COLOURS[0])], { ...common, unit: "share", show: percent, top: 1.02 });
+  held.columns = (b) => [b.near_used.slice(1).map((v) => (v * page) / run.near_bytes), b.middle_used.slice(1).map((v) => (run.middle_bytes ? (v * page) / run.middle_bytes : 0))];
+  return filled([found, ssd, held]);
+}
+
+/** Charts that are filled from books, by time or by touches. */
+function filled(all) {
   for (const chart of all) {
     chart.fill = (books, by) => {
       chart.x.label = by === "time" ? "ms" : "touches";
@@ -160,7 +183,7 @@ function story(run, told, close) {
   const owner = [...run.objects].reverse().find((o) => o.first <= told.region);
   const lines = told.lines.map((line, i) => {
     const touched = i + 1 < told.lines.length ? told.lines[i + 1].touches - line.touches : told.touches - line.touches;
-    return h("tr", {}, h("td", { className: "n", textContent: duration(line.time) }), h("td", { textContent: line.what }), h("td", { textContent: line.what === "came" ? `by ${line.why} (${line.by})` : `as ${line.why} (${line.by})` }),
+    return h("tr", {}, h("td", { className: "n", textContent: duration(line.time) }), h("td", { textContent: line.what }), h("td", { textContent: run.tiering ? `${line.why} (${line.by})` : line.what === "came" ? `by ${line.why} (${line.by})` : `as ${line.why} (${line.by})` }),
       h("td", { className: "n", textContent: `${line.pages}` }), h("td", { className: "n", textContent: line.what === "came" ? count(touched) : "" }));
   });
   return [h("div", { className: "spread" }, h("b", { textContent: `Region ${told.region}, of ${owner?.name ?? "no object"}: ${count(told.touches)} touches, ${count(told.all_lines)} moves` }), h("button", { type: "button", className: "quiet", textContent: "Close", onclick: close })),
@@ -174,20 +197,4 @@ function objectTable(run) {
   return h("div", { className: "card" }, h("div", { className: "spread" }, h("h2", { textContent: "Objects", style: "margin-top:0" }), saveButtons({ csv: () => saveCsv("objects", t) })),
     h("table", {}, h("thead", {}, h("tr", {}, columns.map((c) => h("th", { className: c === "name" ? "" : "n", textContent: words(c) })))),
       h("tbody", {}, t.name.map((_, i) => h("tr", {}, columns.map((c) => h("td", { className: c === "name" ? "" : "n", textContent: show(c, t[c][i]) })))))));
-}
-
-/** Three tiers: no regions, but a timeline. */
-function showTiers(main, run) {
-  const t = run.timeline, time = t.time.map((ns) => ns / 1e6), page = run.facts.page_bytes;
-  const x = () => ({ label: "ms", values: time.slice(1), show: (v) => duration(v * 1e6) });
-  const ns = t.time, line = (label, c, values) => ({ label, colour: c, values });
-  const sum = (a, b) => a.map((v, i) => v + b[i]);
-  const charts = [
-    new Chart("Where touches were found", x(), [line("near", COLOURS[2], rate(t.hits, t.touches)), line("host memory", COLOURS[0], rate(t.middle_hits, t.touches)), line("SSD", COLOURS[1], rate(t.far_reads, t.touches))], { sync: "run", left: LEFT, show: percent, top: 1 }),
-    new Chart("SSD", x(), [line("read, GB/s", COLOURS[1], rate(t.far_reads, ns, page)), line("written, GB/s", COLOURS[6], rate(sum(t.near_written, t.middle_written), ns, page))], { sync: "run", left: LEFT, unit: "GB/s" }),
-    new Chart("Pages held", x(), [line("near", COLOURS[2], t.near_used.slice(1)), line("host memory", COLOURS[0], t.middle_used.slice(1))], { sync: "run", left: LEFT }),
-  ];
-  say();
-  main.append(h("div", { className: "card" }, charts.map((c) => c.whole)), objectTable(run));
-  return () => charts.forEach((c) => c.close());
 }

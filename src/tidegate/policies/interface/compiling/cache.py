@@ -103,6 +103,8 @@ def _load(file: Path) -> Function | str | None:
         return content[1:].decode()
     try:
         context = cpu_target.target_context
+        # Numba's runtime, which the code may need, is not there yet if nothing else was compiled
+        context.refresh()  # type: ignore[no-untyped-call]
         return Function(CompileResult._rebuild(context, *pickle.loads(content)))  # type: ignore[no-untyped-call]
     except Exception:  # a file that is damaged is written anew
         return None

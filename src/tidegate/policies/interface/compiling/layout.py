@@ -26,7 +26,7 @@ from tidegate.policies.structures.orders import Orders
 
 Words = NDArray[np.int64]
 
-_NOT_STATE = {"memory", "name", "parts", "sees", "in_driver"}
+_NOT_STATE = {"memory", "name", "parts", "sees", "in_driver", "given_options"}
 _REMEDIES: dict[type, str] = {
     set: "Marks() is a set of regions",
     dict: "Column(default) holds a number for each region",
