@@ -82,7 +82,8 @@ _MADE_BY_PYTHON = {
     "__warningregistry__",
     "_abc_impl",
 }
-_BY_MECHANISM = {"memory", "order"}  # attributes of policies that every run sets anew
+# attributes of policies that every run sets anew, and how options were given, not what they are
+_NO_STATE = {"memory", "order", "given_options"}
 _IMPORT = dis.opmap["IMPORT_NAME"]
 
 
@@ -368,7 +369,7 @@ def _state_of(thing: Configurable, attributes: dict[str, Any]) -> dict[str, Any]
     What a shipped class computes from the others, once, is left out.
     """
     cls = type(thing)
-    left_out = set(_BY_MECHANISM)
+    left_out = set(_NO_STATE)
     if is_shipped(home_of(cls)):
         members = {n: v for base in cls.__mro__ for n, v in vars(base).items()}
         left_out |= {n for n, v in members.items() if isinstance(v, functools.cached_property)}

@@ -333,6 +333,14 @@ def test_an_application_runs_on_its_papers_machine() -> None:
     assert RunSpec("cppe-NW", "gh200").load_machine().name == "gh200"
 
 
+def test_a_default_that_is_given_makes_no_other_run() -> None:
+    plain = RunSpec("cyclic(bytes=8MiB)", near="4MiB", eviction="tournament")
+    given = RunSpec(
+        "cyclic(bytes=8MiB, passes=4)", near="4MiB", eviction="tournament(patience=100)"
+    )
+    assert given.key == plain.key
+
+
 def test_a_scale_scales_all_that_counts_regions_unless_it_is_given() -> None:
     """Patience, feedback and windows with observed and watched regions, not one without another."""
 
