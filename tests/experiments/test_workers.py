@@ -23,7 +23,7 @@ def go():
 if __name__ == "__main__":
     if "--command" in sys.argv:
         from tidegate import cli
-        cli.app = lambda **how: go()
+        cli.app, cli.refuse_repeated = lambda **how: go(), lambda app, words: None
         cli.main()
     else:
         go()

@@ -114,7 +114,7 @@ def invoke(arguments: list[str]) -> int:
     try:
         with raising_interrupts(), warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
-            refuse_repeated(typer.main.get_command(app), own)
+            refuse_repeated(app, own)
             code = app(args=own + arguments[ours:], prog_name="tidegate", standalone_mode=False)
         sys.stdout.flush()
         if code == INTERRUPTED:  # Typer handles Ctrl-C silently
