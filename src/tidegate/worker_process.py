@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import threading
 from typing import Any
 
-from tidegate.interrupts import end_with_parent, ignore_interrupts
+from tidegate.interrupts import AGAIN, end_with_parent, ignore_interrupts
 
 READY = "ready"  # the first message: the function that answers is imported
 
@@ -27,6 +29,7 @@ def serve(connection: Any, parent: int) -> None:
     end_with_parent(parent)
     ignore_interrupts()
     signal.signal(signal.SIGTERM, _stop)
+    sys.unraisablehook = _stop_again
     os.dup2(2, 1)
     try:
         answer = connection.recv()
@@ -40,3 +43,12 @@ def serve(connection: Any, parent: int) -> None:
 def _stop(number: int, frame: Any) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
     raise Stopped
+
+
+def _stop_again(lost: Any) -> None:
+    """Stop a little later, if Python lost the first: it came in a ``__del__`` or a C callback."""
+    if lost.exc_type is not Stopped:
+        sys.__unraisablehook__(lost)
+        return
+    signal.signal(signal.SIGTERM, _stop)
+    threading.Timer(AGAIN, os.kill, (os.getpid(), signal.SIGTERM)).start()

@@ -39,6 +39,34 @@ class Endless(Work):
 """
 
 
+LOST = """
+import os, signal, time
+from multiprocessing import Pipe
+from tidegate.worker_process import serve
+
+class Lost:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)  # as in a callback of the compiler
+
+def answer(_):
+    lost = Lost()
+    del lost
+    time.sleep(600)
+
+here, there = Pipe()
+here.send(answer)
+here.send(1)
+serve(there, os.getppid())
+print("ended")
+"""
+
+
+def test_a_stop_that_python_loses_is_silent_and_comes_again(tmp_path):
+    (tmp_path / "main.py").write_text(LOST)
+    ended = subprocess.run([sys.executable, tmp_path / "main.py"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "ended\n")  # workers write to standard error
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("command", [True, False], ids=["command", "script"])
 def test_workers_die_with_their_parent(tmp_path, how, command):
