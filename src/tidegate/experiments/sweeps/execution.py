@@ -121,8 +121,8 @@ def answer_all(
 
 
 def choose_executor(workers: int | None, runs: int) -> BatchExecutor:
-    """Return this process for a few runs, else so many processes, by default one per core."""
-    workers = workers or (1 if runs < SERIAL_BELOW else os.cpu_count() or 1)
+    """Return this process for a few runs, else processes, by default one per usable core."""
+    workers = workers or (1 if runs < SERIAL_BELOW else len(os.sched_getaffinity(0)))
     if workers == 1:
         return Here()
     from tidegate.experiments.sweeps.processes import Processes

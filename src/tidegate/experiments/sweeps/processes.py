@@ -26,7 +26,7 @@ class Processes(BatchExecutor):
     """So many processes; each is started when there is a batch for it."""
 
     def __init__(self, workers: int | None = None):
-        self.workers = workers or os.cpu_count() or 1
+        self.workers = workers or len(os.sched_getaffinity(0))  # fewer than all under taskset
         # spawned, not forked: polars and Numba have threads, and a fork copies their locks
         self._context = multiprocessing.get_context("spawn")
         self._processes: dict[Connection, Any] = {}
