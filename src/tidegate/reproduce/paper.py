@@ -9,6 +9,7 @@ A paper is a subclass of ``Paper`` in its folder's ``paper.py``, and ``PAPER`` a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -25,7 +26,7 @@ S = TypeVar("S", bound=Setup)
 Progress = Callable[[int], None]
 
 
-class Paper(Generic[S]):
+class Paper(ABC, Generic[S]):
     """One paper: what is run for it, and what is made of the results.
 
     A run specification is anything with ``prepare()``, which looks names and numbers up, and
@@ -37,17 +38,17 @@ class Paper(Generic[S]):
     readings: Readings[S] | None = None  # what the paper leaves open
     caches_traces = True  # the trace of an application is kept for its other runs
 
+    @abstractmethod
     def grid(self, setup: S) -> Mapping[Key, Any]:
         """Return the run specification of every result."""
-        raise NotImplementedError
 
+    @abstractmethod
     def findings(self, setup: S, results: Groups) -> Iterable[Finding]:
         """Return the findings that the results allow."""
-        raise NotImplementedError
 
+    @abstractmethod
     def exhibits(self, setup: S, results: Groups) -> Iterable[Exhibit]:
         """Return the figures and tables that the results allow."""
-        raise NotImplementedError
 
     def remarks(self, setup: S, results: Groups) -> Iterable[str]:
         """Return what a reader should know of this paper before the figures."""

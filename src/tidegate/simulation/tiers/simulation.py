@@ -99,24 +99,8 @@ class Tiered:
         checked: bool | None = None,
         window: Window | None = None,
     ):
-        if near < 1:
-            raise TidegateError(f"near memory must have at least 1 page, got {near}")
-        if middle < 0:
-            raise TidegateError(f"the middle must have at least 0 pages, got {middle}")
-        if most_stays < 0:
-            raise TidegateError(f"most_stays must be at least 0, got {most_stays}")
-        for policy in filter(None, (placement, eviction)):
-            check_declared(policy)
-        handled = handled_events(placement)
-        if eviction is not None and VICTIM in handled:
-            raise TidegateError(
-                f"{label(placement)} chooses victims itself; leave the eviction policy out"
-            )
-        _check_placement(placement, near)
-        if placement.makes_room == ASKED and SPILL not in handled:
-            raise PolicyError(
-                f"{label(placement)} must have a method spill(), got makes_room = ASKED without one"
-            )
+        _check_sizes(near, middle, most_stays)
+        _check_policies(placement, eviction, near)
         if spare:
             near = max(1, near - machine.near.slots)
         self.trace, self.machine, self.near = trace, machine, near
@@ -146,33 +130,17 @@ class Tiered:
         self._sees_future = any(
             isinstance(p.sees, Everything) and p.sees.future for p in (placement, eviction) if p
         )
-        constants = TierConstants(
-            near=near,
-            middle=self.middle,
-            makes_room=placement.makes_room,
-            most_stays=min(most_stays, near - 1),
-            clock=eviction is None and VICTIM not in handled,
-            chooses=VICTIM in handled,
-            wants_return=RETURN in handled,
-            wants_touch=TOUCH in handled,
-            wants_observe=eviction is not None
-            and type(eviction).observe is not EvictionPolicy.observe,
-            records=eviction is not None,
-            inclusive=placement.inclusive and self.middle > 0,
-            read_ahead=placement.read_ahead_pages,
-            block_pages=max(1, BLOCK // trace.geometry.page),
-        )
         self.memory: Tiers = make_tiers(
             trace.pages,
             machine.near.slots,
             placement.sampling(near),
             self._sees_future,
-            constants,
+            self._constants(most_stays),
             self.costs,
             make_recorder(window, trace.pages, len(MARKS), len(TIER_LAYERS)),
         )
         self.window, self._story_touches = window, [np.zeros(0, np.int64)]
-        self.chooses = VICTIM in handled  # the placement, not CLOCK
+        self.chooses = VICTIM in handled_events(placement)  # the placement, not CLOCK
         self.launches: dict[str, list[Any]] = {
             name: [] for name in ("name", "start", "end", *LAUNCH_COUNTS)
         }
@@ -195,6 +163,27 @@ class Tiered:
         self._attach()
         self._choose(only_known=False)
         return [self._choice.reason]
+
+    def _constants(self, most_stays: int) -> TierConstants:
+        """Return what the compiled engine asks of the policies, and sizes."""
+        placement, eviction = self.placement, self.eviction
+        handled = handled_events(placement)
+        return TierConstants(
+            near=self.near,
+            middle=self.middle,
+            makes_room=placement.makes_room,
+            most_stays=min(most_stays, self.near - 1),
+            clock=eviction is None and VICTIM not in handled,
+            chooses=VICTIM in handled,
+            wants_return=RETURN in handled,
+            wants_touch=TOUCH in handled,
+            wants_observe=eviction is not None
+            and type(eviction).observe is not EvictionPolicy.observe,
+            records=eviction is not None,
+            inclusive=placement.inclusive and self.middle > 0,
+            read_ahead=placement.read_ahead_pages,
+            block_pages=max(1, BLOCK // self.trace.geometry.page),
+        )
 
     def _run(self, progress: Callable[[int], None]) -> None:
         self._attach()
@@ -408,6 +397,32 @@ def _guard(policy: TierPolicy | EvictionPolicy, call: str, method: Callable[[], 
         raise PolicyError(
             f"policy '{label(policy)}' raised in {call}(): {error_line(error, type(policy))}"
         ) from error
+
+
+def _check_sizes(near: int, middle: int, most_stays: int) -> None:
+    """Raise if a size cannot be."""
+    if near < 1:
+        raise TidegateError(f"near memory must have at least 1 page, got {near}")
+    if middle < 0:
+        raise TidegateError(f"the middle must have at least 0 pages, got {middle}")
+    if most_stays < 0:
+        raise TidegateError(f"most_stays must be at least 0, got {most_stays}")
+
+
+def _check_policies(placement: TierPolicy, eviction: EvictionPolicy | None, near: int) -> None:
+    """Raise if the policies do not go together, or declare what cannot be."""
+    for policy in filter(None, (placement, eviction)):
+        check_declared(policy)
+    handled = handled_events(placement)
+    if eviction is not None and VICTIM in handled:
+        raise TidegateError(
+            f"{label(placement)} chooses victims itself; leave the eviction policy out"
+        )
+    _check_placement(placement, near)
+    if placement.makes_room == ASKED and SPILL not in handled:
+        raise PolicyError(
+            f"{label(placement)} must have a method spill(), got makes_room = ASKED without one"
+        )
 
 
 def _check_placement(placement: TierPolicy, near: int) -> None:
