@@ -82,7 +82,7 @@ class CFunction:
     @functools.cached_property
     def address(self) -> int:
         """Address of the compiled function."""
-        with own_turn(compiled_folder()):
+        with own_turn(compiled_folder(), _name(self._function)):
             self._compiled = _cached(
                 functools.partial(numba.cfunc, self._signature), self._function, **self._options
             )
@@ -104,16 +104,20 @@ def _cached(compiler: Any, function: Callable[..., Any], **options: Any) -> Any:
             return compiler(**options)(function)
         if isinstance(compiled, Dispatcher):  # which compiles later
             vars(compiled)["_cache"] = _TolerantCache(vars(compiled)["_cache"])
-            vars(compiled)["compile"] = _in_turn(compiled.compile)
+            vars(compiled)["compile"] = _in_turn(compiled.compile, _name(function))
         return compiled
 
 
-def _in_turn(compile_now: Callable[..., Any]) -> Callable[..., Any]:
+def _name(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def _in_turn(compile_now: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return a function that compiles, or loads what another process has compiled meanwhile."""
 
     @functools.wraps(compile_now)
     def compile_in_turn(signature: Any) -> Any:
-        with own_turn(compiled_folder()):
+        with own_turn(compiled_folder(), name):
             return compile_now(signature)
 
     return compile_in_turn

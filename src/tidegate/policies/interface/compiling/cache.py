@@ -55,7 +55,8 @@ def find_function(
         if found is None:
             if only_known:
                 return None
-            with own_turn(compiled_folder()):  # another process may have compiled it meanwhile
+            # another process may have compiled it meanwhile
+            with own_turn(compiled_folder(), key):
                 found = _load(file) or _compile(policy, layout, surface, sees, events, key, file)
         _known[key] = found
     known = _known[key]
