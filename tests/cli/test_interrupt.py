@@ -105,8 +105,9 @@ def test_it_does_nothing_in_other_threads() -> None:
 def test_one_that_comes_inside_an_exec_of_text_has_the_same_exit_code(tmp_path: Path) -> None:
     """As every dataclass and named tuple does while it is imported."""
     text = "from tidegate import cli\n"
-    text += "cli.refuse_repeated = lambda app, words: None\n"
-    text += "cli.app = lambda **how: exec('raise KeyboardInterrupt')\ncli.main()\n"
+    text += "class Raises:\n    def main(self, words, *how, **more):\n"
+    text += "        exec('raise KeyboardInterrupt')\n"
+    text += "cli._command = Raises\ncli.main()\n"
     (tmp_path / "typed.py").write_text(text)
     ended = subprocess.run(
         [sys.executable, "-m", "typed"], cwd=tmp_path, capture_output=True, text=True, timeout=300

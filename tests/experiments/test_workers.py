@@ -23,7 +23,10 @@ def go():
 if __name__ == "__main__":
     if "--command" in sys.argv:
         from tidegate import cli
-        cli.app, cli.refuse_repeated = lambda **how: go(), lambda app, words: None
+        class Command:
+            def main(self, words, *how, **more):
+                go()
+        cli._command = Command
         cli.main()
     else:
         go()

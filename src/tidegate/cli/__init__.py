@@ -5,9 +5,10 @@ One module per verb; heavy imports wait until a verb runs.
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
@@ -114,8 +115,9 @@ def invoke(arguments: list[str]) -> int:
     try:
         with raising_interrupts(), warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
-            refuse_repeated(app, own)
-            code = app(args=own + arguments[ours:], prog_name="tidegate", standalone_mode=False)
+            command = _command()
+            refuse_repeated(command, own)
+            code = command.main(own + arguments[ours:], "tidegate", standalone_mode=False)
         sys.stdout.flush()
         if code == INTERRUPTED:  # Typer handles Ctrl-C silently
             raise KeyboardInterrupt
@@ -140,6 +142,12 @@ def invoke(arguments: list[str]) -> int:
             f"not enough memory: {error}; try a smaller workload, or a larger page with --geometry",
             error,
         )
+
+
+@functools.cache
+def _command() -> Any:
+    """Return the verbs with their options, which take Typer 30 ms to make."""
+    return typer.main.get_command(app)
 
 
 def _show_warning(message: object, *place: object) -> None:

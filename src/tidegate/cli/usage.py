@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import typer
 from typer.exceptions import TyperException
 
 from tidegate.errors import TidegateError
@@ -43,13 +42,12 @@ def _wrong_value(error: TyperException) -> str | None:
     return f"{name} must be {expected}, got {wrong['input']}"
 
 
-def refuse_repeated(app: typer.Typer, words: Sequence[str]) -> None:
+def refuse_repeated(command: Any, words: Sequence[str]) -> None:
     """Refuse an option with one value that is given twice: all but the last would be lost.
 
     ``words`` are those of the command line up to ``--``.
     """
     words = list(words[: words.index("--")] if "--" in words else words)
-    command: Any = typer.main.get_command(app)
     while words and hasattr(command, "commands"):
         command = command.commands.get(words.pop(0), command)
     for option in getattr(command, "params", ()):
