@@ -45,6 +45,12 @@ if "TIDEGATE_CACHE" not in os.environ:  # worker processes inherit the folder of
     atexit.register(shutil.rmtree, own, ignore_errors=True)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Have one worker more than cores: tests wait for processes a third of their time."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     def give_up(number: int, frame: object) -> None:
