@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tidegate.compiler.ir.layout import gep_offset
 from tidegate.compiler.ir.loops import Loop, Successors
 from tidegate.compiler.ir.module import (
     Body,
@@ -141,6 +142,14 @@ def _counter(body: Body, loop: Loop, value: Value) -> tuple[Value | int, int, in
     return (found[0], by, found[1]) if found is not None and by is not None else None
 
 
+def steps_of(body: Body, loop: Loop, phi: Instruction) -> int | None:
+    """Return what a number, or a pointer in bytes, gains in every turn of a loop; None if that is
+    no constant.
+    """
+    found = _start_and_step(body, loop, phi)
+    return found[1] if found is not None else None
+
+
 def _start_and_step(body: Body, loop: Loop, phi: Instruction) -> tuple[Value | int, int] | None:
     if phi.block != loop.header:
         return None
@@ -162,8 +171,10 @@ def _start_and_step(body: Body, loop: Loop, phi: Instruction) -> tuple[Value | i
 def _step(body: Body, phi: Instruction, value: Value) -> int | None:
     """Return the constant that a value adds to a phi."""
     i = body.by_key.get(key(value))
-    if i is None or i.opcode != "add" or key(i.operands[0]) != phi.key:
+    if i is None or i.opcode not in ("add", "getelementptr") or key(i.operands[0]) != phi.key:
         return None
+    if i.opcode == "getelementptr":
+        return gep_offset(i.text, body.structs)
     return constant_int(i.operands[1])
 
 
