@@ -116,8 +116,18 @@ def _of_makefile(path: Path) -> Iterator[_Command]:
         text=True,
         check=False,
     )
-    folders = [path.parent]
-    for line in done.stdout.replace("\\\n", " ").splitlines():
+    commands = list(_of_output(done.stdout, path.parent))
+    if not commands and done.returncode != 0:
+        said = next((line for line in done.stderr.splitlines() if "***" in line), "make failed")
+        said = said.removesuffix("Stop.").strip(" .")
+        raise TidegateError(f"make cannot read '{path}': {said}; mend it or give the files")
+    yield from commands
+
+
+def _of_output(text: str, folder: Path) -> Iterator[_Command]:
+    """Yield the commands that make prints, each with the folder it would run in."""
+    folders = [folder]
+    for line in text.replace("\\\n", " ").splitlines():
         if entered := _ENTERED.match(line):
             folders.append(Path(entered[1]))
         elif _LEFT.match(line) and len(folders) > 1:
