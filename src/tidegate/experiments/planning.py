@@ -215,11 +215,11 @@ def settle(
     sizing = {v for o in model.placeable() if o.bytes is not None for v in o.bytes.variables()}
     missing = [v for v in variables if v not in given and v in sizing]
     if not missing:
-        size = sum(sizes_of(model, given).values())
-        if size > MOST_BYTES:
+        total = sum(sizes_of(model, given).values())
+        if total > MOST_BYTES:
             raise TidegateError(
                 f"the objects of '{model.source}' must have at most {units.show_size(MOST_BYTES)} "
-                f"in all, got {units.show_size(size)}; give smaller values with --set"
+                f"in all, got {units.show_size(total)}; give smaller values with --set"
             )
         return dict(given), notes
     low, high = 1, 2
