@@ -146,8 +146,17 @@ def steps_of(body: Body, loop: Loop, phi: Instruction) -> int | None:
     """Return what a number, or a pointer in bytes, gains in every turn of a loop; None if that is
     no constant.
     """
-    found = _start_and_step(body, loop, phi)
-    return found[1] if found is not None else None
+    again = [
+        value
+        for value, block in zip(phi.operands, phi.ref.incoming_blocks, strict=True)
+        if block.name in loop.blocks
+    ]
+    if phi.block != loop.header or len(again) != 1:
+        return None
+    i = body.by_key.get(key(again[0]))
+    if i is not None and i.opcode == "getelementptr" and key(i.operands[0]) == phi.key:
+        return gep_offset(i.text, body.structs)
+    return _step(body, phi, again[0])
 
 
 def _start_and_step(body: Body, loop: Loop, phi: Instruction) -> tuple[Value | int, int] | None:
@@ -171,10 +180,8 @@ def _start_and_step(body: Body, loop: Loop, phi: Instruction) -> tuple[Value | i
 def _step(body: Body, phi: Instruction, value: Value) -> int | None:
     """Return the constant that a value adds to a phi."""
     i = body.by_key.get(key(value))
-    if i is None or i.opcode not in ("add", "getelementptr") or key(i.operands[0]) != phi.key:
+    if i is None or i.opcode != "add" or key(i.operands[0]) != phi.key:
         return None
-    if i.opcode == "getelementptr":
-        return gep_offset(i.text, body.structs)
     return constant_int(i.operands[1])
 
 
