@@ -156,21 +156,6 @@ int main(int c, char **v) {{
     assert valued.launches[0].frequency == pytest.approx(turns)
 
 
-def test_a_loop_over_pointers_has_no_bound_to_set(written: Callable[..., ProgramModel]) -> None:
-    model = written("""
-#include <stdlib.h>
-int main(int c, char **v) {
-  int n = atoi(v[1]);
-  float *x = malloc(4 * n);
-  for (char **word = v + 2; word != v + c; word++) {
-#pragma omp target teams distribute parallel for map(tofrom : x[0 : n])
-    for (int i = 0; i < n; i++) x[i] += word[0][0];
-  }
-}""")
-    assert model.variables() == ("n",)
-    assert model.launches[0].frequency == pytest.approx(32, rel=0.1)
-
-
 def test_writes_come_from_stores(written: Callable[..., ProgramModel]) -> None:
     """Inside `target data` a launch has no map clause that says so."""
     model = written(

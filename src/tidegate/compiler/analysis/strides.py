@@ -63,6 +63,7 @@ class Strides:
         self._named = {f"%{i.ref.name}": i for i in flow.body}
         self._varying = {p.name for p in flow.body.parameters if variance.varies(p)}
         self._formulas: dict[int, Formula] = {}
+        self._data: dict[int, bool] = {}
 
     def of(self, pointer: Value) -> Pattern:
         """Return how an address changes."""
@@ -75,10 +76,9 @@ class Strides:
                 by, loop = step
                 strides.append(self._coefficient(offset, variable, by))
                 endless |= loop is not None and loop not in self._bounded
-            elif self._is_data(variable):
-                scattered = True
-            elif variable in self._varying or self._varies(variable):
-                opaque = True
+            elif self._varies(variable):
+                data = self._is_data(variable)
+                scattered, opaque = scattered or data, opaque or not data
         if opaque:
             return Pattern(None, endless)
         return Pattern(_nearest(strides, scattered), endless)
@@ -127,18 +127,21 @@ class Strides:
 
     def _is_data(self, variable: str) -> bool:
         """Return whether a value comes from memory that other iterations may find otherwise."""
-        pending, seen = [self._named.get(variable)], set[int]()
-        while pending:
+        first = self._named.get(variable)
+        pending, seen = [first], set[int]()
+        while pending and first is not None:
             i = pending.pop()
-            if i is None or i.key in seen:
+            if i is None or i.key in seen or self._data.get(i.key) is False:
                 continue
             seen.add(i.key)
-            if i.opcode == "load":
-                if self._is_shared_memory(i) and self._variance.varies(i.operands[0]):
-                    return True
-            else:
+            own = i.opcode == "load" and self._is_shared_memory(i)
+            if self._data.get(i.key) or (own and self._variance.varies(i.operands[0])):
+                self._data[first.key] = True
+                return True
+            if i.opcode != "load":
                 operands = i.arguments if i.callee else i.operands
                 pending.extend(self._body.by_key.get(key(value)) for value in operands)
+        self._data.update(dict.fromkeys(seen, False))
         return False
 
     def _is_shared_memory(self, load: Instruction) -> bool:
@@ -146,8 +149,9 @@ class Strides:
         return bool(kinds) and "stack" not in kinds
 
     def _varies(self, variable: str) -> bool:
-        i = self._named.get(variable)
-        return i is not None and variable not in self._known and self._variance.varies(i.ref)
+        if (i := self._named.get(variable)) is None:
+            return variable in self._varying
+        return variable not in self._known and self._variance.varies(i.ref)
 
 
 def _nearest(strides: list[Formula], scattered: bool) -> Formula | None:
