@@ -51,7 +51,8 @@ class Accesses:
     bytes: float = 0.0  # at addresses that are the iteration's own
     common_bytes: float = 0.0  # at addresses that are the same for all iterations
     writes: float = 0.0  # accesses that write
-    walks: tuple[Walk, ...] = ()  # parts of the bytes, in formulas of the kernel's parameters
+    # parts of the bytes, in formulas of the kernel's parameters; each with its `Pattern.place`
+    walks: tuple[tuple[str, Walk], ...] = ()
 
     def __add__(self, other: Accesses) -> Accesses:
         return Accesses(
@@ -64,7 +65,10 @@ class Accesses:
 
     def times(self, factor: float) -> Accesses:
         """Return as many of them."""
-        walks = (replace(w, each=factor * w.each, bytes=factor * w.bytes) for w in self.walks)
+        walks = (
+            (place, replace(w, each=factor * w.each, bytes=factor * w.bytes))
+            for place, w in self.walks
+        )
         return Accesses(
             factor * self.accesses,
             factor * self.bytes,
@@ -358,7 +362,7 @@ class _Access:
             walked if own else 0.0,
             0.0 if own else walked,
             count if self.writes else 0.0,
-            () if plain else (walk,),
+            () if plain else ((pattern.place, walk),),
         )
 
 

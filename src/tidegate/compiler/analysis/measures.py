@@ -113,14 +113,21 @@ def _uses(
 
 def _walks(total: Accesses, passed: Mapping[str, Formula]) -> Iterator[Walk]:
     """Yield the walks with the values that the host passes, those of one kind together."""
-    alike: dict[Walk, list[Walk]] = {}
-    for walk in total.walks:
+    fields: dict[tuple[str, Walk], list[Walk]] = {}
+    for place, walk in total.walks:
         apart = walk.apart and (walk.apart.with_formulas(passed) or UNKNOWN)
         turns = walk.turns.with_formulas(passed) or UNKNOWN
-        kind = replace(walk, turns=turns, apart=apart, each=0.0, bytes=0.0)
-        alike.setdefault(kind, []).append(walk)
+        kind = replace(walk, turns=turns, apart=apart, each=0.0, bytes=0.0, width=0.0)
+        fields.setdefault((place, kind), []).append(walk)
+    alike: dict[Walk, list[Walk]] = {}
+    for (_, kind), walks in fields.items():
+        # fields of one structure are one access of all their bytes
+        each, often = sum(x.each for x in walks), max(x.each / x.width for x in walks)
+        width = round(each / often, 3) if often else walks[0].width
+        whole = replace(kind, each=each, bytes=sum(x.bytes for x in walks))
+        alike.setdefault(replace(kind, width=width), []).append(whole)
     for kind, walks in alike.items():
-        each, estimated = sum(walk.each for walk in walks), sum(walk.bytes for walk in walks)
+        each, estimated = sum(x.each for x in walks), sum(x.bytes for x in walks)
         yield replace(kind, each=each, bytes=estimated)
 
 

@@ -30,8 +30,9 @@ _SAME_ADDRESS = (*CONVERSIONS, "bitcast", "addrspacecast", "freeze", "inttoptr",
 class Pattern:
     """How the address of an access changes."""
 
-    apart: Formula | None = None  # bytes to the nearest other; None: adjacent, or not known
-    endless: bool = False  # whether a loop whose length is not known steps through memory
+    place: str  # the address but for a constant: fields of one structure have the same
+    apart: Formula | None  # bytes to the nearest other; None: adjacent, or not known
+    endless: bool  # whether a loop whose length is not known steps through memory
 
     def apart_of(self, width: int) -> Formula | None:
         """Return what lies between accesses of so many bytes; None if they are adjacent."""
@@ -79,9 +80,9 @@ class Strides:
             elif self._varies(variable):
                 data = self._is_data(variable)
                 scattered, opaque = scattered or data, opaque or not data
-        if opaque:
-            return Pattern(None, endless)
-        return Pattern(_nearest(strides, scattered), endless)
+        moving = Formula(tuple((term, count) for term, count in offset.terms if term))
+        apart = None if opaque else _nearest(strides, scattered)
+        return Pattern(f"{self._body.name}: {moving}", apart, endless)
 
     def _offset(self, pointer: Value) -> Formula:
         """Return the bytes from the start of the object."""
