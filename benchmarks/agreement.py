@@ -153,7 +153,9 @@ class _Comparison:
             if count is None or not any(each.locality for each in place.uses):
                 found.append(1.0)
                 continue
-            found.append(sum(use.accessed(count, self.values) for use in uses) / size)
+            covered = [use.covered(count, self.values) for use in uses]
+            known = [each for each in covered if each is not None]
+            found.append(sum(known) / size if len(known) == len(covered) else 1.0)
         return sum(found) / len(found)
 
 

@@ -13,13 +13,16 @@ from offloaded import EXAMPLES, clang_19
 from tidegate.compiler import ProgramModel, model_of_ir, model_of_source
 from tidegate.compiler.ir import clang
 from tidegate.compiler.ir.module import parse
+from tidegate.compiler.model_file import load
 from tidegate.compiler.plan.make import launch_names
+from tidegate.compiler.project import units_of_project
 from tidegate.errors import TidegateError
 from tidegate.experiments.planning import make_policy, predict, rehearse, settle
 from tidegate.machine.machine import load_machine
 from tidegate.trace.geometry import Geometry
 from tidegate.workloads.openmp.modelled import Modelled
 
+MODELS = EXAMPLES.parents[1] / "src" / "tidegate" / "workloads" / "openmp" / "models"
 LOOP = "#pragma omp target teams distribute parallel for"
 
 
@@ -91,6 +94,17 @@ def test_what_does_not_compile(written: Callable[[str], ProgramModel]) -> None:
     with pytest.raises(TidegateError, match=r"does not compile: .*error: ") as error:
         written("int main(void) { return missing; }")
     assert "\n" not in str(error.value)
+
+
+def test_objects_that_no_memory_holds() -> None:
+    with pytest.raises(TidegateError, match=r"at most 4\.00 TiB in all, got 109 TiB; give smaller"):
+        settle(load(MODELS / "nn.json"), {"n": 10**13}, 2**30)
+
+
+def test_a_makefile_that_make_refuses(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("all: ; $(error CUDA is not set)\n")
+    with pytest.raises(TidegateError, match=r"\*\*\* CUDA is not set; mend it or give the files$"):
+        units_of_project(tmp_path)
 
 
 def test_nowait(written: Callable[[str], ProgramModel]) -> None:

@@ -1,5 +1,5 @@
-"""How much of an object an iteration accesses: loops within it, addresses that stay, guards; and
-how long an object lives. One program, compiled once.
+"""How much of an object an iteration accesses: loops within it, addresses that stay or lie apart,
+guards; and how long an object lives. One program, compiled once.
 """
 
 from __future__ import annotations
@@ -43,6 +43,24 @@ static void guarded(float *z, int rows) {
   for (int r = 0; r < rows + 255; r++)
     if (r < rows) z[r] += 1;
 }
+static void down_a_column(float *x, int rows, int n) {
+  LOOP
+  for (int r = 0; r < rows; r++) x[r * n] = 1;
+}
+static void scattered(float *x, const int *at, int rows) {
+  LOOP
+  for (int r = 0; r < rows; r++) x[at[r]] = 1;
+}
+static void chosen_by_data(float *z, const float *y, int rows) {
+  LOOP
+  for (int r = 0; r < rows; r++)
+    if (y[r] > 0 && y[r] < 1) z[r] = 1;
+}
+static void rows_of_any_length(float *x, const int *at, float *z, int rows) {
+  LOOP
+  for (int r = 0; r < rows; r++)
+    for (int i = at[r]; i < at[r + 1]; i++) z[r] += x[i];
+}
 static void used_twice(float *w, int n) {
   LOOP
   for (int i = 0; i < n; i++) w[i] = i;
@@ -53,12 +71,18 @@ int main(int c, char **v) {
   int rows = atoi(v[1]), n = atoi(v[2]);
   float *a = malloc(4 * 64 * rows), *x = malloc(4 * n * rows), *y = malloc(4 * n);
   float *z = malloc(4 * rows);
-#pragma omp target data map(tofrom : a[0 : 64 * rows], x[0 : n * rows], y[0 : n], z[0 : rows])
+  int *at = malloc(4 * rows + 4);
+#pragma omp target data map(tofrom : a[0 : 64 * rows], x[0 : n * rows], y[0 : n], z[0 : rows], \
+                                at[0 : rows + 1])
   {
     constant_team(a, rows);
     team_of_n(x, rows, n);
     row_by_row(x, y, z, rows, n);
     guarded(z, rows);
+    down_a_column(x, rows, n);
+    scattered(x, at, rows);
+    chosen_by_data(z, y, rows);
+    rows_of_any_length(x, at, z, rows);
   }
   float *e = c > 3 ? malloc(8 * n) : calloc(n, 4);
   ON(e)
@@ -98,6 +122,10 @@ def density(model: ProgramModel, function: str, name: str) -> float | None:
         ("row_by_row", "y", 1),  # all rows walk through the same
         ("row_by_row", "z", 2),  # its address stays, however long the row
         ("guarded", "z", 2),  # the guard holds nearly always
+        ("down_a_column", "x", 4096 / 20000),  # a page in every row
+        ("scattered", "x", 4096 / 20000),  # any page each time
+        ("chosen_by_data", "z", 1),  # some cell of every page
+        ("rows_of_any_length", "z", 2),
     ],
 )
 def test_densities(function: str, name: str, expected: float, model: ProgramModel) -> None:
@@ -107,7 +135,12 @@ def test_densities(function: str, name: str, expected: float, model: ProgramMode
 def test_without_values_a_walk_may_lead_anywhere(model: ProgramModel) -> None:
     launch = next(x for x in model.launches if x.region.startswith("row_by_row"))
     y = next(use for use in launch.uses if use.object == "y")
-    assert y.accessed(1000, {}) > 100 * y.accessed(1000, {"n": 10})
+    assert y.covered(1000, {}) is None
+    assert y.covered(1000, {"n": 10}) == pytest.approx(40)
+
+
+def test_a_walk_of_a_length_from_data_may_lead_anywhere(model: ProgramModel) -> None:
+    assert density(model, "rows_of_any_length", "x") is None
 
 
 def test_an_allocation_ends_the_object_before(model: ProgramModel) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[Path],
     typer.Argument(
-        help="C, C++ or CUDA sources, .ll / .bc files of host and device, a Makefile or "
+        help="C, C++, CUDA or HIP sources, .ll / .bc files of host and device, a Makefile or "
         "compile_commands.json or their folder, or a model saved by --save."
     ),
 ]

@@ -138,7 +138,7 @@ def _frames(room: int, region: int) -> int:
     if room < region:
         raise TidegateError(
             f"near memory must hold at least one region of {units.show_size(region)}, "
-            f"got {units.show_size(room)}"
+            f"got {units.show_size(room)}; give more with --near"
         )
     return room // region
 

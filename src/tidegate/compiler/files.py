@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tidegate.compiler.ir.clang import CUDA, LANGUAGES, Unit, check_file, compile_unit
+from tidegate.compiler.ir.clang import CUDA, HIP, LANGUAGES, Unit, check_file, compile_unit
 from tidegate.compiler.ir.inline import KERNEL
 from tidegate.compiler.ir.module import parse
 from tidegate.compiler.model import ProgramModel
@@ -41,9 +41,9 @@ def model_of_files(
         text = _read(path)
         (device if _is_device(text) else host).append(text)
     units = _units(paths, tuple(options))
-    with_openmp = all(unit.spoken != CUDA for unit in units)
+    beside = next((unit.spoken for unit in units if unit.spoken in (CUDA, HIP)), "")
     for unit in units:
-        for_host, for_device = compile_unit(unit, with_openmp)
+        for_host, for_device = compile_unit(unit, beside)
         host.append(for_host)
         device += [for_device] if for_device else []
         progress(1)

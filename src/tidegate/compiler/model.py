@@ -12,6 +12,8 @@ from tidegate.compiler.host_flow import HostFlow
 from tidegate.errors import UnknownName
 
 TO, FROM = 1, 2  # bits of a map type: OpenMP's to and from
+PAGE = 4096
+"""The least that memory moves: what is touched is counted in these."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,35 @@ class Argument:
 
 @dataclass(frozen=True)
 class Walk:
-    """Bytes of a use in loops of the kernel whose turns are a formula."""
+    """Bytes of a use of which the touched pages are not simply as many: in loops of the kernel
+    whose turns are a formula, apart from each other, or under a condition.
+    """
 
     turns: Formula
     each: float  # bytes in one turn of an iteration
     bytes: float  # estimated, without the formula: a part of the use's own or common bytes
     common: bool  # all iterations walk through the same
+    width: float = 1.0  # bytes of one access
+    apart: Formula | None = None  # bytes to the nearest other access; None: adjacent
+
+    def covered(self, variables: Mapping[str, int]) -> float | None:
+        """Return the bytes of the pages that an iteration touches, as its share of each; None if
+        the turns are not known.
+        """
+        if self.turns.variables() - variables.keys():
+            return None
+        room = self._room(variables)
+        often = self.each / self.width
+        if often < 1 and not self.common:  # a page is touched if any of the accesses on it is made
+            often = 1 - (1 - often) ** (PAGE / room)
+        return max(1, self.turns.at(variables)) * often * room
+
+    def _room(self, variables: Mapping[str, int]) -> float:
+        """Return the bytes from an access to the next, within a page."""
+        if self.apart is None:
+            return self.width
+        known = not self.apart.variables() - variables.keys()
+        return max(self.width, min(PAGE, abs(self.apart.at(variables)) if known else PAGE))
 
 
 @dataclass(frozen=True)
@@ -59,19 +84,19 @@ class Use:
     writes: float = 0.0  # accesses by one iteration that write
     walks: tuple[Walk, ...] = ()
 
-    def accessed(self, iterations: int, variables: Mapping[str, int]) -> float:
-        """Return the bytes that so many iterations access. A walk in common of which the length is
-        not known counts for every iteration: it may lead anywhere.
+    def covered(self, iterations: int, variables: Mapping[str, int]) -> float | None:
+        """Return the bytes of the pages that so many iterations touch; None if one walks on for a
+        length that is not known: that may lead anywhere.
         """
         own, common = self.bytes_per_iteration, self.common_bytes
         for walk in self.walks:
-            known = not walk.turns.variables() - variables.keys()
-            walked = walk.each * max(1, walk.turns.at(variables)) if known else walk.bytes
-            if not walk.common:
-                own += walked - walk.bytes
-                continue
-            common += (walked if known else 0.0) - walk.bytes
-            own += 0.0 if known else walk.bytes
+            found = walk.covered(variables)
+            if found is None:
+                return None
+            if walk.common:
+                common += found - walk.bytes
+            else:
+                own += found - walk.bytes
         return own * iterations + common
 
 
@@ -195,18 +220,20 @@ class ProgramModel:
     def access_density(
         self, launch: LaunchSite, use: Use, variables: Mapping[str, int]
     ) -> float | None:
-        """Return bytes accessed over bytes allocated (4.2) for these values of the variables.
+        """Return bytes accessed over bytes allocated (4.2) for these values of the variables, in
+        pages: one that is touched counts as a whole.
 
-        None if the trip count (or a variable of it), the size or the kernel is not known: a kernel
-        that accesses nothing was not in the IR. Reuse is not taken into account, so the density may
-        be above 1.
+        None if the trip count (or a variable of it), the size, the kernel or the length of a walk
+        is not known: a kernel that accesses nothing was not in the IR. Reuse is not taken into
+        account, so the density may be above 1.
         """
         size, trips = self.object(use.object).bytes, launch.trip_count
         if trips is None or size is None or not any(each.locality for each in launch.uses):
             return None
         if trips.variables() - variables.keys():
             return None
-        return use.accessed(trips.at(variables), variables) / max(1, size.at(variables))
+        covered = use.covered(trips.at(variables), variables)
+        return None if covered is None else covered / max(1, size.at(variables))
 
     def is_written(self, launch: LaunchSite, name: str) -> bool:
         """Return whether a launch writes an object: by its stores, or by its map clauses where no

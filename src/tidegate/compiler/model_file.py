@@ -135,13 +135,21 @@ def _launch(data: dict[str, Any]) -> LaunchSite:
 
 
 def _use_data(use: Use) -> dict[str, Any]:
-    walks = [{**vars(walk), "turns": _terms(walk.turns)} for walk in use.walks]
+    walks = [
+        {**vars(walk), "turns": _terms(walk.turns), "apart": _terms(walk.apart)}
+        for walk in use.walks
+    ]
     return {**vars(use), "distance": _finite(use.distance), "walks": walks}
 
 
 def _use(data: dict[str, Any]) -> Use:
-    walks = (Walk(**{**walk, "turns": _formula(walk["turns"])}) for walk in data.get("walks", ()))
-    return Use(**{**data, "distance": _distance(data["distance"]), "walks": tuple(walks)})
+    walks = tuple(map(_walk, data.get("walks", ())))
+    return Use(**{**data, "distance": _distance(data["distance"]), "walks": walks})
+
+
+def _walk(data: dict[str, Any]) -> Walk:
+    formulas = {"turns": _formula(data["turns"]), "apart": _formula(data.get("apart"))}
+    return Walk(**{**data, **formulas})
 
 
 def _argument(data: dict[str, Any]) -> Argument:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from tidegate.compiler.ir.clang import CPLUSPLUS, CUDA, LANGUAGES, Unit
+from tidegate.compiler.ir.clang import CPLUSPLUS, CUDA, HIP, LANGUAGES, Unit
 from tidegate.errors import TidegateError
 
 DATABASE = "compile_commands.json"
@@ -53,7 +53,7 @@ def units_of_project(path: Path) -> list[Unit]:
     if len({unit.source.resolve() for unit in once}) < len(once):
         once = list(dict.fromkeys(_one_program(commands) or units))
     if not once:
-        raise TidegateError(f"'{found}' compiles no C, C++ or CUDA source; give the files")
+        raise TidegateError(f"'{found}' compiles no C, C++, CUDA or HIP source; give the files")
     return once
 
 
@@ -116,8 +116,18 @@ def _of_makefile(path: Path) -> Iterator[_Command]:
         text=True,
         check=False,
     )
-    folders = [path.parent]
-    for line in done.stdout.replace("\\\n", " ").splitlines():
+    commands = list(_of_output(done.stdout, path.parent))
+    if not commands and done.returncode != 0:
+        said = next((line for line in done.stderr.splitlines() if "***" in line), "make failed")
+        said = said.removesuffix("Stop.").strip(" .")
+        raise TidegateError(f"make cannot read '{path}': {said}; mend it or give the files")
+    yield from commands
+
+
+def _of_output(text: str, folder: Path) -> Iterator[_Command]:
+    """Yield the commands that make prints, each with the folder it would run in."""
+    folders = [folder]
+    for line in text.replace("\\\n", " ").splitlines():
         if entered := _ENTERED.match(line):
             folders.append(Path(entered[1]))
         elif _LEFT.match(line) and len(folders) > 1:
@@ -150,13 +160,15 @@ def _commands(words: Sequence[str], folder: Path) -> Iterator[_Command]:
         spoken = language or by_suffix
         if not language and by_suffix == "c" and _CPLUSPLUS.search(compiler):
             spoken = CPLUSPLUS
+        if "hipcc" in compiler and by_suffix in (CUDA, CPLUSPLUS):
+            spoken = HIP
         units.append(Unit(folder / name, options, spoken, folder))
     links = not {"-c", "--compile"} & set(words)
     made = next((folder / after for word, after in pairwise(words) if word == "-o"), None)
     if made is None and sources:
         made = folder / Path(sources[0]).with_suffix(".o").name
     objects = tuple(folder / word for word in words[1:] if word.endswith((".o", ".obj")))
-    offloads = any(re.search(r"openmp|-mp=|nvcc|-x cu", word) for word in words)
+    offloads = any(re.search(r"openmp|-mp=|nvcc|hipcc|-x cu|-x hip", word) for word in words)
     yield _Command(tuple(units), made, objects, links, offloads)
 
 

@@ -25,6 +25,7 @@ from tidegate.trace.trace import Object
 from tidegate.workloads.openmp.modelled import Modelled, sizes_of
 
 OVER = 1.5  # times near memory: the size that is assumed where none is given
+MOST_BYTES = 4096 * units.GiB  # of all objects: a launch of more would take minutes to predict
 TOUCHES = 6_000_000  # pages that a prediction touches, about, with each policy
 RIVALS = ("um", "host", "prefetch-all", "explicit", "object-lru", "rlm", "glm", "rdm")
 
@@ -214,6 +215,12 @@ def settle(
     sizing = {v for o in model.placeable() if o.bytes is not None for v in o.bytes.variables()}
     missing = [v for v in variables if v not in given and v in sizing]
     if not missing:
+        total = sum(sizes_of(model, given).values())
+        if total > MOST_BYTES:
+            raise TidegateError(
+                f"the objects of '{model.source}' must have at most {units.show_size(MOST_BYTES)} "
+                f"in all, got {units.show_size(total)}; give smaller values with --set"
+            )
         return dict(given), notes
     low, high = 1, 2
     while _footprint(model, given, missing, high) < OVER * near and high < 2**40:

@@ -17,6 +17,7 @@ from tidegate.compiler.analysis.flow import Flow
 from tidegate.compiler.analysis.guards import with_guards
 from tidegate.compiler.analysis.points_to import Location, Origin, PointsTo
 from tidegate.compiler.analysis.sizes import Formula, formula
+from tidegate.compiler.analysis.strides import UNKNOWN, Pattern, Strides
 from tidegate.compiler.analysis.variance import Variance
 from tidegate.compiler.analysis.walks import Reach, Walks, known_turns
 from tidegate.compiler.analysis.worksharing import (
@@ -35,6 +36,7 @@ from tidegate.compiler.model import Walk
 _BLOCKS = ("llvm.memset", "llvm.memcpy", "llvm.memmove")
 _WORD = 8  # bytes that one access of a block copy moves
 _ESTIMATE = 32 * _WORD  # bytes of a copy whose length is not known: LLVM's 32 turns of a loop
+_ALWAYS = 0.99  # of the iterations: behind a guard that nearly all pass, or behind none
 _DEEPEST = 16  # calls within calls; device code that goes deeper is recursive
 
 ParameterPath = tuple[int, ...]
@@ -49,7 +51,8 @@ class Accesses:
     bytes: float = 0.0  # at addresses that are the iteration's own
     common_bytes: float = 0.0  # at addresses that are the same for all iterations
     writes: float = 0.0  # accesses that write
-    walks: tuple[Walk, ...] = ()  # parts of the bytes, in formulas of the kernel's parameters
+    # parts of the bytes, in formulas of the kernel's parameters; each with its `Pattern.place`
+    walks: tuple[tuple[str, Walk], ...] = ()
 
     def __add__(self, other: Accesses) -> Accesses:
         return Accesses(
@@ -62,7 +65,10 @@ class Accesses:
 
     def times(self, factor: float) -> Accesses:
         """Return as many of them."""
-        walks = (replace(w, each=factor * w.each, bytes=factor * w.bytes) for w in self.walks)
+        walks = (
+            (place, replace(w, each=factor * w.each, bytes=factor * w.bytes))
+            for place, w in self.walks
+        )
         return Accesses(
             factor * self.accesses,
             factor * self.bytes,
@@ -209,10 +215,11 @@ class RegionalLocality:
         share = 1.0 if loop is None else 1 / _turns(frequency, loop)
         once = Reach(share, each=share).within(call.reach)
         walks = Walks(flow, edges, frequency, loop, turns, {i.key for i, _ in read})
+        strides = Strides(flow, points, variance, known, divided, turns)
         for i in flow.body:
             for access in _accesses(i, points):
                 own = variance.varies(access.pointer)
-                found = access.within(own, walks, i.block, once)
+                found = access.within(own, strides.of(access.pointer), walks, i.block, once)
                 for origin in access.origins:
                     touched[origin] += found
         here = replace(call, known=known, cells=_cells(flow.body, points, known, variance, call))
@@ -336,20 +343,26 @@ class _Access:
     origins: tuple[Origin, ...]
     count: int = 1
 
-    def within(self, own: bool, walks: Walks, block: str, once: Reach) -> Accesses:
+    def within(
+        self, own: bool, pattern: Pattern, walks: Walks, block: str, once: Reach
+    ) -> Accesses:
         """Return it as accesses of an iteration in which its function runs `once`; `own`: whether
         its address is the iteration's own.
         """
         size, count = float(self.bytes), self.count * walks.of(block).times * once.times
         reach = walks.of(block, self.pointer).within(once)
         walked = size * reach.times
-        walk = Walk(reach.turns, size * reach.each, walked, not own)
+        turns = reach.turns * UNKNOWN if pattern.endless else reach.turns
+        apart = pattern.apart_of(self.bytes)
+        walk = Walk(turns, size * reach.each, walked, not own, size, apart)
+        always = reach.each >= _ALWAYS or not own
+        plain = not turns.variables() and apart is None and always
         return Accesses(
             count,
             walked if own else 0.0,
             0.0 if own else walked,
             count if self.writes else 0.0,
-            (walk,) if walk.turns.variables() else (),
+            () if plain else ((pattern.place, walk),),
         )
 
 

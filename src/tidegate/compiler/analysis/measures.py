@@ -11,6 +11,7 @@ from dataclasses import replace
 from tidegate.compiler.analysis.distances import Distances, use_of_object, use_of_region
 from tidegate.compiler.analysis.locality import Accesses, ParameterPath, RegionalLocality
 from tidegate.compiler.analysis.sizes import Formula
+from tidegate.compiler.analysis.strides import UNKNOWN
 from tidegate.compiler.model import Argument, LaunchSite, Note, ProgramModel, Use, Walk
 
 Localities = Mapping[str, Mapping[ParameterPath, Accesses]]
@@ -111,16 +112,23 @@ def _uses(
 
 
 def _walks(total: Accesses, passed: Mapping[str, Formula]) -> Iterator[Walk]:
-    """Yield the walks with the values that the host passes, those of one length together."""
-    alike: dict[tuple[Formula, bool], Walk] = {}
-    for walk in total.walks:
-        turns = walk.turns.with_formulas(passed)
-        # a walk of unknown length stays one: it may lead anywhere
-        turns = Formula.of("%") if turns is None else turns
-        before = alike.get((turns, walk.common), Walk(turns, 0.0, 0.0, walk.common))
-        each, estimated = before.each + walk.each, before.bytes + walk.bytes
-        alike[turns, walk.common] = Walk(turns, each, estimated, walk.common)
-    yield from alike.values()
+    """Yield the walks with the values that the host passes, those of one kind together."""
+    fields: dict[tuple[str, Walk], list[Walk]] = {}
+    for place, walk in total.walks:
+        apart = walk.apart and (walk.apart.with_formulas(passed) or UNKNOWN)
+        turns = walk.turns.with_formulas(passed) or UNKNOWN
+        kind = replace(walk, turns=turns, apart=apart, each=0.0, bytes=0.0, width=0.0)
+        fields.setdefault((place, kind), []).append(walk)
+    alike: dict[Walk, list[Walk]] = {}
+    for (_, kind), walks in fields.items():
+        # fields of one structure are one access of all their bytes
+        each, often = sum(x.each for x in walks), max(x.each / x.width for x in walks)
+        width = round(each / often, 3) if often else walks[0].width
+        whole = replace(kind, each=each, bytes=sum(x.bytes for x in walks))
+        alike.setdefault(replace(kind, width=width), []).append(whole)
+    for kind, walks in alike.items():
+        each, estimated = sum(x.each for x in walks), sum(x.bytes for x in walks)
+        yield replace(kind, each=each, bytes=estimated)
 
 
 def _share(argument: Argument, name: str, found: Mapping[ParameterPath, Accesses]) -> Accesses:

@@ -15,6 +15,7 @@ from tidegate.errors import TidegateError
 
 Term = tuple[str, ...]  # the variables of a product, sorted
 
+_MOST_TERMS = 32  # a longer sum is a variable of its own: no size, but a hash, say
 _LOW_HALVES = (2**32 - 1, 2**31 - 1)  # masks that do not change an int
 # widths are not modelled: a size that wraps is a mistake in the program
 
@@ -92,9 +93,14 @@ class Formula:
         return " + ".join(map("*".join, terms)) or "0"
 
 
-def formula(value: Value, body: Body, name: Callable[[str], str | None]) -> Formula:
+def formula(
+    value: Value,
+    body: Body,
+    name: Callable[[str], str | None],
+    found: dict[int, Formula] | None = None,
+) -> Formula:
     """Return the formula that an integer value computes; `name` returns the source's name of an SSA
-    value, if it has one.
+    value, if it has one. `found`: the formulas of values asked before, by key.
     """
     constant = constant_int(value)
     if constant is not None:
@@ -102,30 +108,42 @@ def formula(value: Value, body: Body, name: Callable[[str], str | None]) -> Form
     i = body.by_key.get(key(value))
     if i is None:
         return Formula.of(value.name)
+    found = {} if found is None else found
+    if i.key not in found:
+        computed = _computed(i, body, lambda operand: formula(operand, body, name, found))
+        if computed is None or len(computed.terms) > _MOST_TERMS:
+            alike = (i.ref.name, *body.converted.get(i.key, ()))
+            known = next((called for value in alike if (called := name(value))), None)
+            computed = Formula.of(known or f"%{i.ref.name}")  # % marks the IR's own names
+        found[i.key] = computed
+    return found[i.key]
+
+
+def _computed(i: Instruction, body: Body, of: Callable[[Value], Formula]) -> Formula | None:
+    """Return the formula of an instruction's result, from those `of` its operands; None if it is
+    no sum or product.
+    """
     if i.opcode in CONVERSIONS:
-        return formula(i.operands[0], body, name)
-    if i.opcode in ("add", "mul"):
-        left, right = (formula(o, body, name) for o in i.operands)
-        return left + right if i.opcode == "add" else left * right
+        return of(i.operands[0])
+    if i.opcode == "add" or (i.opcode == "or" and "or disjoint " in i.text):
+        return of(i.operands[0]) + of(i.operands[1])
+    if i.opcode == "mul":
+        return of(i.operands[0]) * of(i.operands[1])
     if i.opcode == "and" and constant_int(i.operands[1]) in _LOW_HALVES:
-        return formula(i.operands[0], body, name).as_int()
+        return of(i.operands[0]).as_int()
     if (shifted := _down_again(i, body)) is not None:
         inner, times = shifted
-        return formula(inner, body, name) * Formula.number(times)
+        return of(inner) * Formula.number(times)
     if i.opcode == "shl" and (by := constant_int(i.operands[1])) is not None:
-        return formula(i.operands[0], body, name) * Formula.number(1 << by)
+        return of(i.operands[0]) * Formula.number(1 << by)
     if i.opcode == "sub":
-        left, right = (formula(o, body, name) for o in i.operands)
-        return left + right * Formula.number(-1)
+        return of(i.operands[0]) + of(i.operands[1]) * Formula.number(-1)
     if i.opcode == "select" and (real := _unless_overflown(i)) is not None:
-        return formula(real, body, name)
+        return of(real)
     product = body.by_key.get(key(i.operands[0])) if i.opcode == "extractvalue" else None
     if product is not None and product.callee.startswith("llvm.umul.with.overflow"):
-        left, right = (formula(o, body, name) for o in product.arguments)
-        return left * right
-    alike = (i.ref.name, *body.converted.get(i.key, ()))
-    known = next((found for value in alike if (found := name(value))), None)
-    return Formula.of(known or f"%{i.ref.name}")  # % marks the IR's own names
+        return of(product.arguments[0]) * of(product.arguments[1])
+    return None
 
 
 def _down_again(i: Instruction, body: Body) -> tuple[Value, int] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tidegate.compiler.ir.layout import gep_offset
 from tidegate.compiler.ir.loops import Loop, Successors
 from tidegate.compiler.ir.module import (
     Body,
@@ -139,6 +140,23 @@ def _counter(body: Body, loop: Loop, value: Value) -> tuple[Value | int, int, in
     found = _start_and_step(body, loop, phi) if phi is not None and phi.opcode == "phi" else None
     by = constant_int(i.operands[1]) if i.opcode == "add" else None
     return (found[0], by, found[1]) if found is not None and by is not None else None
+
+
+def steps_of(body: Body, loop: Loop, phi: Instruction) -> int | None:
+    """Return what a number, or a pointer in bytes, gains in every turn of a loop; None if that is
+    no constant.
+    """
+    again = [
+        value
+        for value, block in zip(phi.operands, phi.ref.incoming_blocks, strict=True)
+        if block.name in loop.blocks
+    ]
+    if phi.block != loop.header or len(again) != 1:
+        return None
+    i = body.by_key.get(key(again[0]))
+    if i is not None and i.opcode == "getelementptr" and key(i.operands[0]) == phi.key:
+        return gep_offset(i.text, body.structs)
+    return _step(body, phi, again[0])
 
 
 def _start_and_step(body: Body, loop: Loop, phi: Instruction) -> tuple[Value | int, int] | None:

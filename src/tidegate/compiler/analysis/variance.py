@@ -66,7 +66,7 @@ class Variance:
             i = self._body.by_key.get(at)
             if i is None or at in self._known:
                 continue
-            if self._is_source(i):
+            if self.is_source(i):
                 self._known[key(value)] = self._known[at] = True
                 return True
             pending.extend(i.arguments if i.callee else i.operands)
@@ -90,11 +90,12 @@ class Variance:
                 continue
             if i.opcode in ("load", "phi", "atomicrmw", "cmpxchg"):
                 return False
-            found = found or self._is_source(i)
+            found = found or self.is_source(i)
             pending.extend(i.arguments if i.callee else i.operands)
         return found
 
-    def _is_source(self, i: Instruction) -> bool:
+    def is_source(self, i: Instruction) -> bool:
+        """Return whether an instruction's result differs between iterations by itself."""
         if i.key in self._uniform:
             return False
         if i.opcode == "phi":

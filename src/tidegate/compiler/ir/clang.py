@@ -1,4 +1,4 @@
-"""From a C, C++ or CUDA file to its host and device IR, by the clang that is installed."""
+"""From a C, C++, CUDA or HIP file to its host and device IR, by the clang that is installed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate.compiler.ir.cuda import VERSION, cuda_folder
+from tidegate.compiler.ir.hip import rocm_folder
 from tidegate.errors import TidegateError
 
 NEWEST, OLDEST = 22, 16
@@ -19,11 +20,12 @@ PACKAGES = "clang-19 llvm-19 libomp-19-dev clang-tools-19"
 TARGET = ("-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu")
 """Offloading to the host itself: the same IR as for a GPU, and it needs none to run."""
 
-C, CPLUSPLUS, CUDA = "c", "c++", "cuda"
+C, CPLUSPLUS, CUDA, HIP = "c", "c++", "cuda", "hip"
 LANGUAGES = {
     ".c": C,
     **dict.fromkeys((".cc", ".cpp", ".cxx", ".c++", ".C"), CPLUSPLUS),
     ".cu": CUDA,
+    ".hip": HIP,
 }
 """The language of a source by its suffix, as clang's -x takes it."""
 
@@ -75,32 +77,43 @@ def compile_ir(source: str | Path, options: Sequence[str] = ()) -> tuple[str, st
     return compile_unit(Unit(Path(source), tuple(options)))
 
 
-def compile_unit(unit: Unit, with_openmp: bool = True) -> tuple[str, str]:
+def compile_unit(unit: Unit, beside: str = "") -> tuple[str, str]:
     """Return the host's and the device's IR of one source file of a project, as text.
 
-    The device's is "" if the file has nothing for it.
+    The device's is "" if the file has nothing for it. `beside`: CUDA or HIP, if other files of the
+    program are.
     """
-    check_file(unit.source, "a C, C++ or CUDA source file with kernels")
+    check_file(unit.source, "a C, C++, CUDA or HIP source file with kernels")
     clang = find_clang()
     if clang is None:
         raise TidegateError(
             f"no clang-{OLDEST} to clang-{NEWEST} to compile '{unit.source}' with; "
             f"install one (apt-get install {PACKAGES}) or give .ll files"
         )
-    common = _cuda_options() if unit.spoken == CUDA else list(TARGET if with_openmp else ())
-    if unit.spoken == CPLUSPLUS and not with_openmp:
-        common += ["-isystem", str(cuda_folder() / "include")]
     # Debug information of the host gives allocations the names of the variables that hold them.
     # Aliases would hide constructors from inlining.
-    host = ["--offload-host-only", "-g", "-Xclang", "-mno-constructor-aliases"]
+    host = ["-g", "-Xclang", "-mno-constructor-aliases"]
     # Loops that set or copy memory stay loops, whose turns can be counted.
     device = ["--offload-device-only", "-mllvm", "-disable-loop-idiom-all"]
-    if unit.spoken != CUDA and not with_openmp:
-        return _run(clang, unit, [*common, *host[1:]]), ""
-    for_host = _run(clang, unit, [*common, *host])
-    if unit.spoken != CUDA and not _has_device_code(for_host, unit):
+    if unit.spoken in _GPU:
+        common = _GPU[unit.spoken]()
+    elif beside:
+        return _run(clang, unit, [*host, *_headers(unit, beside)]), ""
+    else:
+        common = list(TARGET)
+    for_host = _run(clang, unit, [*common, "--offload-host-only", *host])
+    if unit.spoken not in _GPU and not _has_device_code(for_host, unit):
         return for_host, ""
     return for_host, _run(clang, unit, [*common, *device])
+
+
+def _headers(unit: Unit, beside: str) -> list[str]:
+    """Return where a file of another language finds the headers of CUDA or HIP."""
+    if unit.spoken != CPLUSPLUS:
+        return []
+    folder = cuda_folder() if beside == CUDA else rocm_folder()
+    platform = ["-D__HIP_PLATFORM_AMD__"] if beside == HIP else []
+    return ["-isystem", str(folder / "include"), *platform]
 
 
 def _has_device_code(for_host: str, unit: Unit) -> bool:
@@ -121,9 +134,16 @@ def _cuda_options() -> list[str]:
     return ["-nocudalib", *version, f"--cuda-path={cuda_folder()}", "--cuda-gpu-arch=sm_70"]
 
 
+def _hip_options() -> list[str]:
+    return ["-nogpulib", f"--rocm-path={rocm_folder()}", "--offload-arch=gfx906"]
+
+
+_GPU = {CUDA: _cuda_options, HIP: _hip_options}
+
+
 def _run(clang: str, unit: Unit, options: list[str]) -> str:
     own = [option for option in unit.options if is_for(option, unit.spoken)]
-    spoken = ["-x", unit.spoken] if unit.language or unit.spoken == CUDA else []
+    spoken = ["-x", unit.spoken] if unit.language or unit.spoken in _GPU else []
     source = str(unit.source if unit.folder is None else unit.source.absolute())
     named = f"./{source}" if source.startswith("-") else source  # or it would be an option
     last = ["-S", "-emit-llvm", "-o", "-", *spoken, named]
@@ -138,7 +158,7 @@ def _run(clang: str, unit: Unit, options: list[str]) -> str:
         lines = done.stderr.strip().split("\n")
         first = next((line for line in lines if "error:" in line), lines[0])
         first = first.replace(str(unit.source.absolute()), str(unit.source))
-        command = f"{Path(clang).name} {'-x cuda' if unit.spoken == CUDA else '-fopenmp'}"
+        command = f"{Path(clang).name} {f'-x {unit.spoken}' if unit.spoken in _GPU else '-fopenmp'}"
         raise TidegateError(
             f"'{unit.source}' does not compile: {first}; run {command} on it to see all"
         )

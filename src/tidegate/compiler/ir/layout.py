@@ -26,19 +26,36 @@ def struct_bodies(text: str) -> dict[str, str]:
 
 def gep_offset(text: str, structs: Structs) -> int | None:
     """Return how many bytes a printed GEP adds; None if an index is not a constant."""
+    total = 0
+    for by, index in gep_steps(text, structs) or [(0, None)]:
+        if index is None:
+            return None
+        total += by * index
+    return total
+
+
+def gep_steps(text: str, structs: Structs) -> list[tuple[int, int | None]] | None:
+    """Return what each index of a printed GEP adds: (bytes, how often), None for an index that is
+    not a constant. None if the text is no GEP.
+
+    >>> gep_steps("%p = getelementptr [8 x { i32, i32 }], ptr %a, i64 %i, i64 2, i32 1", {})
+    [(64, None), (8, 2), (4, 1)]
+    """
     found = _GEP.search(text.split(", !")[0])
     if found is None:
         return None
     stepped, _, *indices = split(found[1])
-    constants = [re.fullmatch(r"i\d+ (-?\d+)", index) for index in indices]
-    if any(c is None for c in constants):
-        return None
-    first, *rest = [int(c[1]) for c in constants if c is not None]
-    total = first * size_and_alignment(stepped, structs)[0]
+    numbers = [re.fullmatch(r"i\d+ (-?\d+)", index) for index in indices]
+    first, *rest = [int(number[1]) if number else None for number in numbers]
+    steps: list[tuple[int, int | None]] = [(size_and_alignment(stepped, structs)[0], first)]
     for index in rest:
-        stepped, by = _step(stepped, index, structs)
-        total += by
-    return total
+        if sequence := _SEQUENCE.match(stepped) if not stepped.startswith("<{") else None:
+            stepped = sequence[2]
+            steps.append((size_and_alignment(stepped, structs)[0], index))
+        else:
+            stepped, by = _field(stepped, index or 0, structs)
+            steps.append((by, 1))
+    return steps
 
 
 def size_and_alignment(type_: str, structs: Structs) -> tuple[int, int]:
@@ -77,11 +94,8 @@ def split(text: str) -> list[str]:
     return [*parts, text[start:].strip()] if text.strip() else []
 
 
-def _step(type_: str, index: int, structs: Structs) -> tuple[str, int]:
-    """Return the type at an index within a type, and its offset."""
-    sequence = _SEQUENCE.match(type_) if not type_.startswith("<{") else None
-    if sequence:
-        return sequence[2], index * size_and_alignment(sequence[2], structs)[0]
+def _field(type_: str, index: int, structs: Structs) -> tuple[str, int]:
+    """Return the type of a structure's field, and its offset."""
     return split(_body(type_, structs)[0])[index], _fields(type_, structs)[0][index]
 
 

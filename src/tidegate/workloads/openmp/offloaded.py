@@ -158,8 +158,10 @@ def _streamed(
     random: np.random.Generator,
 ) -> TouchColumns:
     page, owner = space.geometry.page, space[a.object]
-    ends = np.minimum(np.stack([at, at + 1]) * block, elements) * a.each + a.at
-    before, index = np.clip((ends - 1) // page, 0, owner.pages - 1).astype(np.int64)
+    ends = np.minimum(np.append(at, at[-1] + 1) * block, elements) * a.each + a.at
+    # a page is a power of two, so the quotient is exact; // of floats is many times as slow
+    edges = np.clip(np.floor((ends - 1) / page), 0, owner.pages - 1).astype(np.int64)
+    before, index = edges[:-1], edges[1:]
     # a page that several blocks use is touched by the first of them
     new = (index != before) | (at == 0)
     there = bytes_within(owner, index, space.geometry)
