@@ -96,7 +96,7 @@ def test_how_many_readings_are_tried(
         (["observuvm", "--scale", "0"], "scale must be positive, such as 1/8, got 0"),
         (
             ["observuvm", "--scale", "much"],
-            "share must be a number such as 50%, 1/8 or 0.5, got 'much'",
+            "scale must be a number such as 50%, 1/8 or 0.5, got 'much'",
         ),
         (["observuvm", "--oversubscribe", "-10%"], "oversubscribe must be at least 0%"),
         (["observuvm", "--observed", "0"], "observed must be at least 1 region, got 0"),
@@ -116,7 +116,7 @@ def test_how_many_readings_are_tried(
         (["gmt", "--tier2-ratio", "-1"], "such as 4, got -1"),
         (["gmt", "--near", "1KiB"], "near must be at least one page of 64 KiB, got 1KiB"),
         (["gmt", "--scale", "0"], "scale must be positive, such as 1/8, got 0"),
-        (["gmt", "--scale", "all"], "share must be a number such as 50%, 1/8 or 0.5, got 'all'"),
+        (["gmt", "--scale", "all"], "scale must be a number such as 50%, 1/8 or 0.5, got 'all'"),
         (["gmt", "--near", "some"], "'some'"),
         (["leu", "--scale", "0"], "scale must be positive, such as 1/8, got 0"),
         (["leu", "--oversubscribe", "0%"], "or everything fits, got 0%"),
