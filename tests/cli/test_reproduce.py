@@ -162,5 +162,23 @@ def test_a_setup_as_published_has_the_default_of_every_option_that_matters() -> 
         setup = find_setup(name)
         assert setup().as_published
         assert issubclass(setup, Setup)
-    assert not find_setup("observuvm")(scale=0.5).as_published
-    assert find_setup("gmt")(scale=0.5).as_published
+    for paper, scale, published in (
+        ("observuvm", 0.5, False),
+        ("gmt", 0.5, False),
+        ("gmt", 2.0, True),
+        ("hybrid", 1 / 64, False),
+        ("hybrid", 1.0, True),
+        ("cppe", 0.5, False),
+        ("leu", 0.5, False),
+    ):
+        assert find_setup(paper)(scale=scale).as_published is published, paper
+    assert not find_setup("hybrid")(applications=("cfd",)).as_published
+    assert not find_setup("leu")(oversubscribe="30%").as_published
+    for option, value in (("t1", 16), ("t2", 8), ("t3", 8), ("interval", 16), ("chunk", "32KiB")):
+        assert not find_setup("cppe")(**{option: value}).as_published, option
+    for option, value in (("factor", 4), ("ratio", 8), ("near", "512MiB")):
+        assert not find_setup("gmt")(**{option: value}).as_published, option
+    for option, value in (("observed", 50), ("samples", 1), ("oversubscribe", "10%")):
+        assert not find_setup("observuvm")(**{option: value}).as_published, option
+    for option, value in (("threshold", 0.1), ("loops", "own"), ("unmap", 0.1), ("larger", (31,))):
+        assert not find_setup("hybrid")(**{option: value}).as_published, option
