@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from reproduce.synthetic import make_run
@@ -174,6 +175,14 @@ def test_figures_show_the_runs() -> None:
     assert shown["Edge density"].table["implicit over explicit"].to_list() == pytest.approx(
         [0.29, 1.5, 3.03]
     )
+
+
+def test_a_figure_of_one_application_has_room_for_its_legend() -> None:
+    figure = next(e for e in figures_of(Groups.of(as_published())) if e.name == "Figure 1").draw()
+    FigureCanvasAgg(figure).draw()
+    whole, legend = figure.bbox, figure.legends[0].get_window_extent()
+    assert whole.x0 <= legend.x0
+    assert legend.x1 <= whole.x1
 
 
 def test_figures_without_runs_are_left_out() -> None:
