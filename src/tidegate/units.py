@@ -64,8 +64,10 @@ def rate(text: str | int | float) -> float:
     return size(amount) / S
 
 
-def fraction(text: str | int | float) -> float:
+def fraction(text: str | int | float, name: str = "share") -> float:
     """Return a share that is written as a percentage, a ratio or a number.
+
+    ``name``: what an error calls it.
 
     >>> fraction("50%"), fraction("1/8"), fraction("0.25")
     (0.5, 0.125, 0.25)
@@ -78,7 +80,7 @@ def fraction(text: str | int | float) -> float:
         return share
     except (ValueError, ZeroDivisionError, OverflowError):
         raise TidegateError(
-            f"share must be a number such as 50%, 1/8 or 0.5, got '{text}'"
+            f"{name} must be a number such as 50%, 1/8 or 0.5, got '{text}'"
         ) from None
 
 
@@ -90,7 +92,7 @@ def oversubscription(text: str | int | float) -> float:
     >>> oversubscription("50%"), oversubscription("2"), oversubscription(50)
     (0.5, 2.0, 50.0)
     """
-    level = fraction(text)
+    level = fraction(text, "oversubscribe")
     if level < 0:
         raise TidegateError(f"oversubscribe must be at least 0% (all of it fits), got {text}")
     if level >= 10 and isinstance(text, str) and not text.strip().endswith("%"):
@@ -107,7 +109,7 @@ def fitting_share(text: str | int | float) -> float:
     >>> fitting_share("75%"), fitting_share("1/2")
     (0.75, 0.5)
     """
-    share = fraction(text)
+    share = fraction(text, "fits")
     if not 0 < share <= 1:
         raise TidegateError(f"fits must be above 0% and at most 100%, such as 75%, got {text}")
     return share

@@ -96,7 +96,7 @@ def test_how_many_readings_are_tried(
         (["observuvm", "--scale", "0"], "scale must be positive, such as 1/8, got 0"),
         (
             ["observuvm", "--scale", "much"],
-            "share must be a number such as 50%, 1/8 or 0.5, got 'much'",
+            "scale must be a number such as 50%, 1/8 or 0.5, got 'much'",
         ),
         (["observuvm", "--oversubscribe", "-10%"], "oversubscribe must be at least 0%"),
         (["observuvm", "--observed", "0"], "observed must be at least 1 region, got 0"),
@@ -116,7 +116,7 @@ def test_how_many_readings_are_tried(
         (["gmt", "--tier2-ratio", "-1"], "such as 4, got -1"),
         (["gmt", "--near", "1KiB"], "near must be at least one page of 64 KiB, got 1KiB"),
         (["gmt", "--scale", "0"], "scale must be positive, such as 1/8, got 0"),
-        (["gmt", "--scale", "all"], "share must be a number such as 50%, 1/8 or 0.5, got 'all'"),
+        (["gmt", "--scale", "all"], "scale must be a number such as 50%, 1/8 or 0.5, got 'all'"),
         (["gmt", "--near", "some"], "'some'"),
         (["leu", "--scale", "0"], "scale must be positive, such as 1/8, got 0"),
         (["leu", "--oversubscribe", "0%"], "or everything fits, got 0%"),
@@ -162,5 +162,23 @@ def test_a_setup_as_published_has_the_default_of_every_option_that_matters() -> 
         setup = find_setup(name)
         assert setup().as_published
         assert issubclass(setup, Setup)
-    assert not find_setup("observuvm")(scale=0.5).as_published
-    assert find_setup("gmt")(scale=0.5).as_published
+    for paper, scale, published in (
+        ("observuvm", 0.5, False),
+        ("gmt", 0.5, False),
+        ("gmt", 2.0, True),
+        ("hybrid", 1 / 64, False),
+        ("hybrid", 1.0, True),
+        ("cppe", 0.5, False),
+        ("leu", 0.5, False),
+    ):
+        assert find_setup(paper)(scale=scale).as_published is published, paper
+    assert not find_setup("hybrid")(applications=("cfd",)).as_published
+    assert not find_setup("leu")(oversubscribe="30%").as_published
+    for option, value in (("t1", 16), ("t2", 8), ("t3", 8), ("interval", 16), ("chunk", "32KiB")):
+        assert not find_setup("cppe")(**{option: value}).as_published, option
+    for option, value in (("factor", 4), ("ratio", 8), ("near", "512MiB")):
+        assert not find_setup("gmt")(**{option: value}).as_published, option
+    for option, value in (("observed", 50), ("samples", 1), ("oversubscribe", "10%")):
+        assert not find_setup("observuvm")(**{option: value}).as_published, option
+    for option, value in (("threshold", 0.1), ("loops", "own"), ("unmap", 0.1), ("larger", (31,))):
+        assert not find_setup("hybrid")(**{option: value}).as_published, option

@@ -51,11 +51,14 @@ BAD = [
         "give it more, or the workload more bytes",
     ),
     ({"scale": 0}, "scale must be positive, such as 1/8, got 0"),
-    ({"scale": "big"}, "share must be a number such as 50%, 1/8 or 0.5, got 'big'"),
+    ({"scale": "big"}, "scale must be a number such as 50%, 1/8 or 0.5, got 'big'"),
     ({"samples": -1}, "samples must be a whole number, at least 0, got -1"),
     ({"observed": 0}, "observed must be a whole number, at least 1, got 0"),
     ({"oversubscribe": "-10%"}, "oversubscribe must be at least 0% (all of it fits), got -10%"),
-    ({"oversubscribe": "lots"}, "share must be a number such as 50%, 1/8 or 0.5, got 'lots'"),
+    (
+        {"oversubscribe": "lots"},
+        "oversubscribe must be a number such as 50%, 1/8 or 0.5, got 'lots'",
+    ),
     ({"slots": 0}, "slots must be a whole number, at least 1, got 0"),
     (
         {"bytes": "1GiB"},

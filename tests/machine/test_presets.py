@@ -71,6 +71,14 @@ def test_the_cost_of_a_fault(name):
     assert not m.driver.pipelined  # by default the fetch waits for the eviction
 
 
+def test_power9_unmaps_in_batches_for_prefetches_and_evictions_have_a_cost():
+    """uvm_migrate.c: a third of the bandwidth on the fault path, 20 to 30 % less for prefetches."""
+    driver = load_machine("v100-nvlink2").driver
+    assert driver.unmap_per_kib == pytest.approx(0.034 * US)
+    assert driver.unmap_prefetched_per_kib == pytest.approx(0.004 * US)
+    assert (driver.evict_overhead, driver.evict_maps) == (pytest.approx(20 * US), True)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_constants_are_possible(name):
     m = load_machine(name)

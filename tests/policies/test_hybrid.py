@@ -120,6 +120,14 @@ def test_rdm_breaks_ties_by_global_locality(a: float, b: float, kept: str) -> No
     }
 
 
+@pytest.mark.parametrize("scheme", ["rlm", "glm", "object-lru"])
+def test_only_rdm_maps_parts(scheme: str) -> None:
+    """3.4 describes partial mapping for RDM."""
+    launches = {"1": [use("a", 9), use("b", 1)]}
+    decider, _ = decide(scheme, 3, {"a": 2, "b": 2}, launches, "1", a=2, b=1)
+    assert near(decider) == {"a": 2}
+
+
 @pytest.mark.parametrize(
     ("partial", "held"),
     [("no", {"a": 2, "c": 1}), ("rest", {"a": 2, "b": 1, "c": 1}), ("at once", {"a": 2, "b": 2})],

@@ -6,19 +6,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from reproduce.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
+from tidegate.machine.machine import load_machine
 from tidegate.reproduce.hybrid.figures import figures_of
 from tidegate.reproduce.hybrid.findings import LIKELY, MIXED, PUBLISHED, findings_of
 from tidegate.reproduce.hybrid.grid import EDGES, GRID, Workload, edges_of, grid_of, specify
 from tidegate.reproduce.hybrid.paper import PAPER
 from tidegate.reproduce.hybrid.readings import OPEN, reduced
-from tidegate.reproduce.hybrid.setup import APPLICATIONS, BASELINES, SCHEMES, Setup
+from tidegate.reproduce.hybrid.setup import APPLICATIONS, BASELINES, MACHINE, NEAR, SCHEMES, Setup
 from tidegate.reproduce.ledger import Finding, Verdict
 from tidegate.reproduce.results import Groups, Key
+from tidegate.workloads import suites
 
 pytestmark = pytest.mark.paper
 
@@ -174,6 +177,14 @@ def test_figures_show_the_runs() -> None:
     )
 
 
+def test_a_figure_of_one_application_has_room_for_its_legend() -> None:
+    figure = next(e for e in figures_of(Groups.of(as_published())) if e.name == "Figure 1").draw()
+    FigureCanvasAgg(figure).draw()
+    whole, legend = figure.bbox, figure.legends[0].get_window_extent()
+    assert whole.x0 <= legend.x0
+    assert legend.x1 <= whole.x1
+
+
 def test_figures_without_runs_are_left_out() -> None:
     assert list(figures_of(Groups())) == []
     only = {(Workload("nn", 19.0), s, GRID): run(1.0) for s in SCHEMES}
@@ -199,8 +210,13 @@ def test_baselines_are_run_where_everything_fits_only() -> None:
 
 def test_scale_keeps_ratios() -> None:
     for scale in (1, 1 / 32):
-        spec = specify(Setup(scale=scale), Workload("cfd", 25.35), "rdm")  # a V100 has 16.9 GB
-        assert spec.bytes == pytest.approx(1.5 * float(spec.near or 0), rel=1e-6)
+        spec = specify(Setup(scale=scale), Workload("cfd", 1.5 * NEAR), "rdm")
+        assert spec.bytes == pytest.approx(1.5 * float(spec.near or 0), rel=0.005)
+
+
+def test_gigabytes_are_those_of_the_other_papers() -> None:
+    assert specify(Setup(scale=1), Workload("cfd", 9), "rdm").bytes == 9 * suites.GB
+    assert load_machine(MACHINE).near.bytes / suites.GB == pytest.approx(NEAR, abs=0.05)
 
 
 def test_edges_are_tried_both_ways_with_bfs_only() -> None:

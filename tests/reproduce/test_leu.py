@@ -59,6 +59,9 @@ def test_every_policy_meets_every_application() -> None:
     assert Setup().evictions.count(BEST) == 1
     spec = grid[Application("observuvm", "MM"), "lru", RUNS]
     assert (spec.slots, spec.prefetch, spec.observed) == (1, "region", round(100 / 32))
+    # a tournament's patience, 100 regions, shrinks with what is observed
+    spec = grid[Application("observuvm", "MM"), "tournament", RUNS]
+    assert spec.prepare().eviction.patience == spec.observed == 3
 
 
 @pytest.mark.parametrize("given", [{"scale": 0}, {"scale": -1}, {"oversubscribe": "0%"}])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tidegate.experiments import Run
-from tidegate.policies import EvictionPolicy
+from tidegate.policies import EvictionPolicy, PlacementPolicy
 from tidegate.simulation.gpu.memory import QUANTUM
 from tidegate.trace.geometry import Geometry
 from traces import (
@@ -518,3 +518,25 @@ def test_faults_and_prefetches_unmap_at_their_own_cost_and_evictions_have_one() 
     assert ahead.counts["faults"] == 0
     one = on.driver.region_overhead + PAGES * kib * 16.0
     assert ahead.parts["fault_handling"] == approx(2 * one)
+
+
+class SendBack(PlacementPolicy):
+    """Send region 0 back before each launch but the first."""
+
+    def on_launch(self, launch: int) -> None:
+        if launch:
+            self.memory.evict(0)
+
+
+def test_what_a_runtime_evicts_is_mapped_and_unmapped_again() -> None:
+    """An eviction by the runtime is a prefetch to the CPU, which maps the pages there."""
+    trace = Given([Kernel([reads(range(PAGES))])] * 3, [PAGES])
+    handling = []
+    for maps in (True, False):
+        on = machine(evict_overhead=4096.0)
+        on = dataclasses.replace(on, driver=dataclasses.replace(on.driver, evict_maps=maps))
+        run = run_of(trace, on, 2, placement=SendBack(), prefetch="region")
+        assert run.counts["evictions"] == 2
+        handling.append(run.parts["fault_handling"])
+    assert handling[1] == approx(3 * SERVE + PAGES * UNMAP + 2 * 4096.0)
+    assert handling[0] == approx(handling[1] + 2 * PAGES * UNMAP)

@@ -14,6 +14,7 @@ from tidegate.policies import EvictionPolicy, Samples
 from tidegate.policies.interface.policy import PlacementPolicy
 from tidegate.simulation.gpu.memory import Memory
 from traces import (
+    FLAT,
     PAGES,
     SMALL,
     Given,
@@ -317,3 +318,40 @@ def test_notifications_of_one_turn_are_served_in_order() -> None:
     run = run_of(trace, observing(), 4, eviction="lru", prefetch="region")
     times += run.timeline["time"].to_list()
     assert all(a <= b for a, b in pairwise(times))
+
+
+class WatchAll(EvictionPolicy):
+    """FIFO that observes every region."""
+
+    sees = Samples(regions=4)
+
+    def on_fault(self, region: int) -> None:
+        self.order.move_to_tail(region)
+
+    def on_eviction(self, region: int) -> None:
+        self.order.remove(region)
+
+    def observe(self) -> int | None:
+        some = (r for r in self.order if r not in self.observed and not self.memory.is_served(r))
+        return next(some, None)
+
+    def victim(self) -> int:
+        return self.order.head
+
+
+def test_notifications_are_served_in_batches() -> None:
+    """Four slots use four observed regions at once: the driver serves the first use alone and the
+    three that come meanwhile together. Regions have one page here, which can be sampled.
+    """
+    together = Kernel([reads([r]) for r in range(4)], width=4)
+    alone = [Kernel([reads([r])]) for r in range(4, 9)]
+    trace = Given([together, *alone[:4], together, alone[4]], [9], FLAT)
+    times = {}
+    for batch in (256, 3, 2, 1):
+        on = observing(machine(slots=4), batch_notifications=batch)
+        run = run_of(trace, on, 9, eviction=WatchAll(), prefetch="none")
+        assert (run.counts["notifications"], run.counts["observations"]) == (4, 8)
+        times[batch] = run.time / on.driver.notification
+    batches = {256: 1 + 1, 3: 1 + 1, 2: 1 + 2, 1: 1 + 3}
+    for batch, time in times.items():
+        assert time - times[256] == pytest.approx(batches[batch] - batches[256])

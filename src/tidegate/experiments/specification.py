@@ -336,7 +336,7 @@ class RunSpec:
     @property
     def factor(self) -> float:
         """``scale`` as a number."""
-        factor = 1.0 if self.scale is None else units.fraction(self.scale)
+        factor = 1.0 if self.scale is None else units.fraction(self.scale, "scale")
         if factor <= 0:
             raise TidegateError(f"scale must be positive, such as 1/8, got {self.scale}")
         if factor > _LARGEST_SCALE:

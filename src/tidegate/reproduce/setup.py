@@ -139,7 +139,14 @@ def _option(f: Any, hint: Any) -> Option:
         item = get_args(hint)[0]
         return Option(f.name, flag, f.metadata["help"], str, _list_reader(flag, item), shown)
     if f.metadata["share"]:
-        return Option(f.name, flag, f.metadata["help"], str, units.fraction, shown)
+        return Option(
+            f.name,
+            flag,
+            f.metadata["help"],
+            str,
+            lambda given: units.fraction(given, f.name),
+            shown,
+        )
     kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
     kind = str if str in kinds else kinds[0]
     return Option(f.name, flag, f.metadata["help"], kind, lambda given: given, shown)

@@ -67,3 +67,9 @@ def test_a_wave_has_as_many_lanes_as_a_column_has_pages() -> None:
     launch = next(iter(program("GMV", bytes=4 * (n * n + 2 * n)).launches()))
     segment = next(iter(launch.segments))
     assert len(segment.starts) - 1 == 3
+
+
+def test_lanes_of_the_papers_size_never_fault_half_a_tree() -> None:
+    """Sixteen lanes would fault on exactly half a region's pages, and nothing was prefetched."""
+    segment = next(iter(next(iter(program("GMV").launches())).segments))
+    assert len(segment.starts) - 1 == 5

@@ -233,6 +233,12 @@ def test_the_papers_size(options: dict[str, Any]) -> None:
     assert sum(work.sizes().values()) <= 8 * GB
 
 
+def test_the_sample_s_density_and_shape_are_the_default() -> None:
+    work = workloads.find("SPM")()
+    rows, columns = work.m, work.sizes()["B"] / 4 / work.m
+    assert (work.density, columns / rows) == (9 / 16, pytest.approx(3 / 4, rel=0.01))
+
+
 def test_refuses_nonsense() -> None:
     for wrong in (
         {"density": 0},

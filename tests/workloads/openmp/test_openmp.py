@@ -36,6 +36,16 @@ def test_a_stream_touches_every_page_once() -> None:
     assert len(pages) == len(np.unique(pages)) == sum(o.pages for o in trace.objects)
 
 
+def test_edges_of_louvain_end_anywhere() -> None:
+    """Ids of miniVite's generator are random: one wave gathers from all of the communities."""
+    trace = RunSpec("openmp-louvain(rounds=1)", "v100-nvlink2", bytes="256MB").trace()
+    (communities,) = (o for o in trace.objects if o.name == "communities")
+    launch = next(x for x in trace.launches() if x.name == "move_vertices")
+    segment = next(iter(launch.segments))
+    gathered = segment.page[segment.reference == segment.reference.max()]
+    assert len(np.unique(gathered)) == communities.pages
+
+
 def rounded(data: Any) -> Any:
     """Round all fractions: the last digits of a linear solve differ between processors."""
     if isinstance(data, float):

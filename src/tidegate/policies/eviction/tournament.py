@@ -21,9 +21,14 @@ class Tournament(EvictionPolicy):
 
     Algorithm 1 of ObservUVM: an eviction notes its cause; every page fault of a region blames the
     cause of its latest eviction, also faults that follow while the region fills; prefetches blame
-    nobody. When blames exceed ``patience``, every active policy with more than ``margin`` times an
-    even share of all blames retires. All policies get all events, so that the list of each is
-    right.
+    nobody. When blames exceed T, every active policy with more than ``margin`` times an even share
+    of all blames retires. All policies get all events, so that the list of each is right.
+
+    T is open. It counts page faults, of which a region has up to 32, and they blame one decision.
+    What a judgement rests on is the number of decisions: the share of an average policy of three is
+    1/3 ± √(2/9k) after k of them, and it retires at 0.4. With 100 page faults, k is 3 or 4, and it
+    retires by chance; with 100 regions it takes 1.4 standard deviations. So ``patience`` counts
+    regions, and T is as many faults as they have pages. The paper's other windows are 100 regions.
 
     Open readings: whether a fault is one for each page, as the paper's are, or for each region of a
     batch, or counts only once per eviction (``blame``); the active policies observe in turn, each
@@ -41,7 +46,12 @@ class Tournament(EvictionPolicy):
         "eviction once, when its region returns by a fault or a prefetch",
         choices=("pages", "batches", "evictions"),
     )
-    patience = Option(100, "blames before a judgement (T)", least=1, counts_regions=True)
+    patience = Option(
+        100,
+        "regions before a judgement: T of Algorithm 1, or T over the pages of a region",
+        least=1,
+        counts_regions=True,
+    )
     margin = Option(1.2, "times the average blame at which a policy retires", least=1)
     afresh = Option(False, "count blames from zero after a retirement")
 
@@ -74,6 +84,8 @@ class Tournament(EvictionPolicy):
         self._retired_after = [0] * count  # evictions, when each of them retired
         self._evictions = 0
         self._once, self._by_page = self.blame == "evictions", self.blame == "pages"
+        per_region = self.memory.geometry.pages_per_region if self._by_page else 1
+        self._most_blames = self.patience * per_region  # T
         self._cause = Column(_NONE)  # which one named a region that was evicted
         # the latest victim, until it leaves, and which one named it
         self._named = self._namer = _NONE
@@ -175,7 +187,7 @@ class Tournament(EvictionPolicy):
             self._cause[region] = _NONE
         self._points[culprit] += 1
         self._blames += 1
-        if self._blames > self.patience and self._left > 1:
+        if self._blames > self._most_blames and self._left > 1:
             self._judge()
 
     def _judge(self) -> None:

@@ -190,7 +190,7 @@ def _lines(table: pl.DataFrame, schemes: Sequence[str]) -> Figure:
         axes.axvline(NEAR, **LINE)
         axes.set(yscale="linear" if name == "nn" else "log", xlabel="GB", ylabel="s")
         axes.set_title(name, fontsize=9)
-    legend_of(figure, panels[0], 4)
+    legend_of(figure, panels[0], 4 if len(names) > 1 else 2)  # as wide as the panels, or less
     return figure
 
 

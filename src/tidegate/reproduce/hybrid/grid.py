@@ -16,9 +16,9 @@ from tidegate.machine.machine import Machine, load_machine
 from tidegate.reproduce.hybrid.setup import BASELINES, LOOPS, MACHINE, NEAR, SCHEMES, Setup
 from tidegate.reproduce.readings import spell_policy
 from tidegate.reproduce.results import Key
+from tidegate.workloads.suites import GB
 
 GRID, EDGES = "grid", "edges"  # groups
-GB = 10**9
 EDGE_APPLICATION, EDGE_SIZE = "bfs", 9.0  # GB: a size that the section names, and one that fits
 ACCESSED = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)  # share of the edges
 WAYS = {"implicit": "rdm(left=edges)", "explicit": "rdm"}

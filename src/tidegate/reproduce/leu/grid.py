@@ -42,7 +42,7 @@ def grid_of(setup: Setup) -> dict[Key, Any]:
 
 def specify(setup: Setup, at: Application, policy: str) -> RunSpec:
     """Return one run. One slot, so that all policies see the touches in one order, and whole
-    regions, so that only eviction differs.
+    regions, so that only eviction differs. All that counts regions is at the suite's scale.
     """
     machine, scale = SUITES[at.suite]
     sees = eviction.make(policy).sees
@@ -57,5 +57,6 @@ def specify(setup: Setup, at: Application, policy: str) -> RunSpec:
         slots=1,
         observed=observed,
         watched=observed,
+        count_scale=scale * setup.scale,
         oversubscribe=setup.oversubscribe,
     )

@@ -23,7 +23,7 @@ OPEN = {
     "cp.floor": (0.01, 0.1),
     "cp.observe_share": (0.5, 1.0),  # how much of the unprotected area is observed?
     "tournament.blame": ("pages", "batches", "evictions"),  # what is a page fault?
-    "tournament.patience": (100, 50, 200, 1000),  # T of Algorithm 1
+    "tournament.patience": (100, 3, 50, 1000),  # T of Algorithm 1; 3 are about 100 page faults
     "tournament.afresh": (False, True),  # do blames outlive a retirement?
     "fdp.every": (16, 4),  # "a few" prefetched regions
     "fdp.enough": (16, 64),  # T of Algorithm 2
