@@ -46,9 +46,12 @@ _DEVELOPED = {
 }
 # Options of tide's parts that are halved and doubled, with their defaults
 CONSTANTS: dict[str, dict[str, float]] = {
-    "eviction": {"draws": 32, "doubt": 2.0, "forget": 256, "fine": 8},
+    "eviction": {"draws": 32, "doubt": 2.0, "share": 0.5, "forget": 256, "fine": 8},
     "prefetch": {"every": 16, "verdicts": 16},
-    "placement": {"price": 1, "earned": 4.0, "most": 256, "least": 2, "latest": 8, "probe": 16},
+    "placement": {
+        **{"price": 1.0, "room": 0.5, "earned": 4.0, "most": 16},
+        **{"least": 2, "latest": 8, "probe": 16},
+    },
 }
 
 
@@ -112,13 +115,10 @@ class Setup(setup.Setup):
         return published | modelled
 
     def changed(self) -> Iterator[tuple[str, str, float]]:
-        """Yield each constant of tide with half and double its value: part, name and value.
-
-        One that is 1 is doubled only.
-        """
+        """Yield each constant of tide with half and double its value: part, name and value."""
         for part, constants in CONSTANTS.items():
             for name, default in constants.items():
-                for factor in (0.5, 2) if default > 1 else (2,):
+                for factor in (0.5, 2):
                     yield part, name, type(default)(default * factor)
 
     def share(self, at: Application) -> float:
