@@ -73,7 +73,7 @@ def test_what_fits_is_not_rented() -> None:
 
 def test_what_is_read_once_stays_far() -> None:
     """A pass pays one region's bytes for each: less than this price."""
-    run = placed(passes(6, 1), 3, "tide(room=2.0)")
+    run = placed(passes(6, 1), 3, "tide(price=2.0)")
     assert run.counts["pages_in"] == 0
     assert run.counts["remote_bytes"] == 6 * PAGES * PAGE
 
@@ -169,22 +169,26 @@ def test_an_object_that_is_shared_no_longer_is_rented_when_it_leaves() -> None:
 @pytest.mark.parametrize("price", [1, 2])
 def test_a_region_is_bought_when_its_rent_has_cost_a_purchase(price: int) -> None:
     """Dearer when memory is full, and dearer still if it did not earn it."""
-    policy = placing(Asked(), f"tide(room={price}, price={price}, earned=4.0)")
+    policy = placing(Asked(), f"tide(price={price}, dearer=3, earned=4.0)")
     assert policy.memory.far == [0, 1, 2, 3]
     assert policy.memory.counted == PAGE // 128
     assert rent(policy, 0) == 16 * price
     policy.on_eviction(0)  # it stayed for no time
-    assert rent(policy, 0) == 2 * 26 * price
-    for _ in range(4 * 2 * 26 * price):  # another is used, four times as long as its rent took
+    assert rent(policy, 0) == 3 * 26 * price
+    for _ in range(4 * 3 * 26 * price):  # another is used, four times as long as its rent took
         policy.on_notification(1)
     policy.on_eviction(0)
     assert rent(policy, 0) == 26 * price
     assert policy.memory.far[-1] == 0
 
 
+def test_one_use_buys_nothing() -> None:
+    assert rent(placing(Asked(), "tide(price=0.0)"), 0) == 2
+
+
 def test_rent_is_what_the_counter_saw() -> None:
     """A notification that comes late stands for more than a page."""
-    policy = placing(Asked(), "tide(room=1.0)")
+    policy = placing(Asked(), "tide(price=1.0)")
     policy.memory.accesses = 4 * PAGE // 128
     assert rent(policy, 0) == 4
 

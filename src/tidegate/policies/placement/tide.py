@@ -15,32 +15,32 @@ ACCESS = 128  # bytes: what a counter counts as one access
 
 @placement("tide")
 class RentOrBuy(PlacementPolicy):
-    """Use a region over the link until that has cost as much as bringing it near; then bring it.
+    """Use a region over the link until that has cost a price; then bring it near.
 
     A region is first mapped remotely; accesses over the link are its rent, and when they have cost
-    what a purchase costs on this machine, the region is fetched, whole, beside the kernels (ski
-    rental: whoever buys when the rent has reached the price pays at most twice the least; Karlin et
-    al. 1990). While frames are free a purchase evicts nothing and is cheaper. What leaves is rented
-    again, and for a region that stayed less than ``earned`` times as long as its rent took the
-    price doubles: so a loop larger than memory comes to rest, part of it near, the rest used over
-    the link. Objects without host data are born near while there is room, as nothing of them would
-    cross the link. Far memory is not cached, so regions that many thread blocks share cost more
-    than their migration before the driver hears of them: an object whose counters say so comes by
-    faults instead, as under the driver. Of its regions that leave, one in ``probe`` is rented, to
-    see whether that is still so. If everything fits, nothing is advised.
+    a share of what a purchase costs on this machine, the region is fetched, whole, beside the
+    kernels (ski rental; Karlin et al. 1990). While frames are free a purchase evicts nothing and is
+    cheaper. What leaves is rented again, and for a region that stayed less than ``earned`` times as
+    long as its rent took the price becomes ``dearer`` times as high: so a loop larger than memory
+    comes to rest, part of it near, the rest used over the link. Objects without host data are born
+    near, as nothing of them would cross the link. Far memory is not cached, so regions that many
+    thread blocks share cost more than their migration before the driver hears of them: an object
+    whose counters say so comes by faults instead, as under the driver. Of its regions that leave,
+    one in ``probe`` is rented, to see whether that is still so. If everything fits, nothing is
+    advised.
     """
 
     sees = Samples()
-    # 1: ski rental's break-even
-    price = Option(1.0, "purchases that a region's rent must amount to", least=0.0)
-    # 1/2: the driver would have brought the region at once, so this is what may be lost against it,
-    # as a share of its own cost; drawn at random, which is ski rental's best, prices have a mean of
-    # 0.58
-    room = Option(0.5, "the same while frames are free", least=0.0)
+    # 1/4: the driver would have brought the region at once, so this is what can be lost against it
+    price = Option(0.25, "purchases that a region's rent must amount to at first", least=0.0)
+    # 4: then the second price is ski rental's, a whole purchase: at most twice the least is paid
+    dearer = Option(4, "times the price of a region that did not earn its own", least=1)
+    # 2: one use says nothing of another, and a region of one page has no more in a pass
+    uses = Option(2, "pages' worth of accesses before a region is bought", least=1)
     # 4: a migration and the write-back of what leaves cost about three rents of a region
     earned = Option(4.0, "times as long as it was rented, that a region must stay", least=0.0)
-    # 16: a region that always leaves too early then costs a sixteenth more than its rent
-    most = Option(16, "times the first price at most", least=1)
+    # 64, 16 purchases: a region that always leaves too early costs a sixteenth more than its rent
+    most = Option(64, "times the first price at most", least=1)
     # 2: one region may be an exception, and each costs as much as several migrations
     least = Option(2, "notifications before an object is judged", least=1)
     # 8: a launch that uses an object otherwise is noticed after as many regions
@@ -102,8 +102,8 @@ class RentOrBuy(PlacementPolicy):
     def on_eviction(self, region: int) -> None:
         self._evictions += 1
         stayed = self._clock - self._since[region]
-        doubled = min(self.most, 2 * self._price[region])
-        self._price[region] = 1 if stayed >= self.earned * self._took[region] else doubled
+        dearer = min(self.most, self.dearer * self._price[region])
+        self._price[region] = 1 if stayed >= self.earned * self._took[region] else dearer
         self._since[region] = self._clock
         self._rented[region] = self._took[region] = 0
         shared = self._shared[self._object(region)]
@@ -126,7 +126,7 @@ class RentOrBuy(PlacementPolicy):
 
     def _first_price(self) -> float:
         """Return the pages' worth of accesses for which a region is bought that never left."""
-        return self._swap * self.price if self._evictions else self._fetch * self.room
+        return max(self.uses, self.price * (self._swap if self._evictions else self._fetch))
 
     def _judge(self, here: int) -> None:
         """Note the rent that was due when it was noticed, and whether its mean is above the cost of
