@@ -53,7 +53,7 @@ def test_every_constant_of_tide_is_halved_and_doubled() -> None:
         others = {"seed", *(Stream.options() if part == "prefetch" else ())}
         own = {n: o.default for n, o in options.items() if n not in others}
         assert own == constants
-    assert ("eviction", "draws", 16) in Setup().changed()
+    assert ("eviction", "draws", 8) in Setup().changed()
     assert ("placement", "price", 0.125) in Setup().changed()
 
 

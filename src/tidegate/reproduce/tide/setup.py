@@ -52,7 +52,7 @@ _DEVELOPED = {
 }
 # Options of tide's parts that are halved and doubled, with their defaults
 CONSTANTS: dict[str, dict[str, float]] = {
-    "eviction": {"draws": 32, "doubt": 2.0, "share": 0.5, "forget": 256, "fine": 8},
+    "eviction": {"draws": 16, "doubt": 2.0, "share": 0.5, "forget": 256, "fine": 8},
     "prefetch": {"every": 16, "verdicts": 16},
     "placement": {
         **{"price": 0.25, "dearer": 4, "uses": 2, "earned": 4.0, "most": 64},
