@@ -40,8 +40,9 @@ def test_costs_are_those_of_the_machine() -> None:
     run_of(TRACE, machine(), 2, placement=policy, compiled=False)
     assert policy.costs == Costs(
         fault=20_000.0,
-        notification=0.0,
+        observation=PAGE / 8 + 1536.0 + PAGE / 16,  # sampling and noticing take no time here
         bring=10_000.0 + 1536.0 + PAGES * (PAGE / 16 + 48.0 * PAGE / 1024),
+        fetch=10_000.0 + 1536.0 + PAGES * (PAGE / 16 + 48.0 * PAGE / 1024),
         send=PAGES * PAGE / 8,
         remote=PAGE / 8,  # half of what the link carries inward
     )

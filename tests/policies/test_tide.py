@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tidegate.experiments.runs import Run
+from tidegate.policies.eviction.tide import Tide
 from tidegate.policies.interface.costs import Costs
 from tidegate.policies.registries import placement
 from tidegate.policies.systems import find_system
@@ -72,20 +73,21 @@ def test_what_fits_is_not_rented() -> None:
 
 def test_what_is_read_once_stays_far() -> None:
     """A pass pays one region's bytes for each: less than this price."""
-    run = placed(passes(6, 1), 3, "tide(price=16)")
+    run = placed(passes(6, 1), 3, "tide(price=2.0)")
     assert run.counts["pages_in"] == 0
     assert run.counts["remote_bytes"] == 6 * PAGES * PAGE
 
 
-# A migration by a fault and back costs as much as 40 pages over the link.
-COSTS = Costs(fault=10.0, notification=1.0, bring=20.0, send=10.0, remote=1.0)
+# A migration by a fault and back costs as much as 40 pages over the link, fetching a region 16, and
+# swapping two 26.
+COSTS = Costs(fault=10.0, observation=1.0, bring=20.0, fetch=16.0, send=10.0, remote=1.0)
 
 
 class Asked(SimpleNamespace):
     """A memory of 4 regions and 2 frames that writes down what it is asked for."""
 
-    def __init__(self) -> None:
-        owner = SimpleNamespace(first_page=0, pages=4 * PAGES)
+    def __init__(self, host: tuple[Any, ...] | None = None) -> None:
+        owner = SimpleNamespace(first_page=0, pages=4 * PAGES, host=host)
         super().__init__(geometry=SMALL, objects=(owner,), regions=4, frames=2)
         self.bought: list[int] = []
         self.far: list[int] = []
@@ -104,7 +106,7 @@ class Asked(SimpleNamespace):
         elif len(regions) > 1:  # one region is a purchase
             self.by_faults += regions
 
-    def prefetch(self, first: int, pages: int) -> None:
+    def prefetch_async(self, first: int, pages: int) -> None:
         self.bought.append(first // PAGES)
 
 
@@ -164,19 +166,71 @@ def test_an_object_that_is_shared_no_longer_is_rented_when_it_leaves() -> None:
     assert policy.memory.far == [1]
 
 
-@pytest.mark.parametrize("price", [1, 4, 8])
-def test_a_region_is_bought_for_its_price_and_dearer_if_it_did_not_earn_it(price: int) -> None:
-    policy = placing(Asked(), f"tide(price={price}, earned=4.0)")
+@pytest.mark.parametrize("price", [1, 2])
+def test_a_region_is_bought_when_its_rent_has_cost_a_purchase(price: int) -> None:
+    """Dearer when memory is full, and dearer still if it did not earn it."""
+    policy = placing(Asked(), f"tide(price={price}, dearer=3, earned=4.0)")
     assert policy.memory.far == [0, 1, 2, 3]
     assert policy.memory.counted == PAGE // 128
-    assert rent(policy, 0) == price
+    assert rent(policy, 0) == 16 * price
     policy.on_eviction(0)  # it stayed for no time
-    assert rent(policy, 0) == 2 * price
-    for _ in range(4 * 2 * price):  # another is used, four times as long as its rent took
+    assert rent(policy, 0) == 3 * 26 * price
+    for _ in range(4 * 3 * 26 * price):  # another is used, four times as long as its rent took
         policy.on_notification(1)
     policy.on_eviction(0)
-    assert rent(policy, 0) == price
+    assert rent(policy, 0) == 26 * price
     assert policy.memory.far[-1] == 0
+
+
+def test_one_use_buys_nothing() -> None:
+    assert rent(placing(Asked(), "tide(price=0.0)"), 0) == 2
+
+
+def test_rent_is_what_the_counter_saw() -> None:
+    """A notification that comes late stands for more than a page."""
+    policy = placing(Asked(), "tide(price=1.0)")
+    policy.memory.accesses = 4 * PAGE // 128
+    assert rent(policy, 0) == 4
+
+
+def test_an_object_without_host_data_is_born_near() -> None:
+    assert placing(Asked(host=())).memory.far == []
+    assert placing(Asked(host=((0, PAGE),))).memory.far == [0, 1, 2, 3]
+
+
+# As machine() has them: fetching a region and its way back; a sampled page's way out and back.
+ARRIVAL = 10_000.0 + 1536.0 + PAGES * (PAGE / 16 + 48.0 * PAGE / 1024 + PAGE / 8)
+OBSERVATION = PAGE / 8 + 1536.0 + PAGE / 16
+
+
+def test_no_more_is_observed_than_arrivals_pay_for() -> None:
+    """Where nothing comes any more nothing is observed."""
+    share = 0.1
+    run = run_of(passes(8, 40), machine(), 4, eviction=f"tide(share={share})", compiled=False)
+    pays = share * (20_000.0 + ARRIVAL) / OBSERVATION
+    assert 1 < run.counts["observations"] <= pays * (4 + run.counts["evictions"])
+    fits = run_of(passes(4, 40), machine(), 4, eviction=f"tide(share={share})", compiled=False)
+    assert fits.counts["observations"] <= pays * 4
+
+
+class Patient(Tide):
+    """A user's own, which counts how often it is asked."""
+
+    def victim(self) -> int:
+        self.asked = self.asked + 1
+        return super().victim()
+
+    def start(self) -> None:
+        super().start()
+        self.asked = 0
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_user_can_extend_it(compiled: bool) -> None:
+    trace = passes(8, 10)
+    own = run_of(trace, machine(), 4, eviction=Patient(draws=4), compiled=compiled)
+    assert own.counts == run_of(trace, machine(), 4, eviction="tide(draws=4)").counts
+    assert own.counts["evictions"] > 0
 
 
 def test_a_loop_larger_than_memory_comes_to_rest() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,7 +33,7 @@ def test_half_of_each_suite_was_developed_on() -> None:
         ("cppe", DEVELOPED): 12,
         ("cppe", HELD_BACK): 11,
         ("gmt", HELD_BACK): 9,
-        ("openmp", HELD_BACK): 8,
+        ("openmp", DEVELOPED): 8,
     }
 
 
@@ -52,14 +53,25 @@ def test_every_constant_of_tide_is_halved_and_doubled() -> None:
         others = {"seed", *(Stream.options() if part == "prefetch" else ())}
         own = {n: o.default for n, o in options.items() if n not in others}
         assert own == constants
-    assert ("eviction", "draws", 16) in Setup().changed()
-    assert ("placement", "price", 2) in Setup().changed()
+    assert ("eviction", "draws", 8) in Setup().changed()
+    assert ("placement", "price", 0.125) in Setup().changed()
 
 
 @pytest.mark.parametrize("levels", [(), ("0%",)])
 def test_levels_that_leave_nothing_to_do_are_refused(levels: tuple[str, ...]) -> None:
     with pytest.raises(TidegateError, match="oversubscribe must"):
         Setup(levels=levels)
+
+
+def test_recorded_programs_are_a_suite_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "decode.parquet").touch()
+    setup = Setup(recorded=str(tmp_path))
+    at = Application("recorded", "decode")
+    spec = grid_of(setup)[at, "tide", "50%"]
+    assert (spec.workload, spec.scale, at.half) == (setup.applications[at], None, HELD_BACK)
+    assert (at, "belady", MOVED) not in grid_of(setup)
+    with pytest.raises(TidegateError, match="recorded must be a folder, got nowhere"):
+        Setup(recorded="nowhere")
 
 
 def findings(**times: float) -> dict[str, Any]:
@@ -83,6 +95,7 @@ def test_a_target_that_is_met_holds_and_one_that_is_missed_says_by_how_much() ->
     assert found["T2 50%"].verdict is Verdict.HOLDS
     assert (found["T3 all"].verdict, found["T3 all"].ours[:4]) == (Verdict.DIFFERS, "1.30")
     assert found["T4"].verdict is Verdict.HOLDS
+    assert found["T1 recorded"].verdict is Verdict.NOT_MEASURED
     assert found["T5"].verdict is found["T6"].verdict is Verdict.NOT_MEASURED
 
 

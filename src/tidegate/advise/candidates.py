@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 BASELINE = "uvm"
+ANYWHERE = (
+    "tide"  # good at all programs, without knowing any: named first of systems that are alike
+)
 
 
 @dataclass(frozen=True)

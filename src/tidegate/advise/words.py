@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidegate.advise.advice import CLOSE, Advice
-from tidegate.advise.candidates import BASELINE
+from tidegate.advise.advice import ALIKE, CLOSE, Advice
+from tidegate.advise.candidates import ANYWHERE, BASELINE
 from tidegate.advise.confidence import SPREAD
 from tidegate.advise.simulate import Outcome
 from tidegate.tables import Bar, Cell, Table
@@ -19,6 +19,7 @@ def sentences(advice: Advice) -> list[str]:
         *_fit(advice),
         *_worth(advice),
         *_what_to_do(advice),
+        *_another_driver(advice),
         *_how_far(advice),
         *_how_sure(advice),
         *_stopped(advice),
@@ -88,12 +89,19 @@ def _what_to_do(advice: Advice) -> Iterator[str]:
             "Recomputation was not tried: record a script that has torch.utils.checkpoint around "
             "its blocks (tidegate record torch), and ask for advice on that, too."
         )
-    fastest = advice.ranked[0]
-    if not fastest.trial.candidate.usable:
-        yield (
-            f"{fastest.name} would take {show_duration(fastest.time)}, but needs a driver that "
-            "is not to be had."
-        )
+
+
+def _another_driver(advice: Advice) -> Iterator[str]:
+    """Name the system that would be faster than the advice if there were a driver with it."""
+    systems = [o for o in advice.ranked if not o.trial.candidate.usable]
+    if advice.best is None or not systems or systems[0].time >= advice.best.time:
+        return
+    alike = [o for o in systems if o.time <= systems[0].time * (1 + ALIKE)]
+    best = next((o for o in alike if o.name == ANYWHERE), alike[0])
+    yield (
+        f"{best.name} would take {show_duration(best.time)}, but needs a driver that is not to be "
+        "had."
+    )
 
 
 def _how_far(advice: Advice) -> Iterator[str]:

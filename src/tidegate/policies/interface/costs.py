@@ -12,7 +12,8 @@ class Costs(NamedTuple):
     """
 
     fault: float  # handling a batch of faults, whatever it brings
-    notification: float  # handling a batch of notifications
-    bring: float  # a whole region: its way in, and its unmapping from the CPU
+    observation: float  # sampling a page of a region, noticing its use and bringing it back
+    bring: float  # a whole region, by a fault: its way in, and its unmapping from the CPU
+    fetch: float  # a whole region, prefetched: the same, but pages are unmapped in batches
     send: float  # a whole region, written back
     remote: float  # one page, used over the link by many: what the link takes, without latency

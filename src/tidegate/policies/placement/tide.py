@@ -15,28 +15,32 @@ ACCESS = 128  # bytes: what a counter counts as one access
 
 @placement("tide")
 class RentOrBuy(PlacementPolicy):
-    """Use a region over the link until that has cost a price, then bring it near.
+    """Use a region over the link until that has cost a price; then bring it near.
 
-    A region is first mapped remotely; accesses over the link are its rent, counted in pages, and
-    when they reach its price it is brought near, whole (ski rental: whoever buys when the rent has
-    reached the price pays at most twice the least). What leaves is rented again, and for a region
-    that stayed less than ``earned`` times as long as its rent took the price doubles: so a loop
-    larger than memory comes to rest, part of it near, the rest used over the link. Far memory is
-    not cached, so regions that many thread blocks share cost more than their migration before the
-    driver hears of them: an object whose counters say so comes by faults instead, as under the
-    driver. Of its regions that leave, one in ``probe`` is rented, to see whether that is still so.
-    If everything fits, nothing is advised.
+    A region is first mapped remotely; accesses over the link are its rent, and when they have cost
+    a share of what a purchase costs on this machine, the region is fetched, whole, beside the
+    kernels (ski rental; Karlin et al. 1990). While frames are free a purchase evicts nothing and is
+    cheaper. What leaves is rented again, and for a region that stayed less than ``earned`` times as
+    long as its rent took the price becomes ``dearer`` times as high: so a loop larger than memory
+    comes to rest, part of it near, the rest used over the link. Objects without host data are born
+    near, as nothing of them would cross the link. Far memory is not cached, so regions that many
+    thread blocks share cost more than their migration before the driver hears of them: an object
+    whose counters say so comes by faults instead, as under the driver. Of its regions that leave,
+    one in ``probe`` is rented, to see whether that is still so. If everything fits, nothing is
+    advised.
     """
 
     sees = Samples()
-    # 1 page: the least that a counter can tell. Less than a migration costs (one to three regions),
-    # because hardware has few counters and regions without one pay unseen. What was bought too soon
-    # becomes dearer
-    price = Option(1, "pages' worth of accesses for which a region is brought near", least=1)
+    # 1/4: the driver would have brought the region at once, so this is what can be lost against it
+    price = Option(0.25, "purchases that a region's rent must amount to at first", least=0.0)
+    # 4: then the second price is ski rental's, a whole purchase: at most twice the least is paid
+    dearer = Option(4, "times the price of a region that did not earn its own", least=1)
+    # 2: one use says nothing of another, and a region of one page has no more in a pass
+    uses = Option(2, "pages' worth of accesses before a region is bought", least=1)
     # 4: a migration and the write-back of what leaves cost about three rents of a region
     earned = Option(4.0, "times as long as it was rented, that a region must stay", least=0.0)
-    # 256 pages: a loop of regions of 32 pages then swaps each every eight laps
-    most = Option(256, "times the first price at most", least=1)
+    # 64, 16 purchases: a region that always leaves too early costs a sixteenth more than its rent
+    most = Option(64, "times the first price at most", least=1)
     # 2: one region may be an exception, and each costs as much as several migrations
     least = Option(2, "notifications before an object is judged", least=1)
     # 8: a launch that uses an object otherwise is noticed after as many regions
@@ -49,19 +53,25 @@ class RentOrBuy(PlacementPolicy):
         self._pages = geometry.pages_per_region
         self._starts = [o.first_page for o in self.memory.objects]
         self._sizes = [o.pages for o in self.memory.objects]
+        self._born = [int(o.host == ()) for o in self.memory.objects]
         self._page = max(1, geometry.page // ACCESS)  # accesses of a page
-        # Accesses that cost as much as a migration by a fault, and its way back. Where costs are
-        # not known, nothing is taken to be shared.
-        self._purchase = (
-            (costs.fault + costs.bring + costs.send) / costs.remote * self._page
-            if costs is not None
-            else float("inf")
+        # Accesses that cost as much as fetching a region, with the way back of another once memory
+        # is full, and as much as its migration by a fault and its own way back. Where costs are not
+        # known, a region is bought when all of it was used, and nothing is taken to be shared.
+        self._fetch, self._swap, self._purchase = (
+            float(self._pages),
+            float(self._pages),
+            float("inf"),
         )
+        if costs is not None:
+            self._fetch = costs.fetch / costs.remote
+            self._swap = (costs.fetch + costs.send) / costs.remote
+            self._purchase = (costs.fault + costs.bring + costs.send) / costs.remote
         self._rent = [0.0] * len(self._starts)  # by object: mean accesses when they were noticed
         self._noticed = [0] * len(self._starts)  # and how often
         self._shared = [0] * len(self._starts)  # 1: comes by faults
-        self._clock = 0  # counts rent: notifications of all regions
-        self._rented = Column(0)  # by region: notifications since it left
+        self._clock = 0  # counts rent: pages' worth of accesses to all regions
+        self._rented = Column(0)  # by region: its rent since it left
         self._price = Column(1)  # by region: times the first price
         self._since = Column(0)  # by region: when it left, or came
         self._took = Column(0)  # by region: how long it was rented before it came
@@ -74,24 +84,26 @@ class RentOrBuy(PlacementPolicy):
     def on_launch(self, launch: int) -> None:
         if launch == 0 and not self._fits:
             for i in range(len(self._starts)):
-                self.memory.advise(self._starts[i], self._sizes[i], "far")
+                if not self._born[i]:
+                    self.memory.advise(self._starts[i], self._sizes[i], "far")
 
     def on_notification(self, region: int) -> None:
-        self._clock += 1
-        self._rented[region] += 1
-        if self._rented[region] >= self._price[region] * self.price:
+        rent = max(1, self.memory.accesses // self._page)
+        self._clock += rent
+        self._rented[region] += rent
+        if self._rented[region] >= self._price[region] * self._first_price():
             self._took[region] = self._clock - self._since[region]
             self._since[region] = self._clock
             self._bought += 1
             self.memory.advise(region * self._pages, self._pages, None)
-            self.memory.prefetch(region * self._pages, self._pages)
+            self.memory.prefetch_async(region * self._pages, self._pages)
         self._judge(self._object(region))
 
     def on_eviction(self, region: int) -> None:
         self._evictions += 1
         stayed = self._clock - self._since[region]
-        doubled = min(self.most, 2 * self._price[region])
-        self._price[region] = 1 if stayed >= self.earned * self._took[region] else doubled
+        dearer = min(self.most, self.dearer * self._price[region])
+        self._price[region] = 1 if stayed >= self.earned * self._took[region] else dearer
         self._since[region] = self._clock
         self._rented[region] = self._took[region] = 0
         shared = self._shared[self._object(region)]
@@ -112,13 +124,17 @@ class RentOrBuy(PlacementPolicy):
     def _object(self, region: int) -> int:
         return max(0, bisect_right(self._starts, region * self._pages) - 1)
 
+    def _first_price(self) -> float:
+        """Return the pages' worth of accesses for which a region is bought that never left."""
+        return max(self.uses, self.price * (self._swap if self._evictions else self._fetch))
+
     def _judge(self, here: int) -> None:
         """Note the rent that was due when it was noticed, and whether its mean is above the cost of
         a purchase: then let the object's regions come by faults.
         """
         self._noticed[here] += 1
         weight = min(self.latest, self._noticed[here])
-        self._rent[here] += (self.memory.accesses - self._rent[here]) / weight
+        self._rent[here] += (self.memory.accesses / self._page - self._rent[here]) / weight
         shared = 1 if self._rent[here] > self._purchase else 0
         if self._noticed[here] < self.least or shared == self._shared[here]:
             return

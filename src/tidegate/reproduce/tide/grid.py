@@ -34,6 +34,7 @@ def grid_of(setup: Setup) -> dict[Key, RunSpec]:
     alone: dict[Key, RunSpec] = {
         (at, policy, MOVED): eviction_alone(setup, at, policy)
         for at in setup.applications
+        if at.suite != "recorded"  # Belady would read gigabytes of them
         for policy in (BEST, OURS, "leu-observed")
     }
     others: dict[Key, RunSpec] = {
@@ -62,15 +63,17 @@ def with_constants(setup: Setup, at: Application) -> Iterator[tuple[str, RunSpec
 
 def specify(setup: Setup, at: Application, system: str, level: str) -> RunSpec:
     """Return one run of an application under a system."""
-    machine, scale = SUITES[at.suite].machine, None if setup.given else setup.share(at)
-    return RunSpec(setup.applications[at], machine, system, oversubscribe=level, scale=scale)
+    machine = SUITES[at.suite].machine
+    return RunSpec(
+        setup.applications[at], machine, system, oversubscribe=level, scale=setup.share(at)
+    )
 
 
 def eviction_alone(setup: Setup, at: Application, policy: str) -> RunSpec:
     """Return a run with one slot, so that all policies see the touches in one order, and whole
     regions, so that only eviction differs; at half the size.
     """
-    scale = None if setup.given else setup.share(at) / 2
+    share = setup.share(at)
     return RunSpec(
         setup.applications[at],
         SUITES[at.suite].machine,
@@ -78,5 +81,5 @@ def eviction_alone(setup: Setup, at: Application, policy: str) -> RunSpec:
         prefetch="region",
         slots=1,
         oversubscribe=MOVED_AT,
-        scale=scale,
+        scale=None if share is None else share / 2,
     )

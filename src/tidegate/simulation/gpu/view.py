@@ -86,12 +86,12 @@ class SimulatedMemory(MemoryView):
     @cached_property
     def costs(self) -> Costs:
         c = self._constants
+        way_in = c.region_overhead + c.run_overhead + c.pages_per_region * c.in_per_page
         return Costs(
             fault=c.batch_overhead,
-            notification=c.notification,
-            bring=c.region_overhead
-            + c.run_overhead
-            + c.pages_per_region * (c.in_per_page + c.unmap_per_page),
+            observation=c.sample + c.out_per_page + c.notification + c.run_overhead + c.in_per_page,
+            bring=way_in + c.pages_per_region * c.unmap_per_page,
+            fetch=way_in + c.pages_per_region * c.unmap_prefetched,
             send=c.evict_overhead + c.pages_per_region * c.out_per_page,
             remote=c.page * c.remote_per_byte,
         )
