@@ -104,10 +104,11 @@ def run(given: Configuration, rate: float) -> tuple[dict[str, Any], int, int]:
     """Run one configuration, killing ``rate`` pagers a second; return what it says, and kills."""
     command = [sys.executable, str(STRESS), json.dumps(asdict(given))]
     choose, kills, stops, silent = random.Random(given.seed), 0, 0, list[str]()
+    killed = set[int]()  # a pager that was killed may take a while to die; it is not killed twice
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while process.poll() is None:
             time.sleep(choose.expovariate(rate))
-            pagers = pagers_of(process.pid)
+            pagers = [p for p in pagers_of(process.pid) if p not in killed]
             if not pagers:
                 continue
             pager, luck = choose.choice(pagers), choose.random()
@@ -119,6 +120,7 @@ def run(given: Configuration, rate: float) -> tuple[dict[str, Any], int, int]:
                     os.kill(pager, signal.SIGCONT)
                 else:
                     os.kill(pager, signal.SIGKILL)
+                    killed.add(pager)
                     kills += 1
                     if kills % BURST == 0:
                         silent += let_work(process.pid)
@@ -157,14 +159,7 @@ def arenas_of(pid: int) -> list[str]:
 
 
 def pagers_of(pid: int) -> list[int]:
-    """Return pagers that are alive: one that was killed is no further kill."""
-    return [p for s in children(pid) if is_supervisor(s) for p in children(s) if is_alive(p)]
-
-
-def is_alive(pid: int) -> bool:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    return False
+    return [p for s in children(pid) if is_supervisor(s) for p in children(s)]
 
 
 def children(pid: int) -> list[int]:
