@@ -35,7 +35,7 @@ PREFETCH = ("none", "region", "tree", "pattern", "fdp+rgp", "sequential-local", 
 GEOMETRIES = ("4KiB/64KiB", "16KiB/128KiB", "64KiB/512KiB", "64KiB/2MiB", "64KiB/64KiB")
 # After a burst of kills each pager must have answered a request before it is killed again. So verbs
 # such as flush, which take longer than a pager may live, can be done, and never do 200 pagers in a
-# row die before they have served anything, which would end the program, as docs/live.md says.
+# row die before they have served anything: that would end the program (docs/live-limits.md).
 BURST = 10
 ANSWER = 240  # seconds for an answer, however busy the machine
 TIERINGS = ("tier-order", "tier-reuse", "tier-random")
