@@ -10,7 +10,9 @@ CLUSTER := distributed dask dask-jobqueue cloudpickle fsspec importlib-metadata 
 	charset-normalizer idna xmltodict cryptography cffi pycparser py-partiql-parser
 # tidegate[studio], with what it and its tests need
 STUDIO := starlette uvicorn anyio h11 idna httpx httpcore certifi playwright greenlet
-EXTRAS := triton 'nvidia-cuda-runtime-cu12==12.3.*' 'nvidia-cuda-nvcc-cu12==12.3.*' 'nvidia-cuda-cccl-cu12==12.3.*' $(CLUSTER) $(STUDIO)
+# libraries whose tables and matrices are tested over live memory, with what they need; polars, DuckDB and PyTorch are elsewhere
+TABLES := pyarrow pandas scikit-learn scipy joblib narwhals threadpoolctl safetensors
+EXTRAS := triton 'nvidia-cuda-runtime-cu12==12.3.*' 'nvidia-cuda-nvcc-cu12==12.3.*' 'nvidia-cuda-cccl-cu12==12.3.*' $(CLUSTER) $(STUDIO) $(TABLES)
 
 # Packages are installed uncompiled, so Python must keep what it compiles: commands start in half the time.
 unexport PYTHONDONTWRITEBYTECODE

@@ -33,7 +33,7 @@ from tidegate.live import load_safetensors
 from tidegate.live.weights.safetensors import read_safetensors
 
 LAYERS, WIDTH = 16, 1024  # 806 MB
-BESIDE = 96 << 20  # bytes beside near memory; docs/live.md promises less
+BESIDE = 96 << 20  # bytes beside near memory; docs/live-limits.md promises less
 POLICIES = ("loop", "cp", "tide", "tournament", "lrm", "lru", "mru")
 
 

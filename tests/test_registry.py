@@ -162,3 +162,13 @@ def test_odd_ways_to_name_a_file(mine, monkeypatch, name):
     monkeypatch.chdir(mine.parent)
     with pytest.raises(TidegateError):
         eviction.find(name)
+
+
+def test_only_the_module_of_the_name_is_imported(things, tmp_path):
+    folder = tmp_path / "things_of_the_test"
+    (folder / "other.py").write_text("raise RuntimeError('it is imported')")
+    (folder / "second_one.py").write_text("")
+    sys.modules["things_of_the_test.second_one"] = things("second-one")(type("S", (Thing,), {}))
+    assert things.find("second-one").__name__ == "S"
+    with pytest.raises(RuntimeError, match="it is imported"):
+        things.find("third")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable
 from importlib.metadata import entry_points
@@ -23,7 +24,7 @@ T = TypeVar("T", bound=Configurable)
 
 
 class Registry(Generic[T]):
-    """The classes of one family by name. Modules are imported at the first look-up, so that
+    """The classes of one family by name. Modules are imported when they are looked up, so that
     ``--help`` is quick.
     """
 
@@ -62,6 +63,9 @@ class Registry(Generic[T]):
         """Return the class of this name, from the package, a plug-in or the user's own file."""
         if ".py:" in name or name.endswith(".py"):
             return self._from_file(name)
+        self._load_named(name)
+        if name in self._classes:
+            return self._classes[name]
         self._load_all()
         folded = {known.lower(): known for known in self._classes}
         if name.lower() not in folded:
@@ -97,11 +101,22 @@ class Registry(Generic[T]):
                 f"{self.family} {cls.__name__} cannot be made: {type(error).__name__}: {error}"
             ) from error
 
+    def _load_named(self, name: str) -> None:
+        """Import the module that a class of this name is in, as a rule; others take a second."""
+        self._load_plug_ins()
+        module = f"{self._folder}.{name.replace('-', '_')}"
+        if name not in self._classes and "." not in name and importlib.util.find_spec(module):
+            importlib.import_module(module)
+
     @functools.cache  # noqa: B019 - registries live as long as the process
     def _load_all(self) -> None:
         package = importlib.import_module(self._folder)
         for module in pkgutil.walk_packages(package.__path__, f"{self._folder}."):
             importlib.import_module(module.name)
+        self._load_plug_ins()
+
+    @functools.cache  # noqa: B019
+    def _load_plug_ins(self) -> None:
         for point in entry_points(group=f"tidegate.{self.family}"):
             try:
                 self(point.name)(point.load())

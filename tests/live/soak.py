@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import random
+import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,15 +28,16 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from live.sequences import live_policies
 from live.stress import Configuration
+from tidegate.live.pager.pager import MESSAGE
 
 STRESS = Path(__file__).with_name("stress.py")
 PREFETCH = ("none", "region", "tree", "pattern", "fdp+rgp", "sequential-local", "stream")
 GEOMETRIES = ("4KiB/64KiB", "16KiB/128KiB", "64KiB/512KiB", "64KiB/2MiB", "64KiB/64KiB")
-# A verb such as flush can take longer than a pager lives; after a burst of kills one can be done.
-# A pager that starts is busy; one that has slept since has served something, or has nothing to do.
-# On a loaded machine that takes longer than the pause. 200 pagers in a row that die before they
-# have served anything end the program, as docs/live.md says.
-BURST, PAUSE, LONGEST_PAUSE = 10, 0.5, 3.0
+# After a burst of kills each pager must have answered a request before it is killed again. So verbs
+# such as flush, which take longer than a pager may live, can be done, and never do 200 pagers in a
+# row die before they have served anything: that would end the program (docs/live-limits.md).
+BURST = 10
+ANSWER = 240  # seconds for an answer, however busy the machine
 TIERINGS = ("tier-order", "tier-reuse", "tier-random")
 
 
@@ -46,6 +52,23 @@ class Total:
     words: int = 0
     wrong: int = 0
     errors: int = 0
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def add(self, given: Configuration, said: dict[str, Any], kills: int, stops: int) -> None:
+        """Add what one configuration says, and print the sum."""
+        with self._lock:
+            self.configurations += 1
+            self.kills += kills
+            self.stops += stops
+            self.restarts += said["restarts"]
+            self.words += said["words"]
+            self.wrong += said["wrong"]
+            self.errors += len(said["errors"])
+            if said["wrong"] or said["errors"]:
+                print(f"{asdict(given)}\n    {said['where']}\n    {said['errors']}", flush=True)
+            print(self, flush=True)
 
     def __str__(self) -> str:
         return (
@@ -80,11 +103,12 @@ def configuration(seed: int, seconds: float) -> Configuration:
 def run(given: Configuration, rate: float) -> tuple[dict[str, Any], int, int]:
     """Run one configuration, killing ``rate`` pagers a second; return what it says, and kills."""
     command = [sys.executable, str(STRESS), json.dumps(asdict(given))]
-    choose, kills, stops = random.Random(given.seed), 0, 0
+    choose, kills, stops, silent = random.Random(given.seed), 0, 0, list[str]()
+    killed = set[int]()  # a pager that was killed may take a while to die; it is not killed twice
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while process.poll() is None:
             time.sleep(choose.expovariate(rate))
-            pagers = pagers_of(process.pid)
+            pagers = [p for p in pagers_of(process.pid) if p not in killed]
             if not pagers:
                 continue
             pager, luck = choose.choice(pagers), choose.random()
@@ -96,37 +120,46 @@ def run(given: Configuration, rate: float) -> tuple[dict[str, Any], int, int]:
                     os.kill(pager, signal.SIGCONT)
                 else:
                     os.kill(pager, signal.SIGKILL)
+                    killed.add(pager)
                     kills += 1
                     if kills % BURST == 0:
-                        let_work(process.pid)
+                        silent += let_work(process.pid)
         assert process.stdout is not None
         assert process.stderr is not None
         out, err = process.stdout.read(), process.stderr.read()
     try:
-        return json.loads(out), kills, stops
+        said = json.loads(out)
     except ValueError:
-        said = f"exit code {process.returncode}: {err.decode()[-2000:]}"
-        return {"words": 0, "wrong": 0, "where": [], "errors": [said], "restarts": 0}, kills, stops
+        why = f"exit code {process.returncode}: {err.decode()[-2000:]}"
+        said = {"words": 0, "wrong": 0, "where": [], "errors": [why], "restarts": 0}
+    return said | {"errors": said["errors"] + silent}, kills, stops
 
 
-def let_work(pid: int) -> None:
-    """Wait until the pagers of this process have had time to start and to serve something."""
-    time.sleep(PAUSE)
-    end, awake = time.monotonic() + LONGEST_PAUSE, set(pagers_of(pid))
-    while awake and time.monotonic() < end:
-        time.sleep(PAUSE / 10)
-        awake = {p for p in awake if state_of(p) not in "SZX"}
+def let_work(pid: int) -> list[str]:
+    """Wait until each arena of this process has answered a request; return those that did not."""
+    silent = []
+    for name in arenas_of(pid):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
+            peer.settimeout(ANSWER)
+            try:
+                peer.connect("\0" + name)
+                peer.send(json.dumps({"do": "stats"}).encode())
+                peer.recv(MESSAGE)
+            except TimeoutError:
+                silent.append(f"{name} did not answer within {ANSWER} s")
+            except OSError:
+                continue  # it has just been closed
+    return silent
+
+
+def arenas_of(pid: int) -> list[str]:
+    """Return the names under which the arenas of a process listen."""
+    names = re.findall(r"@(tidegate-live-\d+-(\d+)-\d+)", Path("/proc/net/unix").read_text())
+    return [name for name, owner in names if int(owner) == pid]
 
 
 def pagers_of(pid: int) -> list[int]:
     return [p for s in children(pid) if is_supervisor(s) for p in children(s)]
-
-
-def state_of(pid: int) -> str:
-    """Return the letter of a process's state; X if it is gone."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    return "X"
 
 
 def children(pid: int) -> list[int]:
@@ -150,22 +183,18 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20, help="of each configuration")
     parser.add_argument("--rate", type=float, default=12, help="kills a second, in bursts")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--at-a-time", type=int, default=2, help="configurations")
     options = parser.parse_args()
-    total, seed = Total(), options.seed
-    while total.kills < options.kills:
-        given = configuration(seed, options.seconds)
-        said, kills, stops = run(given, options.rate)
-        total.configurations += 1
-        total.kills += kills
-        total.stops += stops
-        total.restarts += said["restarts"]
-        total.words += said["words"]
-        total.wrong += said["wrong"]
-        total.errors += len(said["errors"])
-        if said["wrong"] or said["errors"]:
-            print(f"{asdict(given)}\n    {said['where']}\n    {said['errors']}", flush=True)
-        print(total, flush=True)
-        seed += 1
+    total, seeds = Total(), itertools.count(options.seed)
+
+    def work() -> None:
+        while total.kills < options.kills:
+            given = configuration(next(seeds), options.seconds)
+            total.add(given, *run(given, options.rate))
+
+    with ThreadPoolExecutor(options.at_a_time) as pool:
+        for worker in [pool.submit(work) for _ in range(options.at_a_time)]:
+            worker.result()
     return 1 if total.wrong or total.errors else 0
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -203,3 +205,18 @@ def test_regions_that_are_needed_at_a_time_do_not_evict_each_other() -> None:
             if not engine.region[page].resident:
                 engine.serve([page])
     assert engine.count["faults"] < 4 * columns * pages  # of 12,800 uses
+
+
+def test_a_pager_imports_no_compiler_and_no_tables() -> None:
+    """They would take a second of every arena's start, and half of its memory."""
+    code = """
+import sys
+import tidegate.live.pager.supervisor
+from tidegate.live.arena.setup import EVICTION, PREFETCH
+from tidegate.policies.prefetch.together import make_prefetch
+from tidegate.policies.registries import eviction, placement
+eviction.make(EVICTION), make_prefetch(PREFETCH), placement.make("um")
+print({"numba", "polars"} & sys.modules.keys())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -234,3 +234,30 @@ assert (a == 7).all()
     assert "eviction goes on with 'lrm'" in done.stderr
     assert len(done.stderr) < 5_000
     assert done.returncode == 0
+
+
+# Memory: what docs/live-limits.md promises
+
+
+def pss(pid: int) -> int:
+    """Return the bytes of a process, shared pages by its share."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+
+
+def test_memory_is_within_what_is_promised() -> None:
+    near = 16 << 20
+    with Arena(near, geometry="64KiB/2MiB") as arena:
+        a = arena.empty(2 * near, "u1")
+        most = 0
+        for _ in range(2):
+            for first in range(0, len(a), 1 << 20):
+                a[first : first + (1 << 20)] += 1
+                text = Path("/proc/self/smaps").read_text()
+                mapping = text[text.index(f"{arena.addresses[0]:x}-") :]
+                most = max(most, int(re.search(r"Rss: +(\d+)", mapping)[1]) << 10)  # type: ignore[index]
+        pid = arena._supervisor.pid
+        pagers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        beside = pss(pid) + sum(map(pss, map(int, pagers)))
+    assert near <= most <= near + (2 << 20)  # a region more while another one leaves
+    assert beside <= 70 << 20

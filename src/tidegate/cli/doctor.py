@@ -84,7 +84,7 @@ def _live_memory() -> Iterator[Finding]:
         yield Finding("live memory (userfaultfd)", str(error), False, remedy)
         return
     os.close(opened.fd)
-    served = "all faults" if in_kernel else "not of system calls (docs/live.md, Limits)"
+    served = "all faults" if in_kernel else "not of system calls (docs/live.md, Access)"
     yield Finding("live memory (userfaultfd)", f"Linux {os.uname().release}, {served}")
 
 

@@ -99,6 +99,19 @@ def test_tensors_are_what_was_written(load: Any, write: Any, tmp_path: Path) -> 
         assert metadata == {"made": "here"}
 
 
+def test_a_name_that_is_no_tensors(tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    path.write_bytes(safetensors(TENSORS))
+    with load_safetensors(path, **SMALL) as weights:
+        assert "embeding" not in weights
+        assert weights.get("embeding") is None
+        for ask in (weights.__getitem__, weights.kind):
+            with pytest.raises(KeyError, match="no tensor 'embeding'; did you mean 'embedding'"):
+                ask("embeding")
+    with pytest.raises(KeyError, match="closed"):
+        weights["embedding"]
+
+
 def test_quantised_rows_are_bytes(tmp_path: Path) -> None:
     blocks = bytes(range(36))
     path = tmp_path / "q.gguf"

@@ -42,7 +42,7 @@ from tidegate.policies.interface.policy import (
     label,
 )
 from tidegate.policies.interface.visibility import Samples
-from tidegate.simulation.gpu.memory import PREFETCH_TURN
+from tidegate.simulation.gpu.driver_constants import PREFETCH_TURN
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object
 

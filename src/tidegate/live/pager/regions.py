@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from tidegate.live.transfer.page_state import COUNTERS
-from tidegate.simulation.gpu.memory import SEED
-from tidegate.simulation.gpu.observation import BACK_SOON, STAY_AWAY
+from tidegate.simulation.gpu.driver_constants import BACK_SOON, SEED, STAY_AWAY
 from tidegate.trace.trace import Object
 
 MAPPED_NEAR = 16  # remote pages at a time

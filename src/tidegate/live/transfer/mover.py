@@ -20,7 +20,8 @@ from functools import partial
 
 from tidegate.live.pager.regions import bits, runs, span
 from tidegate.live.transfer.carrier import INLINE, ArenaMemory, Carrier, Load
-from tidegate.live.transfer.store import Backing, RegionReadAhead
+from tidegate.live.transfer.store import RegionReadAhead
+from tidegate.live.transfer.streams import Streams
 from tidegate.live.transfer.userfault import SMALL_PAGE, data_pages, punch
 
 WORKERS = 4
@@ -28,7 +29,7 @@ WORKERS = 4
 UNUSED_SAMPLES = 64
 # if pages read early alone come with others, no page is read early for so many faults
 EARLY_READ_PAUSE = 256
-SKIPPED = 4  # near regions between two far ones of a stream, as for the prefetcher ``stream``
+WRITTEN_IN_A_ROW = 2  # pages that make a walk which writes
 
 
 class LiveMover:
@@ -54,6 +55,7 @@ class LiveMover:
         self._touched: dict[int, int] = {}
         self._to_write: dict[int, int] = {}
         self._copied: dict[int, int] = {}
+        self._streams = Streams(self._region_reads, self.present, self._read_region_early)
         self._unused_samples = 0  # pages sampled since one of them was used
         self._loading: dict[int, list[tuple[int, Future[None]]]] = {}  # pages and their load
         self._leaving: dict[int, Future[None]] = {}
@@ -107,19 +109,7 @@ class LiveMover:
                 self._carrier.load_run(Load(region, writable, unmapped), first, n)
             return
         self._load_in_threads(Load(region, writable, unmapped, after, early), pages, touched)
-        self._note_stream(region)
-
-    def _note_stream(self, region: int) -> None:
-        """Read the next far region early where loads go from one far region to the next, up or
-        down.
-        """
-        latest = self._region_reads.note_loaded(region)
-        step = 1 if region > latest else -1
-        between = range(latest + step, region, step)
-        if 0 < abs(region - latest) <= 1 + SKIPPED and all(map(self.present.get, between)):
-            behind = range(region + step, region + step * (2 + SKIPPED), step)
-            following = next((r for r in behind if not self.present.get(r)), region)
-            self._read_region_early(following, self.backing[region][0])
+        self._streams.note_loaded(region)
 
     def _note_load(self, region: int, pages: int, touched: int) -> int:
         """Update the books for a load; return the pages that are to be writable."""
@@ -129,6 +119,8 @@ class LiveMover:
         self.present[region] = self.present.get(region, 0) | pages
         self._touched[region] = self._touched.get(region, 0) & ~pages | touched
         writable = self._to_write.pop(region, 0) & pages
+        if writable & 1 and self._is_written_walk(region, pages):
+            writable = pages
         for first, n in runs(writable):  # before anything can be written
             self._flags.set_dirty(number + first, n, True)
         n = pages.bit_count()
@@ -140,14 +132,26 @@ class LiveMover:
                 self._early_read_pause = EARLY_READ_PAUSE
         return writable
 
+    def _is_written_walk(self, region: int, pages: int) -> bool:
+        """Return whether a whole region is loaded, and all pages in front of it were written."""
+        whole, before = span(0, self._ppr), (region - 1) * self._ppr
+        return region > 0 and pages == whole == self._flags.dirty(before, self._ppr)
+
     def _load_whole(self, load: Load) -> None:
-        """Start to load a region that will be one huge page."""
+        """Load a region that will be one huge page; at once, if its bytes are here."""
         self._solid.add(load.region)
+        if load.early is not None and load.early.read.done() and not load.after:
+            placed: Future[None] = Future()
+            load.early.loads = [placed]
+            self._streams.note_loaded(load.region)
+            self._carrier.load_region(load)
+            placed.set_result(None)
+            return
         future = self._pool.submit(self._carrier.load_region, load)
         self._loading.setdefault(load.region, []).append((span(0, self._ppr), future))
         if load.early is not None:
             load.early.loads = [future]
-        self._note_stream(load.region)
+        self._streams.note_loaded(load.region)
 
     def _load_in_threads(self, load: Load, pages: int, touched: int) -> None:
         """Start loads of these pages, those first that a thread waits for."""
@@ -161,9 +165,9 @@ class LiveMover:
         if load.early is not None:
             load.early.loads = [future for _, future in loads]
 
-    def _read_region_early(self, region: int, of: Backing) -> None:
-        """Read this region of a stream early, if all of it is far."""
-        backing, at = self.backing.get(region, (None, 0))
+    def _read_region_early(self, region: int, like: int) -> None:
+        """Read a region early, if all of it is far and kept in the same file as the other."""
+        (of, _), (backing, at) = self.backing[like], self.backing.get(region, (None, 0))
         near = self.present.get(region, 0) | self._copied.get(region, 0)
         if backing is of and not near and region not in self._leaving and self._middle is None:
             stored = self._flags.stored(region * self._ppr, self._ppr)
@@ -322,9 +326,20 @@ class LiveMover:
             self._page_reads.forget(set(started) - set(pages))
 
     def allow_write(self, region: int, page: int) -> None:
-        """Let the first write to a clean page through."""
-        self._flags.set_dirty(region * self._ppr + page, 1, True)
-        self._userfault.unprotect(self._address(region, page), self._page)
+        """Let the first write to a clean page through, and to those that are likely next."""
+        n = self._likely_written(region, page)
+        self._flags.set_dirty(region * self._ppr + page, n, True)
+        self._userfault.unprotect(self._address(region, page), n * self._page)
+
+    def _likely_written(self, region: int, page: int) -> int:
+        """Return how many pages from this one on to let through: as many as were written in front
+        of it, so that at most half of what counts as written is not.
+        """
+        dirty = self._flags.dirty(region * self._ppr, self._ppr)
+        written = page - (span(0, page) & ~dirty).bit_length()
+        clean = (self.present[region] & ~dirty) >> page
+        following = (clean + 1 & ~clean).bit_length() - 1
+        return max(1, min(written, following)) if written >= WRITTEN_IN_A_ROW else 1
 
     def map_again(self, region: int, page: int) -> None:
         """Map a page that is present and not mapped.

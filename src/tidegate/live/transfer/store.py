@@ -2,7 +2,7 @@
 
     Backing           reads and writes one object's bytes, now
     PageReadAhead     reads single pages while the policies decide which region to evict
-    RegionReadAhead   reads the next region of a stream while the program uses this one
+    RegionReadAhead   reads the next regions of a stream while the program uses this one
 
 Reading early is safe: a page that is far cannot change in the store before it is near. An early
 copy is old as soon as any page of it is loaded, so it is used for one load only. No policy sees
@@ -23,8 +23,11 @@ from typing import Any
 
 ALIGN = 4096  # of offsets, sizes and addresses for O_DIRECT
 PAGE_READS = 8  # single pages read early at a time
-REGION_BUFFERS = 2  # one is filled while another is copied from
+# regions of a stream read early at a time; reads of two at a time keep a disk busy
+REGIONS_AHEAD = 3
+REGION_BUFFERS = REGIONS_AHEAD + 1  # these are filled while another is copied from
 _HUGE = 2 * 1024 * 1024
+_POPULATE_WRITE = 23
 _SETUP, _SUBMIT, _GET_EVENTS = (206, 209, 208) if os.uname().machine == "x86_64" else (0, 2, 4)
 _READ = 0
 
@@ -46,6 +49,12 @@ class Buffer:
                 area.madvise(mmap.MADV_HUGEPAGE, skipped, room - _HUGE)
         self.view = memoryview(area)[skipped : skipped + size]
         self.address = start + skipped
+        self._area, self._used = area, (skipped, size)
+
+    def populate(self) -> None:
+        """Take the memory now: where a host has taken it back, first use costs milliseconds."""
+        with contextlib.suppress(OSError):  # a kernel older than 5.14
+            self._area.madvise(_POPULATE_WRITE, *self._used)
 
 
 @dataclass(frozen=True)
@@ -214,42 +223,42 @@ class EarlyRegion:
 
 
 class RegionReadAhead:
-    """Reads one region early at a time, when loads go through an object region by region.
+    """Reads regions early that a stream (streams.py) will load.
 
-    It has threads of its own: the mover's may all be busy, some of them waiting for this read,
+    It has threads of its own: the mover's may all be busy, some of them waiting for these reads,
     while the disk is idle.
     """
 
     def __init__(self, page: int, pages_per_region: int):
         self._page = page
-        self._pool = ThreadPoolExecutor(REGION_BUFFERS, "read-ahead")
+        self._pool = ThreadPoolExecutor(REGIONS_AHEAD, "read-ahead")
         self._free = [Buffer(pages_per_region * page) for _ in range(REGION_BUFFERS)]
-        self._latest = -9  # the region that was loaded last; first none, and no neighbour of one
-        self._early: EarlyRegion | None = None
+        for buffer in self._free:
+            self._pool.submit(buffer.populate)
+        self._early: dict[int, EarlyRegion] = {}  # by region
         self._taken: list[EarlyRegion] = []  # whose buffers may be in use
 
-    def note_loaded(self, region: int) -> int:
-        """Note that most of this region is loaded; return the region before."""
-        before, self._latest = self._latest, region
-        return before
+    def expect(self, regions: Iterable[int]) -> None:
+        """Discard what was read of regions other than these: it was not needed."""
+        for region in self._early.keys() - set(regions):
+            self.take_over(region)
 
     def read(self, region: int, pages: int, backing: Backing, at: int) -> None:
-        """Start to read the first ``pages`` of this far region, unless both buffers are in use."""
-        if self._early is not None:  # it was not needed
-            self.take_over(self._early.region)
+        """Start to read the first ``pages`` of this far region, unless all buffers are in use."""
+        if region in self._early:
+            return
         self._free += [early.buffer for early in self._taken if not early.is_in_use]
         self._taken = [early for early in self._taken if early.is_in_use]
         if self._free:
             buffer = self._free.pop()
             reading = self._pool.submit(_read, backing, at, buffer.view[: pages * self._page])
-            self._early = EarlyRegion(region, pages, self._page, buffer, reading)
+            self._early[region] = EarlyRegion(region, pages, self._page, buffer, reading)
 
     def take_over(self, region: int) -> EarlyRegion | None:
         """Return what was read of this region, if anything, for the load that begins now."""
-        if self._early is None or self._early.region != region:
-            return None
-        early, self._early = self._early, None
-        self._taken.append(early)
+        early = self._early.pop(region, None)
+        if early is not None:
+            self._taken.append(early)
         return early
 
     def forget(self, region: int) -> None:

@@ -6,6 +6,7 @@ written. All files share the arena's near memory.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import os
 import warnings
@@ -43,6 +44,8 @@ class Tensors(Mapping[str, NDArray[Any]]):
         self._arrays, self._kinds, self.metadata = arrays, kinds, metadata
 
     def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._arrays:
+            raise self._no_tensor(name)
         return self._arrays[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -57,7 +60,16 @@ class Tensors(Mapping[str, NDArray[Any]]):
 
     def kind(self, name: str) -> str:
         """Return the file's own name of a tensor's type, such as BF16 or Q4_K."""
+        if name not in self._kinds:
+            raise self._no_tensor(name)
         return self._kinds[name]
+
+    def _no_tensor(self, name: str) -> KeyError:
+        """Return the error for a name that is no tensor's, with one that looks like it."""
+        alike = difflib.get_close_matches(str(name), self._arrays, 1)
+        hint = f"; did you mean '{alike[0]}'?" if alike else ""
+        closed = "" if self._arrays else ": these weights are closed, or their files have none"
+        return KeyError(f"there is no tensor '{name}'{hint}{closed}")
 
     def tensor(self, name: str) -> Any:
         """Return a PyTorch tensor over the same memory. It must not be written to."""
@@ -65,7 +77,7 @@ class Tensors(Mapping[str, NDArray[Any]]):
 
         with warnings.catch_warnings():  # that the array is read-only, which is meant
             warnings.simplefilter("ignore", UserWarning)
-            found = torch.from_numpy(self._arrays[name])
+            found = torch.from_numpy(self[name])
         only = _TORCH_ONLY.get(self._kinds[name])
         return found.view(getattr(torch, only)) if only else found
 

@@ -37,6 +37,7 @@ from tidegate.policies.interface.page_flags import (
     TOUCHED,
 )
 from tidegate.simulation.gpu.copy_orders import order_in, order_regions_out, stay, unblock
+from tidegate.simulation.gpu.driver_constants import PREFETCH_TURN
 from tidegate.simulation.gpu.frames import (
     evict_requested,
     make_room,
@@ -52,7 +53,6 @@ from tidegate.simulation.gpu.memory import (
     LEAVING,
     NOT_RESIDENT,
     OK,
-    PREFETCH_TURN,
     RUNNING,
     TIMELINE_ROWS,
 )

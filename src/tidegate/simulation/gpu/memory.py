@@ -18,6 +18,7 @@ from tidegate.policies.interface.compiling.header import REGION_BYTES
 from tidegate.policies.interface.events import EVENT_BITS, NO_TREE, REQUEST_ROWS
 from tidegate.policies.interface.last_touch import NEVER
 from tidegate.policies.interface.page_flags import CPU_MAPPED, READ_MOSTLY, UNWRITTEN
+from tidegate.simulation.gpu.driver_constants import PREFETCH_TURN, SEED
 from tidegate.simulation.gpu.marks import MARKS
 from tidegate.simulation.recording import Window, make_recorder
 from tidegate.trace.trace import Segment, Trace
@@ -27,9 +28,7 @@ from tidegate.trace.trace import Segment, Trace
 # any batch holds by more than that.
 QUANTUM = 15_000.0  # ns
 
-PREFETCH_TURN = 16  # regions prefetched before the driver looks at faults again
 TIMELINE_ROWS = 1024
-SEED = 0x9E3779B97F4A7C15  # of the random choice of sampled pages; the same in every run
 
 IDLE, RUNNING, STALLED = 0, 1, 2  # states of a slot
 

@@ -33,10 +33,10 @@ from tidegate.policies.interface.page_flags import (
     UNWRITTEN,
     WANTED,
 )
+from tidegate.simulation.gpu.driver_constants import BACK_SOON, STAY_AWAY
 from tidegate.simulation.gpu.recorded_moves import record_came
 from tidegate.simulation.recording import BY_SAMPLE
 
-BACK_SOON, STAY_AWAY = 0.5, 0.8  # shares of recently evicted regions (V-D)
 ACCESS = 128  # bytes: one access, as the hardware's counters count
 
 # Entries of pages in ``sampled``; NOTICED is added when a use is noticed.

@@ -30,6 +30,7 @@ from tidegate.policies.interface.policy import (
 from tidegate.policies.interface.visibility import Everything, Samples
 from tidegate.registry import error_line
 from tidegate.simulation.gpu.driver import begin_launch, copy_before_launch, end_launch
+from tidegate.simulation.gpu.driver_constants import SEED
 from tidegate.simulation.gpu.future import foresee
 from tidegate.simulation.gpu.memory import (
     DONE,
@@ -39,7 +40,6 @@ from tidegate.simulation.gpu.memory import (
     OK,
     PAUSE,
     RAISED,
-    SEED,
     STRAY,
     Memory,
     TouchColumns,
