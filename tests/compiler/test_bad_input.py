@@ -79,7 +79,7 @@ def test_no_regions() -> None:
 
 def test_no_such_source() -> None:
     with pytest.raises(
-        TidegateError, match=r"no file: 'nowhere\.c'; give a C, C\+\+ or CUDA source file"
+        TidegateError, match=r"no file: 'nowhere\.c'; give a C, C\+\+, CUDA or HIP source file"
     ):
         model_of_source("nowhere.c")
 

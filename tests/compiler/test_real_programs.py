@@ -156,6 +156,25 @@ int main(int c, char **v) {{
     assert valued.launches[0].frequency == pytest.approx(turns)
 
 
+def test_a_class_with_virtual_functions(written: Callable[..., ProgramModel]) -> None:
+    """The address of its table is an expression that no layout describes."""
+    model = written(
+        """
+struct Shape { virtual float area() { return 1; } virtual ~Shape() {} };
+struct Square : Shape { float area() override { return 4; } };
+int main(int c, char **v) {
+  int n = atoi(v[1]);
+  Shape *shape = c > 2 ? new Shape : new Square;
+  float *x = (float *)malloc(4 * n), area = shape->area();
+#pragma omp target teams distribute parallel for map(tofrom : x[0 : n])
+  for (int i = 0; i < n; i++) x[i] = area;
+  delete shape;
+}""",
+        ".cpp",
+    )
+    assert [o.name for o in model.placeable()] == ["x"]
+
+
 def test_writes_come_from_stores(written: Callable[..., ProgramModel]) -> None:
     """Inside `target data` a launch has no map clause that says so."""
     model = written(

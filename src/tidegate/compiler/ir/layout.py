@@ -36,7 +36,7 @@ def gep_offset(text: str, structs: Structs) -> int | None:
 
 def gep_steps(text: str, structs: Structs) -> list[tuple[int, int | None]] | None:
     """Return what each index of a printed GEP adds: (bytes, how often), None for an index that is
-    not a constant. None if the text is no GEP.
+    not a constant. None if the text is no GEP, or not a whole one.
 
     >>> gep_steps("%p = getelementptr [8 x { i32, i32 }], ptr %a, i64 %i, i64 2, i32 1", {})
     [(64, None), (8, 2), (4, 1)]
@@ -52,9 +52,12 @@ def gep_steps(text: str, structs: Structs) -> list[tuple[int, int | None]] | Non
         if sequence := _SEQUENCE.match(stepped) if not stepped.startswith("<{") else None:
             stepped = sequence[2]
             steps.append((size_and_alignment(stepped, structs)[0], index))
-        else:
-            stepped, by = _field(stepped, index or 0, structs)
-            steps.append((by, 1))
+            continue
+        fields, offsets = split(_body(stepped, structs)[0]), _fields(stepped, structs)[0]
+        if index is None or not 0 <= index < len(fields):
+            return None
+        stepped = fields[index]
+        steps.append((offsets[index], 1))
     return steps
 
 
@@ -92,11 +95,6 @@ def split(text: str) -> list[str]:
             parts.append(text[start:at].strip())
             start = at + 1
     return [*parts, text[start:].strip()] if text.strip() else []
-
-
-def _field(type_: str, index: int, structs: Structs) -> tuple[str, int]:
-    """Return the type of a structure's field, and its offset."""
-    return split(_body(type_, structs)[0])[index], _fields(type_, structs)[0][index]
 
 
 def _fields(type_: str, structs: Structs) -> tuple[list[int], int, int]:
