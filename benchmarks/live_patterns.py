@@ -1,9 +1,9 @@
 """``python -m benchmarks.live_patterns``: many access patterns on live memory against np.memmap.
 
 Each measurement is a process of its own in a memory cgroup (version 1, which needs root): memmap's
-holds near memory and nothing more, an arena's near memory and what docs/live-limits.md promises beside it.
-The peak of each is printed, so that one sees that the limits hold. ``--throttle`` holds the disk to
-300 MB/s.
+holds near memory and nothing more, an arena's near memory and what docs/live-limits.md promises
+beside it. The peak of each is printed, so that one sees that the limits hold. ``--throttle`` holds
+the disk to 300 MB/s.
 """
 
 from __future__ import annotations
