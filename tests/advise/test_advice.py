@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 import tidegate
 from advise.programs import MIB, decode, subject_of, train
 from op_lists import small_ops
-from tidegate.advise import Simulator, advise
+from tidegate.advise import Simulator, advise, words
 from tidegate.advise import simulate as simulating
-from tidegate.advise import words
 from tidegate.advise.bound import find_bound
 from tidegate.advise.candidates import BASELINE, candidates
 from tidegate.advise.causes import find_causes
