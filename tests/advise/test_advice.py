@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 import tidegate
 from advise.programs import MIB, decode, subject_of, train
 from op_lists import small_ops
-from tidegate.advise import Simulator, advise
+from tidegate.advise import Simulator, advise, words
 from tidegate.advise import simulate as simulating
 from tidegate.advise.bound import find_bound
 from tidegate.advise.candidates import BASELINE, candidates
@@ -290,3 +291,19 @@ def test_candidates_are_known_to_the_rest():
         assert candidate.settings.get("system", "uvm") in SYSTEMS
         if "placement" in candidate.settings:
             tidegate.placement.make(candidate.settings["placement"])
+
+
+def test_of_systems_that_are_alike_the_one_that_nobody_has_to_choose_is_named():
+    def outcome(name, time, usable=False):
+        return SimpleNamespace(
+            name=name, time=time, trial=SimpleNamespace(candidate=SimpleNamespace(usable=usable))
+        )
+
+    def said(*systems):
+        best = outcome("rdm", 100.0, usable=True)
+        ranked = sorted([best, *systems], key=lambda o: o.time)
+        return list(words._another_driver(SimpleNamespace(ranked=ranked, best=best)))
+
+    assert said(outcome("lru", 80.0), outcome("tide", 81.0))[0].startswith("tide would take")
+    assert said(outcome("lru", 80.0), outcome("tide", 90.0))[0].startswith("lru would take")
+    assert said(outcome("tide", 101.0)) == []

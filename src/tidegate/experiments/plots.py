@@ -246,7 +246,7 @@ def _over_size(axes: Any, part: Comparison, scale: float, unit: str) -> None:
 
 def _evictions(axes: Any, runs: Sequence[Run]) -> None:
     counts = [r.counts["evictions"] for r in runs]
-    axes.barh(range(len(counts)), counts, color=COLOURS[7])  # of no part of time
+    axes.barh(range(len(counts)), counts, color=COLOURS[1])  # of no part of time here
     axes.set_yticks(range(len(counts)), [""] * len(counts))
     axes.invert_yaxis()
     axes.set(xlabel="evictions")

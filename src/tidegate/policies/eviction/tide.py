@@ -64,10 +64,10 @@ class Tide(EvictionPolicy):
         self._chance = [0.0] * (objects * BUCKETS)  # of a use within the best lease, by age
         self._lease = [0] * (objects * BUCKETS)  # its end
         self._clock = 0  # counts known uses
-        # Observations that an arrival, with the eviction that it leads to, pays for. Live memory,
-        # where costs are not known, limits them itself.
+        # Observations that an arrival, with the eviction that it leads to, pays for: as many as one
+        # likes where they cost nothing. Live memory, where costs are not known, limits them itself.
         costs, self._pays, self._left = self.memory.costs, inf, 0.0
-        if costs is not None:
+        if costs is not None and costs.observation > 0:
             arrival = costs.fault + costs.bring + costs.send
             self._pays = self.share * arrival / costs.observation
         self._last = Column(0)  # by region: time of its last known use; 0: never used
