@@ -127,3 +127,10 @@ def test_what_cannot_be_discarded(tmp_path: Path) -> None:
             arena.discard(arena.empty(4 * REGION, "u1")[::2])
         with pytest.raises(TidegateError, match="not of this arena"):
             arena.discard(np.zeros(REGION, "u1"))
+
+
+def test_verbs_take_arrays_only() -> None:
+    with Arena(**SMALL) as arena:  # type: ignore[arg-type]
+        for verb in (arena.prefetch, arena.share, arena.discard):
+            with pytest.raises(TidegateError, match="expected an array of this arena, got list"):
+                verb([1])  # type: ignore[arg-type]

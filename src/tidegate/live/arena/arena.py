@@ -546,12 +546,17 @@ class Arena:
         return begin <= low <= high <= end
 
     def _pages(self, array: NDArray[Any]) -> tuple[int, int]:
-        low, high = np.lib.array_utils.byte_bounds(array)
-        begin, _ = self.addresses
+        if not isinstance(array, np.ndarray):
+            raise TidegateError(
+                f"expected an array of this arena, got {type(array).__name__}; "
+                "make it with arena.empty or arena.open"
+            )
         if not self.holds(array):
             raise TidegateError(
                 "this array is not of this arena; make it with arena.empty or arena.open"
             )
+        low, high = np.lib.array_utils.byte_bounds(array)
+        begin, _ = self.addresses
         first = (low - begin) // self.geometry.page
         return first, max(1, -(-(high - begin) // self.geometry.page) - first)
 
