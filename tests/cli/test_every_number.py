@@ -40,7 +40,7 @@ OTHERS = {
     *("machine", "system", "eviction", "prefetch", "placement", "tiering", "plot", "unit", "save"),
     *("clang", "emit", "values", "out", "format", "settings", "systems", "workloads", "store"),
     *("output_file", "applications", "levels", "loops", "perfetto", "include", "define", "std"),
-    *("path", "answer", "on", "x", "y", "by", "catch"),
+    *("path", "answer", "on", "x", "y", "by", "catch", "recorded"),
 }
 WRONG = (str(10**30), "-1", "nan", "inf", "1e300", "", "x", str(2**63), str(-(10**30)))
 ARGUMENTS = {

@@ -152,7 +152,8 @@ def test_fields_of_a_setup_are_options() -> None:
     assert flags["gmt"] - every == {"--factor", "--tier2-ratio", "--near"}
     assert every <= flags["observuvm"] & flags["cppe"] & flags["gmt"] & flags["hybrid"]
     assert {"--fitting", "--larger", "--threshold", "--loops", "--unmap"} <= flags["hybrid"]
-    assert flags["leu"] == flags["tide"] == {"--scale", "--oversubscribe"}
+    assert flags["leu"] == {"--scale", "--oversubscribe"}
+    assert flags["tide"] == flags["leu"] | {"--recorded"}
     fitting = next(o for o in find_setup("hybrid").options() if o.field == "fitting")
     assert (fitting.read("4, 9"), fitting.shown) == ((4.0, 9.0), "4,9,14")
 

@@ -307,7 +307,7 @@ def test_a_policy_that_says_nothing_of_itself_is_listed(works, monkeypatch):
 def test_list_tells_all_about_one(works):
     shown = works("list", "eviction", "tournament").out
     assert "Algorithm 1" in shown
-    assert "blames before a judgement" in shown
+    assert "regions before a judgement" in shown
     assert "\ncompiled\n" in shown
     assert works("list", "tiering", "tier-reuse", "--json").json["runs"] == "compiled"
     runs = works("list", "eviction", "hpe", "--json").json["runs"]
