@@ -52,7 +52,9 @@ def all_findings(setup: Setup, results: Groups) -> Iterator[Finding]:
     if not setup.recorded:
         how = "give --recorded FOLDER; benchmarks.own_programs records programs into one"
         yield claims["T1"].of("recorded").unmeasured(how)
-    yield claims["T5"].unmeasured("benchmarks.live_patterns measures it; figures in docs/live.md")
+    yield claims["T5"].unmeasured(
+        "benchmarks.live_patterns measures it; figures in docs/live-costs.md"
+    )
     yield claims["T6"].unmeasured("benchmarks.policy_events measures it; figures in docs/tide.md")
 
 
