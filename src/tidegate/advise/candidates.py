@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 BASELINE = "uvm"
-ANYWHERE = (
-    "tide"  # good at all programs, without knowing any: named first of systems that are alike
-)
+# good at all programs, without knowing any: named first of systems that are alike
+ANYWHERE = "tide"
 
 
 @dataclass(frozen=True)
