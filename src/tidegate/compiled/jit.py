@@ -21,8 +21,10 @@ from typing import Any
 import numba
 from numba import int64
 from numba.core.dispatcher import Dispatcher
+from numba.core.types import unliteral
 
 from tidegate.compiled.linking import EntryCompiler, LinkedCompiler
+from tidegate.compiled.operator_types import remember_operator_types
 from tidegate.compiled.turns import own_turn
 from tidegate.files import cache_folder
 
@@ -31,6 +33,8 @@ _IN_USE = 24 * 3600  # seconds: a state used since then may be in use by another
 _SOURCE = (".py", ".json")  # programs' models are JSON
 # rooms with compiled functions
 _COMPILED = ("compiled", "simulation", "policies", "workloads", "analysis", "live")
+
+remember_operator_types()
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -51,6 +55,11 @@ def jit_inner(function: Callable[..., Any]) -> Any:
     return _inner(function, forceinline=True)
 
 
+def jit_apart(function: Callable[..., Any]) -> Any:
+    """Compile once for compiled callers in many places: in each of them, LLVM would take long."""
+    return _inner(function)
+
+
 def jit_bare(function: Callable[..., Any]) -> Any:
     """Compile a function that makes no arrays, without reference counts, for compiled callers."""
     return _inner(function, _nrt=False)
@@ -63,9 +72,24 @@ def jit_within(function: Callable[..., Any]) -> Any:
 
 def _inner(function: Callable[..., Any], **options: Any) -> Any:
     """Compile for compiled callers. It is not cached: what is, are the callers with it in them."""
+    # Numba hands ``forceinline`` on to all that a function calls, unless they say otherwise.
+    options = {"forceinline": False} | options
     options |= {"error_model": "numpy", "pipeline_class": LinkedCompiler}
     options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return numba.njit(**options)(function)
+    return _once_for_constants(numba.njit(**options)(function))
+
+
+def _once_for_constants(compiled: Any) -> Any:
+    """Have compiled callers share one code; Numba compiles anew for every constant they give."""
+    find = compiled.get_call_template
+
+    def find_without_constants(args: Any, keywords: Any) -> Any:
+        return find(
+            tuple(unliteral(a) for a in args), {k: unliteral(v) for k, v in keywords.items()}
+        )
+
+    vars(compiled)["get_call_template"] = find_without_constants
+    return compiled
 
 
 def jit_inline(function: Callable[..., Any]) -> Any:
@@ -105,6 +129,7 @@ def _cached(compiler: Any, function: Callable[..., Any], **options: Any) -> Any:
         if isinstance(compiled, Dispatcher):  # which compiles later
             vars(compiled)["_cache"] = _TolerantCache(vars(compiled)["_cache"])
             vars(compiled)["compile"] = _in_turn(compiled.compile, _name(function))
+            _once_for_constants(compiled)
         return compiled
 
 

@@ -70,8 +70,6 @@ from tidegate.simulation.gpu.streams import (
 from tidegate.simulation.gpu.tree import mark_subtrees
 from tidegate.simulation.recording import FAULTS, TOUCHES, note
 
-# Numba compiles a function anew for every constant it is called with; np.int64(…) keeps it to one.
-
 
 @jit_bare
 def serve_faults(memory: Any, constants: Any, relay: Any) -> int:
@@ -130,8 +128,8 @@ def serve_region(
     memory.served[region] = books.turn
     books.faults += last - first
     memory.region_faults[region] += last - first
-    note(memory, np.int64(FAULTS), books.touches, region, last - first)
-    code = send_event(memory, constants, relay, np.int64(FAULT), region)
+    note(memory, FAULTS, books.touches, region, last - first)
+    code = send_event(memory, constants, relay, FAULT, region)
     if code == OK:
         code = evict_requested(memory, constants, relay)
     if code != OK:
@@ -139,9 +137,7 @@ def serve_region(
     if books.threshold < NO_TREE:
         mark_subtrees(memory, constants, region, first, last)
     if memory.wants[1, PREFETCH] and wanted_pages(memory, constants, region) > 0:
-        code = call_policy(
-            memory, constants, relay.prefetch, np.int64(1), np.int64(PREFETCH), region
-        )
+        code = call_policy(memory, constants, relay.prefetch, 1, PREFETCH, region)
         if code == OK:
             code = evict_requested(memory, constants, relay)
         if code != OK:
@@ -201,15 +197,15 @@ def notify(memory: Any, constants: Any, relay: Any, which: int, sampled: bool) -
         memory.served[which] = books.turn
         return_samples(memory, constants, which)
         if memory.wants[0, event]:
-            code = call_policy(memory, constants, relay.eviction, np.int64(0), event, which)
+            code = call_policy(memory, constants, relay.eviction, 0, event, which)
         if code == OK and memory.wants[1, event]:
-            code = call_policy(memory, constants, relay.prefetch, np.int64(1), event, which)
+            code = call_policy(memory, constants, relay.prefetch, 1, event, which)
     else:
         books.accesses = memory.counted[which] - 1
         memory.counted[which] = 0
         books.counting_n -= 1
         if memory.wants[2, event]:
-            code = call_policy(memory, constants, relay.placement, np.int64(2), event, which)
+            code = call_policy(memory, constants, relay.placement, 2, event, which)
     return code
 
 
@@ -223,7 +219,7 @@ def observe_next(memory: Any, constants: Any, relay: Any) -> int:
         return OK
     if books.observed_n >= constants.observe_most or books.sampled_n >= constants.counters:
         return OK
-    code, region = query(memory, constants, relay, np.int64(OBSERVE))
+    code, region = query(memory, constants, relay, OBSERVE)
     if code != OK or region < 0:
         return code
     if region >= memory.resident.size or memory.resident[region] == 0:
@@ -255,13 +251,11 @@ def serve_prefetches(memory: Any, constants: Any, relay: Any) -> int:
             if code != OK:
                 return code
             memory.served[region] = books.turn
-            code = send_event(memory, constants, relay, np.int64(PREFETCH), region)
+            code = send_event(memory, constants, relay, PREFETCH, region)
             if code == OK:
                 code = evict_requested(memory, constants, relay)
             if code == OK:
-                code, pages = make_room_for_wanted(
-                    memory, constants, relay, region, np.int64(0), pages
-                )
+                code, pages = make_room_for_wanted(memory, constants, relay, region, 0, pages)
             if code != OK:
                 return code
             migrate(memory, constants, region, pages, constants.unmap_prefetched)
@@ -382,7 +376,7 @@ def wake(memory: Any, constants: Any, blocks: Any, slot: int, when: float, per_b
     if constants.tracking:
         memory.latest[page] = latest(books.touches, reference)
         memory.region_touches[page // constants.pages_per_region] += 1
-    note(memory, np.int64(TOUCHES), books.touches, page // constants.pages_per_region, np.int64(1))
+    note(memory, TOUCHES, books.touches, page // constants.pages_per_region, 1)
     books.touches += 1
     time = max(memory.slot_time[slot], when)
     spent = memory.slot_pace[slot] * max(books.latency, cost * per_byte)
@@ -392,7 +386,8 @@ def wake(memory: Any, constants: Any, blocks: Any, slot: int, when: float, per_b
         time += spent
     else:  # the page became remote while this slot waited
         books.link_free = max(books.link_free, when)
-        time = touch_remote(memory, constants, blocks.sharing, page, size, reference, time, spent)
+        size, site = np.int64(size), np.int64(reference)
+        time = touch_remote(memory, constants, blocks.sharing, page, size, site, time, spent)
     memory.slot_time[slot] = memory.slot_due[slot] = time
     memory.slot_at[slot] = i + 1
     memory.slot_status[slot] = RUNNING
@@ -448,7 +443,7 @@ def begin_launch(memory: Any, constants: Any, relay: Any, blocks: Any, number: i
     while books.hold:
         finish_copies(memory, constants, blocks, 0.0)
     begin_turn(memory, max(books.driver_free, books.front))
-    code = send_event(memory, constants, relay, np.int64(LAUNCH), number)
+    code = send_event(memory, constants, relay, LAUNCH, number)
     if code == OK:
         code = evict_requested(memory, constants, relay)
     end_turn(memory, constants)

@@ -32,8 +32,6 @@ from tidegate.simulation.gpu.policy_calls import BY_PLACEMENT, query, send_event
 from tidegate.simulation.gpu.recorded_moves import record_came, record_left
 from tidegate.simulation.recording import AS_ASKED, AS_VICTIM, BY_FAULT, BY_PREFETCH
 
-# Numba compiles a function anew for every constant it is called with; np.int64(…) keeps it to one.
-
 
 @jit_bare
 def make_room(memory: Any, constants: Any, relay: Any, region: int, pages: int) -> int:
@@ -52,7 +50,7 @@ def make_room(memory: Any, constants: Any, relay: Any, region: int, pages: int) 
             return CUT
         books.decisions += 1
         books.turn_policy += constants.decision
-        code, victim = query(memory, constants, relay, np.int64(VICTIM))
+        code, victim = query(memory, constants, relay, VICTIM)
         if code != OK:
             return code
         if victim < 0 or victim >= memory.resident.size:
@@ -64,7 +62,7 @@ def make_room(memory: Any, constants: Any, relay: Any, region: int, pages: int) 
             return CUT
         if memory.resident[victim] == 0:
             return NOT_RESIDENT
-        code = evict(memory, constants, relay, victim, False, np.int64(AS_VICTIM))
+        code = evict(memory, constants, relay, victim, False, AS_VICTIM)
         if code != OK:
             return code
     books.frames_used += need
@@ -95,7 +93,7 @@ def depart(memory: Any, constants: Any, relay: Any, region: int, mapped: bool, w
     books = memory.books[0]
     books.evictions += 1
     memory.region_evictions[region] += 1
-    code = send_event(memory, constants, relay, np.int64(EVICTION), region)
+    code = send_event(memory, constants, relay, EVICTION, region)
     if code != OK:
         return code, 0, 0
     held = drop_samples(memory, constants, region) if memory.observed[region] > 0 else 0
@@ -140,7 +138,7 @@ def evict_requested(memory: Any, constants: Any, relay: Any) -> int:
             if verb == ASK_DISCARD:
                 code = discard(memory, constants, relay, region)
             else:
-                code = evict(memory, constants, relay, region, runtime, np.int64(AS_ASKED))
+                code = evict(memory, constants, relay, region, runtime, AS_ASKED)
             if code != OK:
                 return code
     return OK

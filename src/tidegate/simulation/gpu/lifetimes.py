@@ -44,7 +44,7 @@ def free_in_region(
             held = 0
     emptied = 0 < near + held == memory.resident[region]
     if emptied:
-        code = send_event(memory, constants, relay, np.int64(FREE), region)
+        code = send_event(memory, constants, relay, FREE, region)
         if code != OK:
             return code
     if held > 0 or sampled:

@@ -206,7 +206,7 @@ def return_samples(memory: Any, constants: Any, region: int) -> None:
             books.coming_n += 1
             memory.resident[region] += left_far
             if left_far:
-                record_came(memory, region, np.int64(1), np.int64(0), np.int64(BY_SAMPLE))
+                record_came(memory, region, 1, 0, BY_SAMPLE)
             books.pages_home += 1
             books.turn_policy += constants.run_overhead + constants.in_per_page
             books.link_in_time += constants.run_overhead + constants.in_per_page

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tidegate.compiled.intrinsics import call_at
 from tidegate.compiled.jit import jit, jit_bare
 from tidegate.policies.interface.events import (
@@ -40,9 +38,6 @@ from tidegate.simulation.gpu.copy_orders import order_in, order_out
 from tidegate.simulation.gpu.memory import OK, RAISED
 from tidegate.simulation.gpu.observation import count_by, leave_one_far
 
-# Numba compiles a function anew for every constant it is called with; np.int64(…) keeps it to one.
-
-
 BY_PLACEMENT = 3  # of a request in the list: the placement policy made it
 
 
@@ -51,11 +46,11 @@ def send_event(memory: Any, constants: Any, relay: Any, event: int, region: int)
     """Send an event to every policy that handles it."""
     code = OK
     if memory.wants[0, event]:
-        code = call_policy(memory, constants, relay.eviction, np.int64(0), event, region)
+        code = call_policy(memory, constants, relay.eviction, 0, event, region)
     if code == OK and memory.wants[1, event]:
-        code = call_policy(memory, constants, relay.prefetch, np.int64(1), event, region)
+        code = call_policy(memory, constants, relay.prefetch, 1, event, region)
     if code == OK and memory.wants[2, event]:
-        code = call_policy(memory, constants, relay.placement, np.int64(2), event, region)
+        code = call_policy(memory, constants, relay.placement, 2, event, region)
     return code
 
 
@@ -83,11 +78,11 @@ def query(memory: Any, constants: Any, relay: Any, event: int) -> Any:
     if books.request_n < 0:
         return RAISED, region
     if books.request_n > 0:
-        execute_requests(memory, constants, np.int64(0))
+        execute_requests(memory, constants, 0)
     return OK, region
 
 
-@jit
+@jit_bare
 def execute_requests(memory: Any, constants: Any, which: int) -> None:
     """Execute all requests but evictions and discards, which stay in the list.
 
@@ -116,6 +111,12 @@ def execute_requests(memory: Any, constants: Any, which: int) -> None:
             requests[leaving, 2] = count if count else which + 1
             leaving += 1
     books.request_n = leaving
+
+
+@jit
+def execute_first_requests(memory: Any, constants: Any, which: int) -> None:
+    """Execute what a policy requests when it starts or finishes."""
+    execute_requests(memory, constants, which)
 
 
 @jit_bare

@@ -19,8 +19,6 @@ from tidegate.simulation.recording import (
     tell,
 )
 
-# Numba compiles a function anew for every constant it is called with; np.int64(…) keeps it to one.
-
 
 @jit_bare
 def record_came(memory: Any, region: int, pages: int, prefetched: int, why: int) -> None:
@@ -28,9 +26,9 @@ def record_came(memory: Any, region: int, pages: int, prefetched: int, why: int)
     books = memory.books[0]
     if memory.recorder[0].rows == 0:
         return
-    note(memory, np.int64(RESIDENCY), books.touches, region, pages)
-    note(memory, np.int64(PREFETCHED), books.touches, region, prefetched)
-    tell(memory, books.front, books.touches, region, np.int64(CAME), np.int64(why), pages)
+    note(memory, RESIDENCY, books.touches, region, pages)
+    note(memory, PREFETCHED, books.touches, region, prefetched)
+    tell(memory, books.front, books.touches, region, CAME, np.int64(why), pages)
 
 
 @jit_bare
@@ -40,10 +38,10 @@ def record_left(memory: Any, region: int, pages: int, untouched: int, why: int) 
     if memory.recorder[0].rows == 0:
         return
     gone = np.int64(memory.resident[region])
-    note(memory, np.int64(EVICTIONS), books.touches, region, np.int64(1))
-    note(memory, np.int64(RESIDENCY), books.touches, region, -gone)
-    note(memory, np.int64(UNUSED), books.touches, region, untouched)
-    tell(memory, books.front, books.touches, region, np.int64(LEFT), why, pages)
+    note(memory, EVICTIONS, books.touches, region, 1)
+    note(memory, RESIDENCY, books.touches, region, -gone)
+    note(memory, UNUSED, books.touches, region, untouched)
+    tell(memory, books.front, books.touches, region, LEFT, why, pages)
 
 
 @jit_bare
@@ -52,5 +50,5 @@ def record_died(memory: Any, region: int, pages: int) -> None:
     books = memory.books[0]
     if memory.recorder[0].rows == 0:
         return
-    note(memory, np.int64(RESIDENCY), books.touches, region, -pages)
-    tell(memory, books.front, books.touches, region, np.int64(LEFT), np.int64(AT_DEATH), pages)
+    note(memory, RESIDENCY, books.touches, region, -pages)
+    tell(memory, books.front, books.touches, region, LEFT, AT_DEATH, pages)

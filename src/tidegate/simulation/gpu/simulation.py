@@ -50,7 +50,7 @@ from tidegate.simulation.gpu.memory import (
 )
 from tidegate.simulation.gpu.observation import LEFT_FAR
 from tidegate.simulation.gpu.pace import pace_of, with_last
-from tidegate.simulation.gpu.policy_calls import execute_requests
+from tidegate.simulation.gpu.policy_calls import execute_first_requests
 from tidegate.simulation.gpu.relay import (
     LONG_RUN,
     Caller,
@@ -362,8 +362,8 @@ class Simulation:
             raise PolicyError(
                 f"policy '{label(policy)}' raised in {call}(): {error_line(error, type(policy))}"
             ) from error
-        which = self._policies.index(policy)
-        execute_requests(self._table, self._record, which)  # of start()
+        if self.books["request_n"][0]:
+            execute_first_requests(self._table, self._record, self._policies.index(policy))
 
 
 def check_books(simulation: Simulation) -> None:

@@ -63,7 +63,7 @@ def start_out(memory: Any, constants: Any, relay: Any) -> int:
     memory.leaving[region] = 0
     if not goes:
         return OK
-    return leave(memory, constants, relay, region, np.int64(AS_COPY))
+    return leave(memory, constants, relay, region, AS_COPY)
 
 
 @jit_bare
@@ -149,7 +149,7 @@ def find_room(memory: Any, constants: Any, relay: Any, region: int, pages: int) 
             return OK
         books.decisions += 1
         books.in_handling += constants.decision
-        code, victim = query(memory, constants, relay, np.int64(VICTIM))
+        code, victim = query(memory, constants, relay, VICTIM)
         if code != OK:
             return code
         if victim < 0 or victim >= memory.resident.size or memory.resident[victim] == 0:
@@ -158,7 +158,7 @@ def find_room(memory: Any, constants: Any, relay: Any, region: int, pages: int) 
             books.in_blocked = 1
             return OK
         books.out_free = max(books.out_free, books.in_free)
-        code = leave(memory, constants, relay, victim, np.int64(AS_VICTIM))
+        code = leave(memory, constants, relay, victim, AS_VICTIM)
         if code != OK:
             return code
         if not constants.by_page:
@@ -175,7 +175,7 @@ def come(memory: Any, constants: Any, relay: Any, region: int, taken: int) -> in
     ``taken``: frames taken, where frames are pages; others that are asked for wait.
     """
     books = memory.books[0]
-    code = send_event(memory, constants, relay, np.int64(PREFETCH), region)
+    code = send_event(memory, constants, relay, PREFETCH, region)
     if code == OK:
         code = execute_evictions(memory, constants, relay)
     base = region * constants.pages_per_region
@@ -196,7 +196,7 @@ def come(memory: Any, constants: Any, relay: Any, region: int, taken: int) -> in
         books.frames_used -= taken - pages - born
     memory.resident[region] += pages + born
     came = np.int64(pages + born)
-    record_came(memory, region, came, came, np.int64(BY_COPY))
+    record_came(memory, region, came, came, BY_COPY)
     memory.region_pages_in[region] += pages
     books.pages_in += pages
     books.pages_born += born

@@ -47,9 +47,9 @@ def next_candidate(memory: Any, policies: Any, stays: Any) -> Any:
     if constants.clock:
         return _sweep(memory, stays)
     if constants.chooses:
-        page = call_placement(policies, np.int64(VICTIM), np.int64(0))
+        page = call_placement(policies, VICTIM, 0)
     else:
-        page = call_eviction(policies, np.int64(events.VICTIM), np.int64(0))
+        page = call_eviction(policies, events.VICTIM, 0)
     if page == FAILED:
         return np.int64(FAILED), stays
     if page < 0 or page >= len(memory.where) or memory.where[page] < 0:
@@ -126,7 +126,7 @@ def pass_over(memory: Any, policies: Any, page: int) -> bool:
         return True
     if constants.chooses:
         return True
-    return call_eviction(policies, np.int64(events.FAULT), np.int64(page)) != FAILED
+    return call_eviction(policies, events.FAULT, np.int64(page)) != FAILED
 
 
 # Events of eviction policies in place of CLOCK
@@ -135,7 +135,7 @@ def pass_over(memory: Any, policies: Any, page: int) -> bool:
 @jit_within
 def announce_arrival(memory: Any, policies: Any, page: int) -> int:
     """Send the eviction policy the fault of a page that came near; return a code."""
-    if call_eviction(policies, np.int64(events.FAULT), page) == FAILED:
+    if call_eviction(policies, events.FAULT, page) == FAILED:
         return POLICY_FAILED
     return FINISHED if _observe_next(memory, policies) else POLICY_FAILED
 
@@ -145,7 +145,7 @@ def announce_use(memory: Any, policies: Any, page: int, frame: int) -> bool:
     """Notify the use of an observed page, at no cost: its timestamp can be read."""
     memory.frames[frame] &= ~np.uint8(WATCHED)
     memory.counts[0].notifications += 1
-    if call_eviction(policies, np.int64(events.NOTIFICATION), page) == FAILED:
+    if call_eviction(policies, events.NOTIFICATION, page) == FAILED:
         return False
     return _observe_next(memory, policies)
 
@@ -154,7 +154,7 @@ def announce_use(memory: Any, policies: Any, page: int, frame: int) -> bool:
 def _observe_next(memory: Any, policies: Any) -> bool:
     """Query which page to observe; return False if the policy failed."""
     if memory.constants[0].wants_observe:
-        page = call_eviction(policies, np.int64(events.OBSERVE), np.int64(0))
+        page = call_eviction(policies, events.OBSERVE, 0)
         if page == FAILED:
             return False
         if 0 <= page < len(memory.where) and memory.where[page] >= 0:

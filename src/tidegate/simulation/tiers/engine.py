@@ -147,7 +147,7 @@ def _touch(memory: Any, policies: Any, page: int, write: int, size: int) -> int:
     counts, sampling = memory.counts[0], memory.sampling[0]
     counts.touches += 1
     if sampling.wanted > 0 and measure(memory, page, counts.touches):
-        if call_placement(policies, np.int64(SAMPLES), np.int64(0)) == FAILED:
+        if call_placement(policies, SAMPLES, 0) == FAILED:
             return POLICY_FAILED
         sampling.filled = 0
     compute(memory, size)
@@ -164,7 +164,7 @@ def _touch(memory: Any, policies: Any, page: int, write: int, size: int) -> int:
             return POLICY_FAILED
     if (
         memory.constants[0].wants_touch
-        and call_placement(policies, np.int64(TOUCH), page) == FAILED
+        and call_placement(policies, TOUCH, page) == FAILED
     ):
         return POLICY_FAILED
     if sampling.wanted > 0:
@@ -211,7 +211,7 @@ def _bring(memory: Any, policies: Any, page: int, write: int) -> int:
     counts, constants = memory.counts[0], memory.constants[0]
     flags = np.uint8(DIRTY if write else 0)
     if constants.wants_return and memory.history[page, 0]:  # it left near memory before
-        answer = call_placement(policies, np.int64(RETURN), page)
+        answer = call_placement(policies, RETURN, page)
         if answer == FAILED:
             return POLICY_FAILED
         flags |= KEPT if answer == KNOWN else 0
@@ -255,7 +255,7 @@ def _evict(memory: Any, policies: Any) -> Any:
         page = memory.held[frame]
         to = STAY
         if not memory.frames[frame] & KEPT:
-            to = call_placement(policies, np.int64(PLACE), np.int64(page))
+            to = call_placement(policies, PLACE, np.int64(page))
         if to < STAY or to > FAR:
             return POLICY_FAILED if to == FAILED else BAD_PLACE, -1, STAY
         again = frame == before and not constants.clock  # a policy names it anew
@@ -271,7 +271,7 @@ def _evict(memory: Any, policies: Any) -> Any:
         step_hand(memory)
     elif (
         not constants.chooses
-        and call_eviction(policies, np.int64(EVICTION), np.int64(page)) == FAILED
+        and call_eviction(policies, EVICTION, np.int64(page)) == FAILED
     ):
         return POLICY_FAILED, -1, STAY
     code, out = leave(memory, policies, page, memory.frames[frame] & DIRTY, to)

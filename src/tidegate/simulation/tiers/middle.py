@@ -114,7 +114,7 @@ def _spill(memory: Any, policies: Any) -> int:
     """Send a page of the middle to the SSD."""
     counts, cursors = memory.counts[0], memory.cursors[0]
     if memory.constants[0].makes_room == ASKED:
-        page = call_placement(policies, np.int64(SPILL), np.int64(0))
+        page = call_placement(policies, SPILL, 0)
         if page < 0 or page >= len(memory.where) or memory.where[page] > IN_MIDDLE:
             return POLICY_FAILED if page == FAILED else BAD_SPILL
         place = IN_MIDDLE - np.int64(memory.where[page])
@@ -147,14 +147,14 @@ def _put(memory: Any, page: int, dirty: int) -> None:
     memory.where[page] = IN_MIDDLE - place
     cursors.tail = place + 1
     memory.counts[0].middle_used += 1
-    record_middle(memory, np.int64(page), np.int64(1))
+    record_middle(memory, np.int64(page), 1)
 
 
 @jit_within
 def take(memory: Any, place: int) -> int:
     """Take a page from its place in the middle; return whether it is dirty."""
     dirty = memory.queue[place] & 1
-    record_middle(memory, np.int64(memory.queue[place] >> 1), np.int64(-1))
+    record_middle(memory, np.int64(memory.queue[place] >> 1), -1)
     memory.queue[place] = -1
     memory.counts[0].middle_used -= 1
     return dirty

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.compiled.jit import jit, jit_bare
+from tidegate.compiled.jit import jit, jit_bare, jit_within
 from tidegate.simulation.recording import (
     CAME,
     EVICTIONS,
@@ -73,50 +73,50 @@ def _mark(memory: Any) -> None:
     to[14], to[15] = memory.clock[0].read_busy, memory.clock[0].write_busy
 
 
-@jit_bare
+@jit_within
 def record_came(memory: Any, page: int, far: bool) -> None:
     """Record that a page came near, from the far tier or the middle."""
     if memory.recorder[0].rows == 0:
         return
     touch = memory.counts[0].touches - 1
-    note(memory, np.int64(FAULTS), touch, page, np.int64(1))
-    note(memory, np.int64(RESIDENCY), touch, page, np.int64(1))
+    note(memory, FAULTS, touch, page, 1)
+    note(memory, RESIDENCY, touch, page, 1)
     if far:
-        note(memory, np.int64(FAR_READS), touch, page, np.int64(1))
+        note(memory, FAR_READS, touch, page, 1)
     why = np.int64(FROM_FAR if far else FROM_MIDDLE)
-    tell(memory, memory.clock[0].now, touch, page, np.int64(CAME), why, np.int64(1))
+    tell(memory, memory.clock[0].now, touch, page, CAME, why, 1)
     _mark(memory)
 
 
-@jit_bare
+@jit_within
 def record_left(memory: Any, page: int, far: bool) -> None:
     """Record that a page left near memory, for the far tier or the middle."""
     if memory.recorder[0].rows == 0:
         return
     touch = memory.counts[0].touches - 1
-    note(memory, np.int64(EVICTIONS), touch, page, np.int64(1))
-    note(memory, np.int64(RESIDENCY), touch, page, np.int64(-1))
+    note(memory, EVICTIONS, touch, page, 1)
+    note(memory, RESIDENCY, touch, page, -1)
     why = np.int64(TO_FAR if far else TO_MIDDLE)
-    tell(memory, memory.clock[0].now, touch, page, np.int64(LEFT), why, np.int64(1))
+    tell(memory, memory.clock[0].now, touch, page, LEFT, why, 1)
 
 
-@jit_bare
+@jit_within
 def record_middle(memory: Any, page: int, change: int) -> None:
     """Record that a page entered the middle (1) or left it (-1)."""
     if memory.recorder[0].rows == 0:
         return
-    note(memory, np.int64(MIDDLE), memory.counts[0].touches - 1, page, np.int64(change))
+    note(memory, MIDDLE, memory.counts[0].touches - 1, page, np.int64(change))
 
 
-@jit_bare
+@jit_within
 def record_spill(memory: Any, page: int) -> None:
     """Record that a page of the middle made room for another."""
     if memory.recorder[0].rows == 0:
         return
     touch = memory.counts[0].touches - 1
-    note(memory, np.int64(SPILLS), touch, page, np.int64(1))
+    note(memory, SPILLS, touch, page, 1)
     now = memory.clock[0].now
-    tell(memory, now, touch, page, np.int64(SPILLED), np.int64(TO_FAR), np.int64(1))
+    tell(memory, now, touch, page, SPILLED, TO_FAR, 1)
 
 
 def recorded_books(memory: Any, counts: dict[str, int]) -> dict[str, Any]:

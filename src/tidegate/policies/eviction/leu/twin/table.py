@@ -5,7 +5,7 @@ batches, and the coldest site is replaced.
 from __future__ import annotations
 
 from tidegate.compiled.addresses import grid_at
-from tidegate.compiled.jit import jit_inner
+from tidegate.compiled.jit import jit_apart
 from tidegate.policies.eviction.leu.cells import LEVELS, SPAN
 from tidegate.policies.eviction.leu.interval_table import BUCKETS
 from tidegate.policies.eviction.leu.twin.cells import advance
@@ -40,7 +40,7 @@ from tidegate.policies.eviction.leu.twin.layout import (
 from tidegate.policies.eviction.leu.twin.rings import pour
 
 
-@jit_inner
+@jit_apart
 def _bucket_of(interval: int) -> int:
     if interval < 2:
         return max(0, interval)
@@ -50,7 +50,7 @@ def _bucket_of(interval: int) -> int:
     return min(2 * power + (interval >> (power - 1) & 1), BUCKETS - 1)
 
 
-@jit_inner
+@jit_apart
 def saw(own: int, reference: int, reuses: int, interval: int) -> None:
     scalar = scalars(own)
     n = scalar[PENDING]
@@ -61,7 +61,7 @@ def saw(own: int, reference: int, reuses: int, interval: int) -> None:
         _take_in(own)
 
 
-@jit_inner
+@jit_apart
 def _take_in(own: int) -> None:
     scalar, changed, best_at = scalars(own), words(own, CHANGED), words(own, BEST_AT)
     waiting = grid_at(part(own, WAITING), PLENTY, 3)
@@ -80,7 +80,7 @@ def _take_in(own: int) -> None:
     scalar[PENDING] = 0
 
 
-@jit_inner
+@jit_apart
 def _admit(own: int, reference: int) -> int:
     scalar, places = scalars(own), words(own, PLACE_OF)
     entry, touches = words(own, ENTRY), words(own, ENTRY_TOUCHES)
@@ -102,7 +102,7 @@ def _admit(own: int, reference: int) -> int:
     return int(place)
 
 
-@jit_inner
+@jit_apart
 def _to_others(own: int, place: int) -> None:
     """Move the regions of a replaced access site to those without an entry."""
     others, now, node_of = scalars(own)[TABLE], time_of(own), nodes(own)
