@@ -8,7 +8,7 @@ import sys
 import numba
 import pytest
 
-from tidegate.compiled.jit import jit, jit_bare, jit_inner
+from tidegate.compiled.jit import jit, jit_apart, jit_bare, jit_inner
 from tidegate.compiled.linking import LinkedLibrary
 
 NUMBER = 7
@@ -83,3 +83,37 @@ def test_an_entry_point_from_the_cache_needs_no_linked_function(tmp_path):
     command = [sys.executable, str(tmp_path / "mine.py")]
     said = [subprocess.run(command, capture_output=True, text=True, cwd=tmp_path) for _ in "ab"]
     assert [s.stdout.split() for s in said] == [["0", "1"], ["1", "0"]], said[0].stderr
+
+
+def test_constants_share_one_code():
+    @jit_bare
+    def plus(x, more, twice):
+        return x + more + more if twice else x + more
+
+    @jit
+    def sums(x):
+        return plus(x, 1, True), plus(x, 2, False), plus(x, x, x > 0)
+
+    assert sums(5) == (7, 7, 15)
+    assert len(plus.overloads) == 1
+
+
+def test_only_what_asks_for_it_is_inlined():
+    """Numba would hand the wish on to all that a function calls."""
+
+    @jit_apart
+    def called(x):
+        return x * 3
+
+    @jit_inner
+    def inlined(x):
+        return called(x) + 1
+
+    @jit
+    def entry(x):
+        return inlined(x)
+
+    assert entry(2) == 7
+    for function, forced in ((called, False), (inlined, True)):
+        (overload,) = function.overloads.values()
+        assert ("alwaysinline" in overload.library.get_llvm_str()) == forced

@@ -18,7 +18,8 @@ _NUMBERS = (types.Number, types.Boolean)
 def remember_operator_types() -> None:
     """Have Numba's typing look up operations on numbers that it has resolved before."""
     context: Any = cpu_target.typing_context
-    resolve, known = context.resolve_function_type, {}
+    resolve = context.resolve_function_type
+    known: dict[Any, Any] = {}  # signatures
 
     def resolve_once(function: Any, args: Any, keywords: Any) -> Any:
         if keywords or not isinstance(function, types.Function):

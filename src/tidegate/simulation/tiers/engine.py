@@ -162,10 +162,7 @@ def _touch(memory: Any, policies: Any, page: int, write: int, size: int) -> int:
         memory.frames[frame] = flags | REFERENCED | (DIRTY if write else 0)
         if flags & WATCHED and not announce_use(memory, policies, page, frame):
             return POLICY_FAILED
-    if (
-        memory.constants[0].wants_touch
-        and call_placement(policies, TOUCH, page) == FAILED
-    ):
+    if memory.constants[0].wants_touch and call_placement(policies, TOUCH, page) == FAILED:
         return POLICY_FAILED
     if sampling.wanted > 0:
         # not earlier, because a policy may read the touch before when it handles the miss
@@ -269,10 +266,7 @@ def _evict(memory: Any, policies: Any) -> Any:
     memory.counts[0].stays += stays
     if constants.clock:
         step_hand(memory)
-    elif (
-        not constants.chooses
-        and call_eviction(policies, EVICTION, np.int64(page)) == FAILED
-    ):
+    elif not constants.chooses and call_eviction(policies, EVICTION, np.int64(page)) == FAILED:
         return POLICY_FAILED, -1, STAY
     code, out = leave(memory, policies, page, memory.frames[frame] & DIRTY, to)
     return code, frame, out
