@@ -20,6 +20,7 @@ def test_types_are_those_of_numba(name):
     own = getattr(operator, name)
     context = numba.core.registry.cpu_target.typing_context
     assert "resolve_function_type" in vars(context)  # the one that remembers
+    context.refresh()
     asked = context.resolve_value_type(own)
     untouched = type(context).resolve_function_type
     for left in KINDS:
