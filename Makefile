@@ -3,7 +3,10 @@
 PYTHON ?= $(firstword $(foreach v,3.11 3.12 3.13,$(shell command -v python$(v))) python3)
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 SET_UP := $(VENV)/.set-up
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 # tidegate[cluster] and a server of object storage, with what they need
 CLUSTER := distributed dask dask-jobqueue cloudpickle fsspec importlib-metadata lazy-importer zipp locket msgpack partd psutil pyyaml tblib \
 	toolz tornado zict obstore duckdb moto flask flask-cors werkzeug blinker itsdangerous requests responses certifi \
@@ -19,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test soak extras torch bench coverage lint format docs figures dist release lock clean
 
-demo: $(SET_UP)  ## six eviction policies and Belady race on an oversubscribed GPU
+demo: $(INSTALLED)  ## six eviction policies and Belady race on an oversubscribed GPU
 	@mkdir -p out
 	$(BIN)/tidegate compare blackscholes --bytes 1GiB --oversubscribe 20%,50%,100% --plot out/demo.png
 
@@ -32,10 +35,10 @@ soak: $(SET_UP)  ## live memory at full length: writers for every policy, a cras
 	$(BIN)/python tests/live/soak.py --kills $(KILLS)
 
 extras: $(SET_UP)  ## a gigabyte of packages that some tests use and are skipped without
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-extras.lock
+	$(PIP) --require-hashes --no-deps -r requirements-extras.lock
 
 torch: $(SET_UP)  ## PyTorch for CPUs, to record programs; its wheels differ between indexes, so they are not in a lock
-	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(PIP) torch==2.13.0
 
 bench: $(SET_UP)  ## the figures of docs/performance.md
 	$(BIN)/python -m benchmarks
@@ -54,7 +57,7 @@ coverage: $(SET_UP)  ## all the tests, and which lines they run: a table, and pa
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term --cov-report=html:out/coverage
 
 docs: $(SET_UP)  ## the documentation as pages with search, and the reference of every public name, in out/site
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-docs.lock
+	$(PIP) --require-hashes --no-deps -r requirements-docs.lock
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html -d out/doctrees docs out/site
 	$(BIN)/pdoc --no-show-source --output-directory out/site/names tidegate '!tidegate.cli'
 
@@ -67,21 +70,25 @@ dist: $(SET_UP)  ## wheel and source archive, in dist
 release: $(SET_UP)  ## make a release: VERSION=0.2.0
 	$(BIN)/python scripts/release.py $(VERSION)
 
-lock: $(SET_UP)  ## choose exact versions anew
-	$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --extra dev --python-version 3.11 --generate-hashes --no-header \
-		--no-emit-index-url --no-annotate --output-file requirements.lock pyproject.toml
-	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' \
-		| $(BIN)/uv pip compile --quiet --universal --constraint requirements.lock --python-version 3.11 --generate-hashes --no-header \
-		--no-emit-index-url --no-annotate --output-file requirements-docs.lock -
-	printf '%s\n' $(EXTRAS) | $(BIN)/uv pip compile --quiet --universal --no-deps --python-version 3.11 --generate-hashes --no-header \
-		--no-emit-index-url --no-annotate --output-file requirements-extras.lock -
+# the packages of an extra, a line each
+extra = $(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$(1)"], sep="\n")'
 
-$(SET_UP): requirements.lock pyproject.toml
+lock: $(SET_UP)  ## choose exact versions anew
+	$(PIP) uv
+	$(LOCK) --output-file requirements.lock pyproject.toml
+	$(call extra,dev) | $(LOCK) --constraint requirements.lock --output-file requirements-dev.lock -
+	$(call extra,docs) | $(LOCK) --constraint requirements.lock --constraint requirements-dev.lock --output-file requirements-docs.lock -
+	printf '%s\n' $(EXTRAS) | $(LOCK) --no-deps --output-file requirements-extras.lock -
+
+$(INSTALLED): requirements.lock pyproject.toml  # what the package needs
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tidegate needs Python 3.11 or newer; set PYTHON=..." >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(PIP) --no-compile --require-hashes --no-deps -r requirements.lock
+	$(PIP) --no-deps --editable .
+	@touch $@
+
+$(SET_UP): $(INSTALLED) requirements-dev.lock  # and what its tests need
+	$(PIP) --no-compile --require-hashes --no-deps -r requirements-dev.lock
 	@touch $@
 
 clean:

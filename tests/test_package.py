@@ -56,7 +56,12 @@ def test_the_source_archive_holds_what_the_tests_need(built):
     with tarfile.open(archive) as files:
         names = {n.partition("/")[2] for n in files.getnames()}
     assert {"pyproject.toml", "Makefile", "README.md", "LICENSE", "tests/test_package.py"} <= names
-    assert {"requirements.lock", "docs/glossary.md", "examples/lagged.py"} <= names
+    assert {
+        "requirements.lock",
+        "requirements-dev.lock",
+        "docs/glossary.md",
+        "examples/lagged.py",
+    } <= names
 
 
 def test_the_metadata_name_pythons_and_extras(wheel):
