@@ -26,7 +26,7 @@ SEQUENCES = st.lists(st.integers(0, 9), min_size=1, max_size=60) | st.builds(
 )
 
 
-@settings(deadline=None, max_examples=150, derandomize=True)
+@settings(deadline=None, max_examples=60, derandomize=True)
 @given(SEQUENCES, st.integers(1, 12))
 def test_nobody_beats_belady_with_one_slot(ids, frames):
     trace = flat(ids)

@@ -26,6 +26,7 @@ from numba.core.types import unliteral
 from tidegate.compiled.linking import EntryCompiler, LinkedCompiler
 from tidegate.compiled.operator_types import remember_operator_types
 from tidegate.compiled.turns import own_turn
+from tidegate.compiled.without_scipy import load_array_functions
 from tidegate.files import cache_folder
 
 _KEPT = 3  # states of the source whose compiled code stays
@@ -34,6 +35,7 @@ _SOURCE = (".py", ".json")  # programs' models are JSON
 # rooms with compiled functions
 _COMPILED = ("compiled", "simulation", "policies", "workloads", "analysis", "live")
 
+load_array_functions()
 remember_operator_types()
 
 
@@ -168,6 +170,22 @@ class _TolerantCache:
 
 
 @functools.cache
+def _sources() -> list[tuple[str, str]]:
+    """Return each source file of the package: its place there, and its path.
+
+    Every command needs them, so this is done without the convenience of pathlib.
+    """
+    package = os.path.dirname(os.path.dirname(__file__))
+    files = (
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(package)
+        for name in names
+        if name.endswith(_SOURCE)
+    )
+    return sorted((file[len(package) + 1 :].replace(os.sep, "/"), file) for file in files)
+
+
+@functools.cache
 def code_digest(*rooms: str, without: tuple[str, ...] = ()) -> str:
     """Return a hash of the source of these rooms, or of the whole package, ``without`` some.
 
@@ -176,13 +194,12 @@ def code_digest(*rooms: str, without: tuple[str, ...] = ()) -> str:
     >>> code_digest("simulation") == code_digest("policies")
     False
     """
-    package = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for file in sorted(f for f in package.rglob("*") if f.suffix in _SOURCE):
-        place = file.relative_to(package)
-        apart = any(place.is_relative_to(room) for room in without)
-        if not apart and (place.parts[0] in rooms or not rooms):
-            digest.update(file.read_bytes())
+    for place, file in _sources():
+        apart = any(place == room or place.startswith(f"{room}/") for room in without)
+        if not apart and (place.partition("/")[0] in rooms or not rooms):
+            with open(file, "rb") as opened:
+                digest.update(opened.read())
     return digest.hexdigest()[:32]
 
 

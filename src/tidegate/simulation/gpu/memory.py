@@ -8,6 +8,7 @@ Blocks        the touches being played: the rest of unfinished blocks, and the n
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
@@ -266,8 +267,13 @@ def make_constants(
 
 def as_array(constants: Any) -> NDArray[Any]:
     """Return a NamedTuple of numbers as one record, so that compiled functions pass one pointer."""
-    kinds = [(name, np.dtype(kind)) for name, kind in get_type_hints(type(constants)).items()]
-    return np.array([tuple(constants)], kinds)
+    kind: Any = type(constants)
+    return np.array([tuple(constants)], _record_of(kind))
+
+
+@functools.cache
+def _record_of(kind: type) -> np.dtype[Any]:
+    return np.dtype([(name, np.dtype(of)) for name, of in get_type_hints(kind).items()])
 
 
 def make_memory(
