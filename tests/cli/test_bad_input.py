@@ -57,6 +57,7 @@ def mistake(command: str, *said: str, **how):
         mistake("run SMALL --observed 0", "observed must be a whole number, at least 1, got 0"),
         mistake("run SMALL --samples -1", "samples must be a whole number, at least 0, got -1"),
         mistake("reproduce observuv", "'observuv'", "observuvm"),
+        mistake("reproduce nothing-like-it", "'nothing-like-it'", "Known: observuvm, tide, gmt,"),
         mistake(
             "reproduce",
             "'tidegate reproduce' needs one of observuvm,",
