@@ -12,6 +12,7 @@ import pkgutil
 import re
 import shlex
 import sys
+import tokenize
 import tomllib
 from pathlib import Path
 
@@ -288,3 +289,48 @@ def test_pictures_are_made_by_the_script_of_figures():
     made = (ROOT / "scripts" / "figures.py").read_text()
     pictures = [p for p in (ROOT / "docs").rglob("*") if p.suffix in (".png", ".svg")]
     assert [p.name for p in pictures if p.name not in made] == []
+
+
+# Files that the source names
+
+SOURCE = ROOT / "src" / "tidegate"
+# files of users in examples, and of NVIDIA's driver
+OTHERS_FILES = re.compile(
+    r"(mine|script|train|kernels)\.py|sizes\.toml|nn\.c|(a|b|path/to)/\w+\.py|uvm_\w+\.c"
+)
+NAMED = re.compile(r"(?<![\w./*-])((?:[\w-]+/)*[\w-]+\.(?:py|md|c|toml))(?![\w/(])")
+
+
+def sayings(file: Path) -> str:
+    """Return the comments and docstrings of a file, and its strings with a page of docs."""
+    with tokenize.open(file) as lines:
+        found = [
+            token.string
+            for token in tokenize.generate_tokens(lines.readline)
+            if token.type == tokenize.COMMENT
+            or (token.type == tokenize.STRING and '"""' in token.string[:4])
+            or (token.type in (tokenize.STRING, FSTRING) and "docs/" in token.string)
+        ]
+    return "\n".join(line for text in found for line in text.splitlines() if ">>>" not in line)
+
+
+FSTRING = getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)  # Python 3.12 takes them apart
+
+
+def is_there(name: str, file: Path) -> bool:
+    """Return whether a named file exists: from the root, from the package or a package around the
+    file; a name without a folder may be anywhere in the package.
+    """
+    if OTHERS_FILES.fullmatch(name):
+        return True
+    if "/" not in name:
+        return any(SOURCE.rglob(name))
+    around = [folder for folder in file.parents if folder.is_relative_to(SOURCE)]
+    return any((folder / name).is_file() for folder in (ROOT, *around))
+
+
+@pytest.mark.parametrize(
+    "file", sorted(SOURCE.rglob("*.py")), ids=lambda file: str(file.relative_to(SOURCE))
+)
+def test_files_named_in_comments_and_docstrings_exist(file):
+    assert [name for name in NAMED.findall(sayings(file)) if not is_there(name, file)] == []

@@ -20,13 +20,18 @@ FORMATS = (".png", ".svg", ".html")
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8c8c8c", "#000000")
 
 
-def check_output(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
-    """Raise TidegateError if ``path`` cannot be written; call it before any work."""
-    if path.suffix.lower() not in formats:
+def check_output(path: Path, formats: tuple[str, ...] | None = FORMATS) -> None:
+    """Raise TidegateError if ``path`` cannot be written; call it before any work.
+
+    ``formats``: what its name may end in; None for anything.
+    """
+    if formats is not None and path.suffix.lower() not in formats:
         raise TidegateError(f"cannot write {path}: its name must end in {', '.join(formats)}")
+    if path.is_dir():
+        raise TidegateError(f"cannot write {path}: it is a folder; give the name of a file")
     if not path.parent.is_dir():
         raise TidegateError(f"cannot write {path}: there is no folder {path.parent}")
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise TidegateError(f"cannot write {path}: it is not writable")
 
 

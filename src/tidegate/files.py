@@ -21,6 +21,8 @@ def write_atomically(path: Path, content: str | bytes | Callable[[Path], None]) 
     """
     if not path.parent.is_dir():
         raise TidegateError(f"cannot write {path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise TidegateError(f"cannot write {path}: it is a folder; give the name of a file")
     partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_native_id()}.part")
     remove = functools.partial(_remove, partial)
     atexit.register(remove)  # several Ctrl-C in a row can cut the ``finally`` below short

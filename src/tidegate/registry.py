@@ -69,6 +69,10 @@ class Registry(Generic[T]):
         self._load_all()
         folded = {known.lower(): known for known in self._classes}
         if name.lower() not in folded:
+            if Path(name).is_dir():
+                raise TidegateError(
+                    f"{name} is a folder; give a file, or the name of a {self.family}"
+                )
             raise UnknownName(self.family, name, self._classes)
         return self._classes[folded[name.lower()]]
 

@@ -57,6 +57,7 @@ def mistake(command: str, *said: str, **how):
         mistake("run SMALL --observed 0", "observed must be a whole number, at least 1, got 0"),
         mistake("run SMALL --samples -1", "samples must be a whole number, at least 0, got -1"),
         mistake("reproduce observuv", "'observuv'", "observuvm"),
+        mistake("reproduce nothing-like-it", "'nothing-like-it'", "Known: observuvm, tide, gmt,"),
         mistake(
             "reproduce",
             "'tidegate reproduce' needs one of observuvm,",
@@ -212,7 +213,32 @@ def test_words_that_are_not_understood(refused, command, said):
             "run SMALL --prefetch 'tree(threshold=101)'", "threshold must be at most 100, got 101;"
         ),
         # the same thing twice
-        mistake("compare SMALL -e lrm --near 8MiB,8MiB", "the same", "give each once"),
+        mistake(
+            "compare SMALL -e lrm --near 8MiB,8MiB",
+            "--near has 8MiB twice, got '8MiB,8MiB'; give each once",
+        ),
+        mistake("compare SMALL -e lrm,fifo,lrm", "--eviction has lrm twice", "give each once"),
+        mistake("advise mine.py --live --out a.html", "--out and --live were both given"),
+        mistake("advise mine.py --live --machine gh200", "--machine and --live were both given"),
+        mistake("advise SMALL --machine gh200,gh200", "--machine has gh200 twice"),
+        mistake("advise SMALL --emit cuda,cuda --out a.html", "--emit has cuda twice"),
+        mistake(
+            "reproduce observuvm --oversubscribe 50%,50%",
+            "--oversubscribe must have each value once, got 50%,50%",
+        ),
+        mistake("reproduce observuvm --oversubscribe 50%,0.5", "each value once, got 50%,0.5"),
+        mistake("reproduce observuvm --observed 100,100", "--observed must have each value once"),
+        mistake("reproduce cppe --fits 50%,1/2", "--fits must have each value once, got 50%,1/2"),
+        mistake("reproduce cppe --chunk 64KiB,65536", "--chunk must have each value once"),
+        mistake("reproduce cppe --t1 8,8", "--t1 must have each value once, got 8,8"),
+        mistake("reproduce gmt --near 1GiB,1024MiB", "--near must have each value once"),
+        mistake("reproduce gmt --factor 2,2.0", "--factor must have each value once"),
+        mistake("reproduce gmt --tier2-ratio 4,4", "--tier2-ratio must have each value once"),
+        mistake("reproduce hybrid --applications cfd,cfd", "--applications must have each value"),
+        mistake("reproduce hybrid --larger 19,19", "--larger must have each value once"),
+        mistake("reproduce tide --oversubscribe 50%,50%", "--oversubscribe must have each value"),
+        mistake("reproduce gmt --factor ,", "--factor must have a value, got ','"),
+        mistake("reproduce hybrid --fitting -1", "above 0 and below 15.7 GB, got -1"),
         mistake("compare SMALL -e lrm --oversubscribe 50%,0.5", "the same", "give each once"),
         mistake("compare SMALL -e lrm,LRM", "the same, lrm + tree + um with", "give each once"),
         mistake("compare SMALL --near ,", "--near must name one or several", "got ','"),
@@ -228,6 +254,26 @@ def test_words_that_are_not_understood(refused, command, said):
     ],
 )
 def test_numbers_that_cannot_be(refused, command, said):
+    line = refused(*typed(command))
+    for words in said:
+        assert words in line
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        mistake("run folder", "folder is a folder; give a file, or the name of a workload"),
+        mistake("run SMALL --machine folder", "folder is a folder; give a TOML file"),
+        mistake("trace import folder x.parquet", "folder is a folder; give the file of a trace"),
+        mistake("trace export SMALL folder", "cannot write folder: it is a folder"),
+        mistake("trace export SMALL ''", "cannot write .: it is a folder"),
+        mistake("compile folder/a.c --save folder", "cannot write folder: it is a folder"),
+        mistake("examples copy file", "file is a file; give a folder"),
+    ],
+)
+def test_folders_and_files_where_others_are_expected(refused, tmp_path, command, said):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
     line = refused(*typed(command))
     for words in said:
         assert words in line
@@ -379,7 +425,7 @@ def test_a_trace_has_its_size_and_geometry_already(refused, bad_traces, given):
         ("out", "its name must end in"),
         ("nowhere/out.png", "there is no folder nowhere"),
         ("file/out.png", "there is no folder file"),
-        ("folder.png", "not writable"),
+        ("folder.png", "it is a folder"),
     ],
 )
 def test_plots_that_cannot_be_written(refused, tmp_path, verb, path, said):
@@ -396,7 +442,7 @@ def test_plots_that_cannot_be_written(refused, tmp_path, verb, path, said):
         ("out.txt", "its name must end in .parquet"),
         ("nowhere/out.parquet", "there is no folder nowhere"),
         ("file/out.parquet", "there is no folder file"),
-        ("folder.parquet", "not writable"),
+        ("folder.parquet", "it is a folder"),
         ("/proc/out.parquet", "cannot write /proc/out.parquet"),
     ],
 )

@@ -104,7 +104,7 @@ def test_how_many_readings_are_tried(
         (["observuvm", "--out", "/nowhere/report.html"], "cannot write /nowhere/report.html"),
         (["gmt", "--factor", "0"], "such as 2, got 0"),
         (["gmt", "--factor", "nan"], "such as 2, got nan"),
-        (["gmt", "--tier2-ratio", "inf"], "ratio must be Tier-2 over Tier-1"),
+        (["gmt", "--tier2-ratio", "inf"], "tier2-ratio must be Tier-2 over Tier-1"),
         (
             ["hybrid", "--threshold", "nan"],
             "threshold must be a density from 0 to 1000000, such as 0.5, got nan",
@@ -148,7 +148,7 @@ def test_fields_of_a_setup_are_options() -> None:
     flags = {name: {o.flag for o in find_setup(name).options()} for name in paper_names()}
     every = {"--scale", "--readings"}
     assert flags["observuvm"] - every == {"--oversubscribe", "--observed", "--samples"}
-    assert flags["cppe"] - every == {"--level", "--t1", "--t2", "--t3", "--interval", "--chunk"}
+    assert flags["cppe"] - every == {"--fits", "--t1", "--t2", "--t3", "--interval", "--chunk"}
     assert flags["gmt"] - every == {"--factor", "--tier2-ratio", "--near"}
     assert every <= flags["observuvm"] & flags["cppe"] & flags["gmt"] & flags["hybrid"]
     assert {"--fitting", "--larger", "--threshold", "--loops", "--unmap"} <= flags["hybrid"]

@@ -57,6 +57,12 @@ def test_run_status_table_compact_and_plot(capsys, tmp_path):
     assert "mru" in (tmp_path / "out.svg").read_text()
 
 
+def test_a_wrong_cluster_leaves_no_store_behind(capsys, tmp_path):
+    assert invoke(["sweep", "run", "sizes.toml", "--on", "somewhere"]) == 2
+    assert "on must be an address" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["sizes.toml"]
+
+
 def test_a_failure_is_exit_code_1_and_a_table(capsys, tmp_path):
     (tmp_path / "sizes.toml").write_text(SIZES.replace('"6MiB"', '"1KiB"'))
     assert invoke(["sweep", "run", "sizes.toml"]) == 1

@@ -48,7 +48,7 @@ def test_export_writes_a_file_that_can_be_imported(works, tmp_path):
     ("arguments", "said"),
     [
         (["import", "FILE", "x.txt"], ".parquet"),
-        (["import", "missing", "x.parquet"], "file must exist"),
+        (["import", "missing", "x.parquet"], "there is no file missing"),
         (["import", "FILE", "x.parquet", "--format", "nvbitt"], "did you mean 'nvbit'"),
         (["import", "FILE", "x.parquet", "--set", "a"], "--set must be NAME=VALUE"),
         (["import", "FILE", "x.parquet", "--set", "a=1"], "takes no options"),

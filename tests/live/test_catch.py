@@ -96,6 +96,19 @@ def test_blocks_of_malloc_are_right(tmp_path: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize(
+    "options", [("--room", "1"), ("--room", "4MiB", "--min-array", "8MiB")], ids=" ".join
+)
+def test_room_that_holds_no_block_is_refused(tmp_path: Path, options: tuple[str, ...]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("print('it ran')\n")
+    done = live_run(script, "--near", "16MiB", "--catch", "malloc", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert "--room must hold a region of 2.00 MiB and a block of --min-array" in line
+
+
+@needs_compiler
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 def test_tensors_of_torch_are_right(tmp_path: Path) -> None:
     script = tmp_path / "script.py"

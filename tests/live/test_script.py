@@ -280,6 +280,13 @@ def test_a_script_without_large_arrays_leaves_no_trace(tmp_path: Path) -> None:
     assert not target.exists()
 
 
+def test_a_quiet_recording_says_nothing(tmp_path: Path) -> None:
+    path, target = script(tmp_path, "a = np.ones(1 << 18)\n"), tmp_path / "my.parquet"
+    done = live("record", "--quiet", "-o", str(target), *SMALL, path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert target.exists()
+
+
 def test_a_trace_that_cannot_be_saved_after_all_is_an_error_but_the_scripts_own_comes_first(
     tmp_path: Path,
 ) -> None:

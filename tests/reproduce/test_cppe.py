@@ -106,7 +106,7 @@ def test_what_cannot_be_run_is_refused_at_once(given: dict[str, object]) -> None
 
 
 def test_a_level_is_the_same_however_it_is_written() -> None:
-    assert Setup(levels=("0.75", "1/2", " 50% ", "12.5%")).levels == ("75%", "50%", "12.5%")
+    assert Setup(levels=("0.75", " 1/2 ", "12.5%")).levels == ("75%", "50%", "12.5%")
     assert Setup(levels=("3/4", "0.5")).as_published
 
 

@@ -35,8 +35,8 @@ def _fit(advice: Advice) -> Iterator[str]:
         yield f"It fits. {needs}{where}: {kinds}. Near memory has {show_size(fit.near)}."
         return
     yield (
-        f"It does not fit. {needs}{where}: {kinds}. Near memory has {show_size(fit.near)}; "
-        f"{show_size(fit.lacking)} are too many."
+        f"It does not fit. {needs}{where}: {kinds}. Near memory has {show_size(fit.near)}, "
+        f"{show_size(fit.lacking)} too little."
     )
     if advice.smaller:
         made = ", ".join(
@@ -59,7 +59,7 @@ def _worth(advice: Advice) -> Iterator[str]:
     ]
     beyond = f"more than {show_size(knee.near)} gains nothing"
     if knee.near <= here.near:
-        yield f"More near memory gains nothing: {beyond}."
+        yield "More near memory gains nothing."
     else:
         yield f"What more near memory is worth: {'; '.join(steps)}; {beyond}."
 

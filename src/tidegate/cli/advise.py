@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tidegate.advise import Advice, Subject
     from tidegate.machine.machine import Machine
 
+_MACHINE = "rtx3090-pcie4"
 Program = Annotated[
     str,
     typer.Argument(
@@ -27,7 +28,11 @@ Program = Annotated[
     ),
 ]
 Machines = Annotated[
-    str, typer.Option("--machine", help="Presets or your own TOML files, with commas.")
+    str | None,
+    typer.Option(
+        "--machine",
+        help="A preset or your own TOML file, or several, with commas; by default rtx3090-pcie4.",
+    ),
 ]
 Emit = Annotated[
     str | None,
@@ -35,28 +40,24 @@ Emit = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("-o", "--out", help="A page to write (advice.html); code is written beside it."),
+    typer.Option(
+        "-o", "--out", help="The page to write, e.g. advice.html; code is written beside it."
+    ),
 ]
 Live = Annotated[
     bool, typer.Option("--live", help="A NumPy script: which policy and how much RAM for an Arena.")
-]
-Values = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="A variable of a source, such as n=4096; may be repeated."),
 ]
 
 
 def advise(
     program: Program,
-    near: o.Near = None,
-    machine: Machines = "rtx3090-pcie4",
+    near: o.NearOrMachines = None,
+    machine: Machines = None,
     emit: Emit = None,
     out: Out = None,
     live: Live = False,
-    values: Values = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, max=1024, help="Processes; one per core.")
-    ] = None,
+    values: o.Variables = None,
+    workers: o.Workers = None,
     no_cache: o.NoCache = False,
     as_json: output.AsJson = False,
 ) -> None:
@@ -73,13 +74,21 @@ def advise(
     kinds = _kinds(emit)
     _check_outputs(kinds, out, as_json)
     if live:
+        _refuse_with_live(machine=machine, out=out, set=values, workers=workers)
         _advise_live(program, near, kinds, not no_cache, as_json)
         return
     if "arena" in kinds:
         raise TidegateError("--emit arena is for NumPy scripts: give --live, too")
-    machines = [load_machine(name) for name in o.split_option("machine", machine) or []]
+    machines = [load_machine(name) for name in o.split_option("machine", machine) or [_MACHINE]]
     found = [_advise(program, near, on, values or [], workers, not no_cache) for on in machines]
     _show(found, kinds, out, as_json)
+
+
+def _refuse_with_live(**given: object) -> None:
+    """Refuse options that advice on a NumPy script has no use for."""
+    for name, value in given.items():
+        if value:
+            raise TidegateError(f"--{name} and --live were both given; leave out --{name}")
 
 
 def _kinds(emit: str | None) -> list[str]:

@@ -37,7 +37,7 @@ def analyze(
     near: Annotated[
         str | None,
         typer.Option(
-            "--near", help="With --leu: memory; by default two thirds of what is touched."
+            "--near", help="Near memory, with --leu; by default two thirds of what is touched."
         ),
     ] = None,
     shards: Annotated[

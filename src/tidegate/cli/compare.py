@@ -48,8 +48,8 @@ Machines = Annotated[
     typer.Option(
         "--machine",
         help=(
-            "A preset or your own TOML file, or several, with commas; rtx3090-pcie4, or with tiers "
-            "a100-pcie3-ssd."
+            "A preset or your own TOML file, or several, with commas; by default that of the "
+            "application's paper, or rtx3090-pcie4, or with tiers a100-pcie3-ssd."
         ),
     ),
 ]
@@ -68,11 +68,18 @@ Tierings = Annotated[
     ),
 ]
 Nears = Annotated[
-    str | None, typer.Option("--near", help="Sizes of near memory, with commas: 256MiB,512MiB.")
+    str | None,
+    typer.Option("--near", help="Near memory, or several sizes, with commas: 256MiB,512MiB."),
 ]
 Levels = Annotated[
     str | None,
-    typer.Option("--oversubscribe", help="Levels of oversubscription, with commas: 20%,50%,100%."),
+    typer.Option(
+        "--oversubscribe",
+        help=(
+            "How much larger than near memory the footprint is, with commas: 20%,50%,100%; 50% if "
+            "no size is given."
+        ),
+    ),
 ]
 Shares = Annotated[
     str | None,
@@ -104,10 +111,7 @@ def compare(
     samples: o.Samples = 0,
     checked: o.Checked = False,
     belady: Annotated[bool, typer.Option("--belady/--no-belady", help="Add Belady's line.")] = True,
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", min=1, max=1024, help="Processes; one per core for large grids."),
-    ] = None,
+    workers: o.Workers = None,
     no_cache: o.NoCache = False,
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,

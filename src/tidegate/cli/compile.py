@@ -58,6 +58,10 @@ def compile(
     from tidegate.compiler.model_file import to_data
 
     output.check(as_json, False, plot)
+    if save is not None:
+        from tidegate.figures import check_output
+
+        check_output(save, None)
     with Bar("compile", unit="files") as bar:
         options = clang_options(include, define, std, clang)
         model = model_of_files(files, options, bar.advance)

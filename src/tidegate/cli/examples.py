@@ -60,6 +60,8 @@ def copy(folder: Folder, names: Names = None) -> None:
         if name not in found:
             raise UnknownName("example", name, found)
     chosen = {name: found[name] for name in names or found}
+    if folder.is_file():
+        raise TidegateError(f"{folder} is a file; give a folder")
     for name in chosen:
         if (folder / name).exists():
             raise TidegateError(f"{folder / name} exists; give another folder, or remove it first")

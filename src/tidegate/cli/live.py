@@ -30,7 +30,7 @@ Arguments = Annotated[
     list[str] | None, typer.Argument(help="The script's own arguments.", show_default=False)
 ]
 NearMemory = Annotated[
-    str, typer.Option("--near", help="RAM for all large arrays together, e.g. 256MiB.")
+    str, typer.Option("--near", help="Near memory: RAM for all large arrays, e.g. 256MiB.")
 ]
 EvictionName = Annotated[
     str,
@@ -146,7 +146,7 @@ def record(
     script: Script,
     arguments: Arguments = None,
     output_file: Annotated[
-        str, typer.Option("-o", "--out", help="The trace file to write.")
+        str, typer.Option("-o", "--out", help="The file to write, e.g. my.trace.parquet.")
     ] = "live.trace.parquet",
     near: NearMemory = "256MiB",
     eviction: EvictionName = "lru",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidegate.cli import output
+from tidegate.cli import run_options as o
 from tidegate.cli.compile import ClangOptions, Define, Files, Include, Standard, clang_options
 from tidegate.cli.progress import Bar
 from tidegate.errors import TidegateError
@@ -29,32 +30,26 @@ class Form(StrEnum):
     openmp = "openmp"
 
 
-MachineName = Annotated[str, typer.Option("--machine", help="Machine preset or file.")]
-Near = Annotated[
-    str | None,
-    typer.Option("--near", help="Near memory, e.g. 16GiB; by default the machine's own."),
-]
 Emit = Annotated[
     Form,
     typer.Option("--emit", help="A table, JSON, or code: calls of CUDA, or OpenMP directives."),
 ]
-Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="A variable of the program, e.g. --set n=4096; repeatable."),
-]
 PlacedBy = Annotated[str, typer.Option("--placement", help="The placement policy of the plan.")]
 Out = Annotated[
-    Path | None, typer.Option("-o", "--out", help="Write JSON or code to this file instead.")
+    Path | None,
+    typer.Option(
+        "-o", "--out", help="The file to write, with --emit json, cuda or openmp: plan.cu."
+    ),
 ]
 
 
 def plan(
     files: Files,
-    machine: MachineName = "v100-nvlink2",
-    near: Near = None,
+    machine: o.MachineName = "v100-nvlink2",
+    near: o.NearOrMachines = None,
     emit: Emit = Form.table,
     placement: PlacedBy = "rdm",
-    values: Set = None,
+    values: o.Variables = None,
     include: Include = None,
     define: Define = None,
     std: Standard = None,
@@ -182,7 +177,7 @@ def _check_out(out: Path | None, emit: Form) -> None:
             raise TidegateError(
                 f"--out {out}: a table is for the terminal; give --emit json, cuda or openmp, too"
             )
-        check_output(out, (out.suffix.lower(),))
+        check_output(out, None)
 
 
 def _put(text: str, out: Path | None) -> None:

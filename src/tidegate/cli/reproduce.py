@@ -31,16 +31,12 @@ Robustness = Annotated[
         "--robustness", help="Also the share of open readings under which each claim holds."
     ),
 ]
-Workers = Annotated[
-    int | None,
-    typer.Option("--workers", min=1, max=1024, help="Processes; one per core by default."),
-]
 Out = Annotated[
     Path | None,
     typer.Option(
         "-o",
         "--out",
-        help="Also write it: a page (.html), or a folder with page, figures and tables.",
+        help="The page to write (.html), or a folder for the page, figures and tables.",
     ),
 ]
 
@@ -112,7 +108,7 @@ def _command_of(name: str) -> Callable[..., None]:
         parameters[o.field] = (Annotated[o.kind | None, declared], None)
     if Setup.tried:
         parameters["robustness"] = (Robustness, False)
-    parameters |= {"workers": (Workers, None), "no_cache": (run_options.NoCache, False)}
+    parameters |= {"workers": (run_options.Workers, None), "no_cache": (run_options.NoCache, False)}
     parameters |= {"as_json": (output.AsJson, False), "out": (Out, None)}
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
@@ -128,7 +124,7 @@ def _command_of(name: str) -> Callable[..., None]:
 
 def every_paper(
     quick: Quick = False,
-    workers: Workers = None,
+    workers: run_options.Workers = None,
     no_cache: run_options.NoCache = False,
     as_json: output.AsJson = False,
     out: Out = None,

@@ -72,7 +72,7 @@ Middle = Annotated[
     str | None,
     typer.Option(
         "--middle",
-        help="Host memory between near memory and the SSD; with --tiering. 4 times near.",
+        help="With --tiering: host memory before the SSD; by default 4 times near memory.",
     ),
 ]
 NoFlush = Annotated[
@@ -80,6 +80,10 @@ NoFlush = Annotated[
     typer.Option("--no-flush", help="With --tiering: leave what is dirty at the end where it is."),
 ]
 Near = Annotated[str | None, typer.Option("--near", help="Near memory, e.g. 512MiB.")]
+NearOrMachines = Annotated[
+    str | None,
+    typer.Option("--near", help="Near memory, e.g. 16GiB; by default the machine's own."),
+]
 Oversubscribe = Annotated[
     str | None,
     typer.Option(
@@ -112,6 +116,16 @@ Checked = Annotated[
     bool,
     typer.Option("--checked", help="Run policies in Python and check their indices and numbers."),
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", min=1, max=1024, help="Processes here; by default at most one per core."
+    ),
+]
+Variables = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A variable of the program's source, e.g. n=4096; repeatable."),
+]
 NoCache = Annotated[
     bool, typer.Option("--no-cache", help="Compute anew even if this very run is in the store.")
 ]
@@ -137,12 +151,18 @@ def split(text: str | None) -> list[str]:
 
 
 def split_option(option: str, text: str | None) -> list[str] | None:
-    """Return the parts of an option's list, None if it is not given; refuse an empty list."""
+    """Return the parts of an option's list, None if it is not given; refuse an empty list, and one
+    that has a part twice.
+    """
     if text is None:
         return None
-    if not split(text):
+    parts = split(text)
+    if not parts:
         raise TidegateError(f"--{option} must name one or several, with commas, got '{text}'")
-    return split(text)
+    for part in parts:
+        if parts.count(part) > 1:
+            raise TidegateError(f"--{option} has {part} twice, got '{text}'; give each once")
+    return parts
 
 
 def split_workloads(text: str) -> list[str]:

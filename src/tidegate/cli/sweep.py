@@ -11,6 +11,7 @@ import typer
 
 from tidegate.cli import output
 from tidegate.cli.progress import Bar
+from tidegate.cli.run_options import Workers
 from tidegate.errors import TidegateError
 from tidegate.interrupts import INTERRUPTED
 
@@ -27,10 +28,6 @@ Store = Annotated[
 On = Annotated[
     str | None,
     typer.Option("--on", help="A Dask cluster: tcp://host:8786, or slurm:QUEUE; else processes."),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option("--workers", min=1, max=1024, help="Processes here; one per core by default."),
 ]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", min=1, max=100_000, help="Jobs of Slurm; 1 by default.")

@@ -90,7 +90,9 @@ def import_(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="An option of the format, e.g. expert_bytes=336MiB."),
+        typer.Option(
+            "--set", help="An option of the format, e.g. expert_bytes=336MiB; repeatable."
+        ),
     ] = None,
     geometry: o.GeometryText = None,
 ) -> None:
@@ -140,6 +142,7 @@ def export(
     """
     from tidegate.errors import TidegateError, UnknownName
     from tidegate.experiments import RunSpec
+    from tidegate.figures import check_output
     from tidegate.files import write_atomically
     from tidegate.trace.exporters import EXPORTERS
     from tidegate.units import show_size
@@ -151,6 +154,7 @@ def export(
         )
     if format not in EXPORTERS:
         raise UnknownName("format", format, list(EXPORTERS))
+    check_output(path, None)
     with output.user_code():
         spec = RunSpec(workload, machine, bytes=bytes, scale=scale, geometry=geometry)
         trace = spec.trace()

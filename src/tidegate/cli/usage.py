@@ -26,6 +26,8 @@ def explain(error: TyperException) -> str:
     verb = context.command_path if context is not None else "tidegate"
     if text.startswith("Missing command") and context is not None:
         text = f"'{verb}' needs one of {', '.join(context.command.commands)}"
+    if text.startswith("No such command") and context is not None:
+        text = f"{text} Known: {', '.join(context.command.commands)}"
     return f"{text}{'' if text.endswith(('.', '?')) else '.'} See '{verb} --help'."
 
 

@@ -257,6 +257,8 @@ def load_machine(name: str | Path | Machine) -> Machine:
             raise TidegateError(f"no machine file {path}; give a TOML file or one of {presets}")
     elif name in preset_names():
         path = _PRESETS / f"{name}.toml"
+    elif Path(name).is_dir():
+        raise TidegateError(f"{name} is a folder; give a TOML file, or the name of a machine")
     else:
         raise UnknownName("machine", name, preset_names())
     try:

@@ -41,14 +41,16 @@ def option(
     share: bool = False,
     changes_claims: bool = True,
     sweeps: bool = False,
+    meaning: Callable[[Any], Any] = lambda value: value,
 ) -> Any:
     """Declare a field that is an option of the command.
 
     ``flag``: its name there, if not the field's. ``share``: it may be written 1/8 or 50%.
     ``changes_claims``: with another value the setup is not the published one. ``sweeps``: a tuple
-    of values; ``default`` has the published one, and others are for comparison.
+    of values; ``default`` has the published one, and others are for comparison. ``meaning``: of
+    one value of a list; two with the same meaning, as 50% and 0.5, are refused.
     """
-    declared = {"help": help, "flag": flag, "share": share}
+    declared = {"help": help, "flag": flag, "share": share, "meaning": meaning}
     return field(
         default=default, metadata=declared | {"changes_claims": changes_claims, "sweeps": sweeps}
     )
@@ -84,6 +86,11 @@ class Setup:
         systems = getattr(self, "systems", (self.base,))
         expected = f"systems must include {self.base}, which all others are compared with"
         require(self.base in systems, expected, ", ".join(systems))
+        for f in fields(self):
+            if "meaning" in f.metadata and isinstance(values := getattr(self, f.name), tuple):
+                meanings = set(map(f.metadata["meaning"], values))
+                expected = f"{_flag(f)} must have each value once"
+                require(len(meanings) == len(values), expected, ",".join(map(str, values)))
 
     @classmethod
     def quick(cls) -> Self:
@@ -131,13 +138,17 @@ def _published(f: Any) -> Any:
     return f.default[0]
 
 
+def _flag(f: Any) -> str:
+    return f.metadata["flag"] or f"--{f.name.replace('_', '-')}"
+
+
 def _option(f: Any, hint: Any) -> Option:
-    flag = f.metadata["flag"] or f"--{f.name.replace('_', '-')}"
+    flag = _flag(f)
     assert f.default is not MISSING
     shown = "" if f.default is None else _show(f.default, f.metadata["share"])
     if get_origin(hint) is tuple:
-        item = get_args(hint)[0]
-        return Option(f.name, flag, f.metadata["help"], str, _list_reader(flag, item), shown)
+        read = _list_reader(flag, get_args(hint)[0], bool(f.default))
+        return Option(f.name, flag, f.metadata["help"], str, read, shown)
     if f.metadata["share"]:
         return Option(
             f.name,
@@ -160,13 +171,19 @@ def _show(value: Any, share: bool) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _list_reader(flag: str, item: type) -> Callable[[str], tuple[Any, ...]]:
+def _list_reader(flag: str, item: type, may_be_empty: bool) -> Callable[[str], tuple[Any, ...]]:
+    """Return what reads a list with commas. Where the default is empty, an empty list is refused:
+    it would be the same as none given.
+    """
+
     def read(text: str) -> tuple[Any, ...]:
         try:
-            return tuple(item(part) for part in split_outside(text, ",") if part)
+            found = tuple(item(part) for part in split_outside(text, ",") if part)
         except ValueError:
             raise TidegateError(
                 f"{flag} must be numbers with commas, such as 4,9,14, got {text}"
             ) from None
+        require(bool(found) or may_be_empty, f"{flag} must have a value", f"'{text}'")
+        return found
 
     return read

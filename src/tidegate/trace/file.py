@@ -273,7 +273,7 @@ def _check_rows(rows: pl.DataFrame, trace: TraceFile) -> None:
 def _read_head(path: Path) -> dict[str, Any]:
     """Return the metadata of a trace file. Raise an error if it is none."""
     if not path.is_file():
-        raise TidegateError(f"no trace file {path}")
+        raise TidegateError(f"there is no trace file {path}; make one with 'tidegate trace save'")
     make = "make one with 'tidegate trace save'"
     check_digest(path)  # first, for damaged files can do anything to what reads them
     try:

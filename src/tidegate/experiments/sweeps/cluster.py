@@ -60,18 +60,23 @@ class Slurm:
             )
 
 
-def executor_on(on: Any, workers: int | None = None) -> BatchExecutor:
-    """Return the executor for ``--on``: processes here if nothing is given."""
-    if on is None:
-        return Processes(workers)
-    if workers is not None:
+def check_cluster(on: Any, workers: int | None) -> None:
+    """Refuse a cluster that cannot be, without a connection to it."""
+    if on is not None and workers is not None:
         raise TidegateError("workers and on were both given; a cluster has its own workers")
-    if isinstance(on, str) and on.startswith(_SCHEME):
-        on = Slurm(on.removeprefix(_SCHEME))
-    if isinstance(on, str) and "://" not in on:
+    if isinstance(on, str) and not on.startswith(_SCHEME) and "://" not in on:
         raise TidegateError(
             f"on must be an address such as tcp://host:8786, or slurm:QUEUE, got {on}"
         )
+
+
+def executor_on(on: Any, workers: int | None = None) -> BatchExecutor:
+    """Return the executor for ``--on``: processes here if nothing is given."""
+    check_cluster(on, workers)
+    if on is None:
+        return Processes(workers)
+    if isinstance(on, str) and on.startswith(_SCHEME):
+        on = Slurm(on.removeprefix(_SCHEME))
     distributed = _imported("distributed")
     if isinstance(on, Slurm):
         return _on_slurm(on, distributed)

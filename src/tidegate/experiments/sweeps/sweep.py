@@ -21,7 +21,7 @@ from tidegate.experiments.grid import MOST_WORKERS, check_spec
 from tidegate.experiments.runs import Run
 from tidegate.experiments.specification import RunSpec, check_whole
 from tidegate.experiments.sweeps.batches import Failed, Task
-from tidegate.experiments.sweeps.cluster import executor_on
+from tidegate.experiments.sweeps.cluster import check_cluster, executor_on
 from tidegate.experiments.sweeps.execution import execute
 from tidegate.experiments.sweeps.executors import BatchExecutor
 from tidegate.experiments.sweeps.expansion import expand_runs, look_up
@@ -121,6 +121,7 @@ class Sweep:
         check_whole("workers", workers, 1, MOST_WORKERS)
         if limit is not None and not 0 < limit < 1e9:
             raise TidegateError(f"limit must be a number of seconds above 0, got {limit}")
+        check_cluster(on, workers)  # before the store's folder is made
         began, tasks = time.monotonic(), self.tasks
         known = self.results.known()
         wanted = [task for task in tasks if task.name not in known]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 
-# the policies of an arena for which none are named: the best over the patterns of docs/live.md
+# the policies of an arena by default: the best over the patterns of docs/live-costs.md
 EVICTION, PREFETCH = "loop", "stream"
 
 

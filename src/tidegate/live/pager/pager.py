@@ -411,7 +411,7 @@ def end_program(pidfd: int, why: str) -> None:
     A program that handles SIGBUS is killed soon after.
     """
     said = f"tidegate: live memory cannot go on: {why}; the program ends with SIGBUS"
-    os.write(2, f"{said} (see docs/live.md)\n".encode())
+    os.write(2, f"{said} (see docs/live-limits.md)\n".encode())
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, signal.SIGBUS)
         ended = select.poll()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate.errors import TidegateError, UnknownName
 from tidegate.files import cache_folder
+from tidegate.units import show_size
 
 if TYPE_CHECKING:
     from tidegate.live.arena.arena import Arena
@@ -101,7 +102,12 @@ class Catcher:
             )
         self.what, self._library = what, ctypes.CDLL(None)
         unit = arena.geometry.region
-        units = max(1, room // unit)
+        if room < max(unit, least):
+            raise TidegateError(
+                f"--room must hold a region of {show_size(unit)} and a block of --min-array, "
+                f"{show_size(least)}, or nothing is caught, got {show_size(room)}; give more"
+            )
+        units = room // unit
         _, address = arena.allocate(units * unit, f"{what} blocks")
         begin = self._library.tidegate_catch_begin
         begin.argtypes = [ctypes.c_void_p, *[ctypes.c_size_t] * 3, ctypes.c_char_p]

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tidegate.live.arena.arena import Arena
     from tidegate.live.script.allocator import ArenaAllocator
     from tidegate.live.script.catch import Catcher, CaughtBlocks
+    from tidegate.live.script.recording import RecordedTrace
 
 
 @dataclass
@@ -169,8 +170,13 @@ def _end(
             _print_alternative(arena, stats)
         _finish(arena)
         if options.record is not None:
-            _save(arena, options.record)
+            trace = _save(arena, options.record)
             saved = True
+            if not options.quiet:
+                _print(
+                    f"recorded {len(trace):,} faults and notifications in {options.record}; "
+                    f"replay them with tidegate run {options.record}"
+                )
     except TidegateError as error:
         _print(str(error))
     finally:
@@ -201,16 +207,14 @@ def _print_alternative(arena: Arena, stats: dict[str, Any]) -> None:
         )
 
 
-def _save(arena: Arena, path: str) -> None:
+def _save(arena: Arena, path: str) -> RecordedTrace:
+    """Write the recording and return it."""
     from tidegate.live.script.recording import RecordedTrace
     from tidegate.trace import save_trace
 
     trace = RecordedTrace(arena)
     save_trace(trace, path)
-    _print(
-        f"recorded {len(trace):,} faults and notifications in {path}; "
-        f"replay them with tidegate run {path}"
-    )
+    return trace
 
 
 def _print(line: str) -> None:

@@ -222,11 +222,11 @@ def _new_descriptor() -> tuple[int, bool]:
         return fd, False
     if errno.ENOSYS in (first, ctypes.get_errno()):
         raise TidegateError(
-            "this kernel has no userfaultfd, which live memory is built on; see docs/live.md"
+            "this kernel has no userfaultfd, which live memory needs; see Access in docs/live.md"
         )
     raise TidegateError(
         "userfaultfd is not permitted (a container's seccomp profile? "
-        "vm.unprivileged_userfaultfd=0?); see docs/live.md"
+        "vm.unprivileged_userfaultfd=0?); see Access in docs/live.md"
     )
 
 

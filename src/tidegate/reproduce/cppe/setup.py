@@ -37,9 +37,10 @@ class Setup(setup.Setup):
 
     levels: tuple[str, ...] = option(
         LEVELS,
-        "Shares of the footprint that fit, with commas.",
-        flag="--level",
+        "Shares of the footprint that fit, with commas: 75%,50%.",
+        flag="--fits",
         changes_claims=False,  # each claim is made for a level
+        meaning=units.fitting_share,
     )
     t1: tuple[int, ...] = option(
         (32,), "Untouched pages of an interval from which LRU takes over.", sweeps=True
@@ -48,21 +49,20 @@ class Setup(setup.Setup):
     t3: tuple[int, ...] = option(
         (32,),
         "The forward distance grows while it is no more than this; several values of any of "
-        "these make a table.",
+        "these, with commas, make a table.",
         sweeps=True,
     )
     interval: tuple[int, ...] = option((64,), "Pages in an interval.", sweeps=True)
-    chunk: tuple[str, ...] = option(("64KiB",), "Size of a chunk, e.g. 32KiB.", sweeps=True)
+    chunk: tuple[str, ...] = option(
+        ("64KiB",), "Size of a chunk, e.g. 32KiB.", sweeps=True, meaning=units.size
+    )
     systems: tuple[str, ...] = SYSTEMS
     crossing: bool = True  # also run the systems of both papers on both papers' applications
     given: tuple[tuple[str, str], ...] = ()  # name and workload, in place of Table II's
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(bool(self.levels), "level must name a share that fits, such as 75%,50%", "none")
-        for level in self.levels:
-            expected = "level must be the share that fits, above 0% and at most 100%"
-            require(0 < units.fraction(level) <= 1, expected, level)
+        require(bool(self.levels), "fits must name a share that fits, such as 75%,50%", "none")
         for name in (*_LEAST, "chunk"):
             value = getattr(self, name)
             values = value if isinstance(value, tuple) else (value,)  # one may stand alone
@@ -75,8 +75,8 @@ class Setup(setup.Setup):
         for chunk in self.chunk:
             Geometry(PAGE, units.size(chunk))  # which refuses what is no power of two
         # findings and figures know levels by their names, so 0.5 and 1/2 are 50%
-        shown = dict.fromkeys(f"{100 * units.fraction(level):g}%" for level in self.levels)
-        object.__setattr__(self, "levels", tuple(shown))
+        shown = tuple(f"{100 * units.fitting_share(level):g}%" for level in self.levels)
+        object.__setattr__(self, "levels", shown)
 
     @classmethod
     def quick(cls) -> Self:

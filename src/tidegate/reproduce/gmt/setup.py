@@ -46,13 +46,21 @@ class Setup(setup.Setup):
     # under way fill Tier-1.
     scale: float = option(1.0, "Of the suite's sizes, e.g. 1/8.", share=True, changes_claims=False)
     factor: tuple[float, ...] = option(
-        (), "Footprint over both tiers; Table 2's and 2 without it. Several make Figure 11."
+        (),
+        "Footprint over both tiers; Table 2's and 2 without it. Several, with commas, make "
+        "Figure 11.",
     )
     ratio: tuple[float, ...] = option(
-        (RATIO,), "Tier-2 over Tier-1; several make Figure 12.", flag="--tier2-ratio", sweeps=True
+        (RATIO,),
+        "Tier-2 over Tier-1; several, with commas, make Figure 12.",
+        flag="--tier2-ratio",
+        sweeps=True,
     )
     near: tuple[str, ...] = option(
-        (), "Tier-1, e.g. 512MiB; with --factor footprints follow. Several make Figure 13."
+        (),
+        "Near memory (Tier-1), e.g. 512MiB; with --factor footprints follow. Several, with commas, "
+        "make Figure 13.",
+        meaning=units.size,
     )
     systems: tuple[str, ...] = SYSTEMS
     given: tuple[tuple[str, str, int], ...] = ()  # name, workload and near bytes, likewise
@@ -63,14 +71,16 @@ class Setup(setup.Setup):
             value = getattr(self, name)
             if not isinstance(value, tuple):
                 object.__setattr__(self, name, () if value is None else (value,))
-        require(bool(self.ratio), "ratio must have a value", "none")
+        require(bool(self.ratio), "tier2-ratio must have a value", "none")
         for factor in self.factor:
             expected = (
                 "factor must be the footprint over both tiers, positive and at most 1024, such as 2"
             )
             require(0 < factor <= _LARGEST, expected, factor)
         for ratio in self.ratio:
-            expected = "ratio must be Tier-2 over Tier-1, positive and at most 1024, such as 4"
+            expected = (
+                "tier2-ratio must be Tier-2 over Tier-1, positive and at most 1024, such as 4"
+            )
             require(0 < ratio <= _LARGEST, expected, ratio)
         for near in self.near:
             expected = "near must be at least one page of 64 KiB"

@@ -70,14 +70,16 @@ class Setup(setup.Setup):
         APPLICATIONS, "Some of the eight, with commas.", changes_claims=False
     )
     fitting: tuple[float, ...] = option(FITTING, "Sizes that fit 16 GB, in GB, with commas.")
-    larger: tuple[float, ...] = option(LARGER, "Sizes that do not.")
+    larger: tuple[float, ...] = option(LARGER, "Sizes that do not, in GB, with commas.")
     threshold: float = option(0.5, "Density from which objects are prefetched.")
     loops: str = option("rodinia", "How often programs loop: rodinia, own or long.")
     unmap: float | None = option(
         None, "µs per KiB for taking a page from the CPU; the machine's two without it."
     )
     largest: tuple[float, ...] = option(
-        BFS, "Sizes of bfs beside the others; 48,64,80,96,112 are Figure 7's.", changes_claims=False
+        BFS,
+        "Sizes of bfs beside the others, in GB, with commas; 48,64,80,96,112 are Figure 7's.",
+        changes_claims=False,
     )
     distances: str = "launches"  # of reuse: see workloads/openmp/offloaded.py
 
@@ -94,7 +96,7 @@ class Setup(setup.Setup):
         require(bool(self.applications), "applications must name at least one", "none")
         require(bool(self.fitting or self.larger), "at least one size must be given", "none")
         for size in self.fitting:
-            require(0 < size < NEAR, f"fitting sizes must be below {NEAR} GB", size)
+            require(0 < size < NEAR, f"fitting sizes must be above 0 and below {NEAR} GB", size)
         for name in ("larger", "largest"):
             for size in getattr(self, name):
                 require(NEAR <= size <= 1e6, f"{name} sizes must be {NEAR} to 1000000 GB", size)

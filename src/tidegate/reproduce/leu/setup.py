@@ -43,7 +43,7 @@ class Setup(setup.Setup):
 
     scale: float = option(1.0, "Of the reduced sizes, e.g. 1/2.", share=True)
     # in the runs; curves have every size
-    oversubscribe: str = option("50%", "How much larger than near memory.")
+    oversubscribe: str = option("50%", "How much larger than near memory the footprint is.")
     every: int = 1  # run one in so many applications of a suite
     sequences: int = 60  # random ones, for the stack property
     policies: tuple[str, ...] = ()  # none: all

@@ -27,13 +27,21 @@ class Setup(setup.Setup):
     base: ClassVar[str] = "uvm"
 
     oversubscribe: tuple[str, ...] = option(
-        ("50%",), "How much larger than near memory; several make Figure 14.", sweeps=True
+        ("50%",),
+        "How much larger than near memory the footprint is; several, with commas, make Figure 14.",
+        sweeps=True,
+        meaning=units.oversubscription,
     )
     observed: tuple[int, ...] = option(  # at the paper's sizes
-        (OBSERVED,), "Regions observed at a time; several make Figure 16.", sweeps=True
+        (OBSERVED,),
+        "Regions observed at a time; several, with commas, make Figure 16.",
+        sweeps=True,
     )
     samples: tuple[int, ...] = option(  # V-D
-        (0,), "Pages sampled per region; 0 adapts it; several make Figure 17.", sweeps=True
+        (0,),
+        "Pages sampled per observed region; 0 adapts the number; several, with commas, make "
+        "Figure 17.",
+        sweeps=True,
     )
     robust_scale: float = ROBUST_SCALE  # of the applications' sizes, where readings are tried
     systems: tuple[str, ...] = SYSTEMS

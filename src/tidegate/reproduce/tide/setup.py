@@ -84,7 +84,10 @@ class Setup(setup.Setup):
 
     scale: float = option(1.0, "Of the reduced sizes, e.g. 1/2.", share=True)
     levels: tuple[str, ...] = option(
-        ("25%", "50%", "100%"), "How much larger than near memory.", flag="--oversubscribe"
+        ("25%", "50%", "100%"),
+        "How much larger than near memory the footprint is, with commas.",
+        flag="--oversubscribe",
+        meaning=units.oversubscription,
     )
     recorded: str = option(
         "",

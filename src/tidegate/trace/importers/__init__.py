@@ -71,8 +71,10 @@ def import_trace(
 
 def find_importer(path: Path, format: str | None = None) -> type[Importer]:
     """Return the importer of this format, or of the one that the content has."""
+    if path.is_dir():
+        raise TidegateError(f"{path} is a folder; give the file of a trace")
     if not path.is_file():
-        raise TidegateError(f"file must exist to be imported, got {path}")
+        raise TidegateError(f"there is no file {path}; give the file of a trace")
     return _by_name(format) if format else recognise(path)
 
 

@@ -9,5 +9,5 @@
     compiler.py   all of it together: one C function ``int64 (block, event)``
     cache.py      compiled functions on disk, by digest; explain.py  why a class cannot be compiled
 
-docs/policies.md says which Python is understood.
+docs/compiled-policies.md says which Python is compiled.
 """
