@@ -52,7 +52,7 @@ def main() -> None:
 def _model(folder: Path) -> ProgramModel | None:
     with tempfile.TemporaryDirectory() as place:
         saved = Path(place, "model.json")
-        command = [sys.executable, "-m", "tidegate", "compile", str(folder), "--save", str(saved)]
+        command = [sys.executable, "-m", "tidegate", "compile", str(folder), "--out", str(saved)]
         subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS)
         return load(saved) if saved.exists() else None
 

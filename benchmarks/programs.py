@@ -118,7 +118,7 @@ def examine(folder: Path, limit: int, planned: bool, truth: int = 0) -> Outcome:
     """Return what becomes of one program."""
     with tempfile.TemporaryDirectory() as place:
         saved = Path(place, "model.json")
-        code, said, seconds = _tidegate(limit, "compile", folder, "--save", saved, "--json")
+        code, said, seconds = _tidegate(limit, "compile", folder, "--out", saved, "--json")
         found = _outcome(folder.name, code, said, seconds)
         if found.outcome == MODEL:
             data = json.loads(saved.read_text())

@@ -267,7 +267,7 @@ def test_numbers_that_cannot_be(refused, command, said):
         mistake("trace import folder x.parquet", "folder is a folder; give the file of a trace"),
         mistake("trace export SMALL folder", "cannot write folder: it is a folder"),
         mistake("trace export SMALL ''", "cannot write .: it is a folder"),
-        mistake("compile folder/a.c --save folder", "cannot write folder: it is a folder"),
+        mistake("compile folder/a.c --out folder", "cannot write folder: it is a folder"),
         mistake("examples copy file", "file is a file; give a folder"),
     ],
 )

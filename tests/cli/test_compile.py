@@ -16,7 +16,7 @@ from tidegate.compiler.model_file import from_data, load
 
 def test_tables_and_graph(works):
     clang_19()
-    out = works("compile", str(EXAMPLES / "cfd.c"), "--save", "cfd.json").out
+    out = works("compile", str(EXAMPLES / "cfd.c"), "--out", "cfd.json").out
     assert re.search(r"variables .* 20\*side\*side +1100", out)
     assert re.search(r"compute_flux:\d+ → time_step:\d+ 100 %", out)
     assert "saved to cfd.json" in out
@@ -24,7 +24,7 @@ def test_tables_and_graph(works):
 
 def test_json_is_the_saved_file(works):
     clang_19()
-    answer = works("compile", str(EXAMPLES / "hotspot.c"), "--save", "model.json", "--json")
+    answer = works("compile", str(EXAMPLES / "hotspot.c"), "--out", "model.json", "--json")
     assert from_data(answer.json) == load(Path("model.json"))
 
 
@@ -48,7 +48,7 @@ def test_bad_input(refused):
     assert "'nothing.rs' is neither source nor IR; give files that end in" in refused(
         "compile", "nothing.rs"
     )
-    assert "no file: 'nothing.ll'" in refused("compile", "nothing.ll", "--save", "x.json")
+    assert "no file: 'nothing.ll'" in refused("compile", "nothing.ll", "--out", "x.json")
 
 
 @pytest.mark.parametrize("verb", ["compile", "plan"])

@@ -94,8 +94,8 @@ def options(verb: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_file_to_write_is_out(verb):
-    """--plot is a picture beside the answer, --save a model for other verbs."""
-    assert not {"--output", "--to", "--file"} & set(options(verb))
+    """--plot is a picture beside the answer."""
+    assert not {"--output", "--to", "--file", "--save"} & set(options(verb))
     assert ("-o" in options(verb)) == ("--out" in options(verb))
 
 

@@ -393,7 +393,7 @@ def test_a_saved_model_is_planned_as_its_source_is(
 ) -> None:
     clang_19()
     saved = str(tmp_path / "m.json")
-    assert invoke(["compile", CFD, "--save", saved]) == 0
+    assert invoke(["compile", CFD, "--out", saved]) == 0
     capsys.readouterr()
     plans = []
     for given in (CFD, saved):
@@ -409,7 +409,7 @@ def test_a_saved_model_is_planned_as_its_source_is(
     [
         (
             ["m.json"],
-            "'m.json' is not a program model; give a file that tidegate compile --save wrote",
+            "'m.json' is not a program model; give a file that tidegate compile --out wrote",
         ),
         (["none.json"], "cannot read none.json: No such file or directory"),
         (["m.json", CFD], "a saved model (.json) is a whole program; give it alone"),

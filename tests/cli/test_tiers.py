@@ -181,7 +181,7 @@ def test_bad_input_gets_one_line(refused, words, message):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--tiering", "bam,bam"), "are the same, bam with"),
+        (("--tiering", "bam,bam"), "--tiering has bam twice"),
         (("--tiering", ","), "--tiering must name one or several"),
         (("--tiering", "bam,nothing"), "unknown tiering 'nothing'"),
         (("--tiering", "bam", "--eviction", "lrm,mru"), "--tiering needs one --eviction"),

@@ -36,8 +36,7 @@ def test_there_and_back(name: str, model: Callable[[str], ProgramModel], tmp_pat
 def test_other_files_are_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(
-        TidegateError,
-        match="is not a program model; give a file that tidegate compile --save wrote",
+        TidegateError, match="is not a program model; give a file that tidegate compile --out wrote"
     ):
         load(tmp_path / "x.json")
 

@@ -18,7 +18,7 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         help="C, C++, CUDA or HIP sources, .ll / .bc files of host and device, a Makefile or "
-        "compile_commands.json or their folder, or a model saved by --save."
+        "compile_commands.json or their folder, or a model that --out wrote."
     ),
 ]
 ClangOptions = Annotated[
@@ -31,8 +31,8 @@ Define = Annotated[list[str] | None, typer.Option("-D", metavar="N=4", help="A m
 Standard = Annotated[
     str | None, typer.Option("--std", help="Of the sources in its language, e.g. c++17.")
 ]
-SaveTo = Annotated[
-    Path | None, typer.Option("--save", help="Also write the model to this file, as JSON.")
+Out = Annotated[
+    Path | None, typer.Option("-o", "--out", help="The model to write, as JSON, e.g. model.json.")
 ]
 
 _LEAST_SHOWN = 0.005  # less likely steps of the graph are exits after errors
@@ -44,7 +44,7 @@ def compile(
     define: Define = None,
     std: Standard = None,
     clang: ClangOptions = None,
-    save: SaveTo = None,
+    out: Out = None,
     as_json: output.AsJson = False,
     plot: output.PlotTo = None,
 ) -> None:
@@ -58,10 +58,10 @@ def compile(
     from tidegate.compiler.model_file import to_data
 
     output.check(as_json, False, plot)
-    if save is not None:
+    if out is not None:
         from tidegate.figures import check_output
 
-        check_output(save, None)
+        check_output(out, None)
     with Bar("compile", unit="files") as bar:
         options = clang_options(include, define, std, clang)
         model = model_of_files(files, options, bar.advance)
@@ -70,14 +70,16 @@ def compile(
         from tidegate.figures import save_figure
 
         save_figure(draw_regions(model), plot, f"{model.source}: regions")
-    if save is not None:
-        write(model, save)
+    if out is not None:
+        write(model, out)
     if as_json:
         output.print_json(to_data(model))
         return
     _show(model)
-    if save is not None:
-        print(f"saved to {save}")
+    if out is not None:
+        output.print_text(f"saved to {out}")
+    if plot is not None:
+        output.print_text(f"plotted to {plot}")
 
 
 def clang_options(

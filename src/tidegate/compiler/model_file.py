@@ -36,7 +36,7 @@ def save(model: ProgramModel, path: Path) -> None:
 
 def load(path: Path) -> ProgramModel:
     """Read a model that `save` wrote."""
-    give = "give a file that tidegate compile --save wrote"
+    give = "give a file that tidegate compile --out wrote"
     try:
         data = json.loads(path.read_text())
     except OSError as error:
@@ -45,7 +45,7 @@ def load(path: Path) -> ProgramModel:
         data = None
     try:
         if data["tidegate program model"] != FORMAT:
-            again = "make it anew with tidegate compile --save"
+            again = "make it anew with tidegate compile --out"
             raise TidegateError(f"'{path}' is of another version of Tidegate; {again}")
         kept = data.pop("sha256", None)
         model = from_data(data)

@@ -64,7 +64,7 @@ Access = Stream | Gather
 
 @cache
 def model_named(name: str) -> ProgramModel:
-    """Return the analysis of an example program, as `tidegate compile --save` wrote it."""
+    """Return the analysis of an example program, as `tidegate compile --out` wrote it."""
     return load(Path(__file__).parent / "models" / f"{name}.json")
 
 
