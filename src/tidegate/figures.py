@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidegate.errors import TidegateError
-from tidegate.files import write_atomically
+from tidegate.files import check_place, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,10 +27,7 @@ def check_output(path: Path, formats: tuple[str, ...] | None = FORMATS) -> None:
     """
     if formats is not None and path.suffix.lower() not in formats:
         raise TidegateError(f"cannot write {path}: its name must end in {', '.join(formats)}")
-    if path.is_dir():
-        raise TidegateError(f"cannot write {path}: it is a folder; give the name of a file")
-    if not path.parent.is_dir():
-        raise TidegateError(f"cannot write {path}: there is no folder {path.parent}")
+    check_place(path)
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise TidegateError(f"cannot write {path}: it is not writable")
 

@@ -19,10 +19,7 @@ def write_atomically(path: Path, content: str | bytes | Callable[[Path], None]) 
     ``content`` may be a function that writes to the path it is given. The file is written beside
     its place and then renamed.
     """
-    if not path.parent.is_dir():
-        raise TidegateError(f"cannot write {path}: there is no folder {path.parent}")
-    if path.is_dir():
-        raise TidegateError(f"cannot write {path}: it is a folder; give the name of a file")
+    check_place(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_native_id()}.part")
     remove = functools.partial(_remove, partial)
     atexit.register(remove)  # several Ctrl-C in a row can cut the ``finally`` below short
@@ -39,6 +36,14 @@ def write_atomically(path: Path, content: str | bytes | Callable[[Path], None]) 
     finally:
         remove()
         atexit.unregister(remove)
+
+
+def check_place(path: Path) -> None:
+    """Raise TidegateError if no file can be at ``path``: no folder around it, or a folder there."""
+    if path.is_dir():
+        raise TidegateError(f"cannot write {path}: it is a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise TidegateError(f"cannot write {path}: there is no folder {path.parent}")
 
 
 def _remove(partial: Path) -> None:

@@ -58,7 +58,7 @@ def jit_inner(function: Callable[..., Any]) -> Any:
 
 
 def jit_apart(function: Callable[..., Any]) -> Any:
-    """Compile once for compiled callers in many places: in each of them, LLVM would take long."""
+    """Compile as one function for many compiled callers; inlined in each, LLVM would take long."""
     return _inner(function)
 
 
