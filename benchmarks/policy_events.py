@@ -16,7 +16,6 @@ from numba import int16, int64, njit
 from benchmarks.row import Row
 from tidegate import RunSpec
 from tidegate.compiled.intrinsics import call_at
-from tidegate.policies.interface.compiling import cache
 from tidegate.policies.interface.events import (
     EVENT_BITS,
     EVENT_NAMES,
@@ -26,6 +25,7 @@ from tidegate.policies.interface.events import (
     OBSERVE,
     PREFETCH,
 )
+from tidegate.policy_compiler import cache
 from tidegate.simulation.gpu.relay import Caller
 
 WORKLOAD, SCALE = "GMV", "1/8"

@@ -13,11 +13,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from tidegate.reproduce import find_paper
-from tidegate.reproduce.ledger import Finding
-from tidegate.reproduce.readings import Reading, Readings, distinct, run_variants
-from tidegate.reproduce.results import Groups
-from tidegate.tables import Table
+from tidegate.display.tables import Table
+from tidegate.papers import find_paper
+from tidegate.papers.ledger import Finding
+from tidegate.papers.readings import Reading, Readings, distinct, run_variants
+from tidegate.papers.results import Groups
 
 
 def readings_apart(readings: Readings, only: set[str]) -> Iterator[tuple[str, Reading]]:

@@ -19,9 +19,9 @@ from benchmarks.row import Row
 from tidegate.experiments import RunSpec
 from tidegate.experiments.sweeps.batches import Task, Work
 from tidegate.experiments.sweeps.execution import answer_all
-from tidegate.reproduce.cppe import grid as cppe
-from tidegate.reproduce.observuvm.grid import GRID, grid_of
-from tidegate.reproduce.observuvm.setup import Setup
+from tidegate.papers.cppe import grid as cppe
+from tidegate.papers.observuvm.grid import GRID, grid_of
+from tidegate.papers.observuvm.setup import Setup
 
 
 class Timed(NamedTuple):

@@ -22,7 +22,7 @@ from benchmarks.row import Row
 from tidegate import RunSpec, Sweep
 from tidegate.experiments.sweeps.batches import Batch, Task, Work
 from tidegate.experiments.sweeps.cluster import Cluster
-from tidegate.reproduce.observuvm.setup import SYSTEMS
+from tidegate.papers.observuvm.setup import SYSTEMS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from killed_sweeps import killing, names_in, own_workers, tiny_runs

@@ -1,7 +1,7 @@
 """Save the models of examples/openmp, which are workloads: ``python scripts/example_models.py``.
 
 Needs clang 19. Run it when the compiler's analysis gives something else for the examples;
-tests/workloads/openmp/test_openmp.py says so.
+tests/papers/hybrid/applications/test_openmp.py says so.
 """
 
 from __future__ import annotations

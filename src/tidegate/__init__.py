@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tidegate.experiments import compare as compare
     from tidegate.experiments import run as run
     from tidegate.experiments import run_grid as run_grid
+    from tidegate.experiments.sweeps.sweep_file import load_sweep as load_sweep
     from tidegate.live import Arena as Arena
     from tidegate.machine import Machine as Machine
     from tidegate.machine import load_machine as load_machine
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from tidegate.policies.registries import placement as placement
     from tidegate.policies.registries import prefetch as prefetch
     from tidegate.policies.registries import tiering as tiering
-    from tidegate.sweep_file import load_sweep as load_sweep
     from tidegate.trace import Copy as Copy
     from tidegate.trace import Launch as Launch
     from tidegate.trace import Object as Object
@@ -119,7 +119,7 @@ _HOME = {
         "STAY",
         "TierPolicy",
     ),
-    "tidegate.sweep_file": ("load_sweep",),
+    "tidegate.experiments.sweeps.sweep_file": ("load_sweep",),
     "tidegate.trace": (
         "Copy",
         "Launch",

@@ -1,6 +1,6 @@
 """Classes by name. Each family (eviction, prefetch, placement, workload) is one Registry.
 
-A name is looked up among the classes of the package's own folder, then among those that installed
+A name is looked up among the classes of the family's packages, then among those that installed
 packages add by entry point (group ``tidegate.<family>``). ``path/to/file.py:ClassName`` names a
 class in the user's own file.
 """
@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from tidegate.errors import TidegateError, UnknownName
 from tidegate.options import Configurable, parse_spec
-from tidegate.user_files import PREFIX, load_file
+from tidegate.user_code.files import PREFIX, load_file
 
 T = TypeVar("T", bound=Configurable)
 
@@ -28,8 +28,9 @@ class Registry(Generic[T]):
     ``--help`` is quick.
     """
 
-    def __init__(self, family: str, base: Callable[[], type[T]], folder: str):
-        self.family, self._base, self._folder = family, base, folder
+    def __init__(self, family: str, base: Callable[[], type[T]], *packages: str):
+        """``packages``: where its modules are; ``a.*.b`` is the package b of each package in a."""
+        self.family, self._base, self._packages = family, base, packages
         self._classes: dict[str, type[T]] = {}
 
     def __call__(self, name: str) -> Callable[[type[T]], type[T]]:
@@ -108,15 +109,19 @@ class Registry(Generic[T]):
     def _load_named(self, name: str) -> None:
         """Import the module that a class of this name is in, as a rule; others take a second."""
         self._load_plug_ins()
-        module = f"{self._folder}.{name.replace('-', '_')}"
-        if name not in self._classes and "." not in name and importlib.util.find_spec(module):
-            importlib.import_module(module)
+        if name in self._classes or "." in name:
+            return
+        for package in _expand(self._packages):
+            module = f"{package}.{name.replace('-', '_')}"
+            if importlib.util.find_spec(module):
+                importlib.import_module(module)
 
     @functools.cache  # noqa: B019 - registries live as long as the process
     def _load_all(self) -> None:
-        package = importlib.import_module(self._folder)
-        for module in pkgutil.walk_packages(package.__path__, f"{self._folder}."):
-            importlib.import_module(module.name)
+        for name in _expand(self._packages):
+            package = importlib.import_module(name)
+            for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+                importlib.import_module(module.name)
         self._load_plug_ins()
 
     @functools.cache  # noqa: B019
@@ -153,6 +158,18 @@ class Registry(Generic[T]):
         cls = classes[wanted] if wanted else next(iter(classes.values()))
         cls.name = cls.name or cls.__name__
         return cls
+
+
+@functools.cache
+def _expand(packages: tuple[str, ...]) -> list[str]:
+    """Return the names of the packages, with ``*`` for each package of a package."""
+    found = []
+    for name in packages:
+        parent, star, rest = name.partition(".*")
+        inner = pkgutil.iter_modules(importlib.import_module(parent).__path__) if star else ()
+        each = [f"{parent}.{m.name}{rest}" for m in inner if m.ispkg] if star else [name]
+        found += [one for one in each if importlib.util.find_spec(one)]
+    return found
 
 
 def error_line(error: BaseException, cls: type[Any], with_line: bool = False) -> str:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tidegate.cli import invoke
-from tidegate.reproduce import find_paper, find_setup, paper_names
-from tidegate.reproduce.gmt import setup as gmt
-from tidegate.reproduce.hybrid import setup as hybrid
-from tidegate.reproduce.leu import setup as leu
-from tidegate.reproduce.observuvm import grid
-from tidegate.reproduce.paper import Paper
-from tidegate.reproduce.setup import Setup
-from tidegate.reproduce.tide import setup as tide
+from tidegate.papers import find_paper, find_setup, paper_names
+from tidegate.papers.gmt import setup as gmt
+from tidegate.papers.hybrid import setup as hybrid
+from tidegate.papers.leu import setup as leu
+from tidegate.papers.observuvm import grid
+from tidegate.papers.paper import Paper
+from tidegate.papers.setup import Setup
+from tidegate.papers.tide import setup as tide
 from tidegate.workloads import suites
 
 STAND_INS = ("cyclic(bytes=16MiB)", "stencil(bytes=16MiB)")

@@ -14,8 +14,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from tidegate.cli import output, reproduce
-from tidegate.reproduce.ledger import Ledger, load_claims
-from tidegate.reproduce.report import Reproduction, make_exhibit
+from tidegate.papers.ledger import Ledger, load_claims
+from tidegate.papers.report import Reproduction, make_exhibit
 
 WIDTHS = [20, 33, 60, 80, 97, 120, 200]
 VERBS = [

@@ -20,7 +20,7 @@ from tidegate.errors import TidegateError
 from tidegate.experiments.planning import make_policy, predict, rehearse, settle
 from tidegate.machine.machine import load_machine
 from tidegate.trace.geometry import Geometry
-from tidegate.workloads.openmp.modelled import Modelled
+from tidegate.workloads.modelled import Modelled
 
 MODELS = EXAMPLES.parents[1] / "src" / "tidegate" / "workloads" / "openmp" / "models"
 LOOP = "#pragma omp target teams distribute parallel for"

@@ -19,7 +19,7 @@ from tidegate.compiler.plan.emit import emit_cuda
 from tidegate.errors import TidegateError
 from tidegate.experiments.planning import make_policy, rehearse
 from tidegate.trace.geometry import Geometry
-from tidegate.workloads.openmp.modelled import Modelled
+from tidegate.workloads.modelled import Modelled
 
 PROGRAM = """
 #include <cstdio>

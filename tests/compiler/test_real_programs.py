@@ -23,7 +23,7 @@ from tidegate.compiler.project import units_of_project
 from tidegate.errors import TidegateError
 from tidegate.experiments.planning import make_policy, rehearse, settle
 from tidegate.trace.geometry import Geometry
-from tidegate.workloads.openmp.modelled import Modelled
+from tidegate.workloads.modelled import Modelled
 
 LOOP = "#pragma omp target teams distribute parallel for"
 HEAD = "#include <stdlib.h>\n#include <string.h>\n"

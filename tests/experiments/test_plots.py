@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from tidegate.display.figures import save_figure
 from tidegate.errors import TidegateError
 from tidegate.experiments import Comparison, Run, compare
 from tidegate.experiments.plots import plot_comparison, plot_run
 from tidegate.experiments.two_tiers import PARTS
-from tidegate.figures import save_figure
 from traces import Given, Kernel, machine, one_block, reads, run_of
 
 # such as matplotlib's about limits that are the same

@@ -26,10 +26,10 @@ import tidegate
 from tidegate import EvictionPolicy, RunSpec
 from tidegate.errors import TidegateError
 from tidegate.experiments import Run, store
-from tidegate.fingerprint import fingerprint
 from tidegate.policies.eviction.fifo import FIFO
-from tidegate.policies.interface.compiling.source import digest
 from tidegate.policies.registries import eviction, placement, prefetch, tiering
+from tidegate.policy_compiler.source import digest
+from tidegate.user_code.fingerprint import fingerprint
 from tidegate.workloads import workloads
 from traces import flat, machine
 
@@ -587,6 +587,6 @@ def test_rooms_that_are_apart_take_no_part_in_a_run(monkeypatch):
     used = {module.split(".")[1] for module in ran.stdout.split()}
     # these are imported, and only end processes
     ending = {"interrupts", "worker_process"}
-    apart = {room.removesuffix(".py") for room in store.APART} - ending
+    apart = {room.removesuffix(".py") for room in store.NOT_HASHED} - ending
     assert "simulation" in used, ran.stderr
     assert not used & apart

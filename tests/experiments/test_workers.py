@@ -45,7 +45,7 @@ class Endless(Work):
 LOST = """
 import os, signal, time
 from multiprocessing import Pipe
-from tidegate.worker_process import serve
+from tidegate.experiments.sweeps.worker_process import serve
 
 class Lost:
     def __del__(self):

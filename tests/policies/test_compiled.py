@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 
 from policies import broken, refused, subset
 from tidegate.errors import PolicyError
+from tidegate.papers.observuvm.grid import GRID, grid_of
+from tidegate.papers.observuvm.setup import SYSTEMS, Setup
 from tidegate.policies import PlacementPolicy, PrefetchPolicy
-from tidegate.policies.interface.compiling import cache
-from tidegate.policies.interface.compiling.source import digest
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
-from tidegate.reproduce.observuvm.grid import GRID, grid_of
-from tidegate.reproduce.observuvm.setup import SYSTEMS, Setup
+from tidegate.policy_compiler import cache
+from tidegate.policy_compiler.source import digest
 from tidegate.simulation.gpu import simulation as simulation_module
 from tidegate.simulation.gpu.relay import CompiledCaller
 from traces import FLAT, PAGES, Given, Kernel, flat, machine, one_block, reads, simulation_of

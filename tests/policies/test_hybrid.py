@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tidegate.errors import PolicyError
 from tidegate.experiments.planning import Rehearsal
 from tidegate.experiments.specification import RunSpec
+from tidegate.papers.hybrid.inner_loop import kept_by, locality_order
 from tidegate.policies.placement.objects import ObjectPlacement
 from tidegate.policies.registries import placement
-from tidegate.reproduce.hybrid.inner_loop import kept_by, locality_order
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.plan import Plan, PlannedLaunch, PlannedUse
 from tidegate.trace.trace import lay_out

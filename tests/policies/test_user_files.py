@@ -10,10 +10,10 @@ import pytest
 
 from tidegate import registry
 from tidegate.errors import PolicyError, TidegateError, UnknownName
-from tidegate.fingerprint import fingerprint
 from tidegate.policies import EvictionPolicy
 from tidegate.policies.registries import eviction, prefetch
 from tidegate.registry import Registry
+from tidegate.user_code.fingerprint import fingerprint
 from traces import flat, machine, run_of
 
 MINE = """

@@ -316,8 +316,8 @@ def test_a_users_class_is_compiled_when_a_run_is_long(monkeypatch: pytest.Monkey
     python = run(touches, Returning(), 6, 9, compiled=False)
     assert python.counts["to_middle"] > 20 < python.counts["stays"]
     monkeypatch.setattr("tidegate.simulation.tiers.simulation.LONG_RUN", 10)
-    monkeypatch.setattr("tidegate.policies.interface.compiling.cache._known", {})
-    monkeypatch.setattr("tidegate.policies.interface.compiling.cache._load", lambda file: None)
+    monkeypatch.setattr("tidegate.policy_compiler.cache._known", {})
+    monkeypatch.setattr("tidegate.policy_compiler.cache._load", lambda file: None)
     one = run(touches, Returning(), 6, 9, cut=900)
     assert one.memory.history.shape[1] > 1, "it was compiled"
     assert (one.counts, one.time, one.placement.report()) == (

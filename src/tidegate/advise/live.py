@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.advise.worth import LITTLE
+from tidegate.display.tables import Table
 from tidegate.errors import TidegateError
 from tidegate.experiments.grid import attempt_grid
 from tidegate.experiments.runs import Run
 from tidegate.experiments.specification import RunSpec
 from tidegate.live.arena.setup import EVICTION as DEFAULT
 from tidegate.record.script import check_script
-from tidegate.tables import Table
 from tidegate.trace.file import TraceFile
 from tidegate.units import exact_size, show_size
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from tidegate.advise.advice import Advice
 from tidegate.advise.pictures import draw_all
 from tidegate.advise.words import sentences, tables
-from tidegate.figures import svg_text
+from tidegate.display.figures import svg_text
 from tidegate.units import show_size
 
 

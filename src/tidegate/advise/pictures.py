@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tidegate.advise.advice import Advice
-from tidegate.figures import COLOURS
+from tidegate.display.figures import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -21,7 +21,7 @@ from tidegate.machine.machine import Machine
 from tidegate.options import parse_spec
 from tidegate.trace.ops import Ops, OpTrace
 from tidegate.trace.trace import Trace
-from tidegate.workloads.openmp.modelled import Modelled
+from tidegate.workloads.modelled import Modelled
 
 SOURCES = (".c", ".cc", ".cpp", ".cu", ".ll")
 _STEPS = 2  # of a script: the second one is steady

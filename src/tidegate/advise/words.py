@@ -8,7 +8,7 @@ from tidegate.advise.advice import ALIKE, CLOSE, Advice
 from tidegate.advise.candidates import ANYWHERE, BASELINE
 from tidegate.advise.confidence import SPREAD
 from tidegate.advise.simulate import Outcome
-from tidegate.tables import Bar, Cell, Table
+from tidegate.display.tables import Bar, Cell, Table
 from tidegate.trace.ops import OpTrace
 from tidegate.units import show_duration, show_size
 

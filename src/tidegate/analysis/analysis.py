@@ -53,7 +53,7 @@ class Analysis:
         """
         # imported here, because matplotlib loads slowly and only figures need it
         from tidegate.analysis.plot import figure
-        from tidegate.figures import save_figure
+        from tidegate.display.figures import save_figure
 
         save_figure(figure(self), Path(path), title=f"{self.name}: what it asks of memory")
         return Path(path)

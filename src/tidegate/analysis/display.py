@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.tables import Bar, Cell, Table
+from tidegate.display.tables import Bar, Cell, Table
 from tidegate.units import show_count, show_size
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def analysis_text(found: Analysis) -> str:
 def analysis_html(found: Analysis) -> str:
     """Return an analysis for a notebook: its tables and its picture."""
     from tidegate.analysis.plot import figure
-    from tidegate.figures import html_image
+    from tidegate.display.figures import html_image
 
     tables = "".join(table.html() for table in analysis_tables(found))
     return f"<p><b>{html.escape(analysis_head(found))}</b></p>{tables}{html_image(figure(found))}"

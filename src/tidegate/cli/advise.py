@@ -106,7 +106,7 @@ def _kinds(emit: str | None) -> list[str]:
 def _check_outputs(kinds: list[str], out: Path | None, as_json: bool) -> None:
     """Refuse what cannot be written, before any work."""
     if out is not None:
-        from tidegate.figures import check_output
+        from tidegate.display.figures import check_output
 
         check_output(out, (".html",))
     elif len(kinds) > 1 or (kinds and as_json):

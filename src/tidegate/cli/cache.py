@@ -11,7 +11,7 @@ import typer
 from tidegate.cli import output
 
 if TYPE_CHECKING:
-    from tidegate.cached_files import Held
+    from tidegate.cli.cached_files import Held
 
 app = typer.Typer(
     help="Show or clear what is stored: runs, recordings, readings, traces, compiled code.",
@@ -35,7 +35,7 @@ def show(
     """
     output.check(as_json, as_csv, None)
     if context.invoked_subcommand is None:
-        from tidegate.cached_files import held
+        from tidegate.cli.cached_files import held
 
         _print(held(), as_json, as_csv)
 
@@ -49,7 +49,7 @@ def clear(
     tidegate cache clear runs
     """
     output.check(as_json, as_csv, None)
-    from tidegate.cached_files import clear
+    from tidegate.cli.cached_files import clear
 
     removed = clear(kinds or ())
     if not (as_json or as_csv):

@@ -59,7 +59,7 @@ def compile(
 
     output.check(as_json, False, plot)
     if out is not None:
-        from tidegate.figures import check_output
+        from tidegate.display.figures import check_output
 
         check_output(out, None)
     with Bar("compile", unit="files") as bar:
@@ -67,7 +67,7 @@ def compile(
         model = model_of_files(files, options, bar.advance)
     if plot is not None:
         from tidegate.compiler.plan.draw import draw_regions
-        from tidegate.figures import save_figure
+        from tidegate.display.figures import save_figure
 
         save_figure(draw_regions(model), plot, f"{model.source}: regions")
     if out is not None:

@@ -125,7 +125,7 @@ def _browser() -> Iterator[Finding]:
 
 
 def _cache() -> Iterator[Finding]:
-    from tidegate.cached_files import held
+    from tidegate.cli.cached_files import held
     from tidegate.files import cache_folder
     from tidegate.units import show_size
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidegate.display.tables import Cell, Table
 from tidegate.errors import TidegateError
-from tidegate.tables import Cell, Table
 
 if TYPE_CHECKING:
     from tidegate.experiments import Run
@@ -32,7 +32,7 @@ def check(as_json: bool, as_csv: bool, plot: Path | None) -> None:
     if as_json and as_csv:
         raise TidegateError("--json and --csv were both given; give one")
     if plot is not None:
-        from tidegate.figures import check_output
+        from tidegate.display.figures import check_output
 
         check_output(plot)
 

@@ -67,7 +67,7 @@ def plan(
     from tidegate.compiler.plan.emit import emit_cuda, emit_openmp
     from tidegate.experiments.planning import RIVALS, brief, make_policy, predict, rehearse, settle
     from tidegate.machine.machine import load_machine
-    from tidegate.workloads.openmp.modelled import Modelled
+    from tidegate.workloads.modelled import Modelled
 
     if as_json:
         if emit not in (Form.table, Form.json):
@@ -105,7 +105,7 @@ def plan(
 def _better(runs: dict[str, Run | str], chosen: str) -> list[str]:
     """Return a note if a policy is predicted to be faster than the chosen one."""
     from tidegate import units
-    from tidegate.reproduce.ledger import TIE_WITHIN
+    from tidegate.papers.ledger import TIE_WITHIN
 
     times = {name: run.time for name, run in runs.items() if not isinstance(run, str)}
     if chosen not in times:
@@ -171,7 +171,7 @@ def _whole_number(text: str) -> int | None:
 
 def _check_out(out: Path | None, emit: Form) -> None:
     if out is not None:
-        from tidegate.figures import check_output
+        from tidegate.display.figures import check_output
 
         if emit is Form.table:
             raise TidegateError(

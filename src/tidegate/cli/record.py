@@ -62,7 +62,7 @@ def torch(
     tidegate record torch train.py -o step.parquet --steps 3 -- --steps 1000
     """
     from tidegate import record
-    from tidegate.figures import check_output
+    from tidegate.display.figures import check_output
 
     check_output(path, (".parquet",))
     record.check_script(script)
@@ -104,7 +104,7 @@ def triton(
     tidegate record triton kernels.py -o kernels.parquet
     """
     from tidegate import record
-    from tidegate.figures import check_output
+    from tidegate.display.figures import check_output
     from tidegate.trace import save_trace
     from tidegate.trace.geometry import Geometry
     from tidegate.units import show_count, show_size
@@ -156,7 +156,7 @@ def model(
     tidegate record model llama-7b --context 2048 --decode 32 -o decode.parquet
     """
     from tidegate import record
-    from tidegate.figures import check_output
+    from tidegate.display.figures import check_output
 
     check_output(path, (".parquet",))
     given: dict[str, Any] = {

@@ -19,8 +19,8 @@ from tidegate.cli import output, run_options
 from tidegate.cli.progress import Bar
 
 if TYPE_CHECKING:
-    from tidegate.reproduce.report import Reproduction
-    from tidegate.reproduce.setup import Setup
+    from tidegate.papers.report import Reproduction
+    from tidegate.papers.setup import Setup
 
 EVERY = "all"
 
@@ -45,7 +45,7 @@ class _Commands(Mapping[str, Any]):
     """A command for each paper, and one for all."""
 
     def __iter__(self) -> Iterator[str]:
-        from tidegate.reproduce import paper_names
+        from tidegate.papers import paper_names
 
         return iter((*paper_names(), EVERY))
 
@@ -81,7 +81,7 @@ def group() -> None:
 
 def _command_of(name: str) -> Callable[..., None]:
     """Return the command of one paper; its signature is made from the paper's setup."""
-    from tidegate.reproduce import find_setup
+    from tidegate.papers import find_setup
 
     Setup = find_setup(name)
     options = Setup.options()
@@ -133,7 +133,7 @@ def every_paper(
 
     tidegate reproduce all --out report.html
     """
-    from tidegate.reproduce import find_setup, paper_names
+    from tidegate.papers import find_setup, paper_names
 
     setups = {name: find_setup(name) for name in paper_names()}
     chosen = {name: setup.quick() if quick else setup() for name, setup in setups.items()}
@@ -148,8 +148,8 @@ def _reproduce(
     out: Path | None,
 ) -> None:
     """Run one paper after another, then show and write the results."""
-    from tidegate.reproduce import find_paper
-    from tidegate.reproduce.report import check_destination, write_report
+    from tidegate.papers import find_paper
+    from tidegate.papers.report import check_destination, write_report
 
     if out is not None:
         check_destination(out)
@@ -176,7 +176,7 @@ def _reproduce(
 
 def _show(r: Reproduction) -> None:
     """Print figures as tables, then the ledger."""
-    from tidegate.reproduce.report import show_cell
+    from tidegate.papers.report import show_cell
 
     output.print_text("\n".join((r.title, r.setup, *r.notes)))
     for e in r.exhibits:

@@ -57,7 +57,7 @@ def run(
     """
     output.check(as_json, as_csv, plot)
     if perfetto is not None:
-        from tidegate.figures import check_output
+        from tidegate.display.figures import check_output
 
         check_output(perfetto, (".json",))
     if studio:

@@ -153,8 +153,8 @@ def plot(
 
     tidegate sweep plot sizes.toml sizes.png --x near_bytes --y faults
     """
+    from tidegate.display.figures import check_output, save_figure
     from tidegate.experiments.sweeps.plot import plot_sweep
-    from tidegate.figures import check_output, save_figure
 
     check_output(to)
     figure = plot_sweep(_load(file, store).table(), x, y, by)
@@ -163,7 +163,7 @@ def plot(
 
 
 def _load(file: Path, store: str | None) -> Sweep:
-    from tidegate.sweep_file import load_sweep
+    from tidegate.experiments.sweeps.sweep_file import load_sweep
 
     return load_sweep(file, store)
 

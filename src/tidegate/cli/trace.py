@@ -9,7 +9,7 @@ import typer
 
 from tidegate.cli import output, progress
 from tidegate.cli import run_options as o
-from tidegate.tables import Bar
+from tidegate.display.tables import Bar
 
 if TYPE_CHECKING:
     from tidegate.trace.info import TraceInfo
@@ -34,8 +34,8 @@ def save(
 
     tidegate trace save matmul mm.parquet --bytes 1GiB
     """
+    from tidegate.display.figures import check_output
     from tidegate.experiments import RunSpec
-    from tidegate.figures import check_output
     from tidegate.trace import save_trace
     from tidegate.units import show_size
 
@@ -103,7 +103,7 @@ def import_(
 
     tidegate trace import app.mem_trace app.parquet
     """
-    from tidegate.figures import check_output
+    from tidegate.display.figures import check_output
     from tidegate.trace import save_trace
     from tidegate.trace.geometry import Geometry
     from tidegate.trace.importers import find_importer, import_trace
@@ -140,9 +140,9 @@ def export(
 
     tidegate trace export matmul mm.csv --bytes 64MiB
     """
+    from tidegate.display.figures import check_output
     from tidegate.errors import TidegateError, UnknownName
     from tidegate.experiments import RunSpec
-    from tidegate.figures import check_output
     from tidegate.files import write_atomically
     from tidegate.trace.exporters import EXPORTERS
     from tidegate.units import show_size

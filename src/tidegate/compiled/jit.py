@@ -15,7 +15,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numba
@@ -189,14 +189,15 @@ def _sources() -> list[tuple[str, str]]:
 def code_digest(*rooms: str, without: tuple[str, ...] = ()) -> str:
     """Return a hash of the source of these rooms, or of the whole package, ``without`` some.
 
-    A room is a folder or a file of the package.
+    A room is a folder or a file of the package, or a pattern such as ``papers/*/*.py``.
 
     >>> code_digest("simulation") == code_digest("policies")
     False
     """
     digest = hashlib.sha256()
     for place, file in _sources():
-        apart = any(place == room or place.startswith(f"{room}/") for room in without)
+        path = PurePath(place)
+        apart = any(path.match(room) or place.startswith(f"{room}/") for room in without)
         if not apart and (place.partition("/")[0] in rooms or not rooms):
             with open(file, "rb") as opened:
                 digest.update(opened.read())

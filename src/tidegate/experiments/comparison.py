@@ -180,8 +180,8 @@ class Comparison:
         """Draw time by parts at the middle size, and time over size where there are several; a row
         of pictures for each workload.
         """
+        from tidegate.display.figures import save_figure
         from tidegate.experiments.plots import plot_comparison
-        from tidegate.figures import save_figure
 
         figure = plot_comparison(self)
         if path is not None:

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidegate.tables import Bar, Cell, Table
+from tidegate.display.tables import Bar, Cell, Table
 from tidegate.units import show_count, show_duration, show_fit, show_size
 
 if TYPE_CHECKING:
@@ -216,6 +216,6 @@ def _page(head: str, tables: Iterable[Table], notes: Iterable[str] = (), figure:
 
 
 def _picture(figure: Any) -> str:
-    from tidegate.figures import html_image
+    from tidegate.display.figures import html_image
 
     return html_image(figure)

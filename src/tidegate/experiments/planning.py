@@ -22,7 +22,7 @@ from tidegate.policies.placement.objects import regions_of
 from tidegate.policies.registries import placement
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object
-from tidegate.workloads.openmp.modelled import Modelled, sizes_of
+from tidegate.workloads.modelled import Modelled, sizes_of
 
 OVER = 1.5  # times near memory: the size that is assumed where none is given
 MOST_BYTES = 4096 * units.GiB  # of all objects: a launch of more would take minutes to predict

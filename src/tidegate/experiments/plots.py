@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tidegate import units
+from tidegate.display.figures import COLOURS
 from tidegate.experiments.comparison import Comparison, Entry
 from tidegate.experiments.runs import Run
-from tidegate.figures import COLOURS
 
 _PART_COLOURS = {
     "compute": "#009E73",

@@ -86,8 +86,8 @@ class Run:
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the run: faults, evictions and traffic over time, and the parts of time."""
+        from tidegate.display.figures import save_figure
         from tidegate.experiments.plots import plot_run
-        from tidegate.figures import save_figure
 
         figure = plot_run(self)
         if path is not None:

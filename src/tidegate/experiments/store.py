@@ -26,14 +26,15 @@ from tidegate.compiled.jit import code_digest
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.files import cache_folder, write_atomically
-from tidegate.fingerprint import Fingerprint, fingerprint
+from tidegate.user_code.fingerprint import Fingerprint, fingerprint
 
 # rooms and files whose code cannot change a run
-APART = (
+NOT_HASHED = (
     "advise",
     "cli",
     "live",
-    "reproduce",
+    "papers/*.py",
+    "papers/*/*.py",  # but not their applications
     "studio",
     "experiments/sweeps",
     "experiments/comparison.py",
@@ -43,18 +44,15 @@ APART = (
     "experiments/plots.py",
     "__init__.py",
     "__main__.py",
-    "cached_files.py",
-    "figures.py",
+    "display",
     "interrupts.py",
-    "sweep_file.py",
-    "worker_process.py",
 )
 VERSIONS = (platform.python_version(), np.__version__, numba.__version__)
 
 _STORED = re.compile(r'\{"sha256": "(\w{64})", "data": (.*)\}', re.DOTALL)
 
 
-def key_of(inputs: dict[str, Any], without: tuple[str, ...] = APART) -> str:
+def key_of(inputs: dict[str, Any], without: tuple[str, ...] = NOT_HASHED) -> str:
     """Return the name of a run: a hash of everything that can change its outcome, the package's own
     code included, but for the rooms ``without``.
     """

@@ -31,9 +31,9 @@ from tidegate.compiled.jit import code_digest
 from tidegate.errors import TidegateError
 from tidegate.experiments.store import VERSIONS, keeps
 from tidegate.files import cache_folder, write_atomically
-from tidegate.fingerprint import fingerprint
 from tidegate.trace.columns import BYTES_PER_TOUCH, ColumnTrace, columns_of
 from tidegate.trace.trace import Trace
+from tidegate.user_code.fingerprint import fingerprint
 from tidegate.workloads.program import Program
 
 LIMIT = "8GiB"  # of all files together, where $TIDEGATE_TRACES is not set

@@ -13,9 +13,9 @@ import pickle
 from types import FunctionType
 from typing import Any
 
-from tidegate.fingerprint import fingerprint
-from tidegate.origins import is_local
-from tidegate.user_files import load_sources, sources
+from tidegate.user_code.files import load_sources, sources
+from tidegate.user_code.fingerprint import fingerprint
+from tidegate.user_code.origins import is_local
 
 
 class CannotTravel(Exception):

@@ -13,12 +13,12 @@ from tidegate.advise.emit import EMITTERS, emit
 from tidegate.advise.pictures import draw_all
 from tidegate.advise.subject import is_model
 from tidegate.advise.words import tables
+from tidegate.display.figures import svg_text
+from tidegate.display.tables import Bar, Table
 from tidegate.errors import TidegateError
-from tidegate.figures import svg_text
 from tidegate.machine.machine import load_machine
 from tidegate.studio.jobs import Job
 from tidegate.studio.library import Allowed
-from tidegate.tables import Bar, Table
 
 MACHINE = "rtx3090-pcie4"
 

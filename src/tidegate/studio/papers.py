@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tidegate.display.figures import svg_text
 from tidegate.errors import TidegateError
-from tidegate.figures import svg_text
-from tidegate.reproduce import find_paper, find_setup, paper_names
-from tidegate.reproduce.ledger import load_claims
+from tidegate.papers import find_paper, find_setup, paper_names
+from tidegate.papers.ledger import load_claims
 from tidegate.studio.jobs import Job
 
 

@@ -13,7 +13,7 @@ from tidegate.errors import TidegateError, UnknownName
 from tidegate.experiments.planning import RIVALS, brief, make_policy, predict, rehearse, settle
 from tidegate.machine.machine import load_machine
 from tidegate.studio.jobs import Job
-from tidegate.workloads.openmp import modelled
+from tidegate.workloads import modelled
 
 MODELS = Path(modelled.__file__).parent / "models"
 MACHINE, PLACEMENT, NEAR = "v100-nvlink2", "rdm", "1GiB"

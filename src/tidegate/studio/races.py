@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from tidegate.analysis.curves import belady_curve
+from tidegate.display.figures import svg_text
 from tidegate.errors import TidegateError
 from tidegate.experiments.comparison import Comparison, ComparisonSpec, Entry
 from tidegate.experiments.display import failure_lines
 from tidegate.experiments.specification import RunSpec
 from tidegate.experiments.workload_analysis import analyze
-from tidegate.figures import svg_text
 from tidegate.options import split_outside
 from tidegate.studio.jobs import Job
 from tidegate.studio.library import Allowed, Library, describe_run

@@ -269,5 +269,7 @@ class Program(Trace):
         return named if self.plan is None else {**named, "plan": self.plan.digest}
 
 
-workloads: Registry[Workload] = Registry("workload", lambda: Workload, "tidegate.workloads")
+workloads: Registry[Workload] = Registry(
+    "workload", lambda: Workload, "tidegate.workloads", "tidegate.papers.*.applications"
+)
 workload: Registry[Workload] = workloads  # as a decorator: @workload("name")

@@ -8,7 +8,7 @@ import pytest
 
 from tidegate import TidegateError, load_machine, save_trace
 from tidegate.experiments import RunSpec
-from tidegate.experiments.store import APART
+from tidegate.experiments.store import NOT_HASHED
 from tidegate.experiments.sweeps import names
 from tidegate.experiments.sweeps.names import Names, anchored, settings_of
 
@@ -52,7 +52,7 @@ def test_other_code_gives_other_names_and_the_command_line_does_not_count(monkey
     before = name(SPEC)
     monkeypatch.setattr(names, "code_digest", lambda without: "other")
     assert name(SPEC) != before
-    assert {"cli", "studio", "experiments/sweeps"} <= set(APART)
+    assert {"cli", "studio", "experiments/sweeps"} <= set(NOT_HASHED)
 
 
 def test_users_files_count_by_their_text_not_their_place(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from tidegate.experiments.specification import RunSpec
 from tidegate.policies.registries import placement
 from tidegate.policies.systems import find_system
 from tidegate.trace.trace import Object, Trace
-from tidegate.workloads.openmp.modelled import Modelled
+from tidegate.workloads.modelled import Modelled
 
 _PAGES = {"prefetch": "prefetch", "prefetch_async": "prefetch"}
 _REGION = {"evict": "evict", "evict_async": "evict"}

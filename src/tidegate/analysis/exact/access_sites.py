@@ -68,7 +68,7 @@ class AccessSiteAnalysis:
     def plot(self, path: str | Path) -> Path:
         """Draw the distributions and the shares; the suffix is the format."""
         from tidegate.analysis.exact.plot import figure
-        from tidegate.figures import save_figure
+        from tidegate.display.figures import save_figure
 
         save_figure(figure(self), Path(path), f"{self.name}: which access sites deserve memory")
         return Path(path)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from tidegate.figures import COLOURS
+from tidegate.display.figures import COLOURS
 from tidegate.units import show_count, show_size
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from tidegate.compiler.model import ProgramModel
 from tidegate.compiler.plan.make import launch_names
-from tidegate.figures import COLOURS
+from tidegate.display.figures import COLOURS
 
 _LEAST_SHOWN = 0.005  # less likely steps are exits after errors
 _ROOM = 1.0  # to the right of a box, for steps back

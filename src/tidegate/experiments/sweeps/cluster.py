@@ -15,12 +15,12 @@ from typing import Any
 
 from tidegate.compiled.jit import code_digest
 from tidegate.errors import TidegateError
-from tidegate.experiments.store import APART, VERSIONS
+from tidegate.experiments.store import NOT_HASHED, VERSIONS
 from tidegate.experiments.sweeps.batches import Batch, one_line
 from tidegate.experiments.sweeps.executors import BatchExecutor, Lost, Outcome, perform_travelled
 from tidegate.experiments.sweeps.processes import Processes
 from tidegate.experiments.travelling import Arrived, Travelling
-from tidegate.origins import version_of
+from tidegate.user_code.origins import version_of
 
 CONNECT = 10  # seconds until a scheduler counts as unreachable
 FIRST_WORKER = 30  # seconds until one has to be there
@@ -126,7 +126,7 @@ def _on_slurm(slurm: Slurm, distributed: Any) -> BatchExecutor:
 
 def about_here() -> tuple[str, str]:
     """Return Tidegate's version, and a hash of what can change results: its code and libraries."""
-    return version_of("tidegate"), f"{code_digest(without=APART)} {VERSIONS}"
+    return version_of("tidegate"), f"{code_digest(without=NOT_HASHED)} {VERSIONS}"
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ from typing import Any
 from tidegate.compiled.jit import code_digest
 from tidegate.errors import TidegateError
 from tidegate.experiments.specification import RunSpec
-from tidegate.experiments.store import APART, VERSIONS, contents, depends
-from tidegate.fingerprint import fingerprint
+from tidegate.experiments.store import NOT_HASHED, VERSIONS, contents, depends
 from tidegate.machine.machine import Machine, load_machine
 from tidegate.options import Configurable
 from tidegate.trace.trace import Trace
-from tidegate.user_files import load_file, texts_of
+from tidegate.user_code.files import load_file, texts_of
+from tidegate.user_code.fingerprint import fingerprint
 
 _FIELDS = [(f.name, f.default) for f in dataclasses.fields(RunSpec)]
 _PYTHON = re.compile(r"[^\s(),=+|:]+\.py\b")  # users' files in a text such as mine.py:Mine(lag=2)
@@ -37,7 +37,7 @@ class Names:
 
     def __init__(self) -> None:
         self._known: dict[Any, str] = {}
-        self._code = json.dumps([code_digest(without=APART), VERSIONS])
+        self._code = json.dumps([code_digest(without=NOT_HASHED), VERSIONS])
 
     def name(self, spec: RunSpec) -> str:
         """Return the name of a run: 32 hexadecimal digits."""

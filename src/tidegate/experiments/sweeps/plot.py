@@ -7,8 +7,8 @@ import json
 import polars as pl
 from matplotlib.figure import Figure
 
+from tidegate.display.figures import COLOURS
 from tidegate.errors import TidegateError, UnknownName
-from tidegate.figures import COLOURS
 
 PICTURES, LINES = 12, 24  # at most; a figure with more cannot be read
 # columns to draw over, if they have several values; the settings' own names come first

@@ -16,8 +16,8 @@ from typing import Any
 
 from tidegate.experiments.sweeps.batches import Batch
 from tidegate.experiments.sweeps.executors import BatchExecutor, Lost, Outcome, perform_travelled
+from tidegate.experiments.sweeps.worker_process import READY, serve
 from tidegate.experiments.travelling import Travelling
-from tidegate.worker_process import READY, serve
 
 PATIENCE = 0.6  # seconds in which a worker that is stopped may write what it has
 

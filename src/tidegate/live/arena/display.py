@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
+from tidegate.display.tables import Bar, Cell, Table
 from tidegate.errors import TidegateError
-from tidegate.tables import Bar, Cell, Table
 from tidegate.units import show_size
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.machine.machine import Machine
-from tidegate.policies.interface.compiling.header import REGION_BYTES
 from tidegate.policies.interface.events import EVENT_BITS, NO_TREE, REQUEST_ROWS
+from tidegate.policies.interface.header import REGION_BYTES
 from tidegate.policies.interface.last_touch import NEVER
 from tidegate.policies.interface.page_flags import CPU_MAPPED, READ_MOSTLY, UNWRITTEN
 from tidegate.simulation.gpu.driver_constants import PREFETCH_TURN, SEED

@@ -16,9 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.policies.interface.compiling.compiled import Compiled, Twin, compile_policy
-from tidegate.policies.interface.compiling.header import FAILURE, OWN, make_header
-from tidegate.policies.interface.compiling.source import CannotCompile
 from tidegate.policies.interface.events import (
     EVENT_BITS,
     EVENT_NAMES,
@@ -29,8 +26,11 @@ from tidegate.policies.interface.events import (
     VICTIM,
 )
 from tidegate.policies.interface.handled_events import handled_events
+from tidegate.policies.interface.header import FAILURE, OWN, make_header
 from tidegate.policies.interface.policy import Policy
 from tidegate.policies.interface.visibility import TouchBits
+from tidegate.policy_compiler.compiled import Compiled, Twin, compile_policy
+from tidegate.policy_compiler.source import CannotCompile
 from tidegate.simulation.gpu.future import Future
 from tidegate.simulation.gpu.memory import Memory
 

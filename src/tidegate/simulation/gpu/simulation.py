@@ -16,7 +16,6 @@ import numpy as np
 from tidegate.compiled.array_table import ArrayTable
 from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.machine.machine import Machine
-from tidegate.policies.interface.compiling.checked import check_policy, uncheck_policy
 from tidegate.policies.interface.declaration import check_declared
 from tidegate.policies.interface.events import EVENT_NAMES, LAUNCH, OBSERVE, VICTIM
 from tidegate.policies.interface.page_flags import COMING, DIRTY, NEAR
@@ -28,6 +27,7 @@ from tidegate.policies.interface.policy import (
     label,
 )
 from tidegate.policies.interface.visibility import Everything, Samples
+from tidegate.policy_compiler.checked import check_policy, uncheck_policy
 from tidegate.registry import error_line
 from tidegate.simulation.gpu.driver import begin_launch, copy_before_launch, end_launch
 from tidegate.simulation.gpu.driver_constants import SEED

@@ -14,10 +14,7 @@ from typing import Any, NamedTuple
 
 from tidegate.errors import PolicyError
 from tidegate.policies.interface import events as near_events
-from tidegate.policies.interface.compiling.compiled import Compiled, compile_policy
-from tidegate.policies.interface.compiling.header import OWN
-from tidegate.policies.interface.compiling.source import CannotCompile
-from tidegate.policies.interface.compiling.tier_header import fill_header
+from tidegate.policies.interface.header import OWN
 from tidegate.policies.interface.policy import EvictionPolicy, Policy, label
 from tidegate.policies.interface.tier_events import (
     EVENT_BITS,
@@ -30,6 +27,9 @@ from tidegate.policies.interface.tier_events import (
     VICTIM,
 )
 from tidegate.policies.interface.tier_policy import STAY, TierPolicy
+from tidegate.policy_compiler.compiled import Compiled, compile_policy
+from tidegate.policy_compiler.source import CannotCompile
+from tidegate.policy_compiler.tier_header import fill_header
 from tidegate.registry import error_line
 from tidegate.simulation.gpu.relay import WrongAnswer, is_shipped
 from tidegate.simulation.tiers.state import Tiers

@@ -14,13 +14,13 @@ from tidegate.compiled.array_table import ArrayTable
 from tidegate.compiled.jit import jit
 from tidegate.errors import PolicyError, TidegateError
 from tidegate.machine.machine import Machine
-from tidegate.policies.interface.compiling.checked import check_policy, uncheck_policy
 from tidegate.policies.interface.declaration import check_declared
 from tidegate.policies.interface.handled_events import handled_events
 from tidegate.policies.interface.policy import EvictionPolicy, Policy, label
 from tidegate.policies.interface.tier_events import RETURN, SPILL, TOUCH, VICTIM
 from tidegate.policies.interface.tier_policy import ASKED, NEVER, NOBODY, OLDEST, TierPolicy
 from tidegate.policies.interface.visibility import Everything
+from tidegate.policy_compiler.checked import check_policy, uncheck_policy
 from tidegate.registry import error_line
 from tidegate.simulation.gpu.memory import TouchColumns, columns_of
 from tidegate.simulation.gpu.relay import LONG_RUN

@@ -22,7 +22,7 @@ from tidegate.compiled.jit import jit_inner
 from tidegate.policies.eviction.leu.cells import LEVELS, SPAN
 from tidegate.policies.eviction.leu.interval_table import BUCKETS
 from tidegate.policies.eviction.leu.phases import ENDLESS, LEASE, LEFT
-from tidegate.policies.interface.compiling.header import OWN, REGION_TOUCHES, REGIONS, TOUCHES
+from tidegate.policies.interface.header import OWN, REGION_TOUCHES, REGIONS, TOUCHES
 
 REFERENCES = 1 << 16
 _ROWS = 2 * BUCKETS + 1

@@ -28,7 +28,7 @@ from tidegate.policies.eviction.leu.twin.layout import (
 )
 from tidegate.policies.eviction.leu.twin.rings import remove
 from tidegate.policies.eviction.leu.twin.table import saw
-from tidegate.policies.interface.compiling.header import (
+from tidegate.policies.interface.header import (
     LATEST,
     OWN,
     PAGES_PER_REGION,

@@ -1,0 +1,70 @@
+"""bfs: a graph searched by levels."""
+
+from __future__ import annotations
+
+import math
+
+from tidegate.options import Option
+from tidegate.workloads.offloaded import Gather, Offloaded, Stream, loop_launch
+from tidegate.workloads.program import Launches, Space, footprint, workload
+
+
+@workload("openmp-bfs")
+class BFS(Offloaded):
+    """Breadth-first search: examples/openmp/bfs.c, two kernel regions, launched once per level.
+
+        visit    if frontier[v]:  for e of nodes[v]:
+                     to = edges[e];  if !visited[to]:  cost[to] = …, next[to] = 1
+        advance  if next[v]:  frontier[v] = visited[v] = 1, next[v] = 0
+
+    The graph is random: a level holds the share of vertices that a random graph of this degree
+    reaches at that level, spread evenly, and a neighbour may be anywhere. So touches of ``nodes``
+    and ``edges`` are drawn, those of the frontier are not. ``connected`` below 1 makes a graph of
+    which the search reaches the first vertices only, and only their edges.
+    """
+
+    program = "bfs"
+    bytes = footprint("512MiB", "size of the six arrays together")
+    degree = Option(6, "neighbours of a vertex on average (the program's own default)", least=2)
+    connected = Option(
+        1.0, "share of the vertices, from the first, that the search can reach", least=0.0, most=1.0
+    )
+    seed = Option(1, "seed of the random numbers", least=0)
+
+    def variables(self) -> dict[str, int]:
+        n = self.bytes // (15 + 4 * self.degree)
+        return {"n": n, "edge_count": n * self.degree}
+
+    def levels(self) -> list[float]:
+        """Return the share of the connected vertices in each level's frontier, until one is empty.
+
+        Shares are those of a random graph.
+        """
+        n = max(1, round(self.variables()["n"] * self.connected))
+        level, seen, shares = 1 / n, 1 / n, list[float]()
+        while level * n >= 0.5:  # less than half a vertex is none
+            shares.append(level)
+            level = (1 - seen) * -math.expm1(-self.degree * level)
+            seen += level
+        return shares
+
+    def launches(self, space: Space) -> Launches:
+        n, shares, seen, part = self.variables()["n"], self.levels(), 0.0, self.connected
+        for i, share in enumerate(shares):
+            seen += share
+            after = shares[i + 1] if i + 1 < len(shares) else 0.0
+            met = self.degree * share
+            visit = (
+                Stream("frontier", 1, write=True),
+                Stream("nodes", 8, share=share, part=part),
+                Stream("cost", 4, share=share, part=part),
+                Stream("edges", 4 * self.degree, share=share, together=2, part=part),
+                Gather("visited", met * part, part=part),
+                Gather("cost", met * part * (1 - seen), True, part),
+                Gather("next", met * part * (1 - seen), True, part),
+            )
+            yield loop_launch(space, "visit", n, *visit, seed=self.seed + 2 * i)
+            advance = [Stream("next", 1, write=True)]
+            for name in ("frontier", "visited"):
+                advance.append(Stream(name, 1, write=True, share=after, part=part))
+            yield loop_launch(space, "advance", n, *advance, seed=self.seed + 2 * i + 1)

@@ -1,1 +1,0 @@
-"""The 23 applications of CPPE's Table II, one module each."""

@@ -1,1 +1,0 @@
-"""The nine applications of GMT's Table 2, one module each."""

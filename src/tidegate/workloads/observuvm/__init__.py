@@ -1,1 +1,0 @@
-"""The fourteen applications of ObservUVM's Table II, one module each."""
