@@ -20,9 +20,9 @@ from tidegate.compiler.ir.clang import TARGET
 from tidegate.compiler.plan.emit import emit_cuda, emit_openmp
 from tidegate.compiler.plan.schedule import Schedule
 from tidegate.experiments.planning import make_policy, rehearse, settle
+from tidegate.papers.hybrid.applications.offloaded import model_named
 from tidegate.trace.geometry import Geometry
 from tidegate.workloads.modelled import Modelled
-from tidegate.workloads.offloaded import model_named
 
 CFD = str(EXAMPLES / "cfd.c")
 

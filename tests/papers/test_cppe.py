@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from reproduce.synthetic import make_run
 
+from papers.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.papers.cppe.crossing import crossed_of

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
-from reproduce.synthetic import make_run
 
+from papers.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.papers.gmt.figures import figures_of

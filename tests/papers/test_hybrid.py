@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from reproduce.synthetic import make_run
 
+from papers.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.machine.machine import load_machine

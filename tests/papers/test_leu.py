@@ -8,8 +8,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from reproduce.synthetic import make_run
 
+from papers.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.papers.ledger import Verdict
 from tidegate.papers.leu.curves import (

@@ -8,8 +8,8 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from reproduce.synthetic import APPLICATIONS, as_published, make_run, results
 
+from papers.synthetic import APPLICATIONS, as_published, make_run, results
 from tidegate.errors import TidegateError
 from tidegate.papers.ledger import Finding, Ledger, Verdict, load_claims
 from tidegate.papers.observuvm.findings import grid_findings, overheads

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from reproduce.synthetic import make_run
 
+from papers.synthetic import make_run
 from tidegate.papers.geometric_means import extremes, mean_of
 from tidegate.papers.pictures import grouped_bars, means_of
 from tidegate.papers.results import NotRun, Results

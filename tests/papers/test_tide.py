@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reproduce.synthetic import make_run
 
+from papers.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.papers.ledger import Verdict
 from tidegate.papers.results import Groups

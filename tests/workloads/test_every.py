@@ -11,12 +11,12 @@ from tidegate.errors import TidegateError
 from tidegate.trace.geometry import Geometry
 from tidegate.units import MiB
 from tidegate.workloads import Workload, workloads
-from tidegate.workloads.suites import SUITES
+from tidegate.workloads.suites import members, suites
 from workloads.read_traces import SMALL, read
 
 NAMES = workloads.names()
 # their default is the paper's size
-PUBLISHED = {member.name for members in SUITES.values() for member in members}
+PUBLISHED = {member.name for name in suites() for member in members(name)}
 geometries = st.builds(
     lambda page, ratio: Geometry(1 << page, 1 << page + ratio),
     st.integers(8, 16),

@@ -10,8 +10,8 @@ import pytest
 
 from tidegate.compiler.host_flow import HostFlow, HostLoop
 from tidegate.experiments.planning import brief
+from tidegate.papers.hybrid.applications.offloaded import model_named
 from tidegate.workloads.modelled import Modelled, order_of
-from tidegate.workloads.offloaded import model_named
 
 
 def nest(*turns: float) -> Any:

@@ -220,7 +220,7 @@ def _notes(s: Simulation) -> list[str]:
         notes.append(
             f"{spell(s.placement)} is planned from the whole trace, as from a rehearsed run"
         )
-    return notes + s.notes
+    return notes
 
 
 def _without_effect(s: Simulation, spec: RunSpec) -> list[str]:

@@ -1,4 +1,4 @@
-"""OpenMP programs: their saved models, and launches whose loops walk objects in step.
+"""Launches of offloaded loops, which walk objects in step.
 
 loop_launch ──▶ blocks   the elements of the loop that fill a page of the object used most
             ──▶ Stream   element i uses bytes i·each … of an object; a page is touched by the
@@ -11,22 +11,16 @@ loop_launch ──▶ blocks   the elements of the loop that fill a page of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.compiler.model import ProgramModel
-from tidegate.compiler.model_file import load
-from tidegate.compiler.plan.make import make_plan
-from tidegate.options import Option
 from tidegate.trace.build import SEGMENT_TOUCHES
-from tidegate.trace.plan import Plan
 from tidegate.trace.trace import Launch, Segment
-from tidegate.workloads.program import Derived, Space, bytes_within
+from tidegate.workloads.program import Space, bytes_within
 from tidegate.workloads.thread_blocks import SECTOR
 
 THREADS = 256  # of a thread block: eight of them fill an SM of 2048
@@ -60,40 +54,6 @@ class Gather:
 
 
 Access = Stream | Gather
-
-
-@cache
-def model_named(name: str) -> ProgramModel:
-    """Return the analysis of an example program, as `tidegate compile --out` wrote it."""
-    return load(Path(__file__).parent / "models" / f"{name}.json")
-
-
-class Offloaded(Derived):
-    """Base of the example programs: ``program`` names the example."""
-
-    program = ""
-    distances = Option(
-        "launches",
-        "reuse distance: expected launches, or nearest kernel region (4.3)",
-        choices=("launches", "regions"),
-    )
-    first_touch = Option(
-        True, "what only the GPU writes is born there; otherwise its first use is a transfer"
-    )
-
-    def variables(self) -> Mapping[str, int]:
-        """Return the values of the program's variables at this size."""
-        raise NotImplementedError
-
-    def model(self) -> ProgramModel:
-        return model_named(self.program)
-
-    def plan(self) -> Plan:
-        return make_plan(self.model(), self.variables(), self.distances == "regions")
-
-    def sizes(self) -> dict[str, int]:
-        given = self.variables()
-        return {o.name: o.bytes.at(given) for o in self.model().placeable() if o.bytes is not None}
 
 
 def loop_launch(space: Space, name: str, elements: int, *accesses: Access, seed: int = 0) -> Launch:

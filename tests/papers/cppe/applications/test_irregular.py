@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import cos, pi, sin, sqrt
 
 import numpy as np
-from workloads.cppe.python_kernels import Block, check, check_launch, small
 
+from papers.cppe.applications.python_kernels import Block, check, check_launch, small
 from tidegate.papers.cppe.applications import btree, heartwall, hybridsort
 from tidegate.trace.geometry import Geometry
 from tidegate.workloads.graph import csr

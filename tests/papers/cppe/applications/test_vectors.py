@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from workloads.cppe.python_kernels import Block, check, small
 
+from papers.cppe.applications.python_kernels import Block, check, small
 from tidegate.trace.geometry import Geometry
 from workloads.read_traces import program, read
 

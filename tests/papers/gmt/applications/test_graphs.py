@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from workloads.gmt.python_kernels import Used, small
 
+from papers.gmt.applications.python_kernels import Used, small
 from tidegate.papers.gmt.applications.edge_lists import ENTRY
 from tidegate.papers.gmt.applications.sssp import weight
 from tidegate.trace.trace import Trace

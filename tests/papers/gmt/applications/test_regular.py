@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from workloads.gmt.python_kernels import PAGE, Used, check, small
 
+from papers.gmt.applications.python_kernels import PAGE, Used, check, small
 from tidegate.papers.gmt.applications.lavamd import BOX
 from tidegate.papers.gmt.applications.page_visits import Stretch, lockstep
 from tidegate.trace.geometry import Geometry

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from workloads.observuvm.test_srk import at, grid_order, in_triangle
 
+from papers.observuvm.applications.test_srk import at, grid_order, in_triangle
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tidegate.options import Option
+from tidegate.papers.hybrid.applications.offloaded import Offloaded
 from tidegate.trace.trace import Launch
-from tidegate.workloads.offloaded import Offloaded, Stream, loop_launch
+from tidegate.workloads.offloaded import Stream, loop_launch
 from tidegate.workloads.program import Launches, Space, footprint, workload
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tidegate.options import Option
-from tidegate.workloads.offloaded import Gather, Offloaded, Stream, loop_launch
+from tidegate.papers.hybrid.applications.offloaded import Offloaded
+from tidegate.workloads.offloaded import Gather, Stream, loop_launch
 from tidegate.workloads.program import Launches, Space, footprint, workload
 
 
