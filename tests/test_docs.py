@@ -240,14 +240,14 @@ def test_commands_have_the_options_they_are_shown_with(command, capsys):
 
 
 def targets() -> list[str]:
-    return re.findall(r"(?m)^([a-z]+):.*##", (ROOT / "Makefile").read_text())
+    return re.findall(r"(?m)^([a-z-]+):.*##", (ROOT / "Makefile").read_text())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_targets_of_make_exist(page):
     assert set(
         re.findall(
-            r"\bmake ([a-z]+)\b",
+            r"\bmake ([a-z-]+)\b",
             "\n".join(re.findall("```console.*?```|`make .*?`", page.read_text(), re.DOTALL)),
         )
     ) <= set(targets())
