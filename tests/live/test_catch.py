@@ -108,6 +108,7 @@ def test_room_that_holds_no_block_is_refused(tmp_path: Path, options: tuple[str,
     assert "--room must hold a region of 2.00 MiB and a block of --min-array" in line
 
 
+@pytest.mark.extra
 @needs_compiler
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 def test_tensors_of_torch_are_right(tmp_path: Path) -> None:
@@ -124,6 +125,7 @@ def test_tensors_of_torch_are_right(tmp_path: Path) -> None:
     assert "caught 3 large blocks of torch, 80.0 MiB at a time" in done.stderr
 
 
+@pytest.mark.extra
 @needs_compiler
 @pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
 def test_arrays_and_tables_of_arrow_are_right(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.extra
 pytest.importorskip("starlette", reason="needs tidegate[studio]")
 pytest.importorskip("httpx", reason="Starlette's test client needs httpx")
 from starlette.testclient import TestClient
