@@ -182,6 +182,7 @@ def test_the_workload_in_the_docs_works(here, capsys, size):
     assert invoke(["run", "mine.py:Transpose", "--bytes", size]) == 0
 
 
+@pytest.mark.slow
 def test_the_python_api_page_works_from_top_to_bottom(here):
     names: dict = {}
     for block in blocks(ROOT / "docs" / "api.md", "python"):

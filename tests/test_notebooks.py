@@ -30,6 +30,7 @@ def play(code: str, names: dict) -> object:
     return eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "notebook",
     [

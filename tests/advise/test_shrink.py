@@ -32,6 +32,7 @@ def smaller(program):
     return list(record_smaller(program))
 
 
+@pytest.mark.slow
 @pytest.mark.extra
 def test_a_ready_model_is_recorded_with_less(program, smaller):
     found = {s.change.words: s.peak for s in smaller}

@@ -15,6 +15,7 @@ from workloads.cppe.python_kernels import Block, check, check_launch, small
 from workloads.read_traces import program, read
 
 
+@pytest.mark.slow
 def test_leukocyte() -> None:
     n, m = 46, 219
     workload, trace = small(
@@ -118,6 +119,7 @@ def test_heartwall_is_rodinias() -> None:
     assert (shape.template, shape.search) == (51, 81)
 
 
+@pytest.mark.slow
 def test_histo() -> None:
     workload, trace = small("cppe-HIS", bytes=700_000, iterations=2, ranges=1)
     width, height = workload.width, workload.height
