@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.extra
 pytest.importorskip("starlette", reason="needs tidegate[studio]")
 pytest.importorskip("httpx", reason="Starlette's test client needs httpx")
 from starlette.testclient import TestClient
@@ -33,6 +32,8 @@ from tidegate.studio.jobs import Cancelled, Job
 from tidegate.studio.library import Allowed, Library, respecify
 from tidegate.studio.serve import make_studio
 from tidegate.trace.ops import save_ops
+
+pytestmark = pytest.mark.extra
 
 PORT, TOKEN = 8719, "t" * 40
 BASE = f"http://127.0.0.1:{PORT}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import cos, pi, sin, sqrt
 
 import numpy as np
+import pytest
 
 from tidegate.trace.geometry import Geometry
 from tidegate.workloads.cppe import btree, heartwall, hybridsort
