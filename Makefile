@@ -20,14 +20,30 @@ EXTRAS := triton 'nvidia-cuda-runtime-cu12==12.3.*' 'nvidia-cuda-nvcc-cu12==12.3
 # Packages are installed uncompiled, so Python must keep what it compiles: commands start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test soak extras torch bench coverage lint format docs figures dist release lock clean
+.PHONY: demo test quick rest test-all soak extras torch bench coverage lint format docs figures dist release lock clean
 
 demo: $(INSTALLED)  ## six eviction policies and Belady race on an oversubscribed GPU
 	@mkdir -p out
 	$(BIN)/tidegate compare blackscholes --bytes 1GiB --oversubscribe 20%,50%,100% --plot out/demo.png
 
-test: $(SET_UP)  ## all the tests
-	$(BIN)/python -m pytest -n auto --dist worksteal
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+FAST := not slow and not extra
+
+test: $(SET_UP)  ## the tests that tell most: closed forms, oracles, every verb, live memory in short; no extras
+	$(PYTEST) -m "$(FAST)"
+
+# rooms and files of tests that differ from the last commit, or whose source does
+CHANGED = $(shell { git diff --name-only HEAD; git ls-files --others --exclude-standard; } | \
+	sed -nE 's,^(src/tidegate|tests)/(\w+)/.*,tests/\2,p; s,^src/tidegate/(\w+\.py)$$,tests/test_\1,p; s,^tests/test_\w+\.py$$,&,p' | sort -u)
+
+quick: $(SET_UP)  ## while editing: the fast tests of the rooms that differ from the last commit, and of the simulator
+	$(PYTEST) -m "$(FAST)" $(sort tests/simulation $(wildcard $(CHANGED)))
+
+rest: $(SET_UP)  ## what `make test` left out: long tests, and those that need `make extras torch`
+	$(PYTEST) -m "not ($(FAST))"
+
+test-all: $(SET_UP)  ## all the tests; those whose packages are missing are skipped, and say so
+	$(PYTEST)
 
 KILLS ?= 20000
 soak: $(SET_UP)  ## live memory at full length: writers for every policy, a crash at every step, 20,000 killed pagers
@@ -54,7 +70,7 @@ format: $(SET_UP)  ## put the layout right
 	$(BIN)/ruff format src tests benchmarks examples scripts
 
 coverage: $(SET_UP)  ## all the tests, and which lines they run: a table, and pages in out/coverage
-	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term --cov-report=html:out/coverage
+	$(PYTEST) --cov --cov-report=term --cov-report=html:out/coverage
 
 docs: $(SET_UP)  ## the documentation as pages with search, and the reference of every public name, in out/site
 	$(PIP) --require-hashes --no-deps -r requirements-docs.lock

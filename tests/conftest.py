@@ -3,7 +3,8 @@
 Ctrl-C is heard: a shell that starts tests in the background has them, and all that they start,
 ignore it. A test that hangs fails, so that the others are heard of. Stored runs of an earlier
 session are not found: only compiled code is shared. And the collector does not walk through
-thousands of collected tests again and again.
+thousands of collected tests again and again. A failed test runs a second time only if it is marked
+``second_try``, with the reason.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 PATIENCE = 900  # seconds: the longest test takes 20 on quiet cores
@@ -53,6 +55,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Fail a test that hangs."""
+
     def give_up(number: int, frame: object) -> None:
         pytest.fail(f"it hangs: no end after {PATIENCE} s")
 
@@ -63,6 +67,30 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+class SecondTry:
+    """Run a test marked ``second_try`` again if it fails, and warn: the summary names it."""
+
+    @staticmethod
+    def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        mark = item.get_closest_marker("second_try")
+        if mark is None:
+            return None
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        if any(report.failed for report in reports):
+            item.warn(pytest.PytestWarning(f"second try of {item.name}: {mark.kwargs['reason']}"))
+            item._initrequest()  # type: ignore[attr-defined]  # its fixtures are made anew
+            reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        for report in reports:
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(SecondTry())
 
 
 def pytest_collection_finish() -> None:

@@ -96,6 +96,7 @@ def run(command: str, capsys) -> None:
     capsys.readouterr()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if commands(p)], ids=lambda p: str(p.relative_to(ROOT))
 )
@@ -108,6 +109,7 @@ def test_commands_run(page, tmp_path, monkeypatch, capsys):
         run(command, capsys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: str(p.relative_to(ROOT))
 )

@@ -119,11 +119,6 @@ def test_the_policy_in_the_readme_runs_as_printed(here, capsys):
     ]
 
 
-def test_it_has_twenty_lines():
-    text = first_block(ROOT / "README.md", "python", "EvictionPolicy")
-    assert len([line for line in text.splitlines() if line.strip()]) <= 20
-
-
 def test_it_is_the_example_it_says_it_is():
     readme = (ROOT / "README.md").read_text()
     text = first_block(ROOT / "README.md", "python", "EvictionPolicy")
@@ -187,6 +182,7 @@ def test_the_workload_in_the_docs_works(here, capsys, size):
     assert invoke(["run", "mine.py:Transpose", "--bytes", size]) == 0
 
 
+@pytest.mark.slow
 def test_the_python_api_page_works_from_top_to_bottom(here):
     names: dict = {}
     for block in blocks(ROOT / "docs" / "api.md", "python"):
@@ -240,14 +236,14 @@ def test_commands_have_the_options_they_are_shown_with(command, capsys):
 
 
 def targets() -> list[str]:
-    return re.findall(r"(?m)^([a-z]+):.*##", (ROOT / "Makefile").read_text())
+    return re.findall(r"(?m)^([a-z-]+):.*##", (ROOT / "Makefile").read_text())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_targets_of_make_exist(page):
     assert set(
         re.findall(
-            r"\bmake ([a-z]+)\b",
+            r"\bmake ([a-z-]+)\b",
             "\n".join(re.findall("```console.*?```|`make .*?`", page.read_text(), re.DOTALL)),
         )
     ) <= set(targets())

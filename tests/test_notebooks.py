@@ -30,7 +30,14 @@ def play(code: str, names: dict) -> object:
     return eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last else None
 
 
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda n: n.stem)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "notebook",
+    [
+        pytest.param(n, id=n.stem, marks=pytest.mark.extra if n.stem in NEEDS else [])
+        for n in NOTEBOOKS
+    ],
+)
 def test_it_runs_from_top_to_bottom(notebook, tmp_path, monkeypatch):
     needed = NEEDS.get(notebook.stem)
     if needed and importlib.util.find_spec(needed) is None:
@@ -49,7 +56,3 @@ def test_it_runs_from_top_to_bottom(notebook, tmp_path, monkeypatch):
 def test_it_holds_no_output(notebook):
     found = json.loads(notebook.read_text())["cells"]
     assert not any(c.get("outputs") or c.get("execution_count") for c in found)
-
-
-def test_there_are_three():
-    assert [n.stem for n in NOTEBOOKS] == ["live_arrays", "policy_race", "torch_memory"]

@@ -155,6 +155,7 @@ def test_no_text_breaks_the_reader(text):
         assert all(key.isidentifier() for key in options)
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.from_regex(r"[a-z_]{1,8}", fullmatch=True), st.integers() | st.booleans(), max_size=4

@@ -37,6 +37,7 @@ def wheel(built) -> Path:
     return found
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_every_file_of_the_package_and_the_examples(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     for folder, place in (
@@ -76,6 +77,7 @@ def test_the_metadata_name_pythons_and_extras(wheel):
     assert {"torch", "triton", "studio", "cluster", "cuda", "all"} <= extras
 
 
+@pytest.mark.slow
 def test_an_installed_tidegate_works(wheel, tmp_path):
     """In an environment of its own, with the dependencies of this one: no network is used."""
     place = tmp_path / "venv"

@@ -64,6 +64,7 @@ def test_a_trace_without_lifetimes_needs_all_it_allocates():
     assert fit.peak == 64 * MIB
 
 
+@pytest.mark.slow
 def test_a_program_that_fits_needs_nothing():
     found = advise(subject_of(decode()), MACHINE, 1 << 30, SERIAL)
     assert found.fit.fits
@@ -75,6 +76,7 @@ def test_a_program_that_fits_needs_nothing():
 # What to do
 
 
+@pytest.mark.slow
 def test_decode_streams_its_weights(decoding):
     """48 MiB of weights in 32: the driver moves all of them for each token."""
     assert decoding.recommended is not None
@@ -150,6 +152,7 @@ def test_no_candidate_beats_the_bound(decoding, training):
         assert 0 < advice.bound.time <= advice.ranked[0].time
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(small_ops(), st.integers(2, 5))
 def test_no_plan_beats_the_bound_of_any_program(ops, frames):

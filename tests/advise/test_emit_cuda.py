@@ -47,6 +47,7 @@ def test_the_header_discards_what_died(header):
     assert header.index("TIDEGATE_DISCARDS") < header.index("cudaMemDiscardBatchAsync")
 
 
+@pytest.mark.extra
 @pytest.mark.parametrize("wheel", ["nvidia/cuda_runtime", "triton/backends/nvidia"])
 @pytest.mark.parametrize("stream", ["", "-DTIDEGATE_STREAM=beside"])
 def test_it_compiles_with_the_headers_of_cuda_12_and_13(header, wheel, stream, tmp_path):

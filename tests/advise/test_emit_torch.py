@@ -16,6 +16,7 @@ import tidegate
 from tidegate.advise import Simulator, Subject, advise
 from tidegate.advise.emit.torch import emit_torch, moves_of
 
+pytestmark = pytest.mark.extra
 torch = pytest.importorskip("torch", reason="torch is not installed: make torch")
 from torch import nn  # noqa: E402
 

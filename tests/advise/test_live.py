@@ -49,6 +49,7 @@ def test_the_code_is_python_and_says_the_advice():
     assert 'tidegate.Arena(near="32MiB", eviction="mru"' in code
 
 
+@pytest.mark.slow
 @pytest.mark.live
 def test_a_loop_over_too_much_is_no_task_for_lru(tmp_path, monkeypatch, capfd):
     """48 MiB, four times, in 32 MiB: LRU reads everything again, MRU a part of it."""

@@ -32,6 +32,8 @@ def smaller(program):
     return list(record_smaller(program))
 
 
+@pytest.mark.slow
+@pytest.mark.extra
 def test_a_ready_model_is_recorded_with_less(program, smaller):
     found = {s.change.words: s.peak for s in smaller}
     assert list(found) == ["batch 4", "context 256", "recomputing activations (checkpoint)"]
@@ -39,6 +41,7 @@ def test_a_ready_model_is_recorded_with_less(program, smaller):
     assert all(peak < program.workload.peak for peak in found.values())
 
 
+@pytest.mark.extra
 def test_recomputation_has_a_time_of_its_own(program, smaller):
     again = next(s.program for s in smaller if s.change.recomputes)
     subject = replace(program, recomputed=again)

@@ -37,6 +37,7 @@ def test_an_empty_trace_is_refused(small, read, objects):
         read(trace)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shards", [None, 0.5])
 @pytest.mark.parametrize("pages", [[5], [5, 5], list(range(40)) * 3])
 def test_the_figure_can_be_drawn(small, tmp_path, pages, shards):

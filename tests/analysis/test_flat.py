@@ -124,6 +124,7 @@ def test_belady_on_a_loop_keeps_all_frames_but_one(n, capacity, loops):
     assert belady_misses(np.tile(np.arange(n), loops), capacity) == touches - hits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("misses_of", ALL)
 def test_what_fits_misses_once(misses_of):
     ids = np.random.default_rng(0).integers(0, 50, 5000)

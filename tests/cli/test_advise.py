@@ -43,6 +43,7 @@ def test_json_has_an_advice_for_each_machine(works, recording):
     assert all(advice["whole"] for advice in found)
 
 
+@pytest.mark.slow
 def test_a_page_and_code_beside_it(works, recording):
     works(
         "advise",

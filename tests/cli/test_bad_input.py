@@ -635,6 +635,7 @@ def test_policies_with_mistakes(refused, tmp_path, text, said):
         assert words in line
 
 
+@pytest.mark.slow
 def test_a_policy_that_fails_in_a_worker_is_one_line_too(refused, tmp_path):
     (tmp_path / "mine.py").write_text(method("def victim(self): raise RuntimeError('lost')"))
     line = refused(

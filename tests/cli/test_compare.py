@@ -94,6 +94,7 @@ def test_if_all_fail_it_is_one_line(refused, small, bad):
 # What users' classes print
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("how", ["--json", "--csv"])
 def test_prints_do_not_go_into_what_programs_read(process, small, loud, how, workers):

@@ -104,6 +104,7 @@ def test_every_option_is_known_here():
     assert found - NUMERIC <= OTHERS | {"help"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "words"), CASES, ids=[f"{' '.join(w[:2])} {o}" for o, w in CASES]
 )
@@ -148,6 +149,7 @@ def _typed(text: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -165,6 +167,7 @@ def test_a_closed_stream_is_no_traceback(text):
     assert ran.returncode in (0, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "environment",
     [

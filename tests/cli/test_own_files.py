@@ -131,6 +131,7 @@ def test_compare_races_it(works, small, newest, tmp_path):
     assert "Newest(spared=2)" in (tmp_path / "race.svg").read_text()
 
 
+@pytest.mark.slow
 def test_it_runs_in_worker_processes(works, small, newest):
     words = [
         "compare",
@@ -184,6 +185,7 @@ def test_prefetch_and_placement_come_from_files_too(works, small, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_an_edited_policy_is_run_anew_by_the_next_command(process, small, tmp_path):
     """Each command is a process of its own; runs of the old text must not come from the store."""
     counts = []
@@ -290,6 +292,7 @@ def test_a_class_may_be_given_in_place_of_an_object():
     assert evictions(Kept) == 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("racers", ["fifo,copy.py:FIFO", "copy.py:FIFO,fifo"])
 def test_a_copy_of_a_shipped_policy_races_the_original(process, small, tmp_path, racers):
     import tidegate.policies.eviction.fifo as shipped
@@ -368,6 +371,7 @@ def installed(folder, points: str, code: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_an_installed_policy_works_by_name(process, tmp_path):
     points = (
         "[tidegate.eviction]\nnewest = plugin:Newest\n[tidegate.workload]\ntwice = plugin:Twice\n"
@@ -381,6 +385,7 @@ def test_an_installed_policy_works_by_name(process, tmp_path):
     assert "did you mean 'newest'?" in process("run", "twice", "--eviction", "newst", env=env).err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("points", "said"),
     [

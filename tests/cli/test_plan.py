@@ -27,6 +27,7 @@ from tidegate.workloads.modelled import Modelled
 CFD = str(EXAMPLES / "cfd.c")
 
 
+@pytest.mark.slow
 def test_json_holds_places_actions_and_predictions(capsys: pytest.CaptureFixture[str]) -> None:
     clang_19()
     assert invoke(["plan", CFD, "--near", "64MiB", "--set", "side=900", "--emit", "json"]) == 0
@@ -49,6 +50,7 @@ def test_json_holds_places_actions_and_predictions(capsys: pytest.CaptureFixture
     assert times["rdm"] < times["um"]
 
 
+@pytest.mark.slow
 def test_json_is_asked_for_as_in_other_verbs(capsys: pytest.CaptureFixture[str]) -> None:
     clang_19()
     assert invoke(["plan", CFD, "--near", "64MiB", "--set", "side=900", "--json"]) == 0
@@ -64,6 +66,7 @@ def test_a_policy_that_would_be_faster_is_named(capsys: pytest.CaptureFixture[st
     assert "note: host is predicted to be faster" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "call"),
     [("cuda", "TIDEGATE_PREFETCH((char *)variables"), ("openmp", "enter data map(close, to : var")],
@@ -314,6 +317,7 @@ int main(int c, char **v) {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["rdm", "object-lru", "glm", "prefetch-all"])
 @pytest.mark.parametrize("frames", [3, 5, 6])  # of 2 MiB, where each object has two
 def test_the_emitted_directives_leave_results_as_they_were(
@@ -388,6 +392,7 @@ def test_bad_input_is_one_line(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_saved_model_is_planned_as_its_source_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -78,6 +78,7 @@ def left_in(folder) -> set[str]:
     return {p.name for p in folder.iterdir()} - {"long.py", "reading", "asked", "__pycache__"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "when"),
     [
@@ -102,6 +103,7 @@ def test_ctrl_c_stops_and_leaves_nothing(long, command, when):
     assert left_in(long) == set()
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_a_trace_is_saved_leaves_no_half_file(long):
     (long / "out.parquet").write_text("old")
     answer = interrupted(
@@ -113,6 +115,7 @@ def test_ctrl_c_while_a_trace_is_saved_leaves_no_half_file(long):
     assert (long / "out.parquet").read_text() == "old"
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_workers_too(long):
     words = [
         "compare",
@@ -132,11 +135,13 @@ def test_ctrl_c_stops_workers_too(long):
     assert left_in(long) == set()
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_that_nothing_was_written(long):
     answer = interrupted(long, ["run", "long.py:Long", "--no-cache"], "reading")
     assert answer.err == "tidegate: stopped; nothing was written\n"
 
 
+@pytest.mark.slow
 def test_exit_codes(process, small):
     assert process("run", small).code == 0
     wrong = process("run", "cyclc")
@@ -144,6 +149,7 @@ def test_exit_codes(process, small):
     assert "Traceback" not in wrong.err
 
 
+@pytest.mark.slow
 def test_debug_shows_a_traceback(process):
     answer = process("--debug", "run", "cyclc")
     assert answer.code != 0
@@ -172,6 +178,7 @@ def test_help_loads_nothing_heavy(words):
     assert not loaded & {"numba", "numpy", "polars", "matplotlib", "llvmlite"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["numba", "matplotlib"])
 def test_looking_into_a_trace_does_not_wait_for(module, tmp_path):
     code = (
@@ -184,6 +191,7 @@ def test_looking_into_a_trace_does_not_wait_for(module, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -202,6 +210,7 @@ def test_a_reader_that_has_gone_away_is_no_error(words):
     assert ran.returncode != 2
 
 
+@pytest.mark.slow
 def test_head(tmp_path):
     ran = subprocess.run(
         f"{SCRIPT} list policies --csv | head -1", shell=True, capture_output=True, text=True
@@ -210,6 +219,7 @@ def test_head(tmp_path):
     assert ran.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["run", "compare -e lrm --no-belady", "analyze"])
 def test_the_picture_is_drawn_even_if_the_reader_goes_away(words, small, tmp_path):
     path = tmp_path / "picture.png"
@@ -221,6 +231,7 @@ def test_the_picture_is_drawn_even_if_the_reader_goes_away(words, small, tmp_pat
     assert path.stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line(small):
     with open("/dev/full", "w") as full:
         ran = subprocess.run(
@@ -254,6 +265,7 @@ print(len(race.runs))
 """
 
 
+@pytest.mark.slow
 def test_a_plain_script_can_compare(tmp_path):
     (tmp_path / "mine.py").write_text(SCRIPT_OF_MINE)
     ran = subprocess.run(
@@ -277,6 +289,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_script_can_compare_a_policy_of_its_own(tmp_path):
     (tmp_path / "mine.py").write_text(SCRIPT_WITH_A_POLICY)
     ran = subprocess.run(

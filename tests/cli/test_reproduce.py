@@ -40,6 +40,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tide.Setup, "quick", classmethod(lambda cls: ours))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tiny")
 def test_it_prints_figures_and_ledger_and_writes_a_page(
     capsys: pytest.CaptureFixture[str], tmp_path: Path

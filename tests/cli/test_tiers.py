@@ -90,6 +90,7 @@ def test_a_run_is_kept_and_the_same_again(works):
     assert one == other == anew
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["png", "svg"])
 def test_pictures(works, tmp_path, format):
     works("run", SMALL, *TIERS, "--plot", f"run.{format}")

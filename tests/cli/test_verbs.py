@@ -263,6 +263,7 @@ def test_analyze_csv_is_the_curve(works, small):
     assert [int(r["bytes"]) for r in rows] == sorted(int(r["bytes"]) for r in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_analyze_plots(works, small, tmp_path, suffix):
     works("analyze", small, "--plot", f"curve.{suffix}")

@@ -111,6 +111,7 @@ def on_a_terminal(width: int, *words: str) -> str:
     return printed.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.slow
 def test_a_real_terminal_is_measured():
     for width in (80, 40):
         out = on_a_terminal(width, "list", "systems")

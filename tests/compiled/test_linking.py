@@ -70,6 +70,7 @@ def test_linked_functions_have_no_machine_code_of_their_own():
             assert overload.library.get_pointer_to_function("anything") == 0
 
 
+@pytest.mark.slow
 def test_an_entry_point_from_the_cache_needs_no_linked_function(tmp_path):
     (tmp_path / "mine.py").write_text(
         "from tidegate.compiled.jit import jit, jit_inner\n"

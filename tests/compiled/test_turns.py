@@ -35,6 +35,7 @@ def test_a_turn_within_a_turn_is_the_same(tmp_path):
         pass
 
 
+@pytest.mark.slow
 def test_the_next_waits_for_the_end(tmp_path):
     before = hold(tmp_path, "time.sleep(0.5)")
     with turns.own_turn(str(tmp_path), "f"):
@@ -42,6 +43,7 @@ def test_the_next_waits_for_the_end(tmp_path):
     assert ended
 
 
+@pytest.mark.slow
 def test_another_function_does_not_wait(tmp_path):
     other = hold(tmp_path, "time.sleep(60)")
     with turns.own_turn(str(tmp_path), "g"):
@@ -58,6 +60,7 @@ def test_the_collector_pauses_and_goes_on(tmp_path):
     assert gc.isenabled()
 
 
+@pytest.mark.slow
 def test_a_process_that_was_killed_holds_nobody_up(tmp_path, monkeypatch):
     other = hold(tmp_path, "time.sleep(60)")
     other.kill()
@@ -68,6 +71,7 @@ def test_a_process_that_was_killed_holds_nobody_up(tmp_path, monkeypatch):
         assert time.monotonic() - start < 300
 
 
+@pytest.mark.slow
 def test_a_process_that_is_stopped_is_not_waited_for_forever(tmp_path, monkeypatch):
     other = hold(tmp_path, "time.sleep(60)")
     monkeypatch.setattr(turns, "PATIENCE", 0.1)
@@ -83,6 +87,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_error(folder):
         pass
 
 
+@pytest.mark.slow
 def test_two_processes_compile_once(tmp_path):
     program = tmp_path / "mine.py"
     program.write_text(

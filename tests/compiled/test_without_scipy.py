@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.extra
 pytest.importorskip("scipy", reason="SciPy is one of the extras")
 
 SCRIPT = """

@@ -107,6 +107,7 @@ def test_a_makefile_that_make_refuses(tmp_path: Path) -> None:
         units_of_project(tmp_path)
 
 
+@pytest.mark.slow
 def test_nowait(written: Callable[[str], ProgramModel]) -> None:
     model = written(f"""
 int main(int c, char **v) {{
@@ -125,6 +126,7 @@ int main(int c, char **v) {{
     assert [use.distance for launch in model.launches for use in launch.uses] == [1, float("inf")]
 
 
+@pytest.mark.slow
 def test_recursion(written: Callable[[str], ProgramModel]) -> None:
     model = written(f"""
 void deeper(float *a, int n, int k) {{
@@ -164,6 +166,7 @@ int main(int c, char **v) {{
         Modelled(model, {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("allocation", "language"), [("malloc(n * sizeof(double))", "c"), ("new double[n]", "cpp")]
 )
@@ -192,6 +195,7 @@ int main(int c, char **v) {{
     assert density == {"u": pytest.approx(2 * 0.998), "w": pytest.approx(0.998)}
 
 
+@pytest.mark.slow
 def test_sizes_that_an_int_in_a_structure_gives(written: Callable[[str], ProgramModel]) -> None:
     """It is never a long, so what is subtracted from it is an int, too."""
     model = written(f"""
@@ -212,6 +216,7 @@ int main(int c, char **v) {{
     assert launch.trip_count.at(dict.fromkeys(launch.trip_count.variables(), 1000)) == 998
 
 
+@pytest.mark.slow
 def test_loops_whose_length_is_in_no_size(written: Callable[[str], ProgramModel]) -> None:
     """k sizes nothing, so no size of near memory suggests a value; the second region has no loop to
     be shared at all.
@@ -248,6 +253,7 @@ int main(int c, char **v) {{
     assert Modelled(model, given).plan().launches[0].uses[0].density == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_two_values_of_one_name(written: Callable[[str], ProgramModel]) -> None:
     """Both sizes are 4*n, each with its own n. Nothing shows that they differ but the note."""
     model = written(f"""
@@ -264,6 +270,7 @@ int main(int c, char **v) {{
     )
 
 
+@pytest.mark.slow
 def test_calls_through_pointers(written: Callable[[str], ProgramModel]) -> None:
     model = written(f"""
 static void one(float *a, int n) {{
@@ -282,6 +289,7 @@ int main(int c, char **v) {{
     )
 
 
+@pytest.mark.slow
 def test_rows(written: Callable[[str], ProgramModel]) -> None:
     model = written(f"""
 int main(int c, char **v) {{
@@ -301,6 +309,7 @@ int main(int c, char **v) {{
     assert model.table() == {"main:9": ("row",)}
 
 
+@pytest.mark.slow
 def test_rows_that_a_region_finds_by_itself(written: Callable[[str], ProgramModel]) -> None:
     model = written(f"""
 int main(int c, char **v) {{
@@ -319,6 +328,7 @@ int main(int c, char **v) {{
     assert model.table() == {"main:7": ("m",)}
 
 
+@pytest.mark.slow
 def test_swapped_buffers(written: Callable[[str], ProgramModel]) -> None:
     model = written(f"""
 int main(int c, char **v) {{
@@ -336,6 +346,7 @@ int main(int c, char **v) {{
     assert [use.locality for use in launch.uses] == [pytest.approx(1.5)] * 2
 
 
+@pytest.mark.slow
 def test_a_global_that_is_no_argument(written: Callable[[str], ProgramModel]) -> None:
     model = written(f"""
 #pragma omp declare target
@@ -352,6 +363,7 @@ int main(int c, char **v) {{
     assert model.table() == {"main:8": ("b",)}
 
 
+@pytest.mark.slow
 def test_pointers_in_a_structure(written: Callable[[str], ProgramModel]) -> None:
     model = written(f"""
 struct both {{ int n; float *x, *y; }};
@@ -383,6 +395,7 @@ int main(int c, char **v) {{
     assert model.table() == {"main:6": ("all",)}
 
 
+@pytest.mark.slow
 def test_a_pointer_stepped_in_a_loop(written: Callable[[str], ProgramModel]) -> None:
     model = written(f"""
 int main(int c, char **v) {{
@@ -395,6 +408,7 @@ int main(int c, char **v) {{
     assert model.table() == {"main:6": ("all",)}
 
 
+@pytest.mark.slow
 def test_a_pointer_from_elsewhere(written: Callable[[str], ProgramModel]) -> None:
     model = written(f"""
 extern float *theirs(int);
@@ -408,6 +422,7 @@ int main(int c, char **v) {{
     assert model.table() == {"main:6": ("b",)}
 
 
+@pytest.mark.slow
 def test_other_allocators_and_device_pointers(written: Callable[[str], ProgramModel]) -> None:
     model = written(f"""
 #include <omp.h>
@@ -427,6 +442,7 @@ int main(int c, char **v) {{
     assert len(model.table()["main:11"]) == 3
 
 
+@pytest.mark.slow
 def test_new_is_called_new(tmp_path: Path) -> None:
     """Members have no names in the IR; operator new's symbol is not readable."""
     clang_19()
@@ -457,6 +473,7 @@ int main(int c, char **v) {{
     assert {o.name: str(o.bytes) for o in model.placeable()} == {"new:16": "8*c", "new:16.2": "8*c"}
 
 
+@pytest.mark.slow
 def test_without_the_devices_ir(model: Callable[[str], ProgramModel]) -> None:
     host, _ = clang.compile_ir(EXAMPLES / "bfs.c")
     alone = model_of_ir([host])
@@ -475,6 +492,7 @@ def test_without_the_devices_ir_a_plan_takes_objects_as_densely_used() -> None:
     assert not isinstance(runs["rdm"], str)
 
 
+@pytest.mark.slow
 def test_bitcode_is_text(model: Callable[[str], ProgramModel]) -> None:
     texts = clang.compile_ir(EXAMPLES / "cfd.c")
     host, device = (parse(text, "cfd").as_bitcode() for text in texts)

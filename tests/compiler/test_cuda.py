@@ -21,6 +21,8 @@ from tidegate.experiments.planning import make_policy, rehearse
 from tidegate.trace.geometry import Geometry
 from tidegate.workloads.modelled import Modelled
 
+pytestmark = pytest.mark.extra  # headers of CUDA
+
 PROGRAM = """
 #include <cstdio>
 #include <cstdlib>

@@ -32,6 +32,7 @@ def solved(following: np.ndarray, uses: list[float], ends: list[int]) -> list[fl
     return [g / h if h > 1e-12 else math.inf for g, h in found]
 
 
+@pytest.mark.slow
 @given(rows, shares, st.lists(st.integers(LAUNCHES, STATES - 1), max_size=1))
 @settings(deadline=None)
 def test_elimination_solves_the_equations(

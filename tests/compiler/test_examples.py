@@ -26,6 +26,7 @@ LAUNCHES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_launches_are_those_of_the_original(name: str, output_of: Callable[..., RunOutput]) -> None:
     assert re.fullmatch(LAUNCHES[name], " ".join(output_of(name).functions))
@@ -49,6 +50,7 @@ def test_every_printed_object_is_used(name: str, output_of: Callable[..., RunOut
     } >= set(output_of(name).objects)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_seed_and_nothing_else_decides(name: str, output_of: Callable[..., RunOutput]) -> None:
     again, other = output_of(name, "1"), output_of(name, "7")

@@ -59,6 +59,7 @@ def launch(region: str, block: str, *objects: str, index: int = 0) -> LaunchSite
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # LLVM runs in a separate process
 @given(st.integers(1, 40), st.integers(1, 40))
 def test_frequencies_are_trip_counts(outer: int, inner: int) -> None:

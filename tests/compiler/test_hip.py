@@ -58,6 +58,7 @@ def rocm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_hip_program(rocm: Path, tmp_path: Path) -> None:
     source = tmp_path / "program.hip"
     source.write_text(PROGRAM)

@@ -14,6 +14,7 @@ from tidegate.compiler.ir.clang import compile_ir
 from tidegate.compiler.project import units_of_project
 
 
+@pytest.mark.slow
 def test_what_would_make_main_too_long_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

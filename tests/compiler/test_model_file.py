@@ -15,6 +15,7 @@ from tidegate.compiler.model_file import load, save
 from tidegate.errors import TidegateError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_there_and_back(name: str, model: Callable[[str], ProgramModel], tmp_path: Path) -> None:
     save(model(name), tmp_path / "model.json")
@@ -54,6 +55,7 @@ def test_nowhere(model: Callable[[str], ProgramModel], tmp_path: Path) -> None:
         load(tmp_path / "nothing.json")
 
 
+@pytest.mark.slow
 def test_ir_files_in_any_order(model: Callable[[str], ProgramModel], tmp_path: Path) -> None:
     from offloaded import EXAMPLES
 

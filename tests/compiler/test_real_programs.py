@@ -69,6 +69,7 @@ def planned(model: ProgramModel, near: int = 2**26):  # type: ignore[no-untyped-
     return rehearse(Modelled(model, values), make_policy("rdm"), Geometry(), near // 2**21)
 
 
+@pytest.mark.slow
 def test_every_place_is_planned(written: Callable[..., ProgramModel]) -> None:
     """A long loop before other launches, alternatives, and one without an object."""
     step = "\n".join(
@@ -128,6 +129,7 @@ int main(int c, char **v) {{
     assert [x.frequency for x in valued.launches] == pytest.approx([1, 1000])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loop", "turns"),
     [
@@ -306,6 +308,7 @@ def test_cycles() -> None:
     assert in_cycles(graph) == {"b", "c", "d"}
 
 
+@pytest.mark.slow
 def test_twenty_thousand_functions() -> None:
     """Finding what to inline takes time proportional to the text, not to pairs of functions."""
     functions = "\n".join(
@@ -407,6 +410,7 @@ def test_a_file_whose_name_begins_with_a_dash(
     assert len(model_of_files([Path("-x.c")]).launches) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("between", "after", "maps", "why"),
     [

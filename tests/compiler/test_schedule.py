@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ def test_the_visits_seen_are_actions_at(seen: list[str]) -> None:
     ]
 
 
+@pytest.mark.slow
 @given(
     visits, st.lists(st.sampled_from(sorted(ACTIONS)), min_size=1, max_size=4), st.integers(0, 3)
 )

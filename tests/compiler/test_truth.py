@@ -117,6 +117,7 @@ def test_the_papers_distance_is_the_nearest_region_and_never_less(
     assert all(theirs[name] >= ours[name] - 1e-9 for name in ours)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_an_analysis_takes_less_than_three_seconds(name: str) -> None:
     """Processor time, clang's included: other programs may use the machine."""

@@ -56,6 +56,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Log, Agreement]:
     return log, agreement(model_of_files([folder]), log)
 
 
+@pytest.mark.slow
 def test_a_run_is_logged(compared: tuple[Log, Agreement]) -> None:
     log, _ = compared
     assert (log.whole, log.arguments, len(log.launches)) == (True, ["64", "6"], 12)

@@ -113,6 +113,7 @@ def density(model: ProgramModel, function: str, name: str) -> float | None:
     return model.access_density(launch, use, VALUES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "name", "expected"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ def letters(text: str) -> str:
     return "".join(c for c in text if c.isprintable() and c != " ")
 
 
+@pytest.mark.slow
 @given(tables(), st.integers(20, 200))
 def test_every_line_fits_every_width(table, width):
     lines = [line for line, _ in table.lines(width)]

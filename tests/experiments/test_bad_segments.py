@@ -60,6 +60,7 @@ run_of(one_block(reads([0, 10_000_000]), [8]), machine(), 1, eviction="belady")
 """
 
 
+@pytest.mark.slow
 def test_belady_does_not_look_into_the_future_of_pages_that_are_not_there():
     """In a process of its own: without the check it dies of a segmentation fault."""
     code = CRASH.format(tests=str(Path(__file__).parents[1]))

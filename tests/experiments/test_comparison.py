@@ -82,6 +82,7 @@ def test_trace_files_of_one_name_are_told_apart(tmp_path):
 # Failures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [0, 1, 2])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_one_that_fails_does_not_hide_the_others(tmp_path, at, workers):
@@ -122,6 +123,7 @@ def test_a_mistake_that_is_known_before_is_refused():
 # Several workloads and machines, and sweeps
 
 
+@pytest.mark.slow
 def test_several_workloads_and_machines():
     machines = ["rtx3090-pcie4", "rtx3090-pcie4(link.inward=11GB/s)"]
     race = tidegate.compare(
@@ -235,6 +237,7 @@ def test_a_notebook_shows_tables_and_one_picture():
     assert "-0%" not in found
 
 
+@pytest.mark.slow
 def test_analyze_takes_names_and_shows_itself():
     found = tidegate.analyze("cyclic(passes=2)", bytes="16MiB", shards="50%")
     assert (found.distinct, found.name) == (8, SMALL)

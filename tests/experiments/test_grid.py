@@ -28,6 +28,7 @@ class Broken(EvictionPolicy):
 """
 
 
+@pytest.mark.slow
 def test_runs_are_the_same_bit_for_bit_on_any_number_of_workers():
     done: list[RunSpec] = []
     alone = run_grid(SPECS, workers=1, cache=False)
@@ -55,6 +56,7 @@ def test_progress_is_told_of_every_ask():
     assert done == SPECS[:2]
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_in_a_worker_is_said_as_clearly_as_here(tmp_path):
     (tmp_path / "broken.py").write_text(BROKEN)
     with pytest.raises(PolicyError, match=r"policy 'Broken' raised in victim\(\): ValueError: no"):
@@ -67,6 +69,7 @@ def test_what_goes_wrong_in_a_worker_is_said_as_clearly_as_here(tmp_path):
         run_grid([RunSpec(SMALL, near=1)] * 2, workers=2, cache=False)
 
 
+@pytest.mark.slow
 def test_an_unknown_name_in_a_worker_is_said_as_clearly_as_here():
     with pytest.raises(UnknownName, match="did you mean 'lrm'"):
         run_grid([RunSpec(SMALL, eviction="lrmm")] * 2, workers=2, cache=False)

@@ -43,6 +43,7 @@ def bars(axes) -> dict[str, float]:
     return {c.get_label(): sum(bar.get_width() for bar in c) for c in axes.containers}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_s_axes_are_labelled(name):
     run = RUNS[name]()
@@ -153,6 +154,7 @@ def test_a_comparison_at_one_size_shows_evictions(how):
     drawn(left.figure)
 
 
+@pytest.mark.slow
 def test_many_policies_have_room():
     race = compare(
         LOOP, [f"random(seed={i})" for i in range(30)], machine=machine(2), cache=False, workers=1
@@ -182,6 +184,7 @@ def test_prefetchers_are_told_apart():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "svg", "html", "PNG"])
 def test_plot_writes_and_answers_the_figure(tmp_path, suffix):
     run = RUNS["evicting"]()
@@ -225,6 +228,7 @@ def test_placements_that_take_as_long_are_all_seen():
     } == {"none"}
 
 
+@pytest.mark.slow
 def test_no_two_of_many_lines_look_alike_and_the_legend_is_beside_them():
     race = compare(
         LOOP,
@@ -247,6 +251,7 @@ def test_what_fits_is_said_to_fit_in_the_picture():
     assert "(it fits)" in plot_comparison(race).axes[0].get_title()
 
 
+@pytest.mark.slow
 def test_several_workloads_have_a_row_of_pictures_each():
     race = compare(["cyclic(bytes=8MiB, passes=1|2)", "stream(bytes=8MiB)"], "lrm", near="4MiB")
     titles = [axes.get_title() for axes in plot_comparison(race).axes[::2]]

@@ -338,6 +338,7 @@ def test_what_is_kept_is_found_again(folder, name):
     assert again == first
 
 
+@pytest.mark.slow
 def test_a_kept_run_is_found_by_another_process(folder):
     names = ["neighbour's neighbour", "set", "enumeration", "closure", "wrapped function"]
     places = [PLACES.get(n, PLACES["an enumeration"]) for n in names]
@@ -573,6 +574,7 @@ def test_compiled_code_is_named_by_the_modules_it_uses(folder):
 # The code of the package
 
 
+@pytest.mark.slow
 def test_rooms_that_are_apart_take_no_part_in_a_run(monkeypatch):
     monkeypatch.delenv("TIDEGATE_CACHE")
     script = (

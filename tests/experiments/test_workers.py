@@ -70,6 +70,7 @@ def test_a_stop_that_python_loses_is_silent_and_comes_again(tmp_path):
     assert (ended.returncode, ended.stderr) == (0, "ended\n")  # workers write to standard error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("command", [True, False], ids=["command", "script"])
 def test_workers_die_with_their_parent(tmp_path, how, command):
@@ -144,6 +145,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["file first", "import first"])
 def test_a_class_by_file_and_by_import_in_one_process(tmp_path, order):
     (tmp_path / "mine.py").write_text(MINE)

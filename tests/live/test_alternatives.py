@@ -32,6 +32,7 @@ def test_a_loop_by_closed_form(eviction: str, regions_read: int) -> None:
     assert read == regions_read * pages
 
 
+@pytest.mark.slow
 def test_a_script_is_told(tmp_path: Path) -> None:
     path = script(tmp_path, "a = np.ones(3 << 16)\nfor _ in range(30): a.sum()\n")
     options = ("--near", "1MiB", "--geometry", "16KiB/128KiB", "--min-array", "64KiB")

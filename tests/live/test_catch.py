@@ -84,6 +84,7 @@ def live_run(script: Path, *options: str, **more: str) -> subprocess.CompletedPr
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=250)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_blocks_of_malloc_are_right(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
@@ -95,6 +96,7 @@ def test_blocks_of_malloc_are_right(tmp_path: Path) -> None:
     assert int(found[1]) > 100
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(
     "options", [("--room", "1"), ("--room", "4MiB", "--min-array", "8MiB")], ids=" ".join
@@ -108,6 +110,8 @@ def test_room_that_holds_no_block_is_refused(tmp_path: Path, options: tuple[str,
     assert "--room must hold a region of 2.00 MiB and a block of --min-array" in line
 
 
+@pytest.mark.slow
+@pytest.mark.extra
 @needs_compiler
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 def test_tensors_of_torch_are_right(tmp_path: Path) -> None:
@@ -124,6 +128,8 @@ def test_tensors_of_torch_are_right(tmp_path: Path) -> None:
     assert "caught 3 large blocks of torch, 80.0 MiB at a time" in done.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.extra
 @needs_compiler
 @pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
 def test_arrays_and_tables_of_arrow_are_right(tmp_path: Path) -> None:

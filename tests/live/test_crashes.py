@@ -105,6 +105,7 @@ def let_a_second_thread_write(one: Program, kernel: Kernel) -> None:
     kernel.between = between
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_writer", [False, True])
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: "-".join(map(str, s)))
 def test_a_pager_may_die_at_any_step(system: System, with_writer: bool) -> None:
@@ -130,6 +131,7 @@ ACTIONS = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=2000 if SOAK else 60,
     deadline=None,

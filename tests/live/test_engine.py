@@ -122,6 +122,7 @@ def test_it_decides_as_the_simulated_driver_does(
     assert walk(sequence, **options) == simulate(sequence, OBJECTS, FRAMES, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefetch_spec", prefetch.names())
 @pytest.mark.parametrize("policy", ["lrm", "tournament"])
 def test_every_prefetch_policy_is_carried_out_as_simulated(policy: str, prefetch_spec: str) -> None:

@@ -67,6 +67,7 @@ def test_real_memory_equals_simulated_memory(touch_live: Touch, policy: str, spe
     assert live.evictions > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "spec"), [("tournament", "fdp+rgp"), *(("lrm", spec) for spec in prefetch.names())]
 )

@@ -134,6 +134,7 @@ with arena:
     assert (np.fromfile(path) == 1).all()  # it was closed, and so written back
 
 
+@pytest.mark.slow
 def test_pagers_that_die_in_the_middle_of_a_write_lose_nothing() -> None:
     for middle in ([], ["1MiB", "tier-random"]):
         command = [sys.executable, str(WRITERS), "lru", "tree", "2", "0", *middle]
@@ -180,6 +181,7 @@ with arena:
     assert 'use the start method "spawn"' in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", ["a.sum()", "np.add(a, 1, out=a)", "bytes(a[:10])", "a[3] = 1"])
 def test_a_worker_of_a_pool_says_what_to_do(use: str) -> None:
     code = f"""{OPEN}

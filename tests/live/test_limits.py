@@ -39,6 +39,7 @@ def sparse_file(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["", "del arena, a", "sys.exit(0)"])
 def test_a_write_back_that_fails_at_exit_is_an_error(small_disk: Path, end: str) -> None:
     code = f"""{OPEN.replace("512KiB", "32MiB")}
@@ -103,6 +104,7 @@ def test_one_file_that_fails_keeps_no_other_from_its_disk(small_disk: Path, tmp_
 # Threads that outlive the main thread
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", ["a += 1", "a.sum()", "b = a.copy()"])
 def test_a_daemon_thread_that_uses_an_array_does_no_harm_at_exit(work: str) -> None:
     code = f"""{OPEN}
@@ -123,6 +125,7 @@ time.sleep(0.5)
 # Descriptors, addresses and file sizes
 
 
+@pytest.mark.slow
 def test_a_thousand_files_are_opened(tmp_path: Path) -> None:
     if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 4096:
         pytest.skip("the hard limit of descriptors is too low")
@@ -168,6 +171,7 @@ arena.close()
     assert second == "True True"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "said"),
     [
@@ -216,6 +220,7 @@ def test_names_are_short() -> None:
         del arrays
 
 
+@pytest.mark.slow
 def test_an_error_of_a_policy_may_be_long(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("""
 import tidegate
@@ -245,6 +250,7 @@ def pss(pid: int) -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
 
 
+@pytest.mark.slow
 def test_memory_is_within_what_is_promised() -> None:
     near = 16 << 20
     with Arena(near, geometry="64KiB/2MiB") as arena:

@@ -87,6 +87,7 @@ def test_live_tiers_count_as_simulated_ones_do(
     assert live["middle_hits"] > 100 or tiering_spec == "bam"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("middle", [12, 40])
 @pytest.mark.parametrize("full", ["discard", "fifo"])
 def test_reuse_is_predicted_alike_where_every_use_is_noticed(
@@ -99,6 +100,7 @@ def test_reuse_is_predicted_alike_where_every_use_is_noticed(
     assert live["middle_hits"] + live["far_reads"] == len(sequence)
 
 
+@pytest.mark.slow
 def test_compressed_pages_take_less_room() -> None:
     with Arena(
         NEAR * GEOMETRY.page,
@@ -116,6 +118,7 @@ def test_compressed_pages_take_less_room() -> None:
     assert stats["middle_pages"] == stats["middle_units"] == 4 * GEOMETRY.page // UNIT
 
 
+@pytest.mark.slow
 def test_what_lies_in_the_middle_is_flushed_too(tmp_path: Path) -> None:
     path = tmp_path / "data"
     np.zeros(PAGES * GEOMETRY.page // 8).tofile(path)
@@ -157,6 +160,7 @@ def test_a_page_is_kept_until_it_is_removed() -> None:
         os.close(fd)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("placement", ["tier-order", "tier-random", "tier-reuse"])
 def test_no_write_is_lost(placement: str) -> None:
     done = python(str(WRITERS), "lru", "tree", "60" if SOAK else "1", "0", "1MiB", placement)
@@ -164,6 +168,7 @@ def test_no_write_is_lost(placement: str) -> None:
     assert json.loads(done.stdout)["middle_hits"] > 0
 
 
+@pytest.mark.slow
 def test_killed_pagers_lose_nothing_of_the_middle() -> None:
     done = python(str(WRITERS), "lru", "none", "40" if SOAK else "3", "8", "1MiB", "tier-order")
     assert done.returncode == 0, done.stderr
@@ -173,6 +178,7 @@ def test_killed_pagers_lose_nothing_of_the_middle() -> None:
     assert said["middle_pages"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -102,6 +102,7 @@ print(arena.stats()["restarts"])
     assert int(done.stdout) >= 3
 
 
+@pytest.mark.slow
 def test_there_is_room_when_every_counter_is_in_use() -> None:
     """A restored page keeps its slot until the turn ends; others may be sampled in that turn."""
     with Arena(
@@ -123,6 +124,7 @@ def test_there_is_room_when_every_counter_is_in_use() -> None:
         assert arena.stats()["notifications"] > 100
 
 
+@pytest.mark.slow
 def test_unused_samples_are_not_copied_and_a_use_reads_them(tmp_path: Path) -> None:
     """It shows in bytes read beside those that migrate. Dirty pages are copied all the same."""
     path = tmp_path / "data"

@@ -32,6 +32,7 @@ def python(*arguments: str, timeout: float = 280) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", live_policies())
 def test_no_write_is_lost(policy: str) -> None:
     done = python(str(WRITERS), policy, "tree", SECONDS, "0")
@@ -39,6 +40,7 @@ def test_no_write_is_lost(policy: str) -> None:
     assert json.loads(done.stdout)["evictions"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["lru", "tournament"])
 def test_killed_pagers_lose_nothing(policy: str) -> None:
     done = python(str(WRITERS), policy, "fdp+rgp", "40" if SOAK else "3", "8")
@@ -49,6 +51,7 @@ def test_killed_pagers_lose_nothing(policy: str) -> None:
     assert said["restarts"] >= 0.8 * said["killed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", ["0", "8"])
 def test_large_regions_that_are_moved_by_threads_and_read_early_lose_nothing(kills: str) -> None:
     seconds = SECONDS if kills == "0" else "3"
@@ -92,6 +95,7 @@ def test_memory_comes_back_and_pinned_memory_stays() -> None:
         assert (c == 4).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -132,6 +136,7 @@ def test_running_arenas_are_found() -> None:
     assert os.getpid() not in [a["process"] for a in running_arenas()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", live_policies())
 def test_two_arrays_at_a_time_get_on(policy: str) -> None:
     """A processor needs both at once; a policy that evicts the latest must not do so for ever."""

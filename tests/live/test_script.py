@@ -36,6 +36,7 @@ def script(folder: Path, text: str) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_script_runs_as_it_does_by_itself(tmp_path: Path) -> None:
     path = script(
         tmp_path,
@@ -62,6 +63,7 @@ sys.exit(int(sys.argv[2]))
     assert not done.stderr.startswith("Traceback")
 
 
+@pytest.mark.slow
 def test_the_example_runs() -> None:
     example = Path(__file__).parents[2] / "examples" / "larger_than_ram.py"
     done = live(
@@ -70,6 +72,7 @@ def test_the_example_runs() -> None:
     assert (done.returncode, done.stdout) == (0, "mean 0.000, furthest 2.500\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_memory_of_arrays_that_are_gone_is_given_back(tmp_path: Path) -> None:
     path = script(
         tmp_path,
@@ -93,6 +96,7 @@ print(json.dumps(*[a for a in running_arenas() if a["process"] == os.getpid()]))
     assert stats["bytes_out"] <= 20 * (1 << 20)
 
 
+@pytest.mark.slow
 def test_an_error_of_the_script_is_its_own(tmp_path: Path) -> None:
     done = live("run", "--quiet", *SMALL, script(tmp_path, "a = np.ones(1 << 18)\na[0] / {}\n"))
     assert done.returncode == 1
@@ -100,6 +104,7 @@ def test_an_error_of_the_script_is_its_own(tmp_path: Path) -> None:
     assert "TypeError" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -117,6 +122,7 @@ def test_what_cannot_be_run_is_said_in_one_line(arguments: list[str], said: str)
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["def f(:\n", "import sys\nsys.nothing\n", "import broken\n"])
 def test_what_python_says_of_a_broken_script_is_said(text: str, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("1 +\n")
@@ -128,6 +134,7 @@ def test_what_python_says_of_a_broken_script_is_said(text: str, tmp_path: Path) 
     assert (done.stderr, done.returncode) == (alone.stderr, alone.returncode)
 
 
+@pytest.mark.slow
 def test_what_follows_the_script_is_its_own(tmp_path: Path) -> None:
     path = script(tmp_path, "print(sys.argv, sys.path[0], __file__, __spec__, sorted(globals()))\n")
     words = [path, "--debug", "--json", "x", "--debug"]
@@ -137,6 +144,7 @@ def test_what_follows_the_script_is_its_own(tmp_path: Path) -> None:
     assert alone.stdout.count("--debug") == 2
 
 
+@pytest.mark.slow
 def test_threads_that_outlive_the_last_line_find_the_scripts_names(tmp_path: Path) -> None:
     path = script(
         tmp_path,
@@ -153,6 +161,7 @@ threading.Thread(target=late).start()
     assert (done.stdout, done.stderr) == ("Mine True\n", "")
 
 
+@pytest.mark.slow
 def test_three_tiers(tmp_path: Path) -> None:
     path = script(tmp_path, "a = np.arange(1 << 18)\nprint(a.sum())\n")
     done = live("run", *SMALL, "--middle", "1MiB", "--tiering", "tier-reuse", path)
@@ -178,6 +187,7 @@ if sys.orig_argv[2] == {module!r}:
 COMMAND, PROCESS = "tidegate", "tidegate.live.script.run"  # the command line, and what it becomes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "event", "word", "said"),
     [
@@ -212,6 +222,7 @@ def test_ctrl_c_while_it_starts_is_one_line(
     assert not (tmp_path / "store").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_script_as_ever(tmp_path: Path) -> None:
     path = script(
         tmp_path, "import time\na = np.ones(1 << 18)\nprint('begun', flush=True)\ntime.sleep(300)\n"
@@ -229,6 +240,7 @@ def test_ctrl_c_ends_the_script_as_ever(tmp_path: Path) -> None:
     assert "evictions" in said  # the summary is there all the same
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_memory_is_allocated_is_raised(tmp_path: Path) -> None:
     path = script(tmp_path, "print('begun', flush=True)\nwhile True:\n    a = np.empty(1 << 15)\n")
     command = [sys.executable, "-m", "tidegate", "live", "run", "--quiet", *SMALL, path]
@@ -270,6 +282,7 @@ b[:: 16 << 10] = 1
     assert f"{run.counts['faults']} faults" in done.stderr.replace(",", "")
 
 
+@pytest.mark.slow
 def test_a_script_without_large_arrays_leaves_no_trace(tmp_path: Path) -> None:
     target = tmp_path / "none.parquet"
     done = live("record", "-o", str(target), *SMALL, script(tmp_path, "print('done')\n"))
@@ -280,6 +293,7 @@ def test_a_script_without_large_arrays_leaves_no_trace(tmp_path: Path) -> None:
     assert not target.exists()
 
 
+@pytest.mark.slow
 def test_a_quiet_recording_says_nothing(tmp_path: Path) -> None:
     path, target = script(tmp_path, "a = np.ones(1 << 18)\n"), tmp_path / "my.parquet"
     done = live("record", "--quiet", "-o", str(target), *SMALL, path)
@@ -287,6 +301,7 @@ def test_a_quiet_recording_says_nothing(tmp_path: Path) -> None:
     assert target.exists()
 
 
+@pytest.mark.slow
 def test_a_trace_that_cannot_be_saved_after_all_is_an_error_but_the_scripts_own_comes_first(
     tmp_path: Path,
 ) -> None:
@@ -304,6 +319,7 @@ def test_a_trace_that_cannot_be_saved_after_all_is_an_error_but_the_scripts_own_
         assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "said"),
     [
@@ -323,6 +339,7 @@ def test_where_no_trace_can_be_written_is_said_before_the_script_runs(
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", ["-3", "nan", "inf"])
 def test_top_waits_for_no_impossible_time(seconds: str) -> None:
     done = live("top", "--seconds", seconds)
@@ -330,6 +347,7 @@ def test_top_waits_for_no_impossible_time(seconds: str) -> None:
     assert "--seconds must be from 0 to 86400" in done.stderr
 
 
+@pytest.mark.slow
 def test_top_shows_rates(tmp_path: Path) -> None:
     path = script(
         tmp_path,

@@ -77,6 +77,7 @@ def shared(**options: str) -> Iterator[tuple[Arena, np.ndarray]]:
         yield arena, a
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("eviction", ["cp", "mhpe"])
 def test_a_reader_sees_what_the_owner_has_written(eviction: str) -> None:
     """Also where most of it is far, and what is written later; pagers die meanwhile."""
@@ -137,6 +138,7 @@ def test_readers_may_die_at_any_moment() -> None:
         assert arena.stats()["restarts"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["close", "supervisor"])
 def test_readers_end_when_nobody_serves_them(how: str) -> None:
     code = READER + "\nsys.exit(0)"

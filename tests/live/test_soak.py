@@ -17,6 +17,7 @@ pytestmark = pytest.mark.live
 SECONDS = 3.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [
@@ -35,6 +36,7 @@ def test_nothing_is_wrong_when_pagers_are_killed(given: Configuration) -> None:
     assert said["words"] > 100_000
 
 
+@pytest.mark.slow
 def test_killing_idle_pagers_ends_no_program() -> None:
     """As many as may die in a row: those that die of their work must not be confused with them."""
     code = f"""{OPEN}

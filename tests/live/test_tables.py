@@ -112,7 +112,12 @@ def tables() -> Iterator[tuple[Any, Any]]:
         yield live, plain
 
 
-@pytest.mark.parametrize("name", USES)
+OURS = ("numpy", "polars", "numba")  # what the package itself needs; the others are extras
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in OURS else pytest.mark.extra) for n in USES]
+)
 def test_results_equal_those_of_plain_memory(name: str, tables: tuple[Any, Any]) -> None:
     for needed in (name, "pyarrow") if name == "duckdb" else (name,):
         pytest.importorskip(needed, reason=f"{needed} is not installed")

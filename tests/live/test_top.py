@@ -45,6 +45,7 @@ def test_it_refreshes_until_ctrl_c() -> None:
     os.close(terminal)
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_it_once() -> None:
     with Arena(**SMALL) as arena:  # type: ignore[arg-type]
         arena.empty(1 << 20, "u1")[:] = 1

@@ -30,6 +30,7 @@ TOUCH_BITS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", [False, True], ids=["policy", "program"])
 @pytest.mark.parametrize(("policy", "spec"), TOUCH_BITS)
 def test_a_remote_page_that_a_prefetch_covers_keeps_its_bytes(

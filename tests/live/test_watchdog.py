@@ -42,6 +42,7 @@ def use(
     return stats, capfd.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -68,6 +69,7 @@ def test_an_eviction_policy_that_fails_is_replaced(
     assert (stats["eviction"], stats["replaced"]) == ("lrm", {"eviction": f"{BAD}:{name}"})
 
 
+@pytest.mark.slow
 def test_another_kind_of_policy_is_replaced_alone(capfd: pytest.CaptureFixture[str]) -> None:
     stats, err = use(capfd, prefetch=f"{BAD}:PrefetchLoops")
     assert "on_fault(3)" in err
@@ -75,6 +77,7 @@ def test_another_kind_of_policy_is_replaced_alone(capfd: pytest.CaptureFixture[s
     assert (stats["eviction"], stats["prefetch"]) == ("fifo", "none")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "policies",
     [
@@ -92,6 +95,7 @@ def test_policies_that_empty_or_fill_memory_let_the_program_go_on(
     assert stats["faults"] < 5000  # an element at a time it would be 262,144 for each addition
 
 
+@pytest.mark.slow
 def test_a_policy_that_has_lost_its_list_is_said_at_the_end(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -99,6 +103,7 @@ def test_a_policy_that_has_lost_its_list_is_said_at_the_end(
         use(capfd, NEVER, eviction=f"{BAD}:LosesItsList")
 
 
+@pytest.mark.slow
 def test_a_policy_that_loops_at_the_end_does_not_keep_the_arena_open(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -106,6 +111,7 @@ def test_a_policy_that_loops_at_the_end_does_not_keep_the_arena_open(
     assert "did not return from finished()" in err
 
 
+@pytest.mark.slow
 def test_scripts_go_on_and_their_policies_are_checked_too(tmp_path: Path) -> None:
     path = script(tmp_path, "a = np.ones(1 << 18)\nprint(a.sum())\n")
     options = ("--near", "1MiB", "--geometry", "16KiB/128KiB", "--min-array", "64KiB")
@@ -118,6 +124,7 @@ def test_scripts_go_on_and_their_policies_are_checked_too(tmp_path: Path) -> Non
     assert f"lrm (in place of {BAD}:LoopsInVictim)" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_arena_that_is_never_closed_checks_its_policies() -> None:
     code = f"""
 from tidegate.live import Arena
@@ -130,6 +137,7 @@ a += 1
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_heeded_when_the_policy_is_replaced() -> None:
     code = f"""
 from tidegate.live import Arena

@@ -43,6 +43,7 @@ def test_when_the_array_goes_first(file: Path) -> None:
         assert all_are(file, 7)
 
 
+@pytest.mark.slow
 def test_from_the_middle_tier_too(file: Path) -> None:
     with tidegate.Arena("4MiB", middle="64MiB") as arena:
         fill(arena, file, 7)
@@ -60,6 +61,7 @@ arena.open({str(file)!r}, "f8", mode="r+")[:] = 3
     assert all_are(file, 3)
 
 
+@pytest.mark.slow
 def test_a_supervisor_that_ends_first_does_not_end_the_program_at_exit(file: Path) -> None:
     script = f"""
 import atexit, gc, sys, time
@@ -136,6 +138,7 @@ def test_ctrl_c_while_closing_comes_after_the_last_byte(file: Path, interrupting
     assert all_are(file, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [np.dtype([("a", "i1"), ("b", "f8")], align=True), np.dtype((np.int32, (3,))), np.dtype(">i2")],
@@ -148,6 +151,7 @@ def test_types_are_those_of_numpy(kind: np.dtype[Any]) -> None:
         del ours
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "said"),
     [
@@ -186,6 +190,7 @@ def test_wrong_options(options: dict[str, Any], said: str) -> None:
         tidegate.Arena("8MiB", **options)
 
 
+@pytest.mark.slow
 def test_a_policy_that_cannot_decide_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "import tidegate\nclass Mine(tidegate.EvictionPolicy):\n    pass\n"

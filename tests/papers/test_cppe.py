@@ -242,6 +242,7 @@ def test_readings_run_what_the_findings_look_at() -> None:
     assert verdicts(some) == verdicts(whole)
 
 
+@pytest.mark.slow
 def test_variants_carry_their_reading() -> None:
     setup = replace(TINY, readings=12)
     assert len(PAPER.variants(setup)) == 12

@@ -211,6 +211,7 @@ def test_what_was_not_run_is_not_measured() -> None:
 # All of it, on tiny stand-ins
 
 
+@pytest.mark.slow
 def test_figures_and_ledger() -> None:
     r = PAPER.reproduce(TINY, workers=1)
     names = [e.name for e in r.exhibits]
@@ -320,6 +321,7 @@ def test_every_open_point_changes_something() -> None:
             )
 
 
+@pytest.mark.slow
 def test_robustness_gives_every_finding_its_share() -> None:
     setup = replace(TINY, readings=2, systems=("bam", "tier-order", "tier-random", "tier-reuse"))
     assert PAPER.size(setup) == len(grid_of(setup)) + len(distinct(PAPER.variants(setup)))

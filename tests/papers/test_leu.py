@@ -208,6 +208,7 @@ def test_gap_figures_draw() -> None:
 # All of it
 
 
+@pytest.mark.slow
 def test_all_of_it_on_tiny_stand_ins() -> None:
     done = []
     found = PAPER.reproduce(TINY, workers=1, cache=False, progress=done.append)

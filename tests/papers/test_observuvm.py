@@ -178,6 +178,7 @@ def test_counters_saturate_as_in_figure_3() -> None:
 # All of it
 
 
+@pytest.mark.slow
 def test_a_tiny_reproduction_from_end_to_end(tmp_path: Path) -> None:
     seen: list[int] = []
     setup = dataclasses.replace(TINY, readings=2)
@@ -196,6 +197,7 @@ def test_a_tiny_reproduction_from_end_to_end(tmp_path: Path) -> None:
     assert not list((tmp_path / "all").glob(".*"))
 
 
+@pytest.mark.slow
 def test_the_same_on_any_number_of_workers() -> None:
     few = dataclasses.replace(TINY, given=STAND_INS[:2])
     one, two = (PAPER.reproduce(few, workers=n, cache=False).to_json() for n in (1, 2))

@@ -92,6 +92,7 @@ def test_an_applications_own_readings_matter_to_its_own_runs() -> None:
     assert "iterations=3" in PAPER.specification(variant, setup).workload
 
 
+@pytest.mark.slow
 def test_variants_are_run_once_and_then_fetched() -> None:
     setup = Setup(given=STAND_INS)
     reading = {name: values[0] for name, values in OPEN.items()}

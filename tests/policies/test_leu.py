@@ -200,6 +200,7 @@ def test_the_victim_is_the_lowest_of_all_in_a_longer_run():
 # The twin, with options that the tests of all twins leave alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -364,6 +365,7 @@ def test_from_notifications_the_victim_is_the_lowest_of_all(trace, on, frames, a
     simulation_of(trace, on, frames, eviction=CheckedObserved(batch=2), prefetch=ahead).run()
 
 
+@pytest.mark.slow
 def test_from_notifications_a_loop_is_learned():
     """Loops of whole regions, in two objects: no touch is seen but faults and observed ones."""
     assert isinstance(LEUObserved.sees, Samples)

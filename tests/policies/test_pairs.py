@@ -15,6 +15,7 @@ from traces import PAGES, Given, Kernel, machine, reads, run_of, simulation_of
 from worlds import observing, traces
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(eviction.names()),
     st.sampled_from([*prefetch.names(), "fdp+rgp"]),
@@ -38,6 +39,7 @@ def test_every_combination_runs(evict, ahead, where, on, trace, frames):
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(6))
 def test_leu_knows_a_region_that_is_touched_as_soon_as_it_was_prefetched(first):
     """Six regions are prefetched into four frames, so LEU looks at some before anything is touched.

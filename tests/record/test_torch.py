@@ -14,6 +14,7 @@ from tidegate.errors import TidegateError
 from tidegate.trace.ops import Ops, load_ops
 from tidegate.trace.ops.ops import TABLES
 
+pytestmark = pytest.mark.extra
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; `make torch` installs it")
 nn = torch.nn
 F = torch.nn.functional

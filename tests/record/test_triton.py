@@ -10,6 +10,7 @@ import pytest
 from tidegate.cli import invoke
 from tidegate.trace import TraceFile
 
+pytestmark = pytest.mark.extra
 pytest.importorskip("torch", reason="PyTorch is not installed; `make torch` installs it")
 pytest.importorskip("triton", reason="Triton is not installed; `make extras` installs it")
 

@@ -34,6 +34,7 @@ def warm(kernel: Kernel) -> Given:
     return Given([Kernel([reads(range(3 * PAGES))]), kernel], [3 * PAGES])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(
     blocks=blocks,

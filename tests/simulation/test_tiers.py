@@ -236,6 +236,7 @@ def test_predicted_reuse_equals_a_plain_simulator(
 
 # frames are two looks of CLOCK's, of which the second is short or whole, and part of one; in the
 # second, all touches are sampled, so that marks are moved together
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("near", "samples"), [(100, 1_300_000), (128, 40_000_000), (13, 1_300_000)]
 )
@@ -733,6 +734,7 @@ def test_zero_copy_overtakes_dma_at_8_pages() -> None:
     assert crossing(Transfers.of(MACHINE)) == 8
 
 
+@pytest.mark.slow
 def test_a_stored_placement_may_be_the_first_code_that_a_process_loads():
     made = 'RunSpec("cyclic(bytes=4MiB)", tiering="tier-reuse", near="1MiB").answer_watched()'
     here = eval(made, {"RunSpec": RunSpec})  # now its code is stored

@@ -56,6 +56,7 @@ def expected(states: list[int], threshold: int, low: int, high: int) -> set[int]
     return expected(states, threshold, low, middle) | expected(states, threshold, middle, high)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pages", [8, 7, 5, 4, 1])
 def test_every_state_of_a_region(pages):
     """Pages far, near or just faulted, in every combination; a region that is cut short has smaller

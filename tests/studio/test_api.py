@@ -33,6 +33,8 @@ from tidegate.studio.library import Allowed, Library, respecify
 from tidegate.studio.serve import make_studio
 from tidegate.trace.ops import save_ops
 
+pytestmark = pytest.mark.extra
+
 PORT, TOKEN = 8719, "t" * 40
 BASE = f"http://127.0.0.1:{PORT}"
 SPEC = RunSpec("cyclic(bytes=48MiB, passes=3)", near="32MiB", slots=4)

@@ -26,6 +26,7 @@ pytest.importorskip("starlette", reason="needs tidegate[studio]")
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (make extras)")
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
+    pytest.mark.extra,
     pytest.mark.skipif(
         CHROMIUM is None, reason="needs Debian's chromium (apt-get install chromium)"
     ),

@@ -175,6 +175,7 @@ def test_a_run_from_the_file_is_the_run_of_the_program(path, trace, slots, frame
     assert here.tables == there.tables
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", workloads.names())
 def test_every_workload_comes_back(path, name):
     kind = workloads.find(name)
@@ -387,6 +388,7 @@ print(touches, saved - before, peak() - before)
 """
 
 
+@pytest.mark.slow
 def test_memory_is_bounded(tmp_path):
     """32 Mi touches are 1.6 GiB as one table; neither way may they be in memory at once."""
     ran = subprocess.run(

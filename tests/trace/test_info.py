@@ -117,6 +117,7 @@ class Flat(Trace):
         return {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("touches", "width"),
     [

@@ -65,6 +65,7 @@ programs = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(programs)
 def test_distances_are_the_mean_of_what_follows(launches: list[tuple[str, list[int]]]) -> None:
@@ -138,6 +139,7 @@ def test_launches_of_one_name_at_two_places_are_two_launch_sites() -> None:
     assert run.tables["launches"]["name"] == ["kernel"] * 4
 
 
+@pytest.mark.slow
 def test_work_is_linear_in_launches() -> None:
     launches, objects = 50_000, 3
     plan, lines = lines_run(Many(launches, objects))

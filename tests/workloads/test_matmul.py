@@ -59,6 +59,7 @@ def test_each_wave_uses_what_the_kernel_does(n: int, wave: int, page: int) -> No
     check_waves(n, wave, 16, page)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     n=st.integers(1, 170),

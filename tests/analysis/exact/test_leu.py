@@ -140,6 +140,7 @@ def test_compiled_equals_exact(given_touches, capacity):
     assert leu_misses(ids, capacity, references) == exact_leu(ids, capacity, references).misses
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(with_references(), st.integers(1, 12))
 def test_inclusion_at_every_step(given_touches, capacity):

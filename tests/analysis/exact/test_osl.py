@@ -60,6 +60,7 @@ def test_a_loop_and_a_hot_block():
     assert osl_misses(ids, [2, 3, 4]).tolist() == [300 - 149 - 49, 300 - 149 - 98, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["zipf", "uniform", "cyclic", "runs"])
 def test_sizes_come_out_as_asked(name):
     rng = np.random.default_rng(5)

@@ -8,6 +8,7 @@ from killed_sweeps import check_whole, killing, own_workers, start_client, tiny_
 from tidegate import Sweep, TidegateError
 from tidegate.experiments.sweeps.places import Bucket, place_of
 
+pytestmark = pytest.mark.extra
 pytest.importorskip("obstore", reason="needs tidegate[cluster]")
 moto_server = pytest.importorskip("moto.server", reason="needs moto[server]")
 

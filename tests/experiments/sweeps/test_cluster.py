@@ -9,6 +9,7 @@ from tidegate import RunSpec, Slurm, Sweep, TidegateError
 from tidegate.experiments.sweeps import cluster as cluster_module
 from tidegate.experiments.sweeps.cluster import executor_on
 
+pytestmark = pytest.mark.extra
 distributed = pytest.importorskip("distributed", reason="needs tidegate[cluster]")
 
 MINE = """

@@ -13,6 +13,7 @@ import pytest
 from killed_sweeps import check_whole, start_client, tiny_runs, wait_for_rows
 from tidegate import Sweep, TidegateError
 
+pytestmark = pytest.mark.extra
 distributed = pytest.importorskip("distributed", reason="needs tidegate[cluster]")
 
 

@@ -108,6 +108,7 @@ def test_pending_gives_each_task_once_and_of_one_trace_where_it_can(traces, work
         assert len([k for k, n in itertools.pairwise(keys) if k != n]) < len(set(keys))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "expected"), [(0.001, 1000), (0.1, 10), (30.0, 1)])
 def test_batches_grow_until_they_take_a_second(seconds, expected):
     pending = Pending(tasks_of([0] * 100_000), Double(), None, workers=2)
@@ -118,6 +119,7 @@ def test_batches_grow_until_they_take_a_second(seconds, expected):
     assert size == min(MOST, max(1, round(SECONDS / seconds))) == expected
 
 
+@pytest.mark.slow
 def test_batches_are_longer_where_there_are_many_workers():
     pending = Pending(tasks_of([0] * 1_000_000), Double(), None, workers=1000)
     batch = pending.take()

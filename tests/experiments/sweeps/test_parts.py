@@ -127,6 +127,7 @@ def test_whole_runs_only_when_asked_for(tmp_path):
         assert run.summary == expected.summary
 
 
+@pytest.mark.extra
 def test_duckdb_reads_the_parts_in_place(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     sweep = Sweep(SPECS, tmp_path)

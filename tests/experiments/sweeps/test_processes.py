@@ -41,6 +41,7 @@ class Poison(EvictionPolicy):
 """
 
 
+@pytest.mark.slow
 def test_killed_workers_are_replaced_and_every_run_is_made_once(tmp_path):
     deadly, marks = deadly_runs(tmp_path, 3)
     sweep = Sweep([*tiny_runs(97), *deadly], tmp_path / "store")
@@ -52,6 +53,7 @@ def test_killed_workers_are_replaced_and_every_run_is_made_once(tmp_path):
     assert not own_workers()
 
 
+@pytest.mark.slow
 def test_poisonous_runs_are_tried_twice_and_recorded_while_the_others_go_on(tmp_path):
     log = tmp_path / "log"
     (tmp_path / "poison.py").write_text(POISON.format(log=str(log)))
@@ -78,6 +80,7 @@ def test_poisonous_runs_are_tried_twice_and_recorded_while_the_others_go_on(tmp_
     assert sorted(sweep.failures()["failed"]) == sorted(reasons)
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_its_process_is_an_outcome_of_a_grid_too(tmp_path):
     (tmp_path / "poison.py").write_text(POISON.format(log=str(tmp_path / "log")))
     bad = RunSpec(
@@ -104,6 +107,7 @@ def test_kept_processes_serve_several_grids():
     assert not own_workers()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_stopped_sweep_goes_on_where_it_was(tmp_path, how):
     sweep = Sweep(tiny_runs(400), tmp_path)
@@ -117,6 +121,7 @@ def test_a_stopped_sweep_goes_on_where_it_was(tmp_path, how):
     check_whole(sweep)
 
 
+@pytest.mark.slow
 def test_two_sweeps_at_once_share_the_work(tmp_path):
     sweep = Sweep(tiny_runs(300), tmp_path)
     clients = [start_client(str(tmp_path), 300, workers=1) for _ in range(2)]

@@ -127,6 +127,7 @@ with trace_cache.shared_traces():
 """
 
 
+@pytest.mark.slow
 def test_two_processes_make_one_file(tmp_path):
     """They begin at one time; whoever is second waits, and maps what the first has made."""
     started = [

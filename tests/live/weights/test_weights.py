@@ -138,6 +138,7 @@ def test_several_files_and_their_index(tmp_path: Path) -> None:
         load_safetensors([tmp_path / "b.safetensors", twice], **SMALL)
 
 
+@pytest.mark.extra
 def test_pytorch_shares_the_memory(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed; `make torch` does it")
     path = tmp_path / "model.safetensors"

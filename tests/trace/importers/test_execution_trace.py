@@ -70,6 +70,7 @@ def test_it_plays_and_is_saved_as_ops(tmp_path, capsys):
     assert load_ops(out).digest == ExecutionTrace(SAMPLE).ops().digest
 
 
+@pytest.mark.extra
 @pytest.mark.oracle
 def test_it_agrees_with_the_recorder():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")

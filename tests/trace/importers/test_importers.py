@@ -61,6 +61,7 @@ def merged(rows):
     return [row for i, row in enumerate(rows) if i == 0 or row != rows[i - 1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ADDRESSES)
 @ONE_ADDRESS_A_LINE
 @given(given_accesses=accesses)
@@ -186,6 +187,7 @@ def test_wrong_files_are_refused_in_one_line(text, name, expected, tmp_path):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @given(data=st.binary(max_size=600))
 @settings(max_examples=200, deadline=None)
 def test_any_bytes_are_a_trace_or_an_error_of_one_line(data, tmp_path_factory):

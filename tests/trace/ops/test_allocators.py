@@ -36,6 +36,7 @@ def live_ranges(ops: Ops, allocator: str):
         yield places, list(live.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("allocator", ALLOCATORS)
 @settings(max_examples=40, deadline=None)
 @given(ops=small_ops())
@@ -48,6 +49,7 @@ def test_live_tensors_do_not_overlap_and_lie_within_their_objects(allocator, ops
                 assert owner != other or end <= a or b <= first
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(ops=small_ops())
 def test_blocks_are_aligned_and_no_more_is_live_than_reserved(ops):

@@ -18,6 +18,7 @@ from tidegate.trace.ops.ops import TABLES
 from tidegate.trace.trace import Provenance
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(small_ops())
 def test_the_peak_is_the_largest_sum_of_live_tensors(ops: Ops):

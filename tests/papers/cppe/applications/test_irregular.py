@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import cos, pi, sin, sqrt
 
 import numpy as np
+import pytest
 
 from papers.cppe.applications.python_kernels import Block, check, check_launch, small
 from tidegate.papers.cppe.applications import btree, heartwall, hybridsort
@@ -15,6 +16,7 @@ from tidegate.workloads.rodinia_tree import grown_tree
 from workloads.read_traces import program, read
 
 
+@pytest.mark.slow
 def test_leukocyte() -> None:
     n, m = 46, 219
     workload, trace = small(
@@ -118,6 +120,7 @@ def test_heartwall_is_rodinias() -> None:
     assert (shape.template, shape.search) == (51, 81)
 
 
+@pytest.mark.slow
 def test_histo() -> None:
     workload, trace = small("cppe-HIS", bytes=700_000, iterations=2, ranges=1)
     width, height = workload.width, workload.height

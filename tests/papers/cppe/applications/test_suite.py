@@ -39,6 +39,7 @@ def test_default_size_is_the_suites(name: str) -> None:
     assert member.bytes / MiB == pytest.approx(FOOTPRINT[name], rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FOOTPRINT)
 def test_what_is_touched_is_table_iis_footprint(name: str) -> None:
     kind = workloads.find(name)

@@ -119,6 +119,7 @@ def test_kmeans() -> None:
     check(trace, [launch("invert"), launch("assign"), launch("assign")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [11, 14])
 def test_sad(n: int) -> None:
     workload, trace = small("cppe-SAD", page=4096, bytes=89_872 * n + 5632 * -(-n // 11))
@@ -161,6 +162,7 @@ def test_sad(n: int) -> None:
     check(trace, [calc(), larger(7, (6, 5, 4)), larger(4, (3, 2, 1))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cppe-MVT", "cppe-BIC"])
 def test_matrix_vector(name: str) -> None:
     n = 300

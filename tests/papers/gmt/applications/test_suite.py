@@ -111,6 +111,7 @@ def test_reuse_is_table_2s(name: str) -> None:
 
 # Rounds are what the graph makes of them, and a smaller graph's pages hold more of its levels: half
 # a visit more.
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["PageRank", "SSSP"])
 def test_reuse_on_graphs_is_near_table_2s(name: str) -> None:
     reuse = TABLE_2[name][0] / 100
@@ -118,6 +119,7 @@ def test_reuse_on_graphs_is_near_table_2s(name: str) -> None:
     assert 1 - 1 / per_page(name, GRAPH_SCALE) == pytest.approx(reuse, rel=0.05)
 
 
+@pytest.mark.slow
 def test_bfs_agrees_with_table_2s_io_and_not_with_its_share() -> None:
     moved = TABLE_2["BFS"][1] / (member("BFS").bytes / GB)
     assert abs(per_page("BFS", GRAPH_SCALE) - moved) < 0.5
@@ -137,6 +139,7 @@ def test_remaining_distances_are_figure_7s() -> None:
     assert remaining("BFS", GRAPH_SCALE)[2] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REGULAR)
 @pytest.mark.parametrize("scale", [1 / 16, 2])
 def test_another_scale_changes_no_ratio(name: str, scale: float) -> None:

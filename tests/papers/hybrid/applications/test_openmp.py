@@ -57,6 +57,7 @@ def rounded(data: Any) -> Any:
     return data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_saved_models_are_what_the_programs_give(name: str) -> None:
     clang_19()

@@ -156,6 +156,7 @@ def distances(source: int, offsets: list[int], targets: list[int]) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", ["uniform", "kronecker"])
 @pytest.mark.parametrize("page", [64, 4096, 65536])
 def test_pages_are_those_of_the_kernels_thread_by_thread(page: int, graph: str) -> None:
@@ -163,6 +164,7 @@ def test_pages_are_those_of_the_kernels_thread_by_thread(page: int, graph: str) 
     check_search(page, bytes=39 * 3000, degree=6, graph=graph, seed=5)
 
 
+@pytest.mark.slow
 def test_many_thread_blocks_to_a_wave() -> None:
     check_search(65536, bytes=39 * 20_000, degree=6)
     check_search(65536, bytes=39 * 20_000, degree=6, lanes=3)

@@ -46,6 +46,7 @@ def test_each_wave_uses_what_the_kernel_does(n: int, page: int, wave: int) -> No
     check(n, wave, 4, page, swap=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     n=st.integers(3, 200),

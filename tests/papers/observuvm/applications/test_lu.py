@@ -91,6 +91,7 @@ def check(n: int, nb: int, tile: int, wave: int, lanes: int, page: int, pivot: b
         check_waves(launch, waves, min(lanes, wave, blocks))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pivot", [False, True])
 @pytest.mark.parametrize("page", [64, 1024, 65536])
 @pytest.mark.parametrize("wave", [1, 4, 656])

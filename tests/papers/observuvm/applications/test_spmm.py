@@ -216,6 +216,7 @@ def test_iterations_are_launches() -> None:
     np.testing.assert_array_equal(launches[0].page, launches[2].page)
 
 
+@pytest.mark.slow
 def test_large_products_stream_in_segments() -> None:
     trace = program("SPM", bytes="4GB", wave=164, density="1%", aspect=1)
     (launch,) = trace.launches()

@@ -12,6 +12,7 @@ from tidegate.trace.geometry import Geometry
 from workloads.read_traces import Uses, program, read
 from workloads.wave_checks import Blocks, check_waves, in_waves, tiles
 
+pytestmark = pytest.mark.extra
 triton = pytest.importorskip("triton")
 triton.knobs.runtime.interpret = True  # before a kernel is made
 tl = pytest.importorskip("triton.language")
