@@ -23,7 +23,7 @@ _NOISE = re.compile(
     r"$|Failed in|During:|File |Resolution failure|There are|raised from|>>>|def |Of which|With "
     r"argument|Rejected as|No match|None$|\^|Intrinsic in|Overload|<source|- |Known signatures|\["
 )
-_FRAMEWORK = ("numba/", "policies/interface/compiling/", "<string>", "<intrinsic>")
+_FRAMEWORK = ("numba/", "policy_compiler/", "<string>", "<intrinsic>")
 
 
 def explain(error: BaseException, cls: type) -> str:
