@@ -23,6 +23,7 @@ from typing import Any
 
 from tidegate.errors import TidegateError
 from tidegate.interrupts import ignore_interrupts
+from tidegate.live.arena.peers import is_own
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.pager import pager
 from tidegate.live.pager.calls import START_TIMES, Failure, PolicyCalls, Watchdog, replace_policy
@@ -37,6 +38,7 @@ from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object
 
 FOR_OTHERS = ("stats", "residency", "join", "attach")  # requests that change no array
+MOST_PEERS = 1000
 TOO_OFTEN = 200  # pagers in a row that die before they have served anything
 
 
@@ -295,12 +297,15 @@ class Supervisor:
             os.close(fd)
 
     def _accept(self) -> None:
-        """Accept a peer that asks what there is, if it is of the same user or root."""
-        peer, _ = self._listener.accept()
-        credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        if int.from_bytes(credentials[4:8], "little") not in (0, os.getuid()):
+        """Accept a peer that asks what there is, if it is of the same user."""
+        try:
+            peer, _ = self._listener.accept()
+        except OSError:  # it has left already, or there is no descriptor for it
+            return
+        if not is_own(peer) or len(self._peers) >= MOST_PEERS:
             peer.close()
             return
+        peer.setblocking(False)  # nobody waits for a peer that does not read
         self._peers[peer.fileno()] = peer
         self._poll.register(peer, select.POLLIN)
 
