@@ -128,7 +128,8 @@ class Supervisor:
                     os.close(reader.lifeline)
                 readers = {r.number: (r.uffd, r.base) for r in self._readers.values()}
                 state = pager.PagerState(self._objects, self._files, self._restarts, readers)
-                os._exit(pager.main(self._setup, theirs, state, self._calls))
+                self._calls.left = pager.main(self._setup, theirs, state, self._calls)
+                os._exit(self._calls.left)
             finally:
                 os._exit(1)
         theirs.close()
@@ -161,10 +162,10 @@ class Supervisor:
             self._poll.unregister(self._control)
         self._control.close()
         status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-        if status == pager.CLOSED:
+        if self._calls.left == pager.CLOSED:
             self._wait_for_goodbye()
             return 0
-        if status == pager.FAILED:
+        if self._calls.left == pager.FAILED:
             return 1
         failed, self._failed = self._failed or self._watchdog.died(status), None
         if failed is not None and not replace_policy(self._setup, failed):
