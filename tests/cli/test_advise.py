@@ -98,7 +98,7 @@ def test_what_fits_is_said_to_fit(works, recording):
         (["step.parquet", "--out", "advice.pdf"], "must end in .html"),
         (["step.parquet", "--set", "n=3"], "--set is for sources"),
         (["step.parquet", "--live"], "step.parquet"),
-        (["gpt-9000b"], "gpt-9000b"),
+        pytest.param(["gpt-9000b"], "gpt-9000b", marks=pytest.mark.extra),
     ],
 )
 def test_mistakes_are_one_line(refused, recording, words, said):

@@ -22,7 +22,7 @@ from tidegate.machine.machine import load_machine
 from tidegate.trace.geometry import Geometry
 from tidegate.workloads.modelled import Modelled
 
-MODELS = EXAMPLES.parents[1] / "src" / "tidegate" / "workloads" / "openmp" / "models"
+MODELS = EXAMPLES.parents[1] / "src" / "tidegate" / "papers" / "hybrid" / "applications" / "models"
 LOOP = "#pragma omp target teams distribute parallel for"
 
 

@@ -53,6 +53,20 @@ class EndsItsProcess(FIFO):
         os._exit(0)
 
 
+class ExitsAsIfClosed(FIFO):
+    name = "closed"
+
+    def victim(self) -> int:
+        os._exit(100)
+
+
+class ExitsAsIfFailed(FIFO):
+    name = "failed"
+
+    def victim(self) -> int:
+        os._exit(101)
+
+
 class Crashes(FIFO):
     name = "crashes"
 

@@ -154,7 +154,7 @@ def let_work(pid: int) -> list[str]:
 
 def arenas_of(pid: int) -> list[str]:
     """Return the names under which the arenas of a process listen."""
-    names = re.findall(r"@(tidegate-live-\d+-(\d+)-\d+)", Path("/proc/net/unix").read_text())
+    names = re.findall(r"@(tidegate-live-\d+-(\d+)-[0-9a-f]+)", Path("/proc/net/unix").read_text())
     return [name for name, owner in names if int(owner) == pid]
 
 

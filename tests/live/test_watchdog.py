@@ -50,6 +50,8 @@ def use(
         ("LoopsInOnFault", f"did not return from on_fault(3) within {SOON} s"),
         ("Sleeps", "did not return from on_eviction(0)"),
         ("EndsItsProcess", "ended its process with exit code 0 in victim()"),
+        ("ExitsAsIfClosed", "ended its process with exit code 100 in victim()"),
+        ("ExitsAsIfFailed", "ended its process with exit code 101 in victim()"),
         ("Crashes", "ended its process by SIGSEGV in victim()"),
         ("KillsItself", "ended its process by SIGKILL in victim()"),
         ("Exits", "raised in victim(): SystemExit: 3"),

@@ -150,7 +150,7 @@ def _moved(
 def _record(script: Path, near: int, folder: Path) -> TraceFile:
     """Run the script in live memory, in a process of its own, and return its trace."""
     made = folder / "live.parquet"
-    command = [sys.executable, "-m", "tidegate", "live", "record", "--quiet", "-o", str(made)]
+    command = [sys.executable, "-P", "-m", "tidegate", "live", "record", "--quiet", "-o", str(made)]
     # what the script prints goes to standard error: standard output is for the advice
     done = subprocess.run([*command, "--near", str(near), str(script)], stdout=2, check=False)
     if done.returncode or not made.exists():

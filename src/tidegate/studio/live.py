@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,16 +14,11 @@ from tidegate.live.arena.running import rates, running_arenas
 SECONDS = 0.5  # between two looks
 
 
-def own_arenas() -> list[dict[str, Any]]:
-    """Return the arenas of this user, whoever else's could be seen."""
-    return [a for a in running_arenas(residency=True) if a["user"] == os.getuid()]
-
-
 async def events(request: Request) -> AsyncIterator[str]:
     """Yield server-sent events: what runs, with rates since the event before."""
     before: list[dict[str, Any]] = []
     while not await request.is_disconnected():
-        now = await asyncio.to_thread(own_arenas)
+        now = await asyncio.to_thread(running_arenas, True)
         yield f"data: {json.dumps(rates(before, now))}\n\n"
         before = now
         await asyncio.sleep(SECONDS)

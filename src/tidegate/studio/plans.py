@@ -12,10 +12,10 @@ from tidegate.compiler.plan.emit import emit_cuda, emit_openmp
 from tidegate.errors import TidegateError, UnknownName
 from tidegate.experiments.planning import RIVALS, brief, make_policy, predict, rehearse, settle
 from tidegate.machine.machine import load_machine
+from tidegate.papers.hybrid import applications
 from tidegate.studio.jobs import Job
-from tidegate.workloads import modelled
 
-MODELS = Path(modelled.__file__).parent / "models"
+MODELS = Path(applications.__file__).parent / "models"
 MACHINE, PLACEMENT, NEAR = "v100-nvlink2", "rdm", "1GiB"
 
 

@@ -74,7 +74,7 @@ class Processes(BatchExecutor):
     def _start(self) -> Connection:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=serve, args=(theirs, os.getpid()), daemon=True)
-        with _hidden_main():
+        with _hidden_main(), _safe_path():
             process.start()
         theirs.close()
         self._processes[ours] = process
@@ -106,6 +106,20 @@ class KeptProcesses(Processes):
     def close(self) -> None:
         """End all of them."""
         super().stop()
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Keep the working folder out of the paths of a process that starts, as ``-P`` does."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 @contextmanager

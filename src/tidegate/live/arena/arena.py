@@ -37,6 +37,7 @@ from tidegate.live.arena.arguments import (
 )
 from tidegate.live.arena.connection import Connection, RequestError
 from tidegate.live.arena.free_runs import FreeRuns
+from tidegate.live.arena.peers import new_name
 from tidegate.live.arena.setup import EVICTION, PREFETCH, ArenaSetup
 from tidegate.live.arena.sharing import SharedArray, note_own
 from tidegate.live.transfer import userfault
@@ -48,7 +49,6 @@ from tidegate.trace.geometry import Geometry
 SPAN = 256 * units.GiB  # addresses that an arena reserves for all its arrays together
 LONGEST_NAME = 256  # characters; the statistics hold twenty names
 Shape = int | tuple[int, ...]
-_numbers = itertools.count()
 _open_arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
 
 
@@ -111,7 +111,7 @@ class Arena:
         check_options(span, self.geometry, middle, tiering)
         check_watchdog(watchdog)
         setup = ArenaSetup(
-            name=f"tidegate-live-{os.getuid()}-{self._pid}-{next(_numbers)}",
+            name=new_name(),
             page=self.geometry.page,
             region=self.geometry.region,
             pages=span // self.geometry.region * self.geometry.pages_per_region,

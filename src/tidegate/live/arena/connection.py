@@ -137,7 +137,7 @@ def _start(setup: ArenaSetup, socket: int) -> subprocess.Popen[bytes]:
     package = str(Path(__file__).parents[3])
     paths = [package, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     return subprocess.Popen(
-        [sys.executable, "-m", "tidegate.live.pager.supervisor", setup.text(), str(socket)],
+        [sys.executable, "-P", "-m", "tidegate.live.pager.supervisor", setup.text(), str(socket)],
         pass_fds=[*setup.descriptors, socket],
         stdin=subprocess.DEVNULL,
         start_new_session=True,

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from tidegate.errors import TidegateError
 from tidegate.live.arena import files, process
 from tidegate.live.arena.connection import MESSAGE, tie_lifeline
+from tidegate.live.arena.peers import connect
 from tidegate.live.transfer import userfault
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Reader:
         """Map the arena's memory, and have its pager serve our faults."""
         self._peer = peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         undo.enter_context(peer)
-        peer.connect("\0" + name)
+        connect(peer, name)
         peer.send(json.dumps({"do": "join"}).encode())
         answer, memory, _, _ = socket.recv_fds(peer, MESSAGE, 1)
         size = json.loads(answer)["bytes"]

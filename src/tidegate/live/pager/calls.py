@@ -34,7 +34,7 @@ START_TIMES = 10  # ``start`` may take so many times as long: it may compile
 DEATHS = 20
 RUNNABLE, STOPPED = "R", "TtZX"  # states of a process in /proc; a debugger may stop one
 _KILLED = {-signal.SIGKILL, -signal.SIGTERM}
-_COUNT, _CODE, _ARGUMENT, _WORKS = range(4)  # words
+_COUNT, _CODE, _ARGUMENT, _WORKS, _LEFT = range(5)  # words
 _NO_ARGUMENT = 1 << 62
 
 
@@ -61,11 +61,11 @@ class PolicyCalls:
     """The call that a pager is in, and whether it works."""
 
     def __init__(self) -> None:
-        self._words = memoryview(mmap.mmap(-1, 32)).cast("q")
+        self._words = memoryview(mmap.mmap(-1, 40)).cast("q")
 
     def clear(self) -> None:
         """Begin for a new pager."""
-        self._words[_CODE] = self._words[_WORKS] = 0
+        self._words[_CODE] = self._words[_WORKS] = self._words[_LEFT] = 0
 
     @contextmanager
     def of(self, kind: str, method: str, argument: int | None = None) -> Iterator[None]:
@@ -109,6 +109,15 @@ class PolicyCalls:
     @works.setter
     def works(self, value: bool) -> None:
         self._words[_WORKS] = value
+
+    @property
+    def left(self) -> int:
+        """How the pager ended by itself; 0 if it did not: a policy may end its process."""
+        return self._words[_LEFT]
+
+    @left.setter
+    def left(self, value: int) -> None:
+        self._words[_LEFT] = value
 
 
 def code_of(kind: str, method: str) -> int:

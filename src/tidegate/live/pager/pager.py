@@ -36,8 +36,8 @@ TOP_OBJECTS = 20  # in the statistics
 MOST_DIGITS = 512  # of an object whose residency is asked for
 # seconds for a program to end at SIGBUS; one that handles it may be blocked in a system call
 SIGBUS_SECONDS = 3
-# exit codes, which a policy that ends the process does not happen to give: the arena was closed;
-# the program must not go on; a policy must be replaced
+# how a pager ends, as noted in PolicyCalls, because a policy may exit with any code: the arena was
+# closed; the program must not go on; a policy must be replaced
 CLOSED, FAILED, POLICY_FAILED = 100, 101, 102
 
 

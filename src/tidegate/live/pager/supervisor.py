@@ -11,6 +11,7 @@ import contextlib
 import gc
 import itertools
 import json
+import mmap
 import os
 import resource
 import select
@@ -23,6 +24,7 @@ from typing import Any
 
 from tidegate.errors import TidegateError
 from tidegate.interrupts import ignore_interrupts
+from tidegate.live.arena.peers import is_own
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.pager import pager
 from tidegate.live.pager.calls import START_TIMES, Failure, PolicyCalls, Watchdog, replace_policy
@@ -36,7 +38,9 @@ from tidegate.policies.interface.visibility import Faults, Samples
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object
 
+ASKED, KINDS = ("do", "base"), ["[userfaultfd]", "[pidfd]"]
 FOR_OTHERS = ("stats", "residency", "join", "attach")  # requests that change no array
+MOST_PEERS, MOST_PENDING = 1000, 8  # others that ask, and requests of one of them
 TOO_OFTEN = 200  # pagers in a row that die before they have served anything
 
 
@@ -124,7 +128,8 @@ class Supervisor:
                     os.close(reader.lifeline)
                 readers = {r.number: (r.uffd, r.base) for r in self._readers.values()}
                 state = pager.PagerState(self._objects, self._files, self._restarts, readers)
-                os._exit(pager.main(self._setup, theirs, state, self._calls))
+                self._calls.left = pager.main(self._setup, theirs, state, self._calls)
+                os._exit(self._calls.left)
             finally:
                 os._exit(1)
         theirs.close()
@@ -157,10 +162,10 @@ class Supervisor:
             self._poll.unregister(self._control)
         self._control.close()
         status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-        if status == pager.CLOSED:
+        if self._calls.left == pager.CLOSED:
             self._wait_for_goodbye()
             return 0
-        if status == pager.FAILED:
+        if self._calls.left == pager.FAILED:
             return 1
         failed, self._failed = self._failed or self._watchdog.died(status), None
         if failed is not None and not replace_policy(self._setup, failed):
@@ -184,28 +189,31 @@ class Supervisor:
 
     def _relay(self, peer: socket.socket) -> bool:
         """Pass a request on, and note what a new pager must know. False: the peer hung up."""
+        fds: list[int] = []
         try:
-            data, fds, flags, _ = socket.recv_fds(peer, pager.MESSAGE, 3)
-        except OSError:
-            data = b""
-        if not data:
+            data, fds, flags, _ = socket.recv_fds(peer, pager.MESSAGE, 3, socket.MSG_DONTWAIT)
+            if not data:
+                raise ConnectionResetError
+            request = json.loads(data)
+            if peer is not self._program:
+                request = self._checked(peer, request, fds, flags)
+            pager.check_descriptors(request, flags)
+            if request["do"] == "join":
+                size = self._setup.pages * self._setup.page
+                socket.send_fds(peer, [json.dumps({"bytes": size}).encode()], [self._setup.memory])
+                return True
+        except BlockingIOError:
+            return True  # it was another's event
+        except TidegateError as error:
+            _close(fds)
+            answer = {"error": str(error), "number": request.get("number")}
+            with contextlib.suppress(OSError):
+                peer.send(json.dumps(answer).encode())
+            return True
+        except (OSError, ValueError, RecursionError):  # it has left, or talks nonsense
+            _close(fds)
             self._hang_up(peer)
             return False
-        request = json.loads(data)
-        if peer is not self._program and request["do"] not in FOR_OTHERS:
-            return True
-        try:
-            pager.check_descriptors(request, flags)
-        except TidegateError as error:
-            for fd in fds:
-                os.close(fd)
-            answer = {"error": str(error), "number": request.get("number")}
-            peer.send(json.dumps(answer).encode())
-            return True
-        if request["do"] == "join":
-            size = self._setup.pages * self._setup.page
-            socket.send_fds(peer, [json.dumps({"bytes": size}).encode()], [self._setup.memory])
-            return True
         if request["do"] == "attach":
             self._add_reader(peer, request, fds)
             fds = fds[:1]
@@ -218,6 +226,28 @@ class Supervisor:
         self._pending.append((peer, request, fds))
         self._pass_on(request, fds)
         return True
+
+    def _checked(
+        self, peer: socket.socket, request: Any, fds: list[int], flags: int
+    ) -> dict[str, Any]:
+        """Return what a peer asks for, and nothing else that it sent; ValueError if it may not."""
+        do, base = (request.get(key) if isinstance(request, dict) else None for key in ASKED)
+        if do not in FOR_OTHERS or sum(p is peer for p, *_ in self._pending) >= MOST_PENDING:
+            raise ValueError(do)
+        if do != "attach":
+            if fds:
+                raise ValueError("descriptors")
+            return {"do": do}
+        if not flags & socket.MSG_CTRUNC and (
+            type(base) is not int
+            or not 0 < base < 1 << 63
+            or base % mmap.PAGESIZE
+            or any(r.peer is peer for r in self._readers.values())
+            or [os.readlink(f"/proc/self/fd/{fd}").split(":")[-1] for fd in fds[:2]] != KINDS
+            or len(fds) != len(KINDS) + 1
+        ):
+            raise ValueError("attach")
+        return {"do": do, "base": base}
 
     def _hang_up(self, peer: socket.socket) -> None:
         self._poll.unregister(peer)
@@ -295,12 +325,15 @@ class Supervisor:
             os.close(fd)
 
     def _accept(self) -> None:
-        """Accept a peer that asks what there is, if it is of the same user or root."""
-        peer, _ = self._listener.accept()
-        credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        if int.from_bytes(credentials[4:8], "little") not in (0, os.getuid()):
+        """Accept a peer that asks what there is, if it is of the same user."""
+        try:
+            peer, _ = self._listener.accept()
+        except OSError:  # it has left already, or there is no descriptor for it
+            return
+        if not is_own(peer) or len(self._peers) >= MOST_PEERS:
             peer.close()
             return
+        peer.setblocking(False)  # nobody waits for a peer that does not read
         self._peers[peer.fileno()] = peer
         self._poll.register(peer, select.POLLIN)
 
@@ -329,6 +362,11 @@ def main() -> int:
     gc.freeze()  # what was imported stays shared with every pager
     _send(program, {}, [setup.memory])
     return supervisor.run()
+
+
+def _close(fds: list[int]) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def _warm_up(setup: ArenaSetup) -> None:

@@ -54,7 +54,7 @@ class ScriptOptions:
     def command(self, script: str, arguments: list[str]) -> list[str]:
         """Return the command that runs the script with these options."""
         options = json.dumps(asdict(self))
-        return [sys.executable, "-m", "tidegate.live.script.run", options, script, *arguments]
+        return [sys.executable, "-P", "-m", "tidegate.live.script.run", options, script, *arguments]
 
 
 def main() -> int:
@@ -102,7 +102,7 @@ class _Script:
 
     def prepare(self) -> Callable[[], Any]:
         """Compile the script and return a function that runs it."""
-        sys.path[0] = str(Path(self.path).resolve().parent)
+        sys.path.insert(0, str(Path(self.path).resolve().parent))  # -P has left it out
         if pkgutil.get_importer(self.path) is None:
             return partial(exec, self._code(), self._module().__dict__)
         # an archive with a __main__.py inside

@@ -287,9 +287,16 @@ class LiveMover:
             punch(backing.plain, backing.offset + at, self._ppr * self._page)
 
     def pin(self, region: int, pages: int) -> None:
-        """Make these near pages writable, for writes that no protection can stop."""
+        """Make these near pages writable, for writes that no protection can stop.
+
+        Pages of a read-only file stay protected: they are pinned to be read.
+        """
         self.settle_loading(region)
+        writable = self.backing[region][0].writable
         for first, n in runs(pages):
+            if not writable:
+                self._userfault.map_again(self._address(region, first), n * self._page, True)
+                continue
             self._flags.set_dirty(region * self._ppr + first, n, True)
             self._userfault.map_again(self._address(region, first), n * self._page, False)
             self._userfault.unprotect(self._address(region, first), n * self._page)
