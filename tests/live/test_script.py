@@ -181,7 +181,7 @@ def hook(event, arguments):
         os.kill(os.getpid(), signal.SIGINT)
 
 waiting = True
-if sys.orig_argv[2] == {module!r}:
+if ["-m", {module!r}] in (sys.orig_argv[1:3], sys.orig_argv[2:4]):  # after `-P`, or first
     sys.addaudithook(hook)
 """
 COMMAND, PROCESS = "tidegate", "tidegate.live.script.run"  # the command line, and what it becomes

@@ -14,6 +14,7 @@ from tidegate.experiments.planning import RIVALS, brief, make_policy, predict, r
 from tidegate.machine.machine import load_machine
 from tidegate.papers.hybrid import applications
 from tidegate.studio.jobs import Job
+from tidegate.workloads.modelled import Modelled
 
 MODELS = Path(applications.__file__).parent / "models"
 MACHINE, PLACEMENT, NEAR = "v100-nvlink2", "rdm", "1GiB"
@@ -37,7 +38,7 @@ def plan(job: Job, asked: Mapping[str, Any]) -> None:
         raise TidegateError(f"near memory must hold at least one region of {region}")
     job.unit, model = "touches", load(MODELS / f"{name}.json")
     settled, notes = settle(model, {}, room)
-    program = modelled.Modelled(model, settled)
+    program = Modelled(model, settled)
     policy = make_policy(chosen)
     schedule = rehearse(program, policy, machine.geometry, room // machine.geometry.region)
     data = schedule.to_data()
