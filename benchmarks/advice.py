@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 
 import tidegate
-from tidegate.advise import Advice, Simulator, Subject, advise, find_subject
-from tidegate.advise.candidates import Candidate
-from tidegate.advise.simulate import Trial
+from tidegate.advice import Advice, Simulator, Subject, advise_on, find_subject
+from tidegate.advice.candidates import Candidate
+from tidegate.advice.simulate import Trial
 from tidegate.machine.machine import load_machine
 from tidegate.trace.ops import save_ops
 
@@ -106,7 +106,7 @@ def main() -> None:
     print("| program | peak GiB | near GiB | uvm ms | advice | ms | × | bound ms | took |")
     for subject, near in subjects(asked.folder, asked.only):
         begin = time.perf_counter()
-        advice = advise(subject, MACHINE, near, Simulator(cache=False))
+        advice = advise_on(subject, MACHINE, near, Simulator(cache=False))
         show(advice, time.perf_counter() - begin)
         if asked.exhaustive:
             exhaust(advice)

@@ -15,7 +15,7 @@ FILE is JSON; a name that ends in .gz is compressed. ``save --only`` leaves the 
 answers as they are. To try another checkout, put its ``src`` in PYTHONPATH.
 
 Only the public surface is used, so that one script serves two states of the code: the command line
-with ``--json``, ``tidegate.run`` with its keywords, ``tidegate.EvictionPolicy`` and
+with ``--json``, ``tidegate.run`` with its keywords, ``tidegate.policy.EvictionPolicy`` and
 ``tidegate.Arena``. From a run it reads ``summary``, ``tables``, ``facts["policy_report"]`` and
 ``notes``.
 
@@ -418,7 +418,7 @@ def _run(asked: dict[str, Any]) -> dict[str, Any]:
     asked = dict(asked)
     if asked.get("eviction") == OWN:
         asked["eviction"] = _own_policy()
-    run = tidegate.run(asked.pop("workload"), cache=False, **asked)
+    run = tidegate.RunSpec.from_settings(asked.pop("workload"), asked).run(cache=False)
     # the options are in what was asked; files saved before runs repeated them stay valid
     name = run.summary["workload"].partition("(")[0]
     return _plain({
@@ -436,7 +436,7 @@ def _own_policy() -> type[Any]:
     """Return a policy as a user writes one."""
     import tidegate
 
-    class OwnLRU(tidegate.EvictionPolicy):
+    class OwnLRU(tidegate.policy.EvictionPolicy):
         """Evict the region whose last known use is oldest."""
 
         def on_fault(self, region: int) -> None:

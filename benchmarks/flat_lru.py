@@ -17,8 +17,9 @@ import numpy as np
 from benchmarks.in_memory import InMemory
 from benchmarks.row import Row
 from benchmarks.timing import best_of
-from tidegate import Geometry, RunSpec, blocks_of
+from tidegate import RunSpec
 from tidegate.analysis import lru_misses
+from tidegate.workload import Geometry, blocks_of
 from tidegate.workloads.random_pages import Zipf, generator
 
 REQUESTS, OBJECTS = 20_000_000, 163_840

@@ -18,8 +18,9 @@ import numpy as np
 from benchmarks.in_memory import InMemory
 from benchmarks.row import Row
 from benchmarks.timing import best_of
-from tidegate import RunSpec, blocks_of
+from tidegate import RunSpec
 from tidegate.simulation.gpu import simulation
+from tidegate.workload import blocks_of
 
 REGIONS, PAGES_PER_REGION = 5120, 32
 SEGMENT = 1 << 20  # touches; what workloads stream

@@ -17,11 +17,12 @@ import numpy as np
 from benchmarks.in_memory import InMemory
 from benchmarks.row import Row
 from benchmarks.timing import best_of
-from tidegate import Geometry, RunSpec, blocks_of
+from tidegate import RunSpec
 from tidegate.analysis.exact import leu_misses
 from tidegate.policies.eviction.leu.policy import LEU
 from tidegate.policies.interface.events import EVENT_BITS, EVICTION, FAULT, VICTIM
-from tidegate.policies.interface.last_touch import BITS
+from tidegate.policies.interface.page_flags import BITS
+from tidegate.workload import Geometry, blocks_of
 from tidegate.workloads.random_pages import Zipf, generator
 
 PAGES, TOUCHES, SEGMENT, PAGE = 163_840, 20_000_000, 1 << 20, 64 * 1024

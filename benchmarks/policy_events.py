@@ -26,7 +26,6 @@ from tidegate.policies.interface.events import (
     PREFETCH,
 )
 from tidegate.policy_compiler import cache
-from tidegate.simulation.gpu.relay import Caller
 
 WORKLOAD, SCALE = "GMV", "1/8"
 # policy: events may cost this many times what lru's do; LFU looks through its bins
@@ -88,7 +87,7 @@ def _played(name: str, events: Any, compiled: bool) -> float:
         memory = simulation.memory
         caller: Any = simulation._choices[0].caller
         if not compiled:
-            caller = Caller(simulation.eviction, memory.books)
+            caller = simulation._mechanism.make_caller(simulation.eviction)
         begin = time.process_time()
         _replay(
             caller.address, caller.own, events, memory.books["turn"], memory.served, memory.observed

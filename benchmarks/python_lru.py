@@ -13,7 +13,9 @@ import numpy as np
 from benchmarks.in_memory import InMemory
 from benchmarks.row import Row
 from benchmarks.timing import best_of
-from tidegate import EvictionPolicy, RunSpec, blocks_of
+from tidegate import RunSpec
+from tidegate.policy import EvictionPolicy
+from tidegate.workload import blocks_of
 
 REGIONS, FRAMES, PAGES_PER_REGION = 5120, 3413, 32
 TOUCHES, PER_PAGE, BLOCK = 20_000_000, 12, 4  # a block reads four pages, as in the cyclic workload

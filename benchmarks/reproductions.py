@@ -18,7 +18,7 @@ from benchmarks.child import peak
 from benchmarks.row import Row
 from tidegate.experiments import RunSpec
 from tidegate.experiments.sweeps.batches import Task, Work
-from tidegate.experiments.sweeps.execution import answer_all
+from tidegate.experiments.sweeps.execution import run_all
 from tidegate.papers.cppe import grid as cppe
 from tidegate.papers.observuvm.grid import GRID, grid_of
 from tidegate.papers.observuvm.setup import Setup
@@ -70,14 +70,14 @@ def cppe_grid() -> list[Row]:
 def _measure(
     small: Mapping[Any, RunSpec], whole: Mapping[Any, RunSpec]
 ) -> tuple[float, list[Timed]]:
-    answer_all(list(small.values()), _Timing(), stop_at_failure=True)
+    run_all(list(small.values()), _Timing(), stop_at_failure=True)
     began = time.perf_counter()
-    found = answer_all(list(whole.values()), _Timing(), stop_at_failure=True)
+    found = run_all(list(whole.values()), _Timing(), stop_at_failure=True)
     return time.perf_counter() - began, found
 
 
 class _Timing(Work):
-    def answer(self, task: Task) -> Timed:
+    def run(self, task: Task) -> Timed:
         return _timed(task.spec)
 
 

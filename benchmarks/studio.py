@@ -16,7 +16,7 @@ import time
 from typing import Any
 
 from benchmarks.row import Row
-from tidegate.experiments import RunSpec, two_tiers
+from tidegate.experiments import RunSpec
 from tidegate.simulation.recording import Window
 from tidegate.studio.tiles import View, tile, whole_of
 
@@ -36,7 +36,7 @@ def _cost() -> list[Row]:
     times: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(REPEATS):
         for window in (None, Window()):
-            simulation = two_tiers.prepare(SPEC, window)
+            simulation = SPEC.resolve(window).simulation
             begin = time.process_time()
             simulation.run()
             times[window is not None].append(time.process_time() - begin)

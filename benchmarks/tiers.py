@@ -19,11 +19,12 @@ from benchmarks.child import peak
 from benchmarks.in_memory import InMemory
 from benchmarks.row import Row
 from benchmarks.timing import best_of
-from tidegate import Geometry, RunSpec, blocks_of
+from tidegate import RunSpec
 from tidegate.analysis import clock_misses
 from tidegate.machine import load_machine
 from tidegate.policies.registries import tiering
 from tidegate.simulation.tiers.simulation import Tiered
+from tidegate.workload import Geometry, blocks_of
 from tidegate.workloads.random_pages import Zipf, generator
 
 TOUCHES, PAGES, BURST = 20_000_000, 163_840, 32
@@ -92,7 +93,7 @@ def _tiered(trace: InMemory, near: int, placement: str) -> Tiered:
 def _million() -> float:
     """Peak memory in GB of some passes over ten million pages, streamed as any workload is."""
     loop = f"cyclic(bytes={10 * MILLION * PAGE}, passes={PASSES})"
-    RunSpec(loop, tiering="tier-reuse", near=MILLION * PAGE).answer(cache=False)
+    RunSpec(loop, tiering="tier-reuse", near=MILLION * PAGE).run(cache=False)
     return peak() / 1e9
 
 

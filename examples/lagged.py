@@ -2,7 +2,7 @@
 
 from itertools import islice
 
-from tidegate import EvictionPolicy, Option
+from tidegate.policy import EvictionPolicy, Option
 
 
 class Lagged(EvictionPolicy):

@@ -26,7 +26,7 @@ TINY = "cyclic(bytes=4MiB, passes=1)"
 
 DEADLY = """
 import os, signal
-from tidegate import EvictionPolicy, Option
+from tidegate.policy import EvictionPolicy, Option
 
 class Deadly(EvictionPolicy):
     mark = Option("", "file that it leaves, so that it kills its process once")

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import tidegate
-from tidegate import RunSpec, TidegateError, compare, run, run_grid
+from tidegate import RunSpec, TidegateError, compare, run
 from tidegate.errors import UnknownName
+from tidegate.experiments import run_grid
 from tidegate.experiments.comparison import ComparisonSpec
 
 MODULES = (
@@ -22,7 +23,9 @@ MODULES = (
     "tidegate.experiments",
     "tidegate.live",
     "tidegate.machine",
-    "tidegate.policies",
+    "tidegate.policy",
+    "tidegate.workload",
+    "tidegate.plugins",
     "tidegate.trace",
     "tidegate.trace.importers",
     "tidegate.workloads",
@@ -46,7 +49,7 @@ CALLABLES = _callables()
 
 
 def test_the_walk_finds_what_people_use():
-    assert {"tidegate.run", "tidegate.compare", "tidegate.Order", "tidegate.Arena"} <= set(
+    assert {"tidegate.run", "tidegate.compare", "tidegate.policy.Order", "tidegate.Arena"} <= set(
         CALLABLES
     )
     assert len(CALLABLES) > 60
@@ -75,35 +78,29 @@ def test_an_unknown_keyword_is_refused(name):
 
 def test_the_nearest_name_is_offered():
     with pytest.raises(UnknownName, match="did you mean 'eviction'"):
-        run(SMALL, evicton="lru")
+        RunSpec.from_settings(SMALL, {"evicton": "lru"})
 
 
 # Arguments that would be ignored
 
 
-@pytest.mark.parametrize("name", ["eviction", "prefetch", "system", "tiering"])
-def test_a_comparison_takes_several(name):
-    with pytest.raises(UnknownName, match="keyword of a comparison"):
-        compare(SMALL, **{name: "lru"})
-
-
 GIVEN: dict[str, Any] = {
-    "evictions": ["lrm"],
-    "prefetches": ["none"],
-    "systems": ["uvm"],
-    "tierings": ["bam"],
+    "eviction": ["lrm"],
+    "prefetch": ["none"],
+    "system": ["uvm"],
+    "tiering": ["bam"],
 }
-TOGETHER = {frozenset({"evictions", "prefetches"})}
+TOGETHER = {frozenset({"eviction", "prefetch"}), frozenset({"eviction", "tiering"})}
 
 
 @pytest.mark.parametrize("pair", list(combinations(GIVEN, 2)), ids=str)
 def test_two_things_to_compare_are_refused_or_combined(pair):
     given = {name: GIVEN[name] for name in pair}
     if frozenset(pair) in TOGETHER:
-        assert ComparisonSpec.of(SMALL, **given).runs
+        assert ComparisonSpec.make(SMALL, given).runs
         return
     with pytest.raises(TidegateError, match="both given"):
-        ComparisonSpec.of(SMALL, **given)
+        ComparisonSpec.make(SMALL, given)
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -128,7 +125,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("given", "says"), WRONG, ids=[str(given) for given, _ in WRONG])
 def test_what_would_be_ignored_is_refused(given, says):
     with pytest.raises(TidegateError, match=says):
-        RunSpec(SMALL, **given).prepare()
+        RunSpec.from_settings(SMALL, given).prepare()
 
 
 def test_workers_beside_an_executor_are_refused():
@@ -142,8 +139,8 @@ def test_workers_beside_an_executor_are_refused():
 @pytest.mark.parametrize("name", ["observed", "samples", "watched"])
 def test_settings_of_observation_that_nobody_uses_are_noted(name):
     def notes(eviction: str) -> list[str]:
-        spec = RunSpec(SMALL, eviction=eviction, **{name: 3})
-        return [note for note in spec.answer(cache=False).notes if "no effect" in note]
+        spec = RunSpec(SMALL, eviction=eviction).change(**{name: 3})
+        return [note for note in spec.run(cache=False).notes if "no effect" in note]
 
     assert notes("lrm") == [f"{name} = 3 has no effect: none of lrm, tree and um observes"]
     assert notes("lru") == []

@@ -24,7 +24,7 @@ PAGES = [
     *sorted(p for p in (ROOT / "docs").rglob("*.md") if p.name != "cli.md"),
 ]
 MINUTES = "takes minutes; tests/reproduce runs the same verb at a small scale"
-TORCH = "needs PyTorch, which takes seconds to import; tests/record and tests/advise run it"
+TORCH = "needs PyTorch, which takes seconds to import; tests/record and tests/advice run it"
 SERVES = "serves or shows until Ctrl-C; tests/studio and tests/live/test_top.py run it"
 OWN_PROCESS = "replaces the allocator of its process; tests/live/test_script.py runs it in one"
 CLUSTER = "needs a cluster; tests/experiments/sweeps run one of Dask's own"
@@ -50,7 +50,7 @@ CLANG = shutil.which("clang-19")
 SIZES = {"10GB": "16MiB", "10GiB": "16MiB", "1GiB": "16MiB", "512MiB": "16MiB", "256MiB": "16MiB"}
 # Python blocks that cannot run on their own
 FRAGMENTS = {
-    "docs/advice.md": "reads a recording of PyTorch; tests/advise run the same calls",
+    "docs/advice.md": "reads a recording of PyTorch; tests/advice run the same calls",
     "docs/live.md": "opens files of weights and 800 MB; tests/live run the same calls",
     "docs/gmt.md": "a fragment",
     "docs/programs.md": "records PyTorch; tests/record run the same calls",

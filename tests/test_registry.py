@@ -107,7 +107,7 @@ def test_an_unknown_name_can_come_from_a_worker_process():
 # Files
 
 MINE = """
-from tidegate import EvictionPolicy
+from tidegate.policy import EvictionPolicy
 
 class Mine(EvictionPolicy):
     def victim(self): return min(self.resident)

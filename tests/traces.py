@@ -146,9 +146,8 @@ def machine(slots: int = 1, **changed: Any) -> Machine:
 def run_of(trace: Trace, on: Machine, frames: int, **asked: Any) -> Run:
     """Run a trace with room for ``frames`` regions, by default without prefetch; store nothing."""
     asked = {"prefetch": "none", **asked}
-    return RunSpec(trace, machine=on, near=frames * trace.geometry.region, **asked).answer(
-        cache=False
-    )
+    spec = RunSpec(trace, machine=on, near=frames * trace.geometry.region)
+    return spec.change(**asked).run(cache=False)
 
 
 def simulation_of(

@@ -68,9 +68,14 @@ def block_interrupts() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def ignore_interrupts() -> None:
-    """Ignore Ctrl-C in this process: a terminal sends it to all, and the parent handles it."""
+def ignore_interrupts(all_of_them: bool = False) -> None:
+    """Ignore Ctrl-C in this process: a terminal sends it to all, and the parent handles it.
+
+    ``all_of_them``: SIGTERM and SIGHUP, too, which the keeper of a service sends to all.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for other in (signal.SIGTERM, signal.SIGHUP) if all_of_them else ():
+        signal.signal(other, signal.SIG_IGN)
 
 
 def end_with_parent(parent: int) -> None:

@@ -157,7 +157,7 @@ def spell(thing: Configurable, always: Collection[str] = ()) -> str:
     """Return a policy or workload as people write it, with the options that differ from their
     defaults, and those to show ``always``.
 
-    >>> from tidegate import prefetch, workload
+    >>> from tidegate.plugins import prefetch, workload
     >>> spell(prefetch.make("tree(threshold=75)")), spell(workload.make("cyclic(bytes=64MiB)"))
     ('tree(threshold=75)', 'cyclic(bytes=64MiB)')
     """

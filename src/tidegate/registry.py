@@ -82,7 +82,7 @@ class Registry(Generic[T]):
         name, options = parse_spec(spec)
         return self.create(self.find(name), options)
 
-    def given(self, what: Any) -> T:
+    def resolve(self, what: Any) -> T:
         """Return an instance of a name with its options, of a class, or the instance given."""
         base = self._base()
         if isinstance(what, str):
@@ -91,7 +91,7 @@ class Registry(Generic[T]):
             return self.create(what, {})
         if not isinstance(what, base):
             raise TidegateError(
-                f"{self.family} must be a name or a tidegate.{base.__name__}, got {what!r}"
+                f"{self.family} must be a name or a tidegate.{_home(base)}, got {what!r}"
             )
         return what
 
@@ -147,7 +147,7 @@ class Registry(Generic[T]):
         }
         if not classes:
             raise TidegateError(
-                f"{file} must have a class that extends tidegate.{base.__name__}, got none"
+                f"{file} must have a class that extends tidegate.{_home(base)}, got none"
             )
         if not wanted and len(classes) > 1:
             raise TidegateError(
@@ -158,6 +158,11 @@ class Registry(Generic[T]):
         cls = classes[wanted] if wanted else next(iter(classes.values()))
         cls.name = cls.name or cls.__name__
         return cls
+
+
+def _home(base: type[Any]) -> str:
+    """Return where users find a base class: ``workload.Workload`` or ``policy.EvictionPolicy``."""
+    return f"{'workload' if base.__name__ == 'Workload' else 'policy'}.{base.__name__}"
 
 
 @functools.cache

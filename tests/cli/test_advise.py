@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from advise.programs import decode
+from advice.programs import decode
 from offloaded import EXAMPLES, clang_19
 from tidegate.trace.ops import save_ops
 

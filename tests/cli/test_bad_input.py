@@ -51,7 +51,7 @@ def mistake(command: str, *said: str, **how):
         # a prefetcher is no eviction policy
         mistake("run SMALL --eviction tree", "unknown eviction 'tree'"),
         mistake("compare SMALL --system uvm,uvn", "unknown system 'uvn'", "did you mean 'uvm'?"),
-        mistake("compare SMALL --system uvm,lru -e lrm", "systems and policies were both given"),
+        mistake("compare SMALL --system uvm,lru -e lrm", "system and eviction were both given"),
         mistake("compare SMALL --system uvm,uvm", "give each once"),
         mistake("run SMALL --scale 0", "scale must be positive, such as 1/8, got 0"),
         mistake("run SMALL --observed 0", "observed must be a whole number, at least 1, got 0"),
@@ -405,9 +405,11 @@ def test_every_verb_refuses_them(refused, bad_traces, verb, name):
     refused(*verb.split(), str(bad_traces / f"{name}.parquet"))
 
 
-@pytest.mark.parametrize("given", ["--bytes 1MiB", "--geometry 4KiB/64KiB"])
-def test_a_trace_has_its_size_and_geometry_already(refused, bad_traces, given):
-    assert "has its size and geometry already" in refused(
+@pytest.mark.parametrize(
+    ("given", "what"), [("--bytes 1MiB", "size"), ("--geometry 4KiB/64KiB", "geometry")]
+)
+def test_a_trace_has_its_size_and_geometry_already(refused, bad_traces, given, what):
+    assert f"has its {what} already" in refused(
         "run", str(bad_traces / "good.parquet"), *given.split()
     )
 
@@ -478,7 +480,7 @@ def test_an_old_file_survives_a_failed_write(tidegate, tmp_path, monkeypatch):
 # Policies and workloads in the user's own file
 
 EVICTION = """
-from tidegate import EvictionPolicy
+from tidegate.policy import EvictionPolicy
 
 class Mine(EvictionPolicy):
     def victim(self):
@@ -512,13 +514,13 @@ def own(name: str, text: str, *said: str, **how):
         own(
             "no class",
             "x = 1\n",
-            "mine.py must have a class that extends tidegate.EvictionPolicy",
-            "tidegate.EvictionPolicy",
+            "mine.py must have a class that extends tidegate.policy.EvictionPolicy",
+            "tidegate.policy.EvictionPolicy",
         ),
         own(
             "only an imported class",
-            "from tidegate import EvictionPolicy\n",
-            "mine.py must have a class that extends tidegate.EvictionPolicy",
+            "from tidegate.policy import EvictionPolicy\n",
+            "mine.py must have a class that extends tidegate.policy.EvictionPolicy",
         ),
         own("another class", EVICTION.replace("Mine", "Mime"), "'Mine'", "did you mean 'Mime'?"),
         own(
@@ -601,7 +603,7 @@ def own(name: str, text: str, *said: str, **how):
         ),
         own(
             "no victim",
-            "from tidegate import EvictionPolicy\nclass Mine(EvictionPolicy):\n    pass\n",
+            "from tidegate.policy import EvictionPolicy\nclass Mine(EvictionPolicy):\n    pass\n",
             "policy 'Mine' has no method victim()",
         ),
         own(
@@ -653,9 +655,9 @@ def test_a_policy_that_fails_in_a_worker_is_one_line_too(refused, tmp_path):
         ("run SMALL --eviction 'mine.py:Mine(depth=3)'", "Mine takes no options"),
         (
             "run SMALL --prefetch mine.py:Mine",
-            "mine.py must have a class that extends tidegate.PrefetchPolicy",
+            "mine.py must have a class that extends tidegate.policy.PrefetchPolicy",
         ),
-        ("run mine.py:Mine", "mine.py must have a class that extends tidegate.Workload"),
+        ("run mine.py:Mine", "mine.py must have a class that extends tidegate.workload.Workload"),
         ("run SMALL --eviction two.py", "two.py:Mine, two.py:Other"),
     ],
 )
@@ -666,7 +668,7 @@ def test_files_named_wrongly(refused, tmp_path, command, said):
 
 
 WORKLOAD = """
-from tidegate import Launch, Workload, blocks_of
+from tidegate.workload import Launch, Workload, blocks_of
 
 class Mine(Workload):
     def sizes(self):

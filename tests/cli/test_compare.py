@@ -8,7 +8,7 @@ import re
 import pytest
 
 BAD = """
-from tidegate import EvictionPolicy
+from tidegate.policy import EvictionPolicy
 
 class Bad(EvictionPolicy):
     def victim(self):
@@ -16,7 +16,7 @@ class Bad(EvictionPolicy):
 """
 LOUD = """
 print("loading")
-from tidegate import Launch, Option, Workload, blocks_of
+from tidegate.workload import Launch, Option, Workload, blocks_of
 from tidegate.policies.eviction.fifo import FIFO
 from tidegate.units import size
 

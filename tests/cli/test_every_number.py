@@ -38,7 +38,18 @@ NUMERIC = {
 # and those that do not
 OTHERS = {
     *("machine", "system", "eviction", "prefetch", "placement", "tiering", "plot", "unit", "save"),
-    *("clang", "emit", "values", "out", "format", "settings", "systems", "workloads", "store"),
+    *(
+        "clang",
+        "emit",
+        "values",
+        "out",
+        "format",
+        "settings",
+        "options",
+        "systems",
+        "workloads",
+        "store",
+    ),
     *("output_file", "applications", "levels", "loops", "perfetto", "include", "define", "std"),
     *("path", "answer", "on", "x", "y", "by", "catch", "recorded"),
 }
@@ -187,7 +198,7 @@ def test_other_encodings_show_plain_signs(environment):
 
 WORKLOAD = """
 import numpy as np
-from tidegate import Launch, Workload, blocks_of
+from tidegate.workload import Launch, Workload, blocks_of
 
 class Mine(Workload):
     def sizes(self):

@@ -11,7 +11,7 @@ import tidegate as library
 from tidegate.policies.eviction.fifo import FIFO
 
 NEWEST = '''
-from tidegate import EvictionPolicy, Option
+from tidegate.policy import EvictionPolicy, Option
 
 class Newest(EvictionPolicy):
     """Evict what came last, but for the `spared` last ones."""
@@ -32,7 +32,7 @@ class Newest(EvictionPolicy):
         assert set(self.order) == self.resident
 '''
 TWICE = """
-from tidegate import Launch, Option, Provenance, Workload, blocks_of
+from tidegate.workload import Launch, Option, Provenance, Workload, blocks_of
 from tidegate.units import size
 
 class Twice(Workload):
@@ -157,7 +157,7 @@ def test_a_path_may_lead_anywhere(works, small, tmp_path):
 
 def test_a_policy_with_a_name_of_its_own_is_called_by_it(works, small, tmp_path):
     named = NEWEST.replace(
-        "import EvictionPolicy, Option", "import EvictionPolicy, Option, eviction"
+        "from tidegate.policy", "from tidegate.plugins import eviction\nfrom tidegate.policy"
     )
     (tmp_path / "newest.py").write_text(
         named.replace("\nclass", '\n@eviction("the-newest")\nclass')
@@ -167,7 +167,7 @@ def test_a_policy_with_a_name_of_its_own_is_called_by_it(works, small, tmp_path)
 
 def test_prefetch_and_placement_come_from_files_too(works, small, tmp_path):
     (tmp_path / "mine.py").write_text(
-        "from tidegate import PlacementPolicy, PrefetchPolicy\n"
+        "from tidegate.policy import PlacementPolicy, PrefetchPolicy\n"
         "class All(PrefetchPolicy):\n    def start(self): self.memory.set_prefetch_threshold(0)\n"
         "class Far(PlacementPolicy):\n"
         "    def on_launch(self, launch): self.memory.advise(0, 256, 'far')\n"
@@ -220,7 +220,7 @@ def test_an_edited_policy_is_run_anew_in_the_same_process(tmp_path):
 # Policies as objects, from Python
 
 
-class Kept(library.EvictionPolicy):
+class Kept(library.policy.EvictionPolicy):
     """First in, first out, or the other way round."""
 
     def __init__(self, last: bool = False):

@@ -14,7 +14,8 @@ from cli.conftest import SCRIPT, Answer
 
 LONG = """
 import pathlib, time
-from tidegate import EvictionPolicy, Launch, Workload, blocks_of
+from tidegate.policy import EvictionPolicy
+from tidegate.workload import Launch, Workload, blocks_of
 
 class Long(Workload):
     def sizes(self):
@@ -277,7 +278,7 @@ def test_a_plain_script_can_compare(tmp_path):
 SCRIPT_WITH_A_POLICY = """
 import tidegate
 
-class Lowest(tidegate.EvictionPolicy):
+class Lowest(tidegate.policy.EvictionPolicy):
     def victim(self):
         return min(self.resident)
 

@@ -8,9 +8,9 @@ import json
 
 import pytest
 
-from tidegate import load_sweep
 from tidegate.cli import invoke
 from tidegate.errors import TidegateError
+from tidegate.experiments import load_sweep
 from tidegate.experiments.sweeps import sweep as sweep_module
 from tidegate.experiments.sweeps.executors import Here
 
@@ -48,7 +48,7 @@ def test_run_status_table_compact_and_plot(capsys, tmp_path):
     assert len(rows) == 8
     sweep = load_sweep("sizes.toml")
     for row, spec in zip(rows, sweep.specs, strict=True):
-        assert int(row["faults"]) == spec.answer(cache=False).counts["faults"]
+        assert int(row["faults"]) == spec.run(cache=False).counts["faults"]
     assert invoke(["sweep", "table", "sizes.toml"]) == 0
     assert "eviction=mru near=4MiB" in capsys.readouterr().out
     assert invoke(["sweep", "compact", "sizes.toml"]) == 0

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 import tidegate as library
-from tidegate import MIDDLE, STAY, TierPolicy
 from tidegate.errors import TidegateError
+from tidegate.policy import Tier, TierPolicy
 
 SMALL = "cyclic(bytes=8MiB, passes=3)"  # 128 pages of 64 KiB
 TIERS = ("--tiering", "tier-order", "--near", "1MiB", "--middle", "4MiB")
 MINE = '''
-from tidegate import FAR, MIDDLE, Option, TierPolicy
+from tidegate.policy import Option, Tier, TierPolicy
 
 class Odd(TierPolicy):
     """Odd pages go to the middle."""
@@ -19,7 +19,7 @@ class Odd(TierPolicy):
     beyond = Option(0, "pages below go far", least=0)
 
     def place(self, page):
-        return MIDDLE if page % 2 and page >= self.beyond else FAR
+        return Tier.MIDDLE if page % 2 and page >= self.beyond else Tier.FAR
 '''
 
 
@@ -130,9 +130,9 @@ def test_ones_own_placement(works, refused, tmp_path):
         in works("run", SMALL, *TIERS[2:], "--tiering", "mine.py:Odd(beyond=64)").out
     )
     assert "Even" in refused("run", SMALL, "--tiering", "mine.py:Even")
-    (tmp_path / "bad.py").write_text(MINE.replace("return MIDDLE", "return 9"))
+    (tmp_path / "bad.py").write_text(MINE.replace("return Tier.MIDDLE", "return 9"))
     message = refused("run", SMALL, *TIERS[2:], "--tiering", "bad.py:Odd")
-    assert "answered place() with something else than STAY, MIDDLE or FAR" in message
+    assert "answered place() with something else than Tier.STAY, MIDDLE or FAR" in message
 
 
 def test_list_names_the_placements(works):
@@ -185,8 +185,8 @@ def test_bad_input_gets_one_line(refused, words, message):
         (("--tiering", "bam,bam"), "--tiering has bam twice"),
         (("--tiering", ","), "--tiering must name one or several"),
         (("--tiering", "bam,nothing"), "unknown tiering 'nothing'"),
-        (("--tiering", "bam", "--eviction", "lrm,mru"), "--tiering needs one --eviction"),
-        (("--tiering", "bam", "--system", "uvm"), "tierings and other policies were both given"),
+        (("--tiering", "bam", "--eviction", "lrm,mru"), "tiering needs one eviction"),
+        (("--tiering", "bam", "--system", "uvm"), "tiering and system were both given"),
         (("--tiering", "bam", "--near", "1MiB", "--oversubscribe", "50%"), "give one"),
         (("--middle", "1GiB"), "middle was given without tiering"),
     ],
@@ -198,7 +198,7 @@ def test_bad_races_get_one_line(refused, words, message):
 def test_from_python():
     class Mine(TierPolicy):
         def place(self, page: int) -> int:
-            return MIDDLE if page % 3 else STAY
+            return Tier.MIDDLE if page % 3 else Tier.STAY
 
     run = library.run(SMALL, tiering=Mine(), near="1MiB", middle="8MiB")
     assert run.counts["stays"] > 0
@@ -206,7 +206,7 @@ def test_from_python():
     assert abs(run.time - sum(run.parts.values())) < 1
     assert run.objects["pages_near"].sum() == 16
     assert run.plot() is not None
-    race = library.compare(SMALL, tierings=["bam", Mine], near=["1MiB"])
+    race = library.compare(SMALL, tiering=["bam", Mine], near=["1MiB"])
     assert race.policies == ["bam", "Mine", "tier-belady"]
     with pytest.raises(TidegateError, match="unknown tiering"):
         library.run(SMALL, tiering="none")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate import RunSpec, TraceFile, run
+from tidegate import RunSpec, run
 from tidegate.errors import TidegateError
+from tidegate.trace import TraceFile
 from trace_importers_files import BASE, Access, lackey, moe
 
 

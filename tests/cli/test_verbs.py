@@ -50,7 +50,7 @@ def test_checked_runs_give_the_same_figures(works, refused, small, tmp_path):
     plain, checked = (works("run", small, *more, "--json").json for more in ((), ("--checked",)))
     assert checked["summary"] == plain["summary"]
     (tmp_path / "large.py").write_text(
-        "from tidegate import EvictionPolicy, Faults\n"
+        "from tidegate.policy import EvictionPolicy, Faults\n"
         "class Large(EvictionPolicy):\n"
         "    sees = Faults()\n"
         "    def start(self): self.n = 1\n"

@@ -15,7 +15,7 @@ from tidegate.policies.eviction.fifo import FIFO
 
 SMALL = "cyclic(bytes=16MiB, passes=2)"
 FAILS = """
-from tidegate import EvictionPolicy
+from tidegate.policy import EvictionPolicy
 
 class {name}(EvictionPolicy):
     def victim(self):
@@ -161,7 +161,7 @@ def test_sweeps_of_prefetch_placement_and_tiering():
         f"lrm + tree(threshold={n}) + {placement}" for n in (51, 75) for placement in ("um", "host")
     ]
     option = "tier-random(seed=1|2)"
-    tiers = tidegate.compare("cyclic(bytes=8MiB)", tierings=option, near="1MiB", bound=False)
+    tiers = tidegate.compare("cyclic(bytes=8MiB)", tiering=option, near="1MiB", bound=False)
     assert tiers.policies == ["tier-random(seed=1)", "tier-random(seed=2)"]
 
 

@@ -20,7 +20,7 @@ SPECS = [
 SMALL = "cyclic(bytes=8MiB)"
 
 BROKEN = """
-from tidegate import EvictionPolicy
+from tidegate.policy import EvictionPolicy
 
 class Broken(EvictionPolicy):
     def victim(self):

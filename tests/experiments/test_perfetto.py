@@ -19,7 +19,7 @@ def spec():
 
 def test_slices_are_launches_and_counters_add_up(tmp_path, spec):
     residency = Residency()
-    run = spec.answer_watched(residency.note)
+    run = spec.run_watched(residency.note)
     data = json.loads(export_perfetto(run, tmp_path / "a.json", residency).read_text())
     events = data["traceEvents"]
     slices = [e for e in events if e["ph"] == "X"]
@@ -41,7 +41,7 @@ def test_slices_are_launches_and_counters_add_up(tmp_path, spec):
 
 
 def test_watching_changes_nothing(spec):
-    assert spec.answer_watched(Residency().note).counts == spec.answer(cache=False).counts
+    assert spec.run_watched(Residency().note).counts == spec.run(cache=False).counts
 
 
 def test_samples_stay_few():

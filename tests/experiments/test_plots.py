@@ -219,7 +219,7 @@ def test_a_notebook_shows_a_table():
 def test_placements_that_take_as_long_are_all_seen():
     """Lines on top of one another have rings of different sizes."""
     race = compare(
-        "cyclic(bytes=8MiB, passes=2)", tierings=["bam", "tier-order"], near=["1MiB", "2MiB"]
+        "cyclic(bytes=8MiB, passes=2)", tiering=["bam", "tier-order"], near=["1MiB", "2MiB"]
     )
     lines = {line.get_label(): line for line in race.plot().axes[-1].get_lines()}
     assert lines["bam"].get_markersize() > lines["tier-order"].get_markersize()

@@ -23,11 +23,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidegate
-from tidegate import EvictionPolicy, RunSpec
+from tidegate import RunSpec
 from tidegate.errors import TidegateError
 from tidegate.experiments import Run, store
 from tidegate.policies.eviction.fifo import FIFO
 from tidegate.policies.registries import eviction, placement, prefetch, tiering
+from tidegate.policy import EvictionPolicy
 from tidegate.policy_compiler.source import digest
 from tidegate.user_code.fingerprint import fingerprint
 from tidegate.workloads import workloads
@@ -45,7 +46,7 @@ BODY = """
         self.order.remove(region)
 """
 CLASS = f"""
-from tidegate import EvictionPolicy
+from tidegate.policy import EvictionPolicy
 
 class Mine(EvictionPolicy):
     keep = True
@@ -230,7 +231,7 @@ PLACES = {
         lambda m, v: setattr(m.Mine, "victim", _victim(v)),
     ),
     "option's default": Place(
-        "from tidegate import Option\n"
+        "from tidegate.policy import Option\n"
         + CLASS.replace("CHOICE", "self.k") + '\n    k = Option("VALUE", "which")\n'
     ),
     "attribute of the object": Place(
@@ -288,7 +289,7 @@ def write(place: Place, folder: Path, value: str, name: str = "mine", keep: bool
 def run(policy: Any, cache: bool = True) -> Run:
     return RunSpec(
         flat(list(range(6)) * 3), machine=machine(), near=4 * 4096, eviction=policy, prefetch="none"
-    ).answer(cache)
+    ).run(cache)
 
 
 def faults(policy: Any, cache: bool = True) -> int:
@@ -454,7 +455,7 @@ def test_a_patched_shipped_class_is_not_the_shipped_one(monkeypatch):
 
 def test_parts_of_a_shipped_policy_are_the_user_s(folder):
     """Of ``mine.py:A+tree``, the class Together is shipped and its first part is not."""
-    text = "from tidegate import PrefetchPolicy\nclass A(PrefetchPolicy):\n    keep = KEEP\n"
+    text = "from tidegate.policy import PrefetchPolicy\nclass A(PrefetchPolicy):\n    keep = KEEP\n"
     text += "    def start(self): self.memory.set_prefetch_threshold(VALUE)\n"
     for keep in (True, False):
         seen = []
@@ -462,12 +463,12 @@ def test_parts_of_a_shipped_policy_are_the_user_s(folder):
             file = folder / "mine.py"
             file.write_text(text.replace("KEEP", str(keep)).replace("VALUE", str(value)))
             spec = RunSpec("cyclic(bytes=8MiB)", near="4MiB", prefetch=f"{file}:A+tree")
-            seen.append([spec.answer().from_store, spec.answer().from_store])
+            seen.append([spec.run().from_store, spec.run().from_store])
         assert seen == [[False, keep], [False, keep]]
 
 
 ROWS = """
-from tidegate import Launch, Workload, blocks_of
+from tidegate.workload import Launch, Workload, blocks_of
 
 class Rows(Workload):
     keep = KEEP

@@ -12,7 +12,7 @@ import pytest
 
 from tidegate.experiments import Run, RunSpec, store
 from tidegate.options import Option
-from tidegate.policies import EvictionPolicy
+from tidegate.policy import EvictionPolicy
 from tidegate.simulation.gpu.simulation import Simulation
 from traces import PAGES, Given, Kernel, flat, machine, reads
 
@@ -47,8 +47,8 @@ def count_runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_run_is_computed_once_and_kept_in_one_file(folder, count_runs):
-    first = SPEC.answer()
-    second = SPEC.answer()
+    first = SPEC.run()
+    second = SPEC.run()
     assert len(count_runs) == 1
     assert [p.name for p in stored(folder)] == [f"{first.key}.json"]
     assert (first.counts, first.parts, first.busy) == (second.counts, second.parts, second.busy)
@@ -65,14 +65,14 @@ def test_a_run_is_computed_once_and_kept_in_one_file(folder, count_runs):
 
 
 def test_a_run_from_the_store_equals_the_run_that_was_stored():
-    assert SPEC.answer() == SPEC.answer()
+    assert SPEC.run() == SPEC.run()
 
 
 def test_without_the_store_nothing_is_read_or_written(folder, count_runs):
-    SPEC.answer(cache=False)
+    SPEC.run(cache=False)
     assert stored(folder) == []
-    SPEC.answer()
-    SPEC.answer(cache=False)
+    SPEC.run()
+    SPEC.run(cache=False)
     assert len(count_runs) == 3
 
 
@@ -90,11 +90,11 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_file_that_is_not_whole_is_computed_again_and_put_right(folder, damage, count_runs):
-    first = SPEC.answer()
+    first = SPEC.run()
     (path,) = stored(folder)
     whole = path.read_bytes()
     path.write_bytes(DAMAGE[damage](whole))
-    again = SPEC.answer()
+    again = SPEC.run()
     assert len(count_runs) == 2
     assert again.counts == first.counts
     assert path.read_bytes() == whole
@@ -106,7 +106,7 @@ def test_a_store_that_cannot_be_written_to_does_not_fail_a_run(folder, blocked, 
     """Where a folder has to be there is a file, or the other way round: that stops even the
     superuser.
     """
-    expected = SPEC.answer(cache=False)
+    expected = SPEC.run(cache=False)
     path = store._path(expected.key)
     if blocked == "the file":
         path.mkdir(parents=True)
@@ -114,8 +114,8 @@ def test_a_store_that_cannot_be_written_to_does_not_fail_a_run(folder, blocked, 
         block = folder if blocked == "the store" else folder / "runs"
         block.parent.mkdir(parents=True, exist_ok=True)
         block.write_text("in the way")
-    assert SPEC.answer().counts == expected.counts
-    assert SPEC.answer().counts == expected.counts
+    assert SPEC.run().counts == expected.counts
+    assert SPEC.run().counts == expected.counts
     assert not list(folder.parent.rglob("*.part"))
 
 
@@ -136,14 +136,14 @@ def failing_store(monkeypatch):
 
 def test_a_full_disk_leaves_no_half_file(folder, failing_store):
     failing_store(OSError(28, "No space left on device"))
-    assert SPEC.answer().counts["touches"] == 18
+    assert SPEC.run().counts["touches"] == 18
     assert stored(folder) == []
 
 
 def test_ctrl_c_while_storing_leaves_no_half_file(folder, failing_store):
     failing_store(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        SPEC.answer()
+        SPEC.run()
     assert stored(folder) == []
 
 
@@ -158,7 +158,7 @@ def key(**changed: Any) -> str:
         "eviction": "mru",
         "prefetch": "none",
     }
-    return RunSpec(**{**base, **changed}).answer().key
+    return RunSpec.from_settings(SPEC.workload, {**base, **changed}).run().key
 
 
 CHANGES = [
@@ -208,7 +208,7 @@ def test_the_code_is_part_of_the_name(monkeypatch):
 
 
 TEXT = """
-from tidegate import EvictionPolicy
+from tidegate.policy import EvictionPolicy
 
 class Mine(EvictionPolicy):
     def on_fault(self, region):
@@ -233,7 +233,7 @@ def test_an_edited_policy_file_is_run_anew(tmp_path, monkeypatch):
             RunSpec(
                 SPEC.workload, machine=machine(), near=4 * 4096, eviction=str(path), prefetch="none"
             )
-            .answer(cache)
+            .run(cache)
             .counts["faults"]
         )
 
@@ -263,7 +263,7 @@ def test_a_user_s_policy_is_not_stored_unless_it_says_so(folder, count_runs):
     for _ in range(2):
         run = RunSpec(
             SPEC.workload, machine=machine(), near=4 * 4096, eviction=Mine(), prefetch="none"
-        ).answer()
+        ).run()
         assert not run.from_store
     assert len(count_runs) == 2
     assert stored(folder) == []
@@ -282,7 +282,7 @@ def test_an_option_that_json_has_no_word_for_can_be_stored(count_runs):
             near=4 * 4096,
             eviction=Pathed(where="/tmp"),
             prefetch="none",
-        ).answer()
+        ).run()
     assert len(count_runs) == 1
 
 
@@ -291,7 +291,7 @@ def test_a_run_survives_its_own_json():
         Given([Kernel([reads(range(20))])] * 2, [3 * PAGES]),
         machine=machine(2),
         near=2 * PAGES * 4096,
-    ).answer(cache=False)
+    ).run(cache=False)
     again = Run.from_json(json.loads(json.dumps(run.to_json())))
     assert again.parts == run.parts
     assert again.summary == run.summary

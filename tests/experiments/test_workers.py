@@ -14,11 +14,11 @@ from tidegate.experiments import grid
 
 ENDLESS = """
 import sys, time
-from tidegate.experiments.sweeps.execution import answer_all
+from tidegate.experiments.sweeps.execution import run_all
 
 def go():
     import endless
-    answer_all([1, 2], endless.Endless(), workers=2)
+    run_all([1, 2], endless.Endless(), workers=2)
 
 if __name__ == "__main__":
     if "--command" in sys.argv:
@@ -36,7 +36,7 @@ import os, time
 from tidegate.experiments.sweeps.batches import Work
 
 class Endless(Work):
-    def answer(self, task):
+    def run(self, task):
         os.write(1, b"ready\\n")
         time.sleep(600)
 """
@@ -98,7 +98,7 @@ def test_workers_die_with_their_parent(tmp_path, how, command):
 
 
 MINE = """
-from tidegate import EvictionPolicy, Option
+from tidegate.policy import EvictionPolicy, Option
 import helper
 
 K = "oldest"
@@ -116,7 +116,10 @@ class Mine(EvictionPolicy):
 """
 SCRIPT = """
 import sys
-from tidegate import EvictionPolicy, RunSpec, eviction, run_grid
+from tidegate import RunSpec
+from tidegate.experiments import run_grid
+from tidegate.plugins import eviction
+from tidegate.policy import EvictionPolicy
 
 class Own(EvictionPolicy):
     def on_fault(self, region):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import signal
+import threading
 import time
+from typing import ClassVar
 
 from tidegate.policies.eviction.fifo import FIFO
 from tidegate.policies.interface.policy import PrefetchPolicy
@@ -80,6 +83,106 @@ class KillsItself(FIFO):
     def victim(self) -> int:
         os.kill(os.getpid(), signal.SIGKILL)
         return super().victim()
+
+
+class Stops(FIFO):
+    name = "stops"
+
+    def victim(self) -> int:
+        signal.raise_signal(signal.SIGSTOP)
+        return super().victim()
+
+
+class Forks(FIFO):
+    """The child would go on as a second pager."""
+
+    name = "forks"
+
+    def victim(self) -> int:
+        os.fork()
+        return super().victim()
+
+
+class ClosesFiles(FIFO):
+    name = "closes"
+
+    def victim(self) -> int:
+        os.closerange(3, 256)
+        return super().victim()
+
+
+class LowersLimits(FIFO):
+    name = "limits"
+
+    def start(self) -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))
+        super().start()
+
+
+class FromThread(FIFO):
+    """Its thread acts when ``victim`` has returned, or is about to; the next call waits for it."""
+
+    thread: threading.Thread | None = None
+
+    def victim(self) -> int:
+        if self.thread is not None:
+            self.thread.join()
+        self.thread = threading.Thread(target=self.act, daemon=True)
+        self.thread.start()
+        return super().victim()
+
+    def act(self) -> None:
+        raise NotImplementedError
+
+
+class ExitsFromThread(FromThread):
+    name = "exits"
+
+    def act(self) -> None:
+        os._exit(100)
+
+
+class AlarmsItself(FromThread):
+    name = "alarms"
+
+    def act(self) -> None:
+        os.kill(os.getpid(), signal.SIGALRM)
+
+
+class LoopsWhenMade(FIFO):
+    name = "loops"
+
+    def __init__(self) -> None:
+        while True:
+            with contextlib.suppress(BaseException):
+                time.sleep(0)
+
+
+class StopsWhenMade(FIFO):
+    name = "stops"
+
+    def __init__(self) -> None:
+        signal.raise_signal(signal.SIGSTOP)
+
+
+class ExitsWhenMade(FIFO):
+    name = "exits"
+
+    def __init__(self) -> None:
+        os._exit(0)
+
+
+class LoopsInThePager(FIFO):
+    """It is made a first time in the supervisor."""
+
+    name = "loops"
+    made: ClassVar[list[int]] = []
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made.append(0)
+        while len(self.made) > 1:
+            pass
 
 
 class Raises(FIFO):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -12,8 +13,11 @@ import sys
 import numpy as np
 import pytest
 
+from live.soak import children
 from live.test_reliable import SMALL
+from live.test_watchdog import NEVER
 from tidegate.live import Arena
+from tidegate.live.pager.supervisor import MOST_PENDING
 
 pytestmark = pytest.mark.live
 MESSAGES = {
@@ -81,6 +85,26 @@ def test_a_peer_that_never_reads_its_answers() -> None:
             a += 1
             assert (a == 1).all()
             assert arena.stats()["restarts"] == 0
+
+
+def test_a_stopped_pager_does_not_stop_the_supervisor() -> None:
+    """More requests wait than the pager's socket holds."""
+    with Arena(**SMALL, watchdog=NEVER) as arena, contextlib.ExitStack() as opened:  # type: ignore[arg-type]
+        arena.zeros(1 << 18)[:] = 1
+        (pager,) = children(arena._supervisor.pid)
+        os.kill(pager, signal.SIGSTOP)
+        peers = [opened.enter_context(connected(arena)) for _ in range(100)]
+        for peer in peers:
+            for _ in range(MOST_PENDING):
+                peer.send(b'{"do": "stats"}')
+        with connected(arena) as other:
+            other.settimeout(100)
+            other.send(b'{"do": "join"}')  # which the supervisor itself answers
+            assert b"bytes" in other.recv(1000)
+        os.kill(pager, signal.SIGCONT)
+        for peer in peers:
+            for _ in range(MOST_PENDING):
+                assert b"stats" in peer.recv(1 << 17)
 
 
 def test_a_reader_is_killed_while_it_opens() -> None:

@@ -224,7 +224,7 @@ def test_names_are_short() -> None:
 def test_an_error_of_a_policy_may_be_long(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("""
 import tidegate
-class Mine(tidegate.EvictionPolicy):
+class Mine(tidegate.policy.EvictionPolicy):
     def victim(self): raise ValueError("x" * 1_000_000)
 """)
     code = f"""

@@ -198,6 +198,6 @@ def test_an_answer_that_is_no_tier_is_named(answer: object) -> None:
     policy = type("Mine", (TierPolicy,), {"name": "Mine", "place": lambda self, page: answer})()
     with pytest.raises(
         PolicyError,
-        match=rf"^policy 'Mine' answered place\(3\) with {answer!r}; expected STAY, MIDDLE or FAR$",
+        match=rf"^policy 'Mine' answered place\(3\) with {answer!r}; expected Tier\.STAY",
     ):
         LiveTiers(policy, NEAR, 1, NEAR).stays(3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -54,6 +56,11 @@ def use(
         ("ExitsAsIfFailed", "ended its process with exit code 101 in victim()"),
         ("Crashes", "ended its process by SIGSEGV in victim()"),
         ("KillsItself", "ended its process by SIGKILL in victim()"),
+        ("Stops", "stopped its process again, now in victim()"),
+        ("ClosesFiles", "ended its process with exit code 1"),
+        ("ExitsFromThread", "ended its process with exit code 100"),
+        ("AlarmsItself", "ended its process by SIGALRM"),
+        ("LoopsInThePager", "did not return from __init__() within 5 s"),
         ("Exits", "raised in victim(): SystemExit: 3"),
         ("Raises", "raised in on_fault(3): ValueError: it is Tuesday"),
         ("NamesNobody", "named region [0] in victim()"),
@@ -62,13 +69,46 @@ def use(
 def test_an_eviction_policy_that_fails_is_replaced(
     name: str, said: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    watchdog = SOON if said.startswith("did not return") else NEVER
+    watchdog = SOON if said.startswith(("did not return", "stopped")) else NEVER
     stats, err = use(capfd, watchdog, eviction=f"{BAD}:{name}")
     (line,) = err.splitlines()
     assert line.startswith("tidegate: warning: policy '")
     assert said in line
     assert line.endswith("; eviction goes on with 'lrm'")
     assert (stats["eviction"], stats["replaced"]) == ("lrm", {"eviction": f"{BAD}:{name}"})
+
+
+@pytest.mark.slow
+def test_a_policy_that_lowers_limits_is_replaced_when_they_matter(tmp_path: Path) -> None:
+    np.ones(1 << 18).tofile(tmp_path / "data")
+    options: Any = SMALL | {"eviction": f"{BAD}:LowersLimits"}
+    with Arena(**options, watchdog=NEVER) as arena:
+        a = arena.zeros(1 << 17)
+        a += 1
+        b = arena.open(tmp_path / "data", "f8")
+        assert (a.sum(), b.sum()) == (1 << 17, 1 << 18)
+        assert arena.stats()["replaced"] == {"eviction": f"{BAD}:LowersLimits"}
+
+
+@pytest.mark.slow
+def test_a_policy_that_forks_leaves_one_pager(capfd: pytest.CaptureFixture[str]) -> None:
+    stats, err = use(capfd, NEVER, eviction=f"{BAD}:Forks")
+    assert not err
+    assert (stats["replaced"], stats["restarts"]) == ({}, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("LoopsWhenMade", "LoopsWhenMade' did not start within 5 s; mend it"),
+        ("StopsWhenMade", "StopsWhenMade' did not start within 5 s; mend it"),
+        ("ExitsWhenMade", "the arena's supervisor ended while it started"),
+    ],
+)
+def test_a_policy_that_cannot_be_made_is_an_error(name: str, said: str) -> None:
+    with pytest.raises(TidegateError, match=re.escape(said)):
+        Arena(**SMALL, eviction=f"{BAD}:{name}", watchdog=SOON)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -225,13 +265,41 @@ def test_start_may_compile(clock: list[float]) -> None:
     assert watchdog.overdue(pid) is not None
 
 
-@pytest.mark.parametrize("pid", [STOPPED, STARVES])
-def test_a_pager_that_may_not_run_is_not_overdue(pid: int, clock: list[float]) -> None:
+def test_a_pager_that_may_not_run_is_not_overdue(clock: list[float]) -> None:
     noted, watchdog = watch()
     noted.begin(code_of("eviction", "victim"), None)
     for second in (1, 10, 20):
         clock[0] = second
-        assert watchdog.overdue(pid) is None
+        assert watchdog.overdue(STARVES) is None
+
+
+@pytest.mark.parametrize("name", ["lru", "mine.py:Mine"])
+def test_a_pager_that_is_stopped_goes_on(
+    name: str, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may have stopped it; a user's policy is blamed the second time."""
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda *given: sent.append(given))
+    noted, watchdog = watch()
+    watchdog._setup.eviction = name
+    noted.begin(code_of("eviction", "victim"), None)
+    found = []
+    for clock[0] in (1, 5, 6, 10, 14, 15):
+        found.append(watchdog.overdue(STOPPED) is not None)
+    own = name != "lru"
+    assert found == [False] * 5 + [own]
+    assert sent == [(STOPPED, signal.SIGCONT)] * (2 - own)
+
+
+def test_only_a_users_policy_is_blamed_without_a_call() -> None:
+    _, watchdog = watch()
+    assert watchdog.died(100) is None
+    watchdog._setup.prefetch = "mine.py:Mine"
+    assert watchdog.died(-signal.SIGKILL) is None
+    assert watchdog.died(100) == (
+        "prefetch",
+        "policy 'mine.py:Mine' ended its process with exit code 100",
+    )
 
 
 def test_a_pager_that_others_kill_is_nobodys_fault() -> None:

@@ -179,7 +179,7 @@ def test_wrong_shapes_do_no_harm(shape: Any, said: str) -> None:
         ({"samples": -1}, "must be 1 or more"),
         ({"observe_share": 1.5}, "must be between 0 and 1"),
         ({"tiering": "tier-reuse"}, "give middle"),
-        ({"eviction": tidegate.EvictionPolicy}, "must be a name"),
+        ({"eviction": tidegate.policy.EvictionPolicy}, "must be a name"),
         ({"prefetch": 5}, "must be a name"),
         ({"span": 0}, "cannot be reserved"),
         ({"span": "900TiB"}, "cannot be reserved"),
@@ -193,7 +193,7 @@ def test_wrong_options(options: dict[str, Any], said: str) -> None:
 @pytest.mark.slow
 def test_a_policy_that_cannot_decide_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
-        "import tidegate\nclass Mine(tidegate.EvictionPolicy):\n    pass\n"
+        "import tidegate\nclass Mine(tidegate.policy.EvictionPolicy):\n    pass\n"
     )
     with pytest.raises(TidegateError, match=r"has no method victim\(\)"):
         tidegate.Arena("8MiB", eviction=f"{tmp_path / 'mine.py'}:Mine")

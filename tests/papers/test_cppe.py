@@ -72,7 +72,7 @@ def test_what_is_a_chunk_follows_its_size(chunk: str, pages: int) -> None:
     (CPPE, III and IV-C).
     """
     setup, workload = Setup(chunk=chunk), "cyclic(bytes=1MiB)"
-    run = replace(specify(setup, workload, "sl+lru", "50%"), slots=1).answer(cache=False)
+    run = replace(specify(setup, workload, "sl+lru", "50%"), slots=1).run(cache=False)
     assert run.counts["faults"] * pages == run.counts["pages_in"]
     stopped = specify(setup, workload, "sl-stop+lru", "50%").prepare()
     stopped.run()

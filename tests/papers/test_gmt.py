@@ -337,7 +337,7 @@ def test_robustness_gives_every_finding_its_share() -> None:
 
 def test_figures_need_no_second_size() -> None:
     runs = {
-        (a, s): spec.answer()
+        (a, s): spec.run()
         for (a, s, size), spec in grid_of(replace(TINY, near=("256KiB",))).items()
     }
     assert len(list(figures_of({TABLE_2: Results(runs)}))) == 10

@@ -58,10 +58,10 @@ def test_every_policy_meets_every_application() -> None:
     assert len(runs) == 46 * len(Setup().evictions) == PAPER.size(Setup()) - 46
     assert Setup().evictions.count(BEST) == 1
     spec = grid[Application("observuvm", "MM"), "lru", RUNS]
-    assert (spec.slots, spec.prefetch, spec.observed) == (1, "region", round(100 / 32))
+    assert (spec.slots, spec.prefetch, spec.gpu.observed) == (1, "region", round(100 / 32))
     # a tournament's patience, 100 regions, shrinks with what is observed
     spec = grid[Application("observuvm", "MM"), "tournament", RUNS]
-    assert spec.prepare().eviction.patience == spec.observed == 3
+    assert spec.prepare().eviction.patience == spec.gpu.observed == 3
 
 
 @pytest.mark.parametrize("given", [{"scale": 0}, {"scale": -1}, {"oversubscribe": "0%"}])

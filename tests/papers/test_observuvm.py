@@ -51,17 +51,19 @@ def test_the_grid_is_fourteen_applications_under_nine_systems() -> None:
 
 
 def test_scale_scales_bytes_and_observed_regions() -> None:
-    assert grid_of(Setup())["MM", "lru", GRID].observed is None  # the policies' own 100
+    assert grid_of(Setup())["MM", "lru", GRID].gpu.observed is None  # the policies' own 100
     small = grid_of(Setup(scale=1 / 8))["MM", "lru", GRID]
-    assert small.observed == 12
+    assert small.gpu.observed == 12
     assert small.workload == f"MM(bytes={round(10.1 * GB / 8)})"
-    assert grid_of(Setup(observed=50, scale=1 / 8))["MM", "lru", GRID].observed == 6
-    assert grid_of(Setup(observed=1, scale=1 / 8))["MM", "lru", GRID].observed == 1
+    assert grid_of(Setup(observed=50, scale=1 / 8))["MM", "lru", GRID].gpu.observed == 6
+    assert grid_of(Setup(observed=1, scale=1 / 8))["MM", "lru", GRID].gpu.observed == 1
     # V-D's 100
     assert (
-        small.watched == grid_of(Setup(observed=50, scale=1 / 8))["MM", "lru", GRID].watched == 12
+        small.gpu.watched
+        == grid_of(Setup(observed=50, scale=1 / 8))["MM", "lru", GRID].gpu.watched
+        == 12
     )
-    assert grid_of(Setup(observed=10))["MM", "lru", GRID].watched == 100
+    assert grid_of(Setup(observed=10))["MM", "lru", GRID].gpu.watched == 100
 
 
 @pytest.mark.parametrize(
@@ -80,8 +82,8 @@ def test_what_cannot_be_run_is_refused_at_once(given: dict[str, object]) -> None
 
 
 def test_recording_changes_nothing() -> None:
-    plain = specify(TINY, "stencil(bytes=24MiB)", "uvm").answer(cache=False)
-    recorded = grid_of(TINY)["2DC", "uvm", FIGURE_5].answer(cache=False)
+    plain = specify(TINY, "stencil(bytes=24MiB)", "uvm").run(cache=False)
+    recorded = grid_of(TINY)["2DC", "uvm", FIGURE_5].run(cache=False)
     assert recorded.counts == plain.counts
     assert recorded.time == plain.time
     assert sum(recorded.facts["policy_report"]["touched"]) == plain.counts["evictions"]
@@ -165,7 +167,7 @@ def test_locality_by_closed_form() -> None:
 
 
 def test_counters_saturate_as_in_figure_3() -> None:
-    runs = {(p, FIGURE_3): probe(p).answer() for p in PROBED}
+    runs = {(p, FIGURE_3): probe(p).run() for p in PROBED}
     counted = {p: r.counts["notifications"] for (p, _), r in runs.items()}
     assert counted == {p: min(p, 256) for p in PROBED}
     found = saturation_findings(Results(runs))

@@ -39,7 +39,7 @@ def test_open_points_are_options_that_exist_and_begin_with_their_defaults() -> N
     for point, values in OPEN.items():
         owner, _, option = point.partition(".")
         if owner == "machine":
-            assert getattr(RunSpec("cyclic"), option) in (values[0], None)
+            assert RunSpec("cyclic").flat()[option] in (values[0], None)
         elif owner != "observe":
             kinds = (eviction, prefetch, workloads)
             registry = next(kind for kind in kinds if owner in kind.names())
@@ -53,10 +53,7 @@ def test_the_first_reading_is_the_grid_itself() -> None:
     for (application, system, _), variant in grid.items():
         ours = PAPER.specification(variant, setup)
         asked = specify(setup, setup.applications[application], system)
-        assert ours.answer(cache=False).counts == asked.answer(cache=False).counts, (
-            application,
-            system,
-        )
+        assert ours.run(cache=False).counts == asked.run(cache=False).counts, (application, system)
 
 
 def test_readings_share_the_runs_that_do_not_depend_on_them() -> None:
@@ -106,7 +103,7 @@ def test_variants_are_run_once_and_then_fetched() -> None:
     assert again == runs
     assert all(run.from_store for run in again.values())
     for variant, spec in specs.items():
-        assert runs[variant].counts == spec.answer(cache=False).counts
+        assert runs[variant].counts == spec.run(cache=False).counts
 
 
 def test_a_share_counts_readings_that_hold_and_ties_apart() -> None:

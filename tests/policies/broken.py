@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from policies.subset import Base
-from tidegate import Column
+from tidegate.policy import Column
 
 
 class Broken(Base):

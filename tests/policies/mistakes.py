@@ -5,7 +5,7 @@ They are one class, so that they are compiled once. A line that ends in # N is m
 
 from __future__ import annotations
 
-from tidegate import Column, Draws, EvictionPolicy, Heap, Marks, Option, Order, Orders
+from tidegate.policy import Column, Draws, EvictionPolicy, Heap, Marks, Option, Order, Orders
 
 LAST = 33
 

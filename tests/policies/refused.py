@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from policies.subset import Base
-from tidegate import Column, Marks, Order
+from tidegate.policy import Column, Marks, Order
 
 TABLE = {1: 2}
 

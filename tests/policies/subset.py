@@ -7,7 +7,7 @@ from bisect import bisect_right
 from itertools import islice
 from typing import Any
 
-from tidegate import (
+from tidegate.policy import (
     Column,
     Draws,
     Everything,

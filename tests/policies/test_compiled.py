@@ -23,13 +23,14 @@ from policies import broken, refused, subset
 from tidegate.errors import PolicyError
 from tidegate.papers.observuvm.grid import GRID, grid_of
 from tidegate.papers.observuvm.setup import SYSTEMS, Setup
-from tidegate.policies import PlacementPolicy, PrefetchPolicy
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
+from tidegate.policy import PlacementPolicy, PrefetchPolicy
 from tidegate.policy_compiler import cache
 from tidegate.policy_compiler.source import digest
+from tidegate.simulation import calling
+from tidegate.simulation.calling import CompiledCaller
 from tidegate.simulation.gpu import simulation as simulation_module
-from tidegate.simulation.gpu.relay import CompiledCaller
 from traces import FLAT, PAGES, Given, Kernel, flat, machine, one_block, reads, simulation_of
 from worlds import machines, observing, traces
 
@@ -287,7 +288,7 @@ def test_applications_come_out_the_same(application, system):
     """The whole answer: every count, every part of time, the timeline, what the policies report."""
     ask = grid_of(Setup(scale=1 / 64))[application, system, GRID]
     compiled, python = (
-        replace(ask, compiled=compiled).answer(cache=False) for compiled in (True, False)
+        replace(ask, compiled=compiled).run(cache=False) for compiled in (True, False)
     )
     assert compiled.counts["evictions"] > 20
     assert compiled.to_json() == python.to_json()
@@ -311,7 +312,7 @@ def test_asking_for_too_much_ends_the_run_with_one_clear_line(compiled, ahead):
 @pytest.fixture
 def long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every run is long enough to be compiled."""
-    monkeypatch.setattr(simulation_module, "LONG_RUN", -1)
+    monkeypatch.setattr(calling, "LONG_RUN", -1)
 
 
 TRACE = Given([Kernel(zipf_blocks(60, 40)), Kernel(zipf_blocks(60, 40))], [25 * PAGES, 15 * PAGES])
@@ -369,7 +370,7 @@ def test_a_run_that_turns_out_to_be_long_goes_on_compiled(monkeypatch):
     python = simulation_of(TRACE, machine(4), 13, eviction=subset.Structures(), compiled=False)
     python.run()
     switched = simulation_of(TRACE, machine(4), 13, eviction=subset.Structures())
-    monkeypatch.setattr(simulation_module, "LONG_RUN", switched_at := python._events() // 4)
+    monkeypatch.setattr(calling, "LONG_RUN", switched_at := python._calls() // 4)
     monkeypatch.setattr(simulation_module, "_BUDGET", 100)
     kinds = []
     monkeypatch.setattr(cache, "_load", lambda file: None)

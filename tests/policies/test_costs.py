@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.policies import PlacementPolicy, Samples
-from tidegate.policies.interface.costs import Costs
+from tidegate.policies.interface.forecast import Costs
+from tidegate.policy import PlacementPolicy, Samples
 from traces import PAGE, PAGES, Given, Kernel, Touch, machine, run_of
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tidegate.errors import PolicyError, TidegateError
-from tidegate.policies import EvictionPolicy, TouchBits
 from tidegate.policies.interface.policy import Policy
 from tidegate.policies.registries import eviction, prefetch
 from tidegate.policies.structures.patterns import Patterns
+from tidegate.policy import EvictionPolicy, TouchBits
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import lay_out
 from traces import Given, Kernel, machine, one_block, reads, run_of

@@ -13,7 +13,12 @@ from typing import Any
 import pytest
 
 from tidegate.errors import PolicyError
-from tidegate.policies import (
+from tidegate.policies.interface.declaration import check_declared
+from tidegate.policies.interface.events import EVENT_NAMES
+from tidegate.policies.interface.memory_view import MemoryView
+from tidegate.policies.interface.tier_policy import Tier, TierPolicy
+from tidegate.policies.registries import eviction, placement, prefetch, tiering
+from tidegate.policy import (
     Everything,
     EvictionPolicy,
     Faults,
@@ -22,11 +27,6 @@ from tidegate.policies import (
     Samples,
     TouchBits,
 )
-from tidegate.policies.interface.declaration import check_declared
-from tidegate.policies.interface.events import EVENT_NAMES
-from tidegate.policies.interface.memory_view import MemoryView
-from tidegate.policies.interface.tier_policy import FAR, TierPolicy
-from tidegate.policies.registries import eviction, placement, prefetch, tiering
 from traces import FLAT, Given, Kernel, machine, reads, run_of
 
 # the last pages die with their launch
@@ -118,7 +118,7 @@ def test_a_handler_is_called_or_refused(family, name, level):
     ],
 )
 def test_a_handler_that_does_not_exist(base, name, meant):
-    more = {"place": lambda self, page: FAR} if base is TierPolicy else {}
+    more = {"place": lambda self, page: Tier.FAR} if base is TierPolicy else {}
     policy = policy_of(base, **{**more, name: lambda self, region: None})
     with pytest.raises(PolicyError, match=rf"defines {name}\(\) .*never called") as error:
         check_declared(policy)

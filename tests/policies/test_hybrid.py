@@ -43,7 +43,7 @@ def decide(
     memory = Rehearsal(objects, GEOMETRY, frames, plan)
     decider = placement.make(policy)
     assert isinstance(decider, ObjectPlacement)
-    decider.attach(memory)  # type: ignore[arg-type]
+    decider.attach(memory)
     decider.start()
     for n, memory.place in enumerate(order):
         memory.actions = []
@@ -155,7 +155,7 @@ def test_only_what_is_used_densely_is_prefetched(density: float | None, verbs: l
 def test_what_has_no_room_is_used_remotely_and_moves_nothing() -> None:
     run = RunSpec(
         "openmp-nn(bytes=24MB)", "v100-nvlink2", "rdm", near="8MiB", placement="rdm(partial=no)"
-    ).answer(cache=False)
+    ).run(cache=False)
     # locations (8 of 12 bytes) are first by global locality and do not fit; distances, 8 MB, do
     assert run.counts["pages_born"] * 65536 == pytest.approx(8e6, rel=0.02)
     assert run.counts["pages_in"] == 0  # distances are the GPU's own
@@ -165,12 +165,12 @@ def test_what_has_no_room_is_used_remotely_and_moves_nothing() -> None:
 
 def test_baselines_copy_once_or_at_each_launch() -> None:
     settings = {"machine": "v100-nvlink2", "near": "64MiB"}
-    once = RunSpec("openmp-hotspot(bytes=24MB, steps=4)", placement="explicit", **settings).answer(
+    once = RunSpec("openmp-hotspot(bytes=24MB, steps=4)", placement="explicit", **settings).run(
         cache=False
     )  # type: ignore[arg-type]
     each = RunSpec(
         "openmp-hotspot(bytes=24MB, steps=4)", placement="explicit(copies=launch)", **settings
-    ).answer(cache=False)  # type: ignore[arg-type]
+    ).run(cache=False)  # type: ignore[arg-type]
     assert once.counts["pages_in"] * 65536 == pytest.approx(16e6, rel=0.02)
     assert once.counts["pages_born"] * 65536 == pytest.approx(8e6, rel=0.02)  # the first result
     # power and the source, 8 MB each, come again with each later launch; the source was the result
@@ -336,6 +336,6 @@ def test_partial_mapping_wastes_no_room_and_takes_nobodys(program: Any, partial:
 
 def test_a_baseline_without_room_is_refused() -> None:
     with pytest.raises(PolicyError, match="near memory holds"):
-        RunSpec("openmp-nn(bytes=24MB)", "v100-nvlink2", near="8MiB", placement="explicit").answer(
+        RunSpec("openmp-nn(bytes=24MB)", "v100-nvlink2", near="8MiB", placement="explicit").run(
             cache=False
         )

@@ -91,7 +91,7 @@ def test_misses_equal_libcachesim(policy, name, tmp_path):
             eviction=policy,
             prefetch="none",
         )
-        run = spec.answer(cache=False)
+        run = spec.run(cache=False)
         assert run.counts["faults"] == their_misses(policy, ids, frames, tmp_path), (
             f"{frames} frames"
         )

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tidegate.errors import PolicyError
-from tidegate.policies import EvictionPolicy, PlacementPolicy, PrefetchPolicy
 from tidegate.policies.registries import eviction
+from tidegate.policy import EvictionPolicy, PlacementPolicy, PrefetchPolicy
 from traces import FLAT, Given, Kernel, flat, machine, one_block, reads, run_of
 
 # regions 0 to 3, two launches

@@ -11,8 +11,8 @@ import pytest
 from policies import mistakes
 from policies.mistakes import LAST, Mistaken
 from tidegate.errors import PolicyError
-from tidegate.simulation.gpu import simulation
-from tidegate.simulation.gpu.relay import CompiledCaller
+from tidegate.simulation import calling
+from tidegate.simulation.calling import CompiledCaller
 from traces import flat, machine, simulation_of
 
 TRACE = flat([i % 8 for i in range(40)])
@@ -21,7 +21,7 @@ TRACE = flat([i % 8 for i in range(40)])
 @pytest.fixture(autouse=True)
 def long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile at once."""
-    monkeypatch.setattr(simulation, "LONG_RUN", -1)
+    monkeypatch.setattr(calling, "LONG_RUN", -1)
 
 
 def failure(which: int, compiled: bool) -> str:

@@ -321,7 +321,7 @@ def test_contestants_may_have_several_options_and_be_tournaments() -> None:
 def test_tournament_takes_any_policies_and_refuses_nonsense(tmp_path: Any) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(
-        "from tidegate import EvictionPolicy\n"
+        "from tidegate.policy import EvictionPolicy\n"
         "class Mine(EvictionPolicy):\n"
         "    def on_fault(self, region): self.order.move_to_tail(region)\n"
         "    def on_eviction(self, region): self.order.remove(region)\n"

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from tidegate.policies import PlacementPolicy
 from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.policies.systems import SYSTEMS
+from tidegate.policy import PlacementPolicy
 from traces import PAGES, flat, machine, one_block, reads, simulation_of
 
 

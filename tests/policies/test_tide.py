@@ -10,7 +10,7 @@ import pytest
 
 from tidegate.experiments.runs import Run
 from tidegate.policies.eviction.tide import Tide
-from tidegate.policies.interface.costs import Costs
+from tidegate.policies.interface.forecast import Costs
 from tidegate.policies.registries import placement
 from tidegate.policies.systems import find_system
 from tidegate.trace.trace import Trace

@@ -10,14 +10,14 @@ import pytest
 
 from tidegate import registry
 from tidegate.errors import PolicyError, TidegateError, UnknownName
-from tidegate.policies import EvictionPolicy
 from tidegate.policies.registries import eviction, prefetch
+from tidegate.policy import EvictionPolicy
 from tidegate.registry import Registry
 from tidegate.user_code.fingerprint import fingerprint
 from traces import flat, machine, run_of
 
 MINE = """
-from tidegate import EvictionPolicy, Option
+from tidegate.policy import EvictionPolicy, Option
 
 class Mine(EvictionPolicy):
     '''Evict by arrival; the oldest, or the newest but some.'''
@@ -97,8 +97,11 @@ BAD_FILES = [
         r".*bad\.py cannot be imported: ModuleNotFoundError: No module named 'no_such_module'",
     ),
     ("1 / 0\n", r".*bad\.py cannot be imported: ZeroDivisionError: division by zero"),
-    ("x = 1\n", r".*bad\.py must have a class that extends tidegate\.EvictionPolicy, got none"),
-    ("from tidegate import EvictionPolicy\n", r".*bad\.py must have a class that extends"),
+    (
+        "x = 1\n",
+        r".*bad\.py must have a class that extends tidegate\.policy\.EvictionPolicy, got none",
+    ),
+    ("from tidegate.policy import EvictionPolicy\n", r".*bad\.py must have a class that extends"),
     ("", r".*bad\.py must have a class that extends"),
     (
         MINE + MINE.replace("Mine", "Other"),
@@ -131,7 +134,7 @@ def test_a_class_that_is_not_in_the_file_is_refused_with_the_nearest(mine):
     ):
         eviction.find(f"{mine}:Mime")
     with pytest.raises(
-        TidegateError, match=r"mine\.py must have a class that extends tidegate\.PrefetchPolicy"
+        TidegateError, match=r"mine\.py must have a class .* tidegate\.policy\.PrefetchPolicy"
     ):
         prefetch.find(f"{mine}:Mine")
     with pytest.raises(TidegateError, match=r"no file .*absent\.py; give a Python file"):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate.policies import PlacementPolicy, PrefetchPolicy
 from tidegate.policies.prefetch.together import make_prefetch
+from tidegate.policy import PlacementPolicy, PrefetchPolicy
 from traces import (
     PAGE,
     PAGES,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidegate.errors import PolicyError
-from tidegate.policies import (
+from tidegate.policy import (
     Everything,
     EvictionPolicy,
     Faults,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tidegate.policies import PlacementPolicy, Policy, PrefetchPolicy
+from tidegate.policy import PlacementPolicy, Policy, PrefetchPolicy
 
 
 class Script:

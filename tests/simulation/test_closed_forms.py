@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tidegate.experiments import Run
-from tidegate.policies import EvictionPolicy, PlacementPolicy
+from tidegate.policy import EvictionPolicy, PlacementPolicy
 from tidegate.simulation.gpu.memory import QUANTUM
 from tidegate.trace.geometry import Geometry
 from traces import (

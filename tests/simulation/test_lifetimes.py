@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.policies import PlacementPolicy, PrefetchPolicy, TouchBits
 from tidegate.policies.registries import eviction
+from tidegate.policy import PlacementPolicy, PrefetchPolicy, TouchBits
 from traces import PAGES, Given, Kernel, machine, reads, run_of, simulation_of, writes
 
 pytestmark = pytest.mark.closed_form

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.machine.machine import Machine
-from tidegate.policies import EvictionPolicy, Samples
 from tidegate.policies.interface.policy import PlacementPolicy
+from tidegate.policy import EvictionPolicy, Samples
 from tidegate.simulation.gpu.memory import Memory
 from traces import (
     FLAT,

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tidegate.errors import BooksError
 from tidegate.experiments import Run
-from tidegate.policies import EvictionPolicy
 from tidegate.policies.interface.page_flags import NEAR
 from tidegate.policies.registries import eviction, placement, prefetch
+from tidegate.policy import EvictionPolicy
 from tidegate.simulation.gpu import simulation as simulation_module
 from tidegate.simulation.gpu.memory import STALLED
 from tidegate.simulation.gpu.simulation import check_books

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import BooksError, TidegateError
-from tidegate.experiments import RunSpec, recordings, two_tiers
+from tidegate.experiments import RunSpec, recordings
 from tidegate.simulation.gpu.marks import MARKS
 from tidegate.simulation.gpu.simulation import check_books
 from tidegate.simulation.recorded import Recording, read_recording
@@ -148,7 +148,7 @@ def test_a_recording_is_kept_with_its_run(tmp_path, monkeypatch):
     monkeypatch.setenv("TIDEGATE_CACHE", str(tmp_path))
     spec = RunSpec("cyclic(bytes=32MiB)", near="24MiB")
     run, recording = spec.record()
-    assert run.key == spec.key == spec.answer().key
+    assert run.key == spec.key == spec.run().key
     again, loaded = spec.record()
     assert again.from_store
     assert not run.from_store
@@ -166,7 +166,7 @@ def test_a_recording_is_kept_with_its_run(tmp_path, monkeypatch):
 def test_runs_are_the_same_with_and_without_a_recording():
     spec = RunSpec("matmul(bytes=16MiB)", oversubscribe="50%", eviction="cp")
     run, _ = spec.record(cache=False)
-    assert run.summary == spec.answer(cache=False).summary
+    assert run.summary == spec.run(cache=False).summary
 
 
 @pytest.mark.parametrize("bad", [{"first_touch": -1}, {"touches": 0}, {"regions": 0}])
@@ -182,7 +182,7 @@ def test_a_window_behind_the_last_region():
 
 def test_three_tiers_have_a_timeline():
     spec = RunSpec("gmt-Srad", scale="1/64", tiering="tier-reuse")
-    run = spec.answer(cache=False)
+    run = spec.run(cache=False)
     rows = run.timeline
     assert rows["time"].is_sorted()
     assert rows["touches"].is_sorted()
@@ -195,6 +195,6 @@ def test_three_tiers_have_a_timeline():
 
 
 def test_recordings_of_simulations_without_a_window():
-    s = two_tiers.prepare(RunSpec("cyclic(bytes=8MiB)"))
+    prepared = RunSpec("cyclic(bytes=8MiB)").resolve()
     with pytest.raises(TidegateError, match="must have a window"):
-        two_tiers.recording_of(s)
+        prepared.recording()

@@ -16,8 +16,8 @@ from simulation import reference
 from simulation.reference import Reference
 from simulation.scripted import AsynchronousScript, Script, ScriptedPlacement, ScriptedPrefetch
 from tidegate.machine.machine import Machine
-from tidegate.policies import Everything, EvictionPolicy, PlacementPolicy, PrefetchPolicy
 from tidegate.policies.interface.page_flags import COMING, NEAR
+from tidegate.policy import Everything, EvictionPolicy, PlacementPolicy, PrefetchPolicy
 from traces import Given, simulation_of
 from worlds import lives, machines, presets, traces
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.policies import PlacementPolicy
+from tidegate.policy import PlacementPolicy
 from tidegate.trace import Copy
 from traces import PAGE, PAGES, Given, Kernel, machine, reads, run_of
 

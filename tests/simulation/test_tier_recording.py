@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import BooksError
-from tidegate.experiments import RunSpec, three_tiers
+from tidegate.experiments import RunSpec, TierModel
 from tidegate.simulation.recording import TIER_LAYERS, Window
 from tidegate.simulation.tiers.books import check_books
 
@@ -20,7 +20,7 @@ SCAN = RunSpec(
 )
 SPECS = [
     SCAN,
-    RunSpec("gmt-Srad", scale="1/256", tiering="tier-reuse", jitter=8),
+    RunSpec("gmt-Srad", scale="1/256", tiering="tier-reuse", tiers=TierModel(jitter=8)),
     RunSpec("zipf(bytes=8MiB)", "a100-pcie3-ssd", tiering="hmm", near="1MiB", middle="2MiB"),
 ]
 
@@ -42,7 +42,7 @@ def test_a_cyclic_scan_reads_every_page_from_the_far_tier_in_every_pass():
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: str(s.tiering))
 def test_a_recorded_run_is_the_same_run(spec):
-    plain, (run, r) = spec.answer_watched(), spec.record(cache=False)
+    plain, (run, r) = spec.run_watched(), spec.record(cache=False)
     assert (run.time, run.counts) == (plain.time, plain.counts)
     assert tuple(r.layers) == TIER_LAYERS
     assert r.layers["faults"].sum() == run.counts["faults"]
@@ -63,7 +63,7 @@ def test_the_story_of_a_page_names_the_tiers():
 
 
 def test_a_layer_that_does_not_add_up_is_found():
-    s = three_tiers.prepare(SCAN, Window())
+    s = SCAN.resolve(Window()).simulation
     s.run()
     s.memory.recorded[TIER_LAYERS.index("spills"), 0, 0] += 1
     with pytest.raises(BooksError, match="recorded spills add up"):

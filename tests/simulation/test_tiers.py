@@ -14,21 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulation import tiers_reference as plain
-from tidegate import Geometry, RunSpec, blocks_of
+from tidegate import RunSpec
 from tidegate.analysis import clock_misses
 from tidegate.analysis.belady import belady_misses
 from tidegate.errors import PolicyError, TidegateError
 from tidegate.machine import load_machine
-from tidegate.policies import EvictionPolicy, Order, Samples
-from tidegate.policies.interface.tier_policy import ASKED, FAR, MIDDLE, NOBODY, STAY, TierPolicy
+from tidegate.policies.interface.tier_policy import Spill, Tier, TierPolicy
 from tidegate.policies.registries import eviction, tiering
-from tidegate.policies.structures.column import Column
+from tidegate.policies.structures.column import Column, Marks
 from tidegate.policies.structures.heap import Heap
-from tidegate.policies.structures.marks import Marks
+from tidegate.policy import EvictionPolicy, Order, Samples
 from tidegate.simulation.tiers.jitter import jittered_order
 from tidegate.simulation.tiers.simulation import Tiered
 from tidegate.simulation.tiers.transfers import Transfers, crossing
 from tidegate.trace import Launch, Provenance, Trace, lay_out
+from tidegate.workload import Geometry, blocks_of
 
 pytestmark = pytest.mark.oracle
 
@@ -286,9 +286,9 @@ class Returning(TierPolicy):
 
     def place(self, page: int) -> int:
         self.seen.add(page)
-        to = STAY if page == self.recent_page() else FAR
+        to = Tier.STAY if page == self.recent_page() else Tier.FAR
         if self.returns[page] > 1 and self.share[page] > 0.2:
-            to = MIDDLE
+            to = Tier.MIDDLE
         self.places[to] += 1
         return to
 
@@ -300,7 +300,7 @@ class Returning(TierPolicy):
         self.share[page] *= 0.9
         self.recent.move_to_tail(page)
         self.queue[page] = self.memory.now - self.memory.left(page)
-        return STAY if self.returns[page] == 3 else None
+        return Tier.STAY if self.returns[page] == 3 else None
 
     def spill(self) -> int:
         return self.queue.lowest
@@ -316,7 +316,7 @@ def test_a_users_class_is_compiled_when_a_run_is_long(monkeypatch: pytest.Monkey
     touches = reads((rng.zipf(1.3, 2000) % 60).tolist())
     python = run(touches, Returning(), 6, 9, compiled=False)
     assert python.counts["to_middle"] > 20 < python.counts["stays"]
-    monkeypatch.setattr("tidegate.simulation.tiers.simulation.LONG_RUN", 10)
+    monkeypatch.setattr("tidegate.simulation.calling.LONG_RUN", 10)
     monkeypatch.setattr("tidegate.policy_compiler.cache._known", {})
     monkeypatch.setattr("tidegate.policy_compiler.cache._load", lambda file: None)
     one = run(touches, Returning(), 6, 9, cut=900)
@@ -336,7 +336,7 @@ class Failing(TierPolicy):
 
     def place(self, page: int) -> int:
         self.placed[page] += 1
-        return MIDDLE
+        return Tier.MIDDLE
 
 
 def test_a_compiled_policy_that_fails_gives_the_error_of_python() -> None:
@@ -589,7 +589,7 @@ def test_belady_in_the_near_tier_misses_least(touches: list[Touch], near: int) -
 
 
 def placing(**methods: Any) -> TierPolicy:
-    return type("Mine", (TierPolicy,), {"place": lambda self, page: MIDDLE, **methods})()  # type: ignore[no-any-return]
+    return type("Mine", (TierPolicy,), {"place": lambda self, page: Tier.MIDDLE, **methods})()  # type: ignore[no-any-return]
 
 
 LONG = reads(list(range(20)) * 2)
@@ -600,21 +600,21 @@ LONG = reads(list(range(20)) * 2)
     [
         (
             placing(place=lambda self, page: 7),
-            "'Mine' answered place() with something else than STAY, MIDDLE or FAR",
+            "'Mine' answered place() with something else than Tier.STAY, MIDDLE or FAR",
         ),
         (placing(place=lambda self, page: None), "'Mine' answered place() with something else"),
         (placing(place=lambda self, page: -1), "'Mine' answered place() with something else"),
         (
             placing(place=lambda self, page: "far"),
-            "answered place(0) with 'far', a str; expected STAY, MIDDLE or FAR",
+            "answered place(0) with 'far'; expected Tier.STAY, MIDDLE or FAR",
         ),
         (
             placing(place=lambda self, page: 1.0),
-            "answered place(0) with 1.0, a float; expected STAY, MIDDLE or FAR",
+            "answered place(0) with 1.0; expected Tier.STAY, MIDDLE or FAR",
         ),
         (
             placing(victim=lambda self: "x"),
-            "'Mine' answered victim() with 'x', a str; expected the number of a page",
+            "'Mine' answered victim() with 'x'; expected the number of a page",
         ),
         (
             placing(place=lambda self, page: 1 / 0),
@@ -626,10 +626,10 @@ LONG = reads(list(range(20)) * 2)
         (placing(victim=lambda self: None), "'Mine' named a page in victim() that is not near"),
         (placing(victim=lambda self: 1 / 0), "'Mine' raised in victim()"),
         (
-            placing(makes_room=ASKED, spill=lambda self: 19),
+            placing(makes_room=Spill.ASKED, spill=lambda self: 19),
             "'Mine' named a page in spill() that is not in the middle",
         ),
-        (placing(makes_room=ASKED), "Mine must have a method spill(), got makes_room = ASKED"),
+        (placing(makes_room=Spill.ASKED), "Mine has no method spill(); makes_room = Spill.ASKED"),
         (
             placing(start=lambda self: 1 / 0),
             "'Mine' raised in start(): ZeroDivisionError: division by zero",
@@ -675,14 +675,14 @@ def test_a_bad_eviction_policy_ends_the_run_with_one_line(
 
 def test_a_placement_that_never_lets_go_is_made_to() -> None:
     """All candidates stay: after 64, or all of them, one goes to the middle."""
-    s = run(reads(range(300)), placing(place=lambda self, page: STAY), 100, 20)
+    s = run(reads(range(300)), placing(place=lambda self, page: Tier.STAY), 100, 20)
     assert (s.counts["evictions"], s.counts["stays"], s.counts["to_middle"]) == (200, 200 * 64, 200)
-    s = run(reads(range(20)), placing(place=lambda self, page: STAY), 4, 4)
+    s = run(reads(range(20)), placing(place=lambda self, page: Tier.STAY), 4, 4)
     assert (s.counts["evictions"], s.counts["stays"]) == (16, 16 * 3)
     own = type(
         "Own",
         (TierPolicy,),
-        {"place": lambda self, page: STAY, "victim": lambda self: self.memory.now - 5},
+        {"place": lambda self, page: Tier.STAY, "victim": lambda self: self.memory.now - 5},
     )()
     assert run(reads(range(20)), own, 4, 4).counts["to_middle"] == 16
 
@@ -690,7 +690,8 @@ def test_a_placement_that_never_lets_go_is_made_to() -> None:
 def test_what_is_known_in_advance_is_not_asked() -> None:
     asked: list[int] = []
     policy = placing(
-        on_return=lambda self, page: STAY, place=lambda self, page: asked.append(page) or FAR
+        on_return=lambda self, page: Tier.STAY,
+        place=lambda self, page: asked.append(page) or Tier.FAR,
     )
     c = run(reads([0, 1, 2, 0, 1, 2, 3, 4, 5]), policy, 3, 3).counts
     assert c["stays"] == 0  # nothing ever came back: three frames for three pages, then new ones
@@ -701,7 +702,7 @@ def test_what_is_known_in_advance_is_not_asked() -> None:
 
 
 def test_nobody_makes_room() -> None:
-    s = run(reads(range(20)), placing(makes_room=NOBODY), 4, 4)
+    s = run(reads(range(20)), placing(makes_room=Spill.NOBODY), 4, 4)
     assert (s.counts["to_middle"], s.counts["to_far"], s.counts["middle_spilled"]) == (4, 12, 0)
     assert [s.tier_of(p) for p in (0, 3, 4, 15, 16)] == ["middle", "middle", "far", "far", "near"]
 
@@ -736,7 +737,7 @@ def test_zero_copy_overtakes_dma_at_8_pages() -> None:
 
 @pytest.mark.slow
 def test_a_stored_placement_may_be_the_first_code_that_a_process_loads():
-    made = 'RunSpec("cyclic(bytes=4MiB)", tiering="tier-reuse", near="1MiB").answer_watched()'
+    made = 'RunSpec("cyclic(bytes=4MiB)", tiering="tier-reuse", near="1MiB").run_watched()'
     here = eval(made, {"RunSpec": RunSpec})  # now its code is stored
     program = f"from tidegate import RunSpec; print({made}.time)"
     there = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -17,10 +17,9 @@ pytest.importorskip("starlette", reason="needs tidegate[studio]")
 pytest.importorskip("httpx", reason="Starlette's test client needs httpx")
 from starlette.testclient import TestClient
 
-from advise.programs import decode
-from tidegate.advise import Simulator, find_subject
-from tidegate.advise import advise as find_advice
-from tidegate.advise.words import sentences, tables
+from advice.programs import decode
+from tidegate.advice import Simulator, advise_on, find_subject
+from tidegate.advice.words import sentences, tables
 from tidegate.errors import TidegateError
 from tidegate.experiments import RunSpec
 from tidegate.files import cache_folder
@@ -186,7 +185,7 @@ def test_a_race_with_code_that_was_not_given_is_refused(client, tmp_path):
 
 
 def test_a_stored_run_is_listed_and_found_again(client):
-    run = SPEC.answer()
+    run = SPEC.run()
     listed = get(client, "/api/runs")
     assert [r["key"] for r in listed] == [run.key]
     assert respecify(run).key == run.key
@@ -209,7 +208,7 @@ def test_a_stored_run_is_listed_and_found_again(client):
     ],
 )
 def test_every_kind_of_stored_run_can_be_recorded_again(changed):
-    run = dataclasses.replace(SPEC, **changed).answer()
+    run = SPEC.change(**changed).run()
     assert respecify(run).key == run.key
 
 
@@ -222,12 +221,12 @@ def test_every_kind_of_stored_run_can_be_recorded_again(changed):
     ],
 )
 def test_every_kind_of_run_over_three_tiers_can_be_recorded_again(changed):
-    run = dataclasses.replace(TIERED, **changed).answer()
+    run = dataclasses.replace(TIERED, **changed).run()
     assert respecify(run).key == run.key
 
 
 def test_a_run_over_three_tiers_has_tiles_cells_and_stories(client):
-    run = TIERED.answer()
+    run = TIERED.run()
     charts = get(client, f"/api/runs/{run.key}/charts")
     assert charts["books"]["far_reads"][-1] == run.counts["far_reads"]
     tile = client.get(f"/api/runs/{run.key}/tile", params={"layer": "middle", "width": 64})
@@ -264,7 +263,7 @@ def test_a_difference_of_a_run_with_itself_is_nothing(client):
 
 
 def test_runs_of_two_traces_are_not_compared(client):
-    one, other = SPEC.answer(), RunSpec("cyclic(bytes=16MiB)").answer()
+    one, other = SPEC.run(), RunSpec("cyclic(bytes=16MiB)").run()
     said = refused(client, f"/api/runs/{one.key}/tile", against=other.key)
     assert "same trace" in said
 
@@ -320,7 +319,7 @@ def test_bad_questions_get_one_line(client):
 
 def test_memory_is_bound():
     library = Library(memory=1)
-    runs = [RunSpec("cyclic(bytes=16MiB)", near=near).answer() for near in ("8MiB", "12MiB")]
+    runs = [RunSpec("cyclic(bytes=16MiB)", near=near).run() for near in ("8MiB", "12MiB")]
     first, second = (library.recording(run.key) for run in runs)
     assert library.bytes == second.bytes  # the last one stays, whatever it takes
     assert library.recording(runs[1].key) is second
@@ -343,7 +342,7 @@ def test_a_race_from_start_to_figure(client):
 def test_a_policy_that_raises_is_one_line(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
-        "from tidegate import EvictionPolicy\n"
+        "from tidegate.policy import EvictionPolicy\n"
         "class Bad(EvictionPolicy):\n"
         "    def victim(self): raise ValueError('no idea')\n"
     )
@@ -418,7 +417,7 @@ def test_advice_is_that_of_the_command_line(tmp_path):
     assert (job.done, job.unit) == (job.total, "runs (machines)")
     machine = load_machine(advices.MACHINE)
     subject = find_subject(str(file), 12 << 20, machine, {})
-    same = find_advice(subject, machine, 12 << 20, Simulator(workers=1))
+    same = advise_on(subject, machine, 12 << 20, Simulator(workers=1))
     assert found["words"] == sentences(same)
     assert [t["title"] for t in found["tables"]] == [t.title for t in tables(same)]
     assert found["tables"][0]["rows"][0][1] == same.ranked[0].name
@@ -449,7 +448,7 @@ def test_advice_needs_a_program_and_no_file_that_was_not_given(client, tmp_path)
 
 
 def test_things_to_open(tmp_path):
-    run = SPEC.answer()
+    run = SPEC.run()
     said = tmp_path / "run.json"
     said.write_text(json.dumps({"key": run.key, "summary": {}}))
     report = tmp_path / "report.json"

@@ -38,7 +38,7 @@ PATIENCE = 120_000  # ms: a busy machine is no failure
 WORKLOAD = "cyclic(bytes=48MiB, passes=4)"
 SPECS = [RunSpec(WORKLOAD, near="32MiB", eviction=e) for e in ("lrm", "mru")]
 BAD_POLICY = """
-from tidegate import EvictionPolicy
+from tidegate.policy import EvictionPolicy
 class Bad(EvictionPolicy):
     def victim(self): raise ValueError("no idea")
 """

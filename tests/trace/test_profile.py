@@ -92,9 +92,7 @@ def test_a_program_without_a_plan_is_placed_by_its_profile_and_a_note_says_so() 
     assert run.counts["remote_touches"] == 8 * PAGES
     assert "perfect profile" in " ".join(run.notes)
     assert (
-        not RunSpec("openmp-nn(bytes=8MB)", "v100-nvlink2", placement="rdm")
-        .answer(cache=False)
-        .notes
+        not RunSpec("openmp-nn(bytes=8MB)", "v100-nvlink2", placement="rdm").run(cache=False).notes
     )
 
 

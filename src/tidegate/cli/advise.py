@@ -13,10 +13,9 @@ from tidegate.cli.progress import Bar
 from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
-    from tidegate.advise import Advice, Subject
+    from tidegate.advice import Advice, Subject
     from tidegate.machine.machine import Machine
 
-_MACHINE = "rtx3090-pcie4"
 Program = Annotated[
     str,
     typer.Argument(
@@ -69,6 +68,7 @@ def advise(
     tidegate advise step.parquet --near 24GiB
     tidegate advise 'gpt-1.3b(batch=4)' --machine rtx3090-pcie4,gh200 --emit torch --out advice.html
     """
+    from tidegate.advice.advice import MACHINE
     from tidegate.machine.machine import load_machine
 
     kinds = _kinds(emit)
@@ -79,7 +79,7 @@ def advise(
         return
     if "arena" in kinds:
         raise TidegateError("--emit arena is for NumPy scripts: give --live, too")
-    machines = [load_machine(name) for name in o.split_option("machine", machine) or [_MACHINE]]
+    machines = [load_machine(name) for name in o.split_option("machine", machine) or [MACHINE]]
     found = [_advise(program, near, on, values or [], workers, not no_cache) for on in machines]
     _show(found, kinds, out, as_json)
 
@@ -125,21 +125,23 @@ def _advise(
     cache: bool,
 ) -> Advice:
     from tidegate import units
-    from tidegate.advise import Simulator, advise, find_subject
+    from tidegate.advice import Simulator, advise_on, find_subject
     from tidegate.cli.plan import given_values
 
     room = machine.near.bytes if near is None else units.size(near)
     with Bar(f"read {program}", unit="launches") as bar, output.user_code():
         subject = find_subject(program, room, machine, given_values(values), bar.advance)
     with _Steps(subject) as steps:
-        return advise(subject, machine, room, Simulator(workers, cache, steps.advance), steps.begin)
+        return advise_on(
+            subject, machine, room, Simulator(workers, cache, steps.advance), steps.begin
+        )
 
 
 def _advise_live(
     script: str, near: str | None, kinds: list[str], cache: bool, as_json: bool
 ) -> None:
     from tidegate import units
-    from tidegate.advise.live import EVICTIONS, advise_live
+    from tidegate.advice.live import EVICTIONS, advise_live
 
     if kinds not in ([], ["arena"]):
         raise TidegateError(f"--live emits arena only, got {','.join(kinds)}")
@@ -177,9 +179,9 @@ class _Steps:
 
 
 def _show(found: list[Advice], kinds: list[str], out: Path | None, as_json: bool) -> None:
-    from tidegate.advise.data import to_data
-    from tidegate.advise.emit import emit
-    from tidegate.advise.words import sentences, tables
+    from tidegate.advice.data import to_data
+    from tidegate.advice.emit import emit
+    from tidegate.advice.words import sentences, tables
 
     if out is not None:
         written = _write(found, kinds, out)
@@ -200,8 +202,8 @@ def _show(found: list[Advice], kinds: list[str], out: Path | None, as_json: bool
 
 def _write(found: list[Advice], kinds: list[str], out: Path) -> list[Path]:
     """Write the page, and the code for the first machine beside it."""
-    from tidegate.advise.emit import emit
-    from tidegate.advise.page import page
+    from tidegate.advice.emit import emit
+    from tidegate.advice.page import page
     from tidegate.files import write_atomically
 
     codes = {out.with_suffix(suffix): code for suffix, code in (emit(found[0], k) for k in kinds)}

@@ -24,10 +24,10 @@ class UnitName(StrEnum):
     PAGE = "page"
 
 
+@o.takes_settings(*o.TRACE)
 def analyze(
     workload: o.Workload,
-    bytes: o.Bytes = None,
-    scale: o.Scale = None,
+    settings: o.Settings,
     unit: Annotated[
         UnitName, typer.Option("--unit", help="Count pages or regions.")
     ] = UnitName.REGION,
@@ -43,8 +43,6 @@ def analyze(
     shards: Annotated[
         str | None, typer.Option("--shards", help="Also sample at this rate, e.g. 1% (SHARDS).")
     ] = None,
-    machine: o.MachineName = "rtx3090-pcie4",
-    geometry: o.GeometryText = None,
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,
     plot: output.PlotTo = None,
@@ -63,14 +61,12 @@ def analyze(
         )
     from tidegate import units
     from tidegate.analysis import analyze as analyze_trace
-    from tidegate.experiments import RunSpec
 
     rate = units.fraction(shards) if shards is not None else None
     module: Any = access_sites if leu else sys.modules[__name__]
     found: Any
     with output.user_code():
-        spec = RunSpec(workload, machine, bytes=bytes, scale=scale, geometry=geometry)
-        trace = spec.trace()
+        trace = o.find_trace(workload, settings)
         with Bar(f"analyze {trace.name}") as bar:
             if leu:
                 found = access_sites.analyze(trace, unit.value, near, bar.advance)

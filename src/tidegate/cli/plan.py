@@ -34,6 +34,7 @@ Emit = Annotated[
     Form,
     typer.Option("--emit", help="A table, JSON, or code: calls of CUDA, or OpenMP directives."),
 ]
+MachineName = Annotated[str, typer.Option("--machine", help="A preset or your own TOML file.")]
 PlacedBy = Annotated[str, typer.Option("--placement", help="The placement policy of the plan.")]
 Out = Annotated[
     Path | None,
@@ -45,7 +46,7 @@ Out = Annotated[
 
 def plan(
     files: Files,
-    machine: o.MachineName = "v100-nvlink2",
+    machine: MachineName = "v100-nvlink2",
     near: o.NearOrMachines = None,
     emit: Emit = Form.table,
     placement: PlacedBy = "rdm",

@@ -16,29 +16,10 @@ if TYPE_CHECKING:
     from tidegate.experiments import Run, RunSpec
 
 
+@o.takes_settings(*o.RUN)
 def run(
-    context: typer.Context,
     workload: o.Workload,
-    bytes: o.Bytes = None,
-    scale: o.Scale = None,
-    near: o.Near = None,
-    oversubscribe: o.Oversubscribe = None,
-    fits: o.Fits = None,
-    machine: o.MachineOrDefault = None,
-    system: o.SystemName = None,
-    eviction: o.Eviction = None,
-    prefetch: o.Prefetch = None,
-    placement: o.Placement = None,
-    tiering: o.Tiering = None,
-    middle: o.Middle = None,
-    no_flush: o.NoFlush = False,
-    geometry: o.GeometryText = None,
-    slots: o.Slots = None,
-    dirty_only: o.DirtyOnly = False,
-    pipelined: o.Pipelined = None,
-    observed: o.Observed = None,
-    samples: o.Samples = 0,
-    checked: o.Checked = False,
+    settings: o.Settings,
     no_cache: o.NoCache = False,
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,
@@ -64,10 +45,10 @@ def run(
         require_studio()
     from tidegate.experiments import RunSpec
 
-    spec = RunSpec(workload, **o.settings_of(context))
+    spec = RunSpec.from_settings(workload, settings)
     with output.user_code(), Bar(f"run {workload}") as bar:
         if perfetto is None:
-            done = spec.answer(cache=not no_cache, progress=bar.advance)
+            done = spec.run(cache=not no_cache, progress=bar.advance)
         else:
             done = _run_for_perfetto(spec, perfetto, bar)
     data = {
@@ -107,7 +88,7 @@ def _run_for_perfetto(spec: RunSpec, path: Path, bar: Bar) -> Run:
         bar.advance(touches)
         residency.note(simulation, touches)
 
-    done = spec.answer_watched(watch)
+    done = spec.run_watched(watch)
     export_perfetto(done, path, residency)
     return done
 

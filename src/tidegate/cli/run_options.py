@@ -1,15 +1,35 @@
-"""Options that specify runs, the same for every verb. They are named as ``RunSpec``'s fields."""
+"""Options that specify runs, the same for every verb: each is a field of ``RunSettings``.
+
+@takes_settings("bytes", "scale", "near")
+def verb(workload: Workload, settings: Settings) -> None: ...    # --bytes, --scale, --near
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields
+import functools
+import inspect
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from tidegate.errors import TidegateError
+from tidegate.experiments.settings import all_settings, help_of
 from tidegate.options import split_outside
+
+if TYPE_CHECKING:
+    from tidegate.trace.trace import Trace
+
+Settings: TypeAlias = dict[str, Any]  # those that were given, by name
+# the order in which --help shows them
+RUN = (
+    *("bytes", "scale", "near", "oversubscribe", "fits", "machine", "system", "eviction"),
+    *("prefetch", "placement", "tiering", "middle", "flush", "geometry", "slots", "dirty_only"),
+    *("pipelined", "observed", "samples", "checked"),
+)
+TRACE = ("bytes", "scale", "machine", "geometry")  # of verbs that need the trace alone
+_MACHINE = "rtx3090-pcie4"  # where such a verb is given none
 
 Workload = Annotated[
     str,
@@ -17,104 +37,11 @@ Workload = Annotated[
         help="A workload such as matmul or 'zipf(skew=0.9)', or a trace file.", show_default=False
     ),
 ]
-Bytes = Annotated[str | None, typer.Option("--bytes", help="The workload's footprint, e.g. 10GB.")]
-Scale = Annotated[
-    str | None,
-    typer.Option(
-        "--scale", help="Of the workload's size, e.g. 1/8; fewer regions are observed, too."
-    ),
-]
-Observed = Annotated[
-    int | None,
-    typer.Option(
-        "--observed", help="Regions observed at a time; by default what the policies declare."
-    ),
-]
-Samples = Annotated[
-    int, typer.Option("--samples", help="Pages sampled per observed region; 0 adapts the number.")
-]
-MachineOrDefault = Annotated[
-    str | None,
-    typer.Option(
-        "--machine",
-        help=(
-            "A preset or your own TOML file; by default that of the application's paper, or "
-            "rtx3090-pcie4, or with tiers a100-pcie3-ssd."
-        ),
-    ),
-]
-MachineName = Annotated[str, typer.Option("--machine", help="A preset or your own TOML file.")]
-SystemName = Annotated[
-    str | None,
-    typer.Option(
-        "--system",
-        help="A published bundle of policies, uvm by default; the options below replace its parts.",
-    ),
-]
-Eviction = Annotated[
-    str | None,
-    typer.Option(
-        "--eviction",
-        "-e",
-        help="An eviction policy, with options: 'random(seed=1)'; or your own: mine.py:MyPolicy.",
-    ),
-]
-Prefetch = Annotated[str | None, typer.Option("--prefetch", help="A prefetch policy.")]
-Placement = Annotated[str | None, typer.Option("--placement", help="A placement policy.")]
-Tiering = Annotated[
-    str | None,
-    typer.Option(
-        "--tiering",
-        help="Three tiers, and where pages go that leave near memory: tier-reuse, mine.py:MyTier …",
-    ),
-]
-Middle = Annotated[
-    str | None,
-    typer.Option(
-        "--middle",
-        help="With --tiering: host memory before the SSD; by default 4 times near memory.",
-    ),
-]
-NoFlush = Annotated[
-    bool,
-    typer.Option("--no-flush", help="With --tiering: leave what is dirty at the end where it is."),
-]
-Near = Annotated[str | None, typer.Option("--near", help="Near memory, e.g. 512MiB.")]
+Placement = Annotated[str | None, typer.Option("--placement", help=help_of("placement"))]
+GeometryText = Annotated[str | None, typer.Option("--geometry", help=help_of("geometry"))]
 NearOrMachines = Annotated[
     str | None,
     typer.Option("--near", help="Near memory, e.g. 16GiB; by default the machine's own."),
-]
-Oversubscribe = Annotated[
-    str | None,
-    typer.Option(
-        "--oversubscribe",
-        help="How much larger than near memory the footprint is; 50% if no size is given.",
-    ),
-]
-Fits = Annotated[
-    str | None, typer.Option("--fits", help="Share of the footprint that fits, e.g. 75%.")
-]
-GeometryText = Annotated[
-    str | None,
-    typer.Option("--geometry", help="PAGE/REGION, e.g. 4KiB/64KiB; the machine's by default."),
-]
-Slots = Annotated[
-    int | None,
-    typer.Option("--slots", help="Slots in place of the machine's; 1 is a sequential cache."),
-]
-DirtyOnly = Annotated[
-    bool,
-    typer.Option(
-        "--dirty-only", help="Write back only pages that were written; the driver writes all."
-    ),
-]
-Pipelined = Annotated[
-    bool | None,
-    typer.Option("--pipelined/--serial", help="Overlap eviction with migration, or not."),
-]
-Checked = Annotated[
-    bool,
-    typer.Option("--checked", help="Run policies in Python and check their indices and numbers."),
 ]
 Workers = Annotated[
     int | None,
@@ -131,14 +58,67 @@ NoCache = Annotated[
 ]
 
 
-def settings_of(context: typer.Context, *others: str) -> dict[str, Any]:
-    """Return the options that were given, without the workload and ``others``."""
+def find_trace(workload: str, settings: Settings) -> Trace:
+    """Return the trace of a workload or file, for verbs that take the settings ``TRACE``."""
     from tidegate.experiments import RunSpec
 
-    given = {k: v for k, v in context.params.items() if v is not None}
-    names = {f.name for f in fields(RunSpec)} - {"workload", *others}
-    settings = {k: v for k, v in given.items() if k in names}
-    return settings | ({"flush": False} if given.get("no_flush") else {})
+    return RunSpec.from_settings(workload, {"machine": _MACHINE} | settings).trace()
+
+
+def takes_settings(
+    *names: str, several: Collection[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorator: put the options of these settings in place of a command's parameter ``settings``.
+
+    ``several``: those that take a list with commas.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        options = {name: _option(name, name in several) for name in names}
+        signature = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            named = parameter.name == "settings"
+            parameters += options.values() if named else [parameter]
+
+        @functools.wraps(command)
+        def with_settings(**given: Any) -> None:
+            chosen = {name: given.pop(name) for name in names}
+            command(settings=_read(chosen, several), **given)
+
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        made: Any = with_settings
+        made.__signature__ = signature.replace(
+            parameters=[parameter.replace(kind=keyword) for parameter in parameters]
+        )
+        made.__annotations__ = {p.name: p.annotation for p in parameters}
+        return with_settings
+
+    return decorate
+
+
+def _option(name: str, several: bool) -> inspect.Parameter:
+    """Return the parameter of a command that sets one setting; None is one not given."""
+    field = next(f for f, _ in all_settings() if f.name == name)
+    short = field.metadata["flag"]
+    flags = [short] if short.startswith("--") else [f"--{name.replace('_', '-')}", short]
+    kind = {"bool": bool, "int": int}.get(str(field.type).removesuffix(" | None"), str)
+    text = f"{field.metadata['help'].removesuffix('.')}; several with commas." if several else ""
+    option = typer.Option(*filter(None, flags), help=text or field.metadata["help"])
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[kind | None, option],
+    )
+
+
+def _read(chosen: dict[str, Any], several: Collection[str]) -> Settings:
+    """Return the settings that were given; ``--no-flush`` says that flush is False."""
+    given = {name: value for name, value in chosen.items() if value is not None}
+    if "flush" in given:
+        given["flush"] = not given["flush"]
+    return given | {n: split_option(n, given[n]) for n in several if n in given}
 
 
 def split(text: str | None) -> list[str]:

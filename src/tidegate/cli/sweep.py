@@ -163,7 +163,7 @@ def plot(
 
 
 def _load(file: Path, store: str | None) -> Sweep:
-    from tidegate.experiments.sweeps.sweep_file import load_sweep
+    from tidegate.experiments import load_sweep
 
     return load_sweep(file, store)
 

@@ -20,41 +20,35 @@ app = typer.Typer(help="Save what a workload touches, look into it, import and e
 
 
 @app.command("save")
+@o.takes_settings(*o.TRACE)
 def save(
     workload: o.Workload,
     path: Annotated[
         Path, typer.Argument(help="The file to write, e.g. mm.parquet.", show_default=False)
     ],
-    bytes: o.Bytes = None,
-    scale: o.Scale = None,
-    machine: o.MachineName = "rtx3090-pcie4",
-    geometry: o.GeometryText = None,
+    settings: o.Settings,
 ) -> None:
     """Save a workload's touches as a Parquet file.
 
     tidegate trace save matmul mm.parquet --bytes 1GiB
     """
     from tidegate.display.figures import check_output
-    from tidegate.experiments import RunSpec
     from tidegate.trace import save_trace
     from tidegate.units import show_size
 
     check_output(path, (".parquet",))
     with output.user_code():
-        spec = RunSpec(workload, machine, bytes=bytes, scale=scale, geometry=geometry)
-        trace = spec.trace()
+        trace = o.find_trace(workload, settings)
         with progress.Bar(f"save {trace.name}") as bar:
             save_trace(trace, path, bar.advance)
     output.print_text(f"saved {trace.name} to {path}, {show_size(path.stat().st_size)}")
 
 
 @app.command("info")
+@o.takes_settings(*o.TRACE)
 def info(
     workload: o.Workload,
-    bytes: o.Bytes = None,
-    scale: o.Scale = None,
-    machine: o.MachineName = "rtx3090-pcie4",
-    geometry: o.GeometryText = None,
+    settings: o.Settings,
     as_json: output.AsJson = False,
     as_csv: output.AsCsv = False,
 ) -> None:
@@ -63,12 +57,10 @@ def info(
     tidegate trace info mm.parquet
     """
     output.check(as_json, as_csv, None)
-    from tidegate.experiments import RunSpec
     from tidegate.trace.info import describe
 
     with output.user_code():
-        spec = RunSpec(workload, machine, bytes=bytes, scale=scale, geometry=geometry)
-        trace = spec.trace()
+        trace = o.find_trace(workload, settings)
         with progress.Bar(f"read {trace.name}") as bar:
             found = describe(trace, bar.advance)
     if as_json:
@@ -88,7 +80,7 @@ def import_(
     format: Annotated[
         str | None, typer.Option(help="The format; recognised by content unless given.")
     ] = None,
-    settings: Annotated[
+    options: Annotated[
         list[str] | None,
         typer.Option(
             "--set", help="An option of the format, e.g. expert_bytes=336MiB; repeatable."
@@ -111,10 +103,10 @@ def import_(
     from tidegate.units import show_size
 
     check_output(path, (".parquet",))
-    options = dict(_setting(text) for text in settings or ())
+    chosen = dict(_setting(text) for text in options or ())
     made = None if geometry is None else Geometry.parse(geometry)
     with progress.Bar(f"read {file.name}", unit="bytes") as bar:
-        trace = import_trace(file, format, made, bar.advance, **options)
+        trace = import_trace(file, format, made, bar.advance, **chosen)
     if isinstance(trace, OpTrace):
         save_ops(trace.ops, path)
     else:
@@ -127,14 +119,12 @@ def import_(
 
 
 @app.command("export")
+@o.takes_settings(*o.TRACE)
 def export(
     workload: o.Workload,
     path: Annotated[Path, typer.Argument(help="The file to write.", show_default=False)],
+    settings: o.Settings,
     format: Annotated[str, typer.Option(help="csv or oracle-general (libCacheSim).")] = "csv",
-    bytes: o.Bytes = None,
-    scale: o.Scale = None,
-    machine: o.MachineName = "rtx3090-pcie4",
-    geometry: o.GeometryText = None,
 ) -> None:
     """Write a trace in the format of another tool.
 
@@ -142,7 +132,6 @@ def export(
     """
     from tidegate.display.figures import check_output
     from tidegate.errors import TidegateError, UnknownName
-    from tidegate.experiments import RunSpec
     from tidegate.files import write_atomically
     from tidegate.trace.exporters import EXPORTERS
     from tidegate.units import show_size
@@ -156,8 +145,7 @@ def export(
         raise UnknownName("format", format, list(EXPORTERS))
     check_output(path, None)
     with output.user_code():
-        spec = RunSpec(workload, machine, bytes=bytes, scale=scale, geometry=geometry)
-        trace = spec.trace()
+        trace = o.find_trace(workload, settings)
         with progress.Bar(f"export {trace.name}") as bar:
             write_atomically(path, lambda part: EXPORTERS[format](trace, part, bar.advance))
     output.print_text(f"exported {trace.name} to {path}, {show_size(path.stat().st_size)}")

@@ -9,13 +9,12 @@ read-only.
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -24,19 +23,20 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.types import unliteral
 
 from tidegate.compiled.linking import EntryCompiler, LinkedCompiler
-from tidegate.compiled.operator_types import remember_operator_types
+from tidegate.compiled.own_process import prepare_numba
+from tidegate.compiled.source_digest import code_digest
 from tidegate.compiled.turns import own_turn
-from tidegate.compiled.without_scipy import load_array_functions
 from tidegate.files import cache_folder
 
 _KEPT = 3  # states of the source whose compiled code stays
 _IN_USE = 24 * 3600  # seconds: a state used since then may be in use by another process
-_SOURCE = (".py", ".json")  # programs' models are JSON
 # rooms with compiled functions
-_COMPILED = ("compiled", "simulation", "policies", "workloads", "analysis", "live")
+_COMPILED = (
+    *("compiled", "trace", "policies", "policy_compiler", "simulation", "analysis", "live"),
+    *("workloads", "papers/*/applications/*"),
+)
 
-load_array_functions()
-remember_operator_types()
+prepare_numba()
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -167,41 +167,6 @@ class _TolerantCache:
     def save_overload(self, signature: Any, data: Any) -> None:
         with suppress(OSError):
             self._cache.save_overload(signature, data)
-
-
-@functools.cache
-def _sources() -> list[tuple[str, str]]:
-    """Return each source file of the package: its place there, and its path.
-
-    Every command needs them, so this is done without the convenience of pathlib.
-    """
-    package = os.path.dirname(os.path.dirname(__file__))
-    files = (
-        os.path.join(folder, name)
-        for folder, _, names in os.walk(package)
-        for name in names
-        if name.endswith(_SOURCE)
-    )
-    return sorted((file[len(package) + 1 :].replace(os.sep, "/"), file) for file in files)
-
-
-@functools.cache
-def code_digest(*rooms: str, without: tuple[str, ...] = ()) -> str:
-    """Return a hash of the source of these rooms, or of the whole package, ``without`` some.
-
-    A room is a folder or a file of the package, or a pattern such as ``papers/*/*.py``.
-
-    >>> code_digest("simulation") == code_digest("policies")
-    False
-    """
-    digest = hashlib.sha256()
-    for place, file in _sources():
-        path = PurePath(place)
-        apart = any(path.match(room) or place.startswith(f"{room}/") for room in without)
-        if not apart and (place.partition("/")[0] in rooms or not rooms):
-            with open(file, "rb") as opened:
-                digest.update(opened.read())
-    return digest.hexdigest()[:32]
 
 
 @contextmanager

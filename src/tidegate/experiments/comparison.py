@@ -7,38 +7,39 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import polars as pl
 
 from tidegate import units
-from tidegate.errors import TidegateError, UnknownName
-from tidegate.experiments import two_tiers
+from tidegate.errors import TidegateError
 from tidegate.experiments.grid import attempt_grid
 from tidegate.experiments.labels import Named, distinct_labels
 from tidegate.experiments.runs import Run
-from tidegate.experiments.specification import RunSpec, check_sizes
+from tidegate.experiments.settings import MODELS, SIZES, GpuModel, TierModel, check_sizes
+from tidegate.experiments.specification import RunSpec
+from tidegate.machine.machine import Machine
 from tidegate.options import expand, parse_spec
-from tidegate.simulation.tiers.simulation import Tiered
+from tidegate.policies.registries import EvictionLike, PlacementLike, PrefetchLike, TieringLike
+from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
-from tidegate.workloads.program import Program
+from tidegate.workloads.program import Program, WorkloadLike
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+T = TypeVar("T")
+OneOrMore: TypeAlias = T | Iterable[T]
+
 POLICIES = ("lrm", "fifo", "clock", "random", "mru", "lru-ideal")  # where none are given
 BOUND, TIER_BOUND = "belady", "tier-belady"
 
-_AXES = {
-    "eviction": "evictions",
-    "prefetch": "prefetches",
-    "system": "systems",
-    "tiering": "tierings",
-}
+# settings that may have several values
+AXES = ("eviction", "prefetch", "system", "tiering", "placement", "machine", *SIZES)
 _COUNTS = ("faults", "batches", "evictions", "pages_unused", "bytes_in", "bytes_out")
 _TIER_COUNTS = ("hits", "middle_hits", "far_reads", "far_writes", "to_middle", "wasted_lookups")
 
@@ -191,30 +192,51 @@ class Comparison:
 
 
 def compare(
-    workload: Any,
-    evictions: Any = None,
-    prefetches: Any = None,
+    workload: OneOrMore[WorkloadLike],
+    eviction: OneOrMore[EvictionLike] | None = None,
+    prefetch: OneOrMore[PrefetchLike] | None = None,
     *,
+    system: OneOrMore[str] | None = None,
+    tiering: OneOrMore[TieringLike] | None = None,
+    placement: OneOrMore[PlacementLike] | None = None,
+    machine: OneOrMore[str | Machine] | None = None,
+    near: OneOrMore[str | int] | None = None,
+    oversubscribe: OneOrMore[str | float] | None = None,
+    fits: OneOrMore[str | float] | None = None,
+    middle: str | int | None = None,
+    bytes: str | int | None = None,
+    scale: str | float | None = None,
+    geometry: str | Geometry | None = None,
+    slots: int | None = None,
+    compiled: bool = True,
+    checked: bool = False,
+    gpu: GpuModel = GpuModel(),
+    tiers: TierModel = TierModel(),
+    bound: bool = True,
     workers: int | None = None,
     cache: bool = True,
     progress: Callable[[RunSpec], None] = lambda spec: None,
-    **settings: Any,
 ) -> Comparison:
-    """Compare eviction (and prefetch) policies, ``systems`` or ``tierings`` over sizes of near
-    memory (``near``, ``oversubscribe`` or ``fits``). ``bound=False`` leaves Belady's line out.
-    Other keywords are ``RunSpec``'s fields; ``workload``, ``machine`` and ``placement`` may be
-    lists. A name may be a sweep of its options. A run that fails is in ``failures``; if all fail,
-    an error is raised.
+    """Compare eviction (and prefetch) policies, systems or tierings over sizes of near memory.
 
-    >>> compare("cyclic(bytes=64MiB)", ["lrm", "mru"], oversubscribe=["50%"]).policies
+    The keywords up to ``fits``, and the workload, take one value or several: names, classes or
+    objects. A name may be a sweep of its options. The others are ``RunSpec``'s. ``bound=False``
+    leaves Belady's line out. A run that fails is in ``failures``; if all fail, an error is raised.
+
+    >>> compare("cyclic(bytes=64MiB)", ["lrm", "mru"], oversubscribe="50%").policies
     ['lrm', 'mru', 'belady']
-    >>> compare("cyclic(bytes=8MiB)", tierings=["bam", "tier-order"], near=["1MiB"]).policies
+    >>> compare("cyclic(bytes=8MiB)", tiering=["bam", "tier-order"], near="1MiB").policies
     ['bam', 'tier-order', 'tier-belady']
     >>> compare("cyclic(bytes=64MiB, passes=1|2)", "random(seed=1|2)", bound=False).table.height
     4
     """
-    spec = ComparisonSpec.of(workload, evictions, prefetches, **settings)
-    return spec.answer(workers=workers, cache=cache, progress=progress)
+    given = locals()
+    settings = {n: v for n, v in given.items() if n not in ("workload", *_HOW) and v is not None}
+    spec = ComparisonSpec.make(workload, settings, bound)
+    return spec.run(workers=workers, cache=cache, progress=progress)
+
+
+_HOW = ("bound", "workers", "cache", "progress")  # how it is done, not what is compared
 
 
 @dataclass(frozen=True)
@@ -226,55 +248,25 @@ class ComparisonSpec:
     compared: str
 
     @classmethod
-    def of(
-        cls,
-        workload: Any,
-        evictions: Any = None,
-        prefetches: Any = None,
-        *,
-        systems: Any = (),
-        tierings: Any = (),
-        placement: Any = None,
-        machine: Any = None,
-        near: Any = (),
-        oversubscribe: Any = (),
-        fits: Any = (),
-        bound: bool = True,
-        **settings: Any,
-    ) -> ComparisonSpec:
-        """Return the specification, with Belady's runs last; every name in it is known."""
-        systems, tierings = several(systems), several(tierings)
-        for name in _AXES.keys() & settings:
-            if not (name == "eviction" and tierings):
-                raise UnknownName("keyword of a comparison", name, _AXES.values())
-        policies = evictions is not None or prefetches is not None
-        if tierings and (systems or policies):
-            raise TidegateError("tierings and other policies were both given; give one of them")
-        if systems and (policies or placement is not None):
-            raise TidegateError(
-                "systems and policies were both given; a system is a set of policies, give one"
-            )
-        compared = "tiering" if tierings else "system" if systems else "eviction"
-        if compared == "tiering":
-            contenders = _tierings(tierings, bound, placement)
-        elif compared == "system":
-            contenders = _systems(systems, bound)
-        else:
-            evictions = POLICIES if evictions is None else several(evictions)
-            contenders = _evictions(evictions, several(prefetches), several(placement), bound)
-        sizes = _sizes(
-            near=[units.size(n) for n in several(near)],
-            oversubscribe=several(oversubscribe),
-            fits=several(fits),
-        )
-        axes = (_workloads(workload), several(machine), sizes, contenders)
+    def make(cls, workload: Any, settings: Mapping[str, Any], bound: bool = True) -> ComparisonSpec:
+        """Return the specification, with Belady's runs last; every name in it is known.
+
+        ``settings``: those of a run, of which ``AXES`` may have several values.
+        """
+        axes = {name: as_list(settings[name]) for name in AXES if name in settings}
+        shared = {name: value for name, value in settings.items() if name not in AXES}
+        _check_contenders(axes)
+        compared = next((name for name in ("tiering", "system") if axes.get(name)), "eviction")
+        contenders = _CONTENDERS[compared](axes, bound)
+        sizes = _sizes({name: axes.get(name, []) for name in SIZES})
+        each = (_workloads(workload), axes.get("machine") or [None], sizes, contenders)
         runs = [
-            RunSpec.from_settings(on, settings | {"machine": m} | size | contender)
-            for on, m, size, contender in itertools.product(*axes)
+            _specify(on, shared | {"machine": m} | size | contender)
+            for on, m, size, contender in itertools.product(*each)
         ]
         return cls(runs, _entries(runs, compared), compared)
 
-    def answer(
+    def run(
         self,
         *,
         workers: int | None = None,
@@ -295,51 +287,78 @@ class ComparisonSpec:
         return Comparison(entries, self.compared)
 
 
-def _evictions(
-    evictions: Sequence[Any], prefetches: Sequence[Any], placements: Sequence[Any], bound: bool
-) -> list[Any]:
-    if not (evictions and prefetches and placements):
-        raise TidegateError("evictions must name at least one policy, such as lrm, got none")
+def _check_contenders(axes: Mapping[str, Sequence[Any]]) -> None:
+    """Refuse lists without anything in them, and policies beside what has its own."""
+    for name, values in axes.items():
+        if not values:
+            raise TidegateError(f"{name} must name at least one, got none")
+    policies = [name for name in ("eviction", "prefetch", "placement") if name in axes]
+    if "tiering" in axes:
+        others = [name for name in ("system", "prefetch") if name in axes]
+        if others:
+            raise TidegateError(f"tiering and {others[0]} were both given; give one of them")
+        if len(axes.get("eviction", ())) > 1:
+            names = ", ".join(map(str, axes["eviction"]))
+            raise TidegateError(f"tiering needs one eviction, or none for CLOCK, got {names}")
+    elif "system" in axes and policies:
+        raise TidegateError(
+            f"system and {policies[0]} were both given; a system is a set of policies, give one"
+        )
+
+
+def _specify(workload: Any, settings: dict[str, Any]) -> RunSpec:
+    models = {name: settings.pop(name) for name in MODELS if name in settings}
+    return RunSpec(workload, **models).change(**settings)
+
+
+def _evictions(axes: Mapping[str, Sequence[Any]], bound: bool) -> list[dict[str, Any]]:
+    evictions = axes.get("eviction", POLICIES)
     added = [BOUND] if bound and not any(map(_is_bound, evictions)) else []
     return [
-        {"eviction": e, "prefetch": prefetch, "placement": placement}
-        for e in [*evictions, *added]
-        for prefetch in prefetches
-        for placement in placements
+        {"eviction": eviction, "prefetch": prefetch, "placement": placement}
+        for eviction in [*evictions, *added]
+        for prefetch in axes.get("prefetch", [None])
+        for placement in axes.get("placement", [None])
     ]
 
 
-def _systems(systems: Sequence[str], bound: bool) -> list[Any]:
+def _systems(axes: Mapping[str, Sequence[Any]], bound: bool) -> list[dict[str, Any]]:
     """Belady's eviction is added to the first system's prefetch and placement policies."""
+    systems = axes["system"]
     added = [{"system": systems[0], "eviction": BOUND}] if bound else []
     return [{"system": name} for name in systems] + added
 
 
-def _tierings(tierings: Sequence[Any], bound: bool, placement: Any) -> list[Any]:
+def _tierings(axes: Mapping[str, Sequence[Any]], bound: bool) -> list[dict[str, Any]]:
     """The bound chooses victims itself, so it has no eviction policy."""
+    tierings = axes["tiering"]
     added = [TIER_BOUND] if bound and TIER_BOUND not in tierings else []
+    others = {name: axes[name][0] for name in ("eviction", "placement") if name in axes}
     return [
-        {"tiering": t, "placement": placement} | ({"eviction": None} if t == TIER_BOUND else {})
+        {"tiering": t, **others} | ({"eviction": None} if t == TIER_BOUND else {})
         for t in [*tierings, *added]
     ]
 
 
+_CONTENDERS = {"eviction": _evictions, "system": _systems, "tiering": _tierings}
+
+
 def _workloads(given: Any) -> Sequence[Any]:
-    found = several(given)
+    found = as_list(given)
     if not found:
         raise TidegateError("workload must name at least one workload, such as matmul, got none")
     return found
 
 
-def _sizes(**given: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the sizes of near memory, each as a field of a run."""
+def _sizes(given: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return the sizes of near memory, each as a setting of a run."""
     check_sizes([name for name, values in given.items() if values])
     sizes = [{name: value} for name, values in given.items() for value in values]
     return sizes or [{}]
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class _Resolved:
     """What is known of a run before it is made."""
 
     policies: tuple[Named, ...]
@@ -356,26 +375,16 @@ class _Prepared:
         return self.near, *(thing.identity for thing in named)
 
 
-def _prepare(spec: RunSpec) -> _Prepared:
-    s = spec.prepare()
-    policies: tuple[Named, ...]
-    if isinstance(s, Tiered):
-        near, policies = s.near * s.trace.geometry.page, (Named.of(s.placement, spec.tiering),)
-    else:
-        near = two_tiers.near_bytes(s)
-        policies = (
-            Named.of(s.eviction, spec.eviction),
-            Named.of(s.prefetch, spec.prefetch),
-            Named.of(s.placement, spec.placement),
-        )
-    machine = Named(s.machine.name, str(spec.machine or ""), s.machine)
-    return _Prepared(
-        policies,
-        _name_of(s.trace, spec.workload),
-        machine,
-        near,
-        s.trace.footprint,
-        s.trace.provenance.value,
+def _resolve(spec: RunSpec) -> _Resolved:
+    run = spec.resolve()
+    shown = ("tiering",) if spec.tiering is not None else ("eviction", "prefetch", "placement")
+    return _Resolved(
+        tuple(Named.of(run.policies[name], getattr(spec, name)) for name in shown),
+        _name_of(run.trace, spec.workload),
+        Named(run.machine.name, str(spec.machine or ""), run.machine),
+        run.near,
+        run.trace.footprint,
+        run.trace.provenance.value,
     )
 
 
@@ -388,29 +397,29 @@ def _name_of(trace: Trace, given: Any) -> Named:
 
 def _entries(runs: Sequence[RunSpec], compared: str) -> list[Entry]:
     """Return an entry for each run; look up every name, and refuse two runs that are equal."""
-    prepared = [_prepare(spec) for spec in runs]
+    resolved = [_resolve(spec) for spec in runs]
     seen = set()
-    for p in prepared:
+    for p in resolved:
         if p.identity in seen:
             raise TidegateError(
                 f"two runs are the same, {' + '.join(named.text for named in p.policies)} with "
                 f"{units.show_size(p.near)}; give each once"
             )
         seen.add(p.identity)
-    policies = distinct_labels([p.policies for p in prepared])
+    policies = distinct_labels([p.policies for p in resolved])
     if compared == "system":
         policies = [BOUND if spec.eviction == BOUND else spec.system for spec in runs]
-    workloads = distinct_labels([[p.workload] for p in prepared])
-    machines = distinct_labels([[p.machine] for p in prepared])
+    workloads = distinct_labels([[p.workload] for p in resolved])
+    machines = distinct_labels([[p.machine] for p in resolved])
     return [
         Entry(workload, p.provenance, machine, p.near, p.footprint, policy)
         for p, policy, workload, machine in zip(
-            prepared, policies, workloads, machines, strict=True
+            resolved, policies, workloads, machines, strict=True
         )
     ]
 
 
-def several(given: Any) -> Sequence[Any]:
+def as_list(given: Any) -> Sequence[Any]:
     """Return what was given as a sequence; one name, size, policy or class may stand alone. A name
     that is a sweep of options becomes several.
     """

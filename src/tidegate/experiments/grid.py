@@ -7,9 +7,10 @@ from concurrent.futures import Executor
 
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
-from tidegate.experiments.specification import RunSpec, check_whole
+from tidegate.experiments.settings import check_whole
+from tidegate.experiments.specification import RunSpec
 from tidegate.experiments.sweeps.batches import Failed, WholeRuns
-from tidegate.experiments.sweeps.execution import answer_all
+from tidegate.experiments.sweeps.execution import run_all
 from tidegate.experiments.sweeps.executors import BatchExecutor
 
 MOST_WORKERS = 1024
@@ -39,7 +40,7 @@ def run_grid(
     if workers is not None and executor is not None:
         raise TidegateError("workers and executor were both given; an executor has its own workers")
     check_whole("workers", workers, 1, MOST_WORKERS)
-    return answer_all(
+    return run_all(
         grid,
         WholeRuns(cache),
         workers=workers,
@@ -67,9 +68,7 @@ def attempt_grid(
     progress: Callable[[RunSpec], None] = lambda spec: None,
 ) -> list[Run | TidegateError]:
     """Run every specification; one that fails gives its error and does not stop the others."""
-    done = answer_all(
-        specs, WholeRuns(cache), workers=workers, executor=executor, progress=progress
-    )
+    done = run_all(specs, WholeRuns(cache), workers=workers, executor=executor, progress=progress)
     return [_run_or_error(outcome) for outcome in done]
 
 

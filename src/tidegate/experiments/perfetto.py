@@ -30,7 +30,7 @@ class Residency:
         self._every, self._calls = 1, 0
 
     def note(self, simulation: Any, touches: int) -> None:
-        """Take a sample: a progress function of ``RunSpec.answer_watched``."""
+        """Take a sample: a progress function of ``RunSpec.run_watched``."""
         self._calls += 1
         if self._calls % self._every:
             return

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from tidegate import units
 from tidegate.compiler.model import ProgramModel
@@ -17,10 +16,14 @@ from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.experiments.specification import RunSpec
 from tidegate.machine.machine import Machine
+from tidegate.policies.interface.events import ADVICE, ASK_ADVISE, ASK_EVICT, ASK_PREFETCH
+from tidegate.policies.interface.memory_view import VERB_NAMES, MemoryView
 from tidegate.policies.interface.policy import PlacementPolicy
+from tidegate.policies.interface.visibility import Faults
 from tidegate.policies.placement.objects import regions_of
 from tidegate.policies.registries import placement
 from tidegate.trace.geometry import Geometry
+from tidegate.trace.plan import Plan
 from tidegate.trace.trace import Object
 from tidegate.workloads.modelled import Modelled, sizes_of
 
@@ -30,40 +33,59 @@ TOUCHES = 6_000_000  # pages that a prediction touches, about, with each policy
 RIVALS = ("um", "host", "prefetch-all", "explicit", "object-lru", "rlm", "glm", "rdm")
 
 
-class Rehearsal:
+class Rehearsal(MemoryView):
     """A memory that only records requests. A region counts as resident once nothing keeps it far;
     a request that changes nothing is not recorded again.
     """
 
-    def __init__(self, objects: tuple[Object, ...], geometry: Geometry, frames: int, plan: Any):
-        self.objects, self.geometry, self.frames, self.plan = objects, geometry, frames, plan
-        self.place, self.actions = "", list[Action]()
+    objects: tuple[Object, ...] = ()
+    regions: int = 0
+    plan: Plan | None = None
+
+    def __init__(
+        self, objects: tuple[Object, ...], geometry: Geometry, frames: int, plan: Plan | None
+    ):
+        super().__init__("a placement", Faults(), geometry, frames, 0, {})
+        self.objects, self.plan, self.actions = objects, plan, list[Action]()
+        self.regions = max(
+            -(-(o.first_page + o.pages) // geometry.pages_per_region) for o in objects
+        )
         # regions that may be near, by faults or by a prefetch
         self._near, self._fetched, self._far = set[int](), set[int](), set[int]()
 
     def is_resident(self, region: int) -> bool:
         return region in self._near
 
-    def prefetch(self, first_page: int, pages: int = 1) -> None:
+    def _request(self, request: int, *words: int) -> None:
+        if request == ASK_PREFETCH:
+            self._prefetch(*words)
+        elif request == ASK_EVICT:
+            self._evict(*words)
+        elif request == ASK_ADVISE:
+            self._advise(*words)
+        else:
+            raise self._not_offered(VERB_NAMES[request])
+
+    def _prefetch(self, first_page: int, pages: int) -> None:
         regions = self._regions(first_page, pages)
         if regions - self._fetched:
             self._record("prefetch", first_page, pages)
         self._fetched |= regions
         self._near |= regions
 
-    def evict(self, region: int) -> None:
+    def _evict(self, region: int) -> None:
         self._near.discard(region)
         self._fetched.discard(region)
         self._record(
             "evict", region * self.geometry.pages_per_region, self.geometry.pages_per_region
         )
 
-    def advise(self, first_page: int, pages: int, prefer: str | None) -> None:
+    def _advise(self, first_page: int, pages: int, advice: int) -> None:
         regions = self._regions(first_page, pages)
-        if prefer == "far" and regions - self._far:
+        if advice == ADVICE["far"] and regions - self._far:
             self._record("far", first_page, pages)
             self._far |= regions
-        elif prefer is None:
+        elif advice == ADVICE[None]:
             if regions & self._far:
                 self._record("anywhere", first_page, pages)
                 self._far -= regions
@@ -129,7 +151,7 @@ def _rehearsed(
     """
     trace = program.trace(geometry)
     memory = Rehearsal(trace.objects, geometry, frames, trace.plan)
-    policy.attach(memory)  # type: ignore[arg-type]
+    policy.attach(memory)
     policy.start()
     names = [launch.name for launch in program.plan().launches]
     known = set(near)
@@ -152,8 +174,7 @@ def _near_bytes(memory: Rehearsal, program: Modelled, name: str) -> dict[str, in
     uses = {u.object for u in program.plan().by_name[name].uses}
     return {
         o.name: min(
-            o.bytes,
-            memory.geometry.region * sum(map(memory.is_resident, regions_of(o, memory))),  # type: ignore[arg-type]
+            o.bytes, memory.geometry.region * sum(map(memory.is_resident, regions_of(o, memory)))
         )
         for o in memory.objects
         if o.name in uses
@@ -186,7 +207,7 @@ def predict(
     for name in policies:
         spec = RunSpec(program, machine, placement=name, near=near)
         try:
-            runs[name] = spec.answer(cache=False, progress=progress)
+            runs[name] = spec.run(cache=False, progress=progress)
         except TidegateError as error:
             runs[name] = str(error)
     return runs

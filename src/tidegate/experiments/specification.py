@@ -1,94 +1,44 @@
-"""Run specification: what a run is made from.
+"""Run specification: what a run is made from, and the ways to run it.
 
-RunSpec ──▶ trace, machine, policies, sizes ──▶ simulation ──▶ Run, from the store if it is there
-
-``two_tiers`` simulates near and far memory, ``three_tiers`` near memory, host memory and an SSD.
+RunSpec ──▶ PreparedRun: machine, trace, policies, sizes ──▶ simulation ──▶ Run, or from the store
 """
 
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, fields
-from operator import index
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tidegate import units
-from tidegate.errors import LongRun, TidegateError, UnknownName
-from tidegate.experiments import recordings, store, three_tiers, two_tiers
+from tidegate.errors import TidegateError
+from tidegate.experiments import recordings, store
+from tidegate.experiments.prepared_run import PreparedRun
 from tidegate.experiments.runs import Run
+from tidegate.experiments.settings import GpuModel, RunSettings, TierModel
+from tidegate.experiments.three_tiers import ThreeTierRun
 from tidegate.experiments.trace_cache import shared
+from tidegate.experiments.two_tiers import TwoTierRun
 from tidegate.machine.machine import Machine, load_machine
 from tidegate.options import parse_spec
-from tidegate.policies.interface.policy import EvictionPolicy, PlacementPolicy, PrefetchPolicy
-from tidegate.policies.interface.tier_policy import TierPolicy
+from tidegate.policies.registries import EvictionLike, PlacementLike, PrefetchLike, TieringLike
 from tidegate.simulation.recorded import Recording
 from tidegate.simulation.recording import Window
-from tidegate.simulation.tiers.simulation import MOST_STAYS
-from tidegate.trace.file import TraceFile
 from tidegate.trace.geometry import Geometry
-from tidegate.trace.ops import OpTrace, holds_ops
+from tidegate.trace.load import is_trace_file, load_trace
 from tidegate.trace.trace import Trace
 from tidegate.workloads import suites
-from tidegate.workloads.program import Workload, workloads
+from tidegate.workloads.program import Workload, WorkloadLike, workloads
 
 MACHINE = "rtx3090-pcie4"  # where none is given
 TIERED_MACHINE = "a100-pcie3-ssd"  # where none is given and there are three tiers: GMT's
-SIZES = ("near", "oversubscribe", "fits")
-LONG = 10**9  # touches: about ten seconds
-
-_TWO_TIERS = (
-    "system",
-    "prefetch",
-    "placement",
-    "geometry",
-    "dirty_only",
-    "samples",
-    "observed",
-    "watched",
-    "count_scale",
-    "pipelined",
-    "checked",
-)
-_THREE_TIERS = (
-    "middle",
-    "service",
-    "shared",
-    "read_ahead",
-    "transfers",
-    "spare",
-    "jitter",
-    "most_stays",
-    "flush",
-    "traits",
-)
-_MOST = 2**31 - 1
-_WHOLE = {
-    "slots": (1, 1 << 20),
-    "samples": (0, _MOST),
-    "observed": (1, _MOST),
-    "watched": (1, _MOST),
-    "most_stays": (0, _MOST),
-    "jitter": (0, _MOST),
-}
-_YES_OR_NO = (
-    "compiled",
-    "dirty_only",
-    "checked",
-    "shared",
-    "read_ahead",
-    "spare",
-    "flush",
-    "traits",
-)
 _LARGEST_SCALE = 1e9
 
 
 @dataclass(frozen=True)
-class RunSpec:
-    """What one run is made from. Names are looked up by ``prepare`` and ``answer``.
+class RunSpec(RunSettings):
+    """What one run is made from. Names are looked up when it runs.
 
     ``near`` is the capacity of near memory. ``oversubscribe`` says how much larger the footprint is
     (50% makes near memory two thirds of it), ``fits`` which share of it fits. Give one of them or
@@ -101,108 +51,36 @@ class RunSpec:
     ``tiering`` adds a third tier. ``middle`` is then the capacity of host memory. Without sizes the
     footprint is twice near and middle memory, and the middle is four times near memory, as in GMT.
 
+    ``gpu`` and ``tiers`` have what papers' protocols set (see ``settings``).
+
     >>> spec = RunSpec("cyclic(bytes=8MiB)", tiering="tier-order", near="1MiB", middle="4MiB")
-    >>> spec.answer(cache=False).counts["far_reads"]
+    >>> spec.run(cache=False).counts["far_reads"]
     512
     """
 
-    workload: str | Path | type[Workload] | Workload | Trace
-    machine: str | Machine | None = None
-    system: str = "uvm"
-    eviction: str | type[EvictionPolicy] | EvictionPolicy | None = None
-    prefetch: str | type[PrefetchPolicy] | PrefetchPolicy | None = None
-    placement: str | type[PlacementPolicy] | PlacementPolicy | None = None
-    tiering: str | type[TierPolicy] | TierPolicy | None = None
-    near: str | int | None = None
-    middle: str | int | None = None
-    oversubscribe: str | float | None = None
-    fits: str | float | None = None
-    bytes: str | int | None = None
-    scale: str | float | None = None
-    geometry: str | Geometry | None = None
-    slots: int | None = None
-    compiled: bool = True
-    # two tiers
-    dirty_only: bool = False  # write back only pages that were written
-    samples: int = 0  # pages sampled per observed region; 0 adapts the number
-    observed: int | None = None  # regions observed at a time; by default what the policies declare
-    # evicted regions by which the number of samples is judged; by default as many as observed
-    watched: int | None = None
-    # by which policies' options that count regions are scaled; by default as the workload is
-    count_scale: float | None = None
-    pipelined: bool | None = None  # overlap eviction with migration; by default as the machine does
-    checked: bool = False  # run policies in Python and check them; never from the store
-    # three tiers
-    service: str | None = None  # serves misses; by default as the tiering policy declares
-    shared: bool = True  # the SSD reads and writes from one queue
-    read_ahead: bool = False  # of the page cache, where the CPU serves misses
-    transfers: str = "hybrid"  # between near and middle: Hybrid-32T, or always zero-copy
-    spare: bool = False  # frames are set apart, so that no page waits for its victim
-    jitter: int = 0  # touches so far apart at most may change places
-    most_stays: int = MOST_STAYS
-    flush: bool = True  # write what is dirty at the end
-    traits: bool = False  # also describe the trace: reuse and remaining distances
-
-    @classmethod
-    def from_settings(cls, workload: Any, settings: dict[str, Any]) -> RunSpec:
-        """Return the specification with these fields; refuse unknown ones with the nearest name."""
-        known = [f.name for f in fields(cls) if f.name != "workload"]
-        for name in settings:
-            if name not in known:
-                raise UnknownName("keyword of a run", name, known)
-        return cls(workload, **settings)
-
-    def __post_init__(self) -> None:
-        check_sizes([name for name in SIZES if getattr(self, name) is not None])
-        for name, (least, most) in _WHOLE.items():
-            check_whole(name, getattr(self, name), least, most)
-        for name in _YES_OR_NO:
-            if not isinstance(getattr(self, name), bool):
-                raise TidegateError(f"{name} must be True or False, got {getattr(self, name)!r}")
-        if self.pipelined not in (None, True, False):
-            raise TidegateError(f"pipelined must be True or False, got {self.pipelined!r}")
-        parts = (self.eviction, self.prefetch, self.placement)
-        if self.system != "uvm" and None not in parts:
-            raise TidegateError(
-                f"system {self.system} and all of its parts were given, so nothing is left of it; "
-                "leave system, eviction, prefetch or placement out"
-            )
-        defaults = {f.name: f.default for f in fields(self)}
-        for name in _THREE_TIERS if self.tiering is None else _TWO_TIERS:
-            if getattr(self, name) != defaults[name]:
-                raise TidegateError(
-                    f"{name} was given without tiering; give tiering too, such as tier-reuse"
-                    if self.tiering is None
-                    else f"{name} and tiering were both given; three tiers have no {name}"
-                )
-
-    def answer(
+    def run(
         self, cache: bool = True, progress: Callable[[int], None] = lambda touches: None
     ) -> Run:
         """Run it, or load it from the store."""
-        tiers = self._tiers()
-        simulation = tiers.prepare(self)
+        prepared = self.resolve()
 
         def make(key: str, inputs: dict[str, Any]) -> Run:
-            _say_if_long(simulation.trace)
-            simulation.run(progress)
-            run: Run = tiers.describe(simulation, key, inputs, self)
-            return run
+            prepared.run(progress)
+            return prepared.describe(key, inputs)
 
-        inputs, code = tiers.inputs_of(simulation, self), tiers.made_by(simulation)
-        return store.answer(inputs, code, cache and not simulation.checked, make)
+        cache = cache and not prepared.simulation.checked
+        return store.load_or_run(prepared.inputs, prepared.code_dependencies, cache, make)
 
-    def answer_watched(
+    def run_watched(
         self, watch: Callable[[Any, int], None] = lambda simulation, touches: None
     ) -> Run:
         """Run it, without the store and without a key; ``watch`` takes the simulation and touches
         as it goes on.
         """
-        tiers = self._tiers()
-        simulation = tiers.prepare(self)
+        prepared = self.resolve()
+        simulation = prepared.simulation
         simulation.run(lambda touches: watch(simulation, touches))
-        run: Run = tiers.describe(simulation, "", tiers.inputs_of(simulation, self), self)
-        return run
+        return prepared.describe("", prepared.inputs)
 
     def record(
         self,
@@ -215,18 +93,15 @@ class RunSpec:
         ``window``: a part of the run, in more detail. The recording of a whole run is kept in the
         store, with the run.
         """
-        tiers, whole = self._tiers(), window is None
-        simulation = tiers.prepare(self, window or Window())
-        named = store.name_run(tiers.inputs_of(simulation, self), tiers.made_by(simulation))
-        cache = cache and named.keeps and not simulation.checked
+        prepared, whole = self.resolve(window or Window()), window is None
+        named = store.name_run(prepared.inputs, prepared.code_dependencies)
+        cache = cache and named.keeps and not prepared.simulation.checked
         if cache and whole:
             stored, recorded = store.load(named.key), recordings.load(named.key)
             if stored is not None and recorded is not None:
                 return stored, recorded
-        _say_if_long(simulation.trace)
-        simulation.run(progress)
-        run: Run = tiers.describe(simulation, named.key, named.inputs, self)
-        recording: Recording = tiers.recording_of(simulation)
+        prepared.run(progress)
+        run, recording = prepared.describe(named.key, named.inputs), prepared.recording()
         if cache and whole and named.is_current():
             store.save(run)
             recordings.save(named.key, recording)
@@ -235,25 +110,20 @@ class RunSpec:
     @property
     def key(self) -> str:
         """The name of its run in the store."""
-        tiers = self._tiers()
-        simulation = tiers.prepare(self)
-        named = store.name_run(tiers.inputs_of(simulation, self), tiers.made_by(simulation))
-        return named.key
+        prepared = self.resolve()
+        return store.name_run(prepared.inputs, prepared.code_dependencies).key
 
     def prepare(self) -> Any:
-        """Look everything up and set the simulation up, without running it."""
-        return self._tiers().prepare(self)
+        """Return the simulation, set up and not yet run."""
+        return self.resolve().simulation
 
-    def _tiers(self) -> Any:
-        """Return the module for the number of tiers; both have the same functions."""
-        return two_tiers if self.tiering is None else three_tiers
+    def resolve(self, window: Window | None = None) -> PreparedRun:
+        """Look everything up: machine, trace, policies and sizes. ``window``: what to record."""
+        return (TwoTierRun if self.tiering is None else ThreeTierRun)(self, window)
 
     def trace(self) -> Trace:
-        """Return the trace: of a workload laid out for the geometry, or of a file.
-
-        A file is a trace or ops that Tidegate saved (.parquet) or one that it can import. Ops and
-        other tools' formats have options: ``step.parquet(allocator=caching)``. In a sweep, runs
-        share it.
+        """Return the trace: of a workload laid out for the geometry, or of a file (see
+        ``load_trace``). In a sweep, runs share it.
         """
         return shared(self.trace_key, self._make_trace)
 
@@ -272,17 +142,15 @@ class RunSpec:
         given = str(self.workload) if isinstance(self.workload, Path) else self.workload
         if isinstance(given, Trace):
             return self._as_recorded(given)
-        if isinstance(given, str) and (file := _parquet(given)):
-            return self._from_file(*file)
-        if isinstance(given, str) and (file := _of_another_tool(given)):
-            return self._imported(*file)
+        if isinstance(given, str) and is_trace_file(given):
+            return self._from_file(given)
         if isinstance(given, str):
             name, options = parse_spec(given)
             made = self._sized(workloads.find(name), name, options)
         elif isinstance(given, type) and issubclass(given, Workload):
             made = self._sized(given, given.__name__, {})
         elif self.bytes is None and self.scale is None:
-            made = workloads.given(given)
+            made = workloads.resolve(given)
         else:
             raise TidegateError(
                 "bytes and scale need a workload's name or class; this workload is an object "
@@ -316,22 +184,10 @@ class RunSpec:
             )
         return trace
 
-    def _from_file(self, path: str, options: dict[str, Any]) -> Trace:
-        """Return the trace of a Parquet file; ops are laid out for the geometry."""
-        if not holds_ops(Path(path)):
-            if options:
-                raise TidegateError(f"{path} holds no ops, so it takes no options; leave them out")
-            return self._as_recorded(TraceFile(path))
+    def _from_file(self, file: str) -> Trace:
         if self.bytes is not None or self.scale is not None:
-            raise TidegateError(f"{path} has its size already; leave out bytes and scale")
-        return OpTrace.load(path, self._geometry(), options)
-
-    def _imported(self, path: str, options: dict[str, Any]) -> Trace:
-        from tidegate.trace.importers import import_trace
-
-        if self.bytes is not None or self.scale is not None:
-            raise TidegateError(f"{path} has its size already; leave out bytes and scale")
-        return import_trace(path, geometry=self._geometry(), **options)
+            raise TidegateError(f"{file} has its size already; leave out bytes and scale")
+        return load_trace(file, self.geometry, self.load_machine().geometry)
 
     @property
     def factor(self) -> float:
@@ -346,7 +202,7 @@ class RunSpec:
     @property
     def count_factor(self) -> float:
         """By which options that count regions are scaled."""
-        return self.factor if self.count_scale is None else self.count_scale
+        return self.factor if self.gpu.count_scale is None else self.gpu.count_scale
 
     def _geometry(self) -> Geometry:
         if isinstance(self.geometry, Geometry):
@@ -360,7 +216,8 @@ class RunSpec:
         machine = load_machine(self.default_machine if self.machine is None else self.machine)
         if self.slots is not None:
             machine = machine.with_slots(self.slots)
-        return machine if self.pipelined is None else machine.with_pipeline(self.pipelined)
+        pipelined = self.gpu.pipelined
+        return machine if pipelined is None else machine.with_pipeline(pipelined)
 
     @property
     def default_machine(self) -> str:
@@ -395,63 +252,35 @@ class RunSpec:
         return near
 
 
-def _parquet(given: str) -> tuple[str, dict[str, Any]] | None:
-    """Return a Parquet file's path and options, None if this is another workload."""
-    if given.endswith(".parquet"):
-        return given, {}
-    if ".parquet(" not in given:
-        return None
-    return parse_spec(given)
-
-
-def _of_another_tool(given: str) -> tuple[str, dict[str, Any]] | None:
-    """Return a file's path and options, None if there is no such file or it is a user's class."""
-    path, options = (given, {}) if Path(given).is_file() else _split(given)
-    return None if Path(path).suffix == ".py" or not Path(path).is_file() else (path, options)
-
-
-def _split(given: str) -> tuple[str, dict[str, Any]]:
-    return parse_spec(given) if given.endswith(")") else (given, {})
-
-
-def run(workload: Any, *, cache: bool = True, **settings: Any) -> Run:
-    """Run a workload under a policy and return what happened. Keywords: ``RunSpec``'s fields.
+def run(
+    workload: WorkloadLike,
+    *,
+    machine: str | Machine | None = None,
+    system: str = "uvm",
+    eviction: EvictionLike | None = None,
+    prefetch: PrefetchLike | None = None,
+    placement: PlacementLike | None = None,
+    tiering: TieringLike | None = None,
+    near: str | int | None = None,
+    middle: str | int | None = None,
+    oversubscribe: str | float | None = None,
+    fits: str | float | None = None,
+    bytes: str | int | None = None,
+    scale: str | float | None = None,
+    geometry: str | Geometry | None = None,
+    slots: int | None = None,
+    compiled: bool = True,
+    checked: bool = False,
+    gpu: GpuModel = GpuModel(),
+    tiers: TierModel = TierModel(),
+    cache: bool = True,
+) -> Run:
+    """Run a workload under a policy and return what happened. ``RunSpec`` explains the keywords.
 
     >>> import tidegate
     >>> r = tidegate.run("cyclic(bytes=96MiB, passes=4)", near="64MiB", prefetch="region", slots=1)
     >>> r.counts["evictions"]  # every pass migrates all 48 regions; 32 are still there at the end
     160
     """
-    return RunSpec.from_settings(workload, settings).answer(cache)
-
-
-def check_sizes(given: list[str]) -> None:
-    """Refuse several ways to give the size of near memory at once."""
-    if len(given) > 1:
-        raise TidegateError(
-            f"{' and '.join(given)} were both given; they say the same thing, give one"
-        )
-
-
-def _say_if_long(trace: Trace) -> None:
-    """Warn of a run with very many touches, where their number is known before it begins."""
-    touches = getattr(trace, "about_touches", None)
-    if touches is not None and touches > LONG:
-        warnings.warn(
-            f"{trace.name} has about {units.show_count(touches)} touches, so this takes a while; "
-            "Ctrl-C stops it",
-            LongRun,
-            stacklevel=2,
-        )
-
-
-def check_whole(name: str, value: Any, least: int, most: int) -> None:
-    """Refuse anything but a whole number from ``least`` to ``most``; None is one not given."""
-    bound = f"at least {least}"
-    try:
-        if value is None or least <= index(value) <= most:
-            return
-        bound = f"at most {most}" if value > most else bound
-    except TypeError:
-        pass
-    raise TidegateError(f"{name} must be a whole number, {bound}, got {value!r}")
+    given = {name: value for name, value in locals().items() if name != "cache"}
+    return RunSpec(**given).run(cache)

@@ -22,7 +22,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from tidegate.compiled.jit import code_digest
+from tidegate.compiled.source_digest import code_digest
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.files import cache_folder, write_atomically
@@ -30,7 +30,7 @@ from tidegate.user_code.fingerprint import Fingerprint, fingerprint
 
 # rooms and files whose code cannot change a run
 NOT_HASHED = (
-    "advise",
+    "advice",
     "cli",
     "live",
     "papers/*.py",
@@ -42,6 +42,9 @@ NOT_HASHED = (
     "experiments/grid.py",
     "experiments/labels.py",
     "experiments/plots.py",
+    "plugins.py",
+    "policy.py",
+    "workload.py",
     "__init__.py",
     "__main__.py",
     "display",
@@ -94,18 +97,18 @@ def _checksum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def answer(
+def load_or_run(
     inputs: dict[str, Any],
-    made_by: Iterable[object],
+    code_dependencies: Iterable[object],
     cache: bool,
     make: Callable[[str, dict[str, Any]], Run],
 ) -> Run:
     """Return the run made from these inputs: from the store, or made now and stored.
 
-    ``made_by``: the objects and classes whose code takes part. ``make`` is called with the run's
-    key and inputs.
+    ``code_dependencies``: the objects and classes whose code takes part. ``make`` is called
+    with the run's key and inputs.
     """
-    named = name_run(inputs, made_by)
+    named = name_run(inputs, code_dependencies)
     cache = cache and named.keeps
     if cache and (stored := load(named.key)) is not None:
         return stored
@@ -136,9 +139,9 @@ class Named:
         return bool(contents(self.files) == self.inputs["depends"])
 
 
-def name_run(inputs: dict[str, Any], made_by: Iterable[object]) -> Named:
+def name_run(inputs: dict[str, Any], code_dependencies: Iterable[object]) -> Named:
     """Name the run that these inputs and this code make."""
-    found = fingerprint(*made_by)
+    found = fingerprint(*code_dependencies)
     kept = all(keeps(cls) for cls in found.local)
     files = depends(found.local) if kept else []
     inputs = json.loads(json.dumps(inputs, default=str))

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tidegate import units
-from tidegate.experiments.naming import policy_inputs
+from tidegate.experiments.prepared_run import PreparedRun, policy_inputs
 from tidegate.experiments.runs import Run
 from tidegate.experiments.traits import trace_traits
 from tidegate.options import spell
+from tidegate.policies.interface.policy import Policy
 from tidegate.policies.registries import eviction, tiering
 from tidegate.simulation.recorded import Recording
 from tidegate.simulation.recording import Window
-from tidegate.simulation.tiers.simulation import Tiered
+from tidegate.simulation.tiers.simulation import MOST_STAYS, Tiered
 from tidegate.simulation.tiers.state import IN_MIDDLE
 from tidegate.trace.geometry import Geometry
 
@@ -24,59 +25,80 @@ if TYPE_CHECKING:
 RATIO, FACTOR = 4.0, 2.0
 
 
-def prepare(spec: RunSpec, window: Window | None = None) -> Tiered:
-    """Look everything up and set the tiers up, without running anything.
+class ThreeTierRun(PreparedRun):
+    """A run over near memory, host memory and an SSD."""
 
-    ``window``: what to record.
-    """
-    trace = spec.trace()
-    page = trace.geometry.page
-    near = spec.near_bytes(trace, FACTOR * (1 + RATIO), "page", page)
-    middle = RATIO * near if spec.middle is None else units.size(spec.middle)
-    return Tiered(
-        trace,
-        spec.load_machine(),
-        near // page,
-        int(middle // page),
-        tiering.given(spec.tiering),
-        None if spec.eviction is None else eviction.given(spec.eviction),
-        service=spec.service,
-        shared=spec.shared,
-        read_ahead=spec.read_ahead,
-        transfers=spec.transfers,
-        spare=spec.spare,
-        jitter=spec.jitter,
-        most_stays=spec.most_stays,
-        flush=spec.flush,
-        compiled=spec.compiled,
-        window=window,
-    )
+    def __init__(self, spec: RunSpec, window: Window | None = None):
+        super().__init__(spec, window)
+        page = self.trace.geometry.page
+        room = spec.near_bytes(self.trace, FACTOR * (1 + RATIO), "page", page)
+        middle = RATIO * room if spec.middle is None else units.size(spec.middle)
+        self.near, self.middle_pages = room // page * page, int(middle // page)
+        self.tiering = tiering.resolve(spec.tiering)
+        self.eviction = None if spec.eviction is None else eviction.resolve(spec.eviction)
+
+    @property
+    def policies(self) -> dict[str, Policy]:
+        return {"tiering": self.tiering} | (
+            {} if self.eviction is None else {"eviction": self.eviction}
+        )
+
+    def _set_up(self) -> Tiered:
+        model = self.spec.tiers
+        return Tiered(
+            self.trace,
+            self.machine,
+            self.near // self.trace.geometry.page,
+            self.middle_pages,
+            self.tiering,
+            self.eviction,
+            service=model.service,
+            shared=model.shared,
+            read_ahead=model.read_ahead,
+            transfers=model.transfers,
+            spare=model.spare,
+            jitter=model.jitter,
+            most_stays=MOST_STAYS if model.most_stays is None else model.most_stays,
+            flush=model.flush,
+            compiled=self.spec.compiled,
+            window=self.window,
+        )
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        s: Tiered = self.simulation
+        return {
+            "tiers": [s.near, s.middle],
+            "trace": s.trace.identity(),
+            "machine": s.machine.constants(),
+            "settings": s.settings,
+            "tiering": policy_inputs(s.placement),
+            "eviction": None if s.eviction is None else policy_inputs(s.eviction),
+            "traits": self.spec.tiers.traits,
+        }
+
+    def describe(self, key: str, inputs: dict[str, Any]) -> Run:
+        s: Tiered = self.simulation
+        facts = _facts(s)
+        tables: dict[str, dict[str, list[Any]]] = {
+            "timeline": s.timeline.table(),
+            "launches": s.launches,
+            "objects": _objects(s),
+        }
+        if self.spec.tiers.traits:
+            more_facts, more_tables = trace_traits(s.trace, s.near, s.middle or int(RATIO * s.near))
+            facts, tables = facts | more_facts, tables | more_tables
+        return Run(key, inputs, facts, _counts(s), s.parts, s.busy, tables, list(_notes(s)))
+
+    def recording(self) -> Recording:
+        s: Tiered = self.simulation
+        return s.recording()
 
 
-def inputs_of(s: Tiered, spec: RunSpec) -> dict[str, Any]:
-    """Return everything that can change the outcome."""
-    return {
-        "tiers": [s.near, s.middle],
-        "trace": s.trace.identity(),
-        "machine": s.machine.constants(),
-        "settings": s.settings,
-        "tiering": policy_inputs(s.placement),
-        "eviction": None if s.eviction is None else policy_inputs(s.eviction),
-        "traits": spec.traits,
-    }
-
-
-def made_by(s: Tiered) -> tuple[object, ...]:
-    """Return the objects and classes whose code takes part in the run."""
-    policies = (s.placement,) if s.eviction is None else (s.placement, s.eviction)
-    return *policies, *s.trace.made_by(), *s.machine.made_by()
-
-
-def describe(s: Tiered, key: str, inputs: dict[str, Any], spec: RunSpec) -> Run:
-    """Put the books of a finished simulation into a Run."""
+def _counts(s: Tiered) -> dict[str, int]:
     c = s.counts
     written = c["near_written"] + c["middle_written"] + c["near_flushed"] + c["middle_flushed"]
-    counts = c | {
+    return c | {
         "faults": c["middle_hits"] + c["far_reads"],
         "far_writes": written,
         "far_moved": c["far_reads"] + c["read_ahead"] + written,
@@ -85,21 +107,6 @@ def describe(s: Tiered, key: str, inputs: dict[str, Any], spec: RunSpec) -> Run:
         "pages_sampled": 0,
         "pages_written_back": c["to_middle"] + c["near_written"] + c["near_flushed"],
     }
-    facts = _facts(s)
-    tables: dict[str, dict[str, list[Any]]] = {
-        "timeline": s.timeline.table(),
-        "launches": s.launches,
-        "objects": _objects(s),
-    }
-    if spec.traits:
-        more_facts, more_tables = trace_traits(s.trace, s.near, s.middle or int(RATIO * s.near))
-        facts, tables = facts | more_facts, tables | more_tables
-    return Run(key, inputs, facts, counts, s.parts, s.busy, tables, list(_notes(s)))
-
-
-def recording_of(s: Tiered) -> Recording:
-    """Return what a finished simulation recorded."""
-    return s.recording()
 
 
 def _facts(s: Tiered) -> dict[str, Any]:

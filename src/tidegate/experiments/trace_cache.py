@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate import units
-from tidegate.compiled.jit import code_digest
+from tidegate.compiled.source_digest import code_digest
 from tidegate.errors import TidegateError
 from tidegate.experiments.store import VERSIONS, keeps
 from tidegate.files import cache_folder, write_atomically
@@ -39,7 +39,16 @@ from tidegate.workloads.program import Program
 LIMIT = "8GiB"  # of all files together, where $TIDEGATE_TRACES is not set
 SMALL = 1 << 20  # bytes: a trace up to this size is made anew in each process
 LARGE = 1 << 20  # touches or pages: below, a run leaves some megabytes behind
-_ROOMS = ("compiled", "compiler", "record", "trace", "units.py", "workloads")  # make traces
+# rooms whose code makes traces
+_ROOMS = (
+    "compiled",
+    "compiler",
+    "record",
+    "trace",
+    "units.py",
+    "workloads",
+    "papers/*/applications/*",
+)
 OLD = 30 * 24 * 3600  # seconds without use
 _HELD: dict[Hashable, Trace] = {}  # the trace of the run before, if traces are shared
 _sharing = 0
@@ -110,7 +119,7 @@ def _release_memory() -> None:
 
 def _kept(trace: Trace) -> Trace:
     """Return a trace with its touches in memory or mapped; as it is, if that cannot be."""
-    code = fingerprint(*trace.made_by())
+    code = fingerprint(*trace.code_dependencies())
     about = getattr(trace, "about_touches", None) or 0
     if code.unknown or not all(map(keeps, code.local)) or about * BYTES_PER_TOUCH > limit() // 2:
         return trace

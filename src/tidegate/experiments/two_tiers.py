@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.experiments.naming import policy_inputs
+from tidegate.experiments.prepared_run import PreparedRun, policy_inputs
 from tidegate.experiments.runs import Run
+from tidegate.experiments.settings import GpuModel
 from tidegate.options import spell
 from tidegate.policies.interface.page_flags import COMING, NEAR
 from tidegate.policies.interface.policy import Policy, PrefetchPolicy, label
@@ -63,96 +64,103 @@ _COUNTED = (
 _LAUNCH_COLUMNS = ("name", "start", "end", "touches", "faults", "evictions")
 
 
-def prepare(spec: RunSpec, window: Window | None = None) -> Simulation:
-    """Look everything up and set the simulation up, without running it.
+class TwoTierRun(PreparedRun):
+    """A run over near and far memory."""
 
-    ``window``: what to record.
-    """
-    machine, trace, system = spec.load_machine(), spec.trace(), find_system(spec.system)
-    policies = (
-        eviction.given(system.eviction if spec.eviction is None else spec.eviction),
-        _prefetch(system.prefetch if spec.prefetch is None else spec.prefetch),
-        placement.given(system.placement if spec.placement is None else spec.placement),
-    )
-    for policy, given in zip(policies, (spec.eviction, spec.prefetch, spec.placement), strict=True):
-        if not isinstance(given, Policy):  # an object is as its maker wanted it
-            policy.scale_counts(spec.count_factor)
-    geometry = trace.geometry
-    near = spec.near_bytes(trace, 1 + fraction(OVERSUBSCRIBE), "region", geometry.region)
-    simulation = Simulation(
-        trace,
-        machine,
-        near // (geometry.page if machine.near.frame == "page" else geometry.region),
-        *policies,
-        dirty_only=spec.dirty_only,
-        samples=spec.samples,
-        observed=_observed(spec, policies),
-        watched=_watched(spec, policies),
-        compiled=spec.compiled,
-        window=window,
-    )
-    simulation.checked |= spec.checked
-    return simulation
+    def __init__(self, spec: RunSpec, window: Window | None = None):
+        super().__init__(spec, window)
+        system = find_system(spec.system)
+        self.eviction = eviction.resolve(
+            system.eviction if spec.eviction is None else spec.eviction
+        )
+        self.prefetch = _prefetch(system.prefetch if spec.prefetch is None else spec.prefetch)
+        self.placement = placement.resolve(
+            system.placement if spec.placement is None else spec.placement
+        )
+        for name, policy in self.policies.items():
+            if not isinstance(getattr(spec, name), Policy):  # an object is as its maker wanted it
+                policy.scale_counts(spec.count_factor)
+        geometry = self.trace.geometry
+        room = spec.near_bytes(self.trace, 1 + fraction(OVERSUBSCRIBE), "region", geometry.region)
+        frame = geometry.page if self.machine.near.frame == "page" else geometry.region
+        self.frames = room // frame
+        self.near = self.frames * frame
+
+    @property
+    def policies(self) -> dict[str, Policy]:
+        return {"eviction": self.eviction, "prefetch": self.prefetch, "placement": self.placement}
+
+    def _set_up(self) -> Simulation:
+        model = self.spec.gpu
+        simulation = Simulation(
+            self.trace,
+            self.machine,
+            self.frames,
+            self.eviction,
+            self.prefetch,
+            self.placement,
+            dirty_only=model.dirty_only,
+            samples=model.samples,
+            observed=self._observed(),
+            watched=self._watched(),
+            compiled=self.spec.compiled,
+            window=self.window,
+        )
+        simulation.checked |= self.spec.checked
+        return simulation
+
+    def _observed(self) -> int | None:
+        """Return the regions observed at a time: as given, or as declared for the full size,
+        scaled.
+        """
+        given = self.spec.gpu.observed
+        return given if given is not None or self.spec.scale is None else self._declared()
+
+    def _watched(self) -> int | None:
+        """Return the evicted regions to watch: as given, or as many as would be observed by
+        default.
+        """
+        given = self.spec.gpu.watched
+        return given if given is not None or self.spec.gpu.observed is None else self._declared()
+
+    def _declared(self) -> int | None:
+        """Return the number of regions that the policies declare to observe, scaled."""
+        seen = [p.sees.regions for p in self.policies.values() if isinstance(p.sees, Samples)]
+        return max(1, round(max(seen) * self.spec.factor)) if any(seen) else None
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        s: Simulation = self.simulation
+        return {
+            "trace": s.trace.identity(),
+            "machine": s.machine.constants(),
+            "frames": s.frames,
+            "dirty_only": s.dirty_only,
+            "samples": s.samples,
+            "observed": s.observed,
+            "watched": s.watched,
+            "scale": self.spec.count_factor,
+            "policies": [policy_inputs(policy) for policy in self.policies.values()],
+        }
+
+    def describe(self, key: str, inputs: dict[str, Any]) -> Run:
+        s: Simulation = self.simulation
+        b = s.books[0]
+        counts = {name: int(b[name]) for name in _COUNTED}
+        counts["hits"] = int(b["touches"] - b["stalls"] - b["waits"] - b["remote_touches"])
+        busy = {name: float(b[f"{name}_time"]) for name in ("driver", "link_in", "link_out")}
+        tables = {"timeline": _timeline(s), "launches": _launches(s), "objects": _objects(s)}
+        notes = _notes(s) + s.notes + _without_effect(s, self.spec.gpu)
+        facts = _facts(s, self.near)
+        return Run(key, inputs, facts, counts, _parts(b), busy, tables, notes)
+
+    def recording(self) -> Recording:
+        s: Simulation = self.simulation
+        return read_recording(s.memory, MARKS, int(s.books["touches"][0]), s.memory.region_pages)
 
 
 def _prefetch(given: Any) -> PrefetchPolicy:
-    return make_prefetch(given) if isinstance(given, str) else prefetch.given(given)
-
-
-def _observed(spec: RunSpec, policies: tuple[Policy, ...]) -> int | None:
-    """Return the regions observed at a time: as given, or as declared for the full size, scaled."""
-    if spec.observed is not None or spec.scale is None:
-        return spec.observed
-    return _declared(spec, policies)
-
-
-def _watched(spec: RunSpec, policies: tuple[Policy, ...]) -> int | None:
-    """Return the evicted regions to watch: as given, or as many as would be observed by default."""
-    if spec.watched is not None or spec.observed is None:
-        return spec.watched
-    return _declared(spec, policies)
-
-
-def _declared(spec: RunSpec, policies: tuple[Policy, ...]) -> int | None:
-    """Return the number of regions that the policies declare to observe, scaled."""
-    most = max((p.sees.regions for p in policies if isinstance(p.sees, Samples)), default=0)
-    return max(1, round(most * spec.factor)) if most else None
-
-
-def inputs_of(s: Simulation, spec: RunSpec) -> dict[str, Any]:
-    """Return everything that can change the outcome."""
-    return {
-        "trace": s.trace.identity(),
-        "machine": s.machine.constants(),
-        "frames": s.frames,
-        "dirty_only": s.dirty_only,
-        "samples": s.samples,
-        "observed": s.observed,
-        "watched": s.watched,
-        "scale": spec.count_factor,
-        "policies": [policy_inputs(policy) for policy in (s.eviction, s.prefetch, s.placement)],
-    }
-
-
-def made_by(s: Simulation) -> tuple[object, ...]:
-    """Return the objects and classes whose code takes part in the run."""
-    return s.eviction, s.prefetch, s.placement, *s.trace.made_by(), *s.machine.made_by()
-
-
-def describe(s: Simulation, key: str, inputs: dict[str, Any], spec: RunSpec) -> Run:
-    """Put a finished simulation's books into a Run."""
-    b = s.books[0]
-    counts = {name: int(b[name]) for name in _COUNTED}
-    counts["hits"] = int(b["touches"] - b["stalls"] - b["waits"] - b["remote_touches"])
-    busy = {name: float(b[f"{name}_time"]) for name in ("driver", "link_in", "link_out")}
-    tables = {"timeline": _timeline(s), "launches": _launches(s), "objects": _objects(s)}
-    notes = _notes(s) + s.notes + _without_effect(s, spec)
-    return Run(key, inputs, _facts(s), counts, _parts(b), busy, tables, notes)
-
-
-def recording_of(s: Simulation) -> Recording:
-    """Return what a finished simulation recorded."""
-    return read_recording(s.memory, MARKS, int(s.books["touches"][0]), s.memory.region_pages)
+    return make_prefetch(given) if isinstance(given, str) else prefetch.resolve(given)
 
 
 def _parts(b: Any) -> dict[str, float]:
@@ -168,7 +176,7 @@ def _parts(b: Any) -> dict[str, float]:
     return {part: split[part] if part in split else float(b[part]) for part in PARTS}
 
 
-def _facts(s: Simulation) -> dict[str, Any]:
+def _facts(s: Simulation, near: int) -> dict[str, Any]:
     return {
         "workload": s.trace.name,
         "provenance": s.trace.provenance.value,
@@ -176,7 +184,7 @@ def _facts(s: Simulation) -> dict[str, Any]:
         "eviction": spell(s.eviction),
         "prefetch": spell(s.prefetch),
         "placement": spell(s.placement),
-        "near_bytes": near_bytes(s),
+        "near_bytes": near,
         "footprint_bytes": s.trace.footprint,
         "page_bytes": s.trace.geometry.page,
         "region_bytes": s.trace.geometry.region,
@@ -191,15 +199,6 @@ def _facts(s: Simulation) -> dict[str, Any]:
             for decision in p.decisions()
         ],
     }
-
-
-def near_bytes(s: Simulation) -> int:
-    """Return the bytes of near memory: of its frames, which are regions, or pages on machines with
-    ``near.frame = "page"``.
-    """
-    return s.frames * (
-        s.trace.geometry.page if s.machine.near.frame == "page" else s.trace.geometry.region
-    )
 
 
 def _notes(s: Simulation) -> list[str]:
@@ -223,11 +222,11 @@ def _notes(s: Simulation) -> list[str]:
     return notes
 
 
-def _without_effect(s: Simulation, spec: RunSpec) -> list[str]:
+def _without_effect(s: Simulation, model: GpuModel) -> list[str]:
     """Return a note on each setting of observation that was given where no policy observes."""
     if any(isinstance(p.sees, Samples) for p in (s.eviction, s.prefetch, s.placement)):
         return []
-    given = {"observed": spec.observed, "watched": spec.watched, "samples": spec.samples or None}
+    given = {"observed": model.observed, "watched": model.watched, "samples": model.samples or None}
     return [
         f"{name} = {value} has no effect: none of {spell(s.eviction)}, {spell(s.prefetch)} and "
         f"{spell(s.placement)} observes"

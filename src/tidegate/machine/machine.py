@@ -228,7 +228,7 @@ class Machine:
         """Return every constant, for the identity of a run."""
         return dataclasses.asdict(replace(self, sources={}))
 
-    def made_by(self) -> tuple[type, ...]:
+    def code_dependencies(self) -> tuple[type, ...]:
         """Return the classes of the machine and its parts, which also name its runs."""
         return type(self), *map(type, (self.near, self.link, self.driver, self.storage))
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from tidegate.experiments.runs import Run
 from tidegate.experiments.sweeps.batches import WholeRuns
-from tidegate.experiments.sweeps.execution import answer_all
+from tidegate.experiments.sweeps.execution import run_all
 from tidegate.papers.ledger import Claims, Finding, Ledger, load_claims
 from tidegate.papers.readings import Readings, Variant, distinct, run_variants, with_shares
 from tidegate.papers.report import Exhibit, Reproduction
@@ -114,7 +114,7 @@ class Paper(ABC, Generic[S]):
     ) -> dict[Key, Any]:
         """Run a grid; runs of one application share its trace."""
         work = WholeRuns(cache, self.caches_traces)
-        done = answer_all(
+        done = run_all(
             list(grid.values()),
             work,
             workers=workers,

@@ -19,7 +19,7 @@ from tidegate.compiled.jit import compiled_folder
 from tidegate.compiled.turns import own_turn
 from tidegate.errors import TidegateError
 from tidegate.files import write_atomically
-from tidegate.policies.interface.handled_events import handled_events
+from tidegate.policies.interface.declaration import handled_events
 from tidegate.policies.interface.policy import Policy
 from tidegate.policy_compiler.layout import Layout
 from tidegate.policy_compiler.source import CannotCompile, digest

@@ -12,11 +12,9 @@ import ast
 from typing import Any
 
 from tidegate.policies.interface.policy import Policy
-from tidegate.policies.structures.column import Column
+from tidegate.policies.structures.column import Column, Marks
 from tidegate.policies.structures.heap import Heap
-from tidegate.policies.structures.marks import Marks
-from tidegate.policies.structures.order import Order, first
-from tidegate.policies.structures.orders import Orders
+from tidegate.policies.structures.order import Order, Orders, first
 from tidegate.policy_compiler.source import (
     CannotCompile,
     Methods,

@@ -48,6 +48,8 @@ from tidegate.policy_compiler.source import (
     function_of,
 )
 
+_NUMBERS = types.Integer | types.Boolean | types.IntEnumMember
+
 # Numba's error model is Python's: a division by zero raises. Arrays, which tiers show, are checked.
 _OPTIONS = {
     "no_cpython_wrapper": True,
@@ -149,7 +151,7 @@ def _answer(cls: type, event: Event) -> Any:
 
     def answer(context: Any, given: Any) -> Any:
         number = given.type if isinstance(given, types.Optional) else given
-        if not isinstance(number, types.Integer | types.Boolean | types.NoneType):
+        if not isinstance(number, _NUMBERS | types.NoneType):
             where = at(function) if function else cls.__name__
             raise CannotCompile(
                 f"{where}: {event.method}() must answer {event.answer}, not {said(number)}"

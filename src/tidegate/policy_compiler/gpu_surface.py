@@ -16,19 +16,29 @@ from tidegate.compiled.addresses import load, load8, load16, load32, load_fixed,
 from tidegate.compiled.jit import jit_within as primitive
 from tidegate.policies.interface import events as e
 from tidegate.policies.interface import header as h
-from tidegate.policies.interface.last_touch import touch_of
-from tidegate.policies.interface.page_flags import FAULTED
+from tidegate.policies.interface.memory_view import (
+    ADVICE_OF_PAGES,
+    COUNT,
+    NEEDS,
+    PAGES,
+    PERCENT,
+    REGION,
+    RESIDENT,
+    VERBS,
+    MemoryView,
+)
+from tidegate.policies.interface.page_flags import FAULTED, touch_of
 from tidegate.policy_compiler.handles import (
     Event,
     Handle,
     MemoryType,
     SparseType,
-    Surface,
     bound_method,
     call_compiled,
     make_handle,
     members_of,
     one_number,
+    surface_of,
     whole_number,
 )
 from tidegate.policy_compiler.primitives import regions
@@ -184,65 +194,52 @@ def _check_pages(block, first, pages):
         raise ValueError("no such pages")
 
 
-@primitive
-def prefetch(block, first_page, pages=1):
-    _check_pages(block, first_page, pages)
-    _ask(block, e.ASK_PREFETCH, first_page, pages, 0)
+def _make_verb(name: str) -> Any:
+    """Return the primitive of a verb, which checks arguments as MemoryView does."""
+    request, takes = VERBS[name]
+
+    def of_pages(block, first_page, pages=1):
+        _check_pages(block, first_page, pages)
+        _ask(block, request, first_page, pages, 0)
+
+    def of_advice(block, first_page, pages, advice):
+        _check_pages(block, first_page, pages)
+        _ask(block, request, first_page, pages, advice)
+
+    def of_resident(block, region):
+        if not is_resident(block, region):
+            raise ValueError("the region is not resident")
+        _ask(block, request, region, 0, 0)
+
+    def of_region(block, region):
+        _check(block, region)
+        _ask(block, request, region, 0, 0)
+
+    def of_count(block, accesses, pages=0):
+        if accesses < 0 or accesses > e.MOST_ACCESSES:
+            raise ValueError("no such number of accesses")
+        if pages != 0:
+            _check_pages(block, 0, pages)
+        _ask(block, request, accesses, pages, 0)
+
+    def of_percent(block, percent):
+        if percent < 0 or percent > e.NO_TREE:
+            raise ValueError("no such threshold")
+        _ask(block, request, percent, 0, 0)
+
+    function: Any = {
+        PAGES: of_pages,
+        ADVICE_OF_PAGES: of_advice,
+        RESIDENT: of_resident,
+        REGION: of_region,
+        COUNT: of_count,
+        PERCENT: of_percent,
+    }[takes]
+    function.__name__ = function.__qualname__ = name
+    return primitive(function)
 
 
-@primitive
-def evict(block, region):
-    if not is_resident(block, region):
-        raise ValueError("the region is not resident")
-    _ask(block, e.ASK_EVICT, region, 0, 0)
-
-
-@primitive
-def prefetch_async(block, first_page, pages=1):
-    _check_pages(block, first_page, pages)
-    _ask(block, e.ASK_PREFETCH_ASYNC, first_page, pages, 0)
-
-
-@primitive
-def evict_async(block, region):
-    if not is_resident(block, region):
-        raise ValueError("the region is not resident")
-    _ask(block, e.ASK_EVICT_ASYNC, region, 0, 0)
-
-
-@primitive
-def discard(block, region):
-    if not is_resident(block, region):
-        raise ValueError("the region is not resident")
-    _ask(block, e.ASK_DISCARD, region, 0, 0)
-
-
-@primitive
-def advise(block, first_page, pages, advice):
-    _check_pages(block, first_page, pages)
-    _ask(block, e.ASK_ADVISE, first_page, pages, advice)
-
-
-@primitive
-def observe_prefetched(block, region):
-    _check(block, region)
-    _ask(block, e.ASK_OBSERVE, region, 0, 0)
-
-
-@primitive
-def count_remote(block, accesses, pages=0):
-    if accesses < 0 or accesses > e.MOST_ACCESSES:
-        raise ValueError("no such number of accesses")
-    if pages != 0:
-        _check_pages(block, 0, pages)
-    _ask(block, e.ASK_COUNT, accesses, pages, 0)
-
-
-@primitive
-def set_prefetch_threshold(block, percent):
-    if percent < 0 or percent > e.NO_TREE:
-        raise ValueError("no such threshold")
-    _ask(block, e.ASK_THRESHOLD, percent, 0, 0)
+_VERBS = {name: _make_verb(name) for name in VERBS}
 
 
 # What is shown of it
@@ -317,45 +314,24 @@ def _advice(prefer: Any) -> Any:
 def _lower_advise(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     advice = context.get_constant(types.int64, e.ADVICE[_advice(sig.args[3])])
     members = members_of(context, builder, sig.args[0], args[0])
-    return call_compiled(context, builder, advise, [*members, args[1], args[2], advice])
+    return call_compiled(context, builder, _VERBS["advise"], [*members, args[1], args[2], advice])
 
 
 _ASKED = (e.VICTIM, e.OBSERVE)
-_LEVELS = {
-    "Everything()": ("now", "last_touch", "touch_count"),
-    "Everything(future=True)": ("next_touch",),
-    "Samples()": ("observe_prefetched", "count_remote", "accesses"),
-}
-
-GPU = Surface(
-    name="gpu",
-    methods={
-        "is_served": is_served,
-        "is_resident": is_resident,
-        "last_touch": last_touch,
-        "touch_count": touch_count,
-        "next_touch": next_touch,
-        "prefetch": prefetch,
-        "evict": evict,
-        "discard": discard,
-        "prefetch_async": prefetch_async,
-        "evict_async": evict_async,
-        "observe_prefetched": observe_prefetched,
-        "count_remote": count_remote,
-        "set_prefetch_threshold": set_prefetch_threshold,
-    },
-    properties={
-        "frames": frames,
-        "regions": regions,
-        "observable": observable,
-        "now": now,
-        "accesses": accesses,
-    },
-    views={"geometry": GeometryType(), "observed": ObservedType(), "resident": ResidentType()},
-    needs={name: level for level, names in _LEVELS.items() for name in names},
+_LOOK_UPS = (
+    *(frames, regions, observable, now, accesses, is_served, is_resident),
+    *(last_touch, touch_count, next_touch),
+)
+GPU = surface_of(
+    "gpu",
+    MemoryView,
+    NEEDS,
+    {function.__name__: function for function in _LOOK_UPS}
+    | {name: verb for name, verb in _VERBS.items() if name != "advise"},
     events={
         event: Event(name, event not in _ASKED, "a region" if event in _ASKED else "")
         for event, name in e.EVENT_NAMES.items()
     },
+    views={"geometry": GeometryType(), "observed": ObservedType(), "resident": ResidentType()},
     typed={"faulted": _faulted, "advise": _advise},
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -217,15 +217,33 @@ class Event:
 
 @dataclass(frozen=True)
 class Surface:
-    """What a mechanism shows compiled policies as ``self.memory``, and the events it relays."""
+    """What a mechanism shows compiled policies as ``self.memory``, and the events it relays.
+
+    Names, and what a policy must see for them, are those that the view declares.
+    """
 
     name: str
     methods: dict[str, Any]
     properties: dict[str, Any]
     views: dict[str, Handle]  # properties that are handles
-    needs: dict[str, str]  # what a policy must see for a name
+    needs: Mapping[str, str]  # what a policy must see for a name
     events: dict[int, Event]
-    typed: dict[str, Callable[[Any], Any]] = field(default_factory=dict)  # types of other names
+    typed: dict[str, Callable[[Any], Any]]  # types of other methods
+
+
+def surface_of(
+    name: str,
+    view: type,
+    needs: Mapping[str, str],
+    primitives: Mapping[str, Any],
+    events: dict[int, Event],
+    views: dict[str, Handle] | None = None,
+    typed: dict[str, Callable[[Any], Any]] | None = None,
+) -> Surface:
+    """Return the surface with these primitives for names of a view: its methods and properties."""
+    methods = {n: f for n, f in primitives.items() if callable(getattr(view, n, None))}
+    properties = {n: f for n, f in primitives.items() if n not in methods}
+    return Surface(name, methods, properties, views or {}, needs, events, typed or {})
 
 
 class MemoryType(Handle):
@@ -276,7 +294,7 @@ def whole_number(kind: Any, what: str, fraction: bool = False) -> Any:
         kind = kind.type
     if fraction and isinstance(kind, types.Float | types.Integer | types.Boolean):
         return types.float64
-    if isinstance(kind, types.Integer | types.Boolean):
+    if isinstance(kind, types.Integer | types.Boolean | types.IntEnumMember):
         return types.int64
     raise TypingError(
         f"{what} takes a {'number' if fraction else 'whole number'}, not {said(kind)}"

@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 
 from tidegate.policies.interface.header import HEAP_ROOM, OWN
 from tidegate.policies.interface.policy import Policy
-from tidegate.policies.structures.column import Column
+from tidegate.policies.structures.column import Column, Marks
 from tidegate.policies.structures.draws import Draws
 from tidegate.policies.structures.heap import Heap
-from tidegate.policies.structures.marks import Marks
-from tidegate.policies.structures.order import Order
-from tidegate.policies.structures.orders import Orders
+from tidegate.policies.structures.order import Order, Orders
 
 Words = NDArray[np.int64]
 

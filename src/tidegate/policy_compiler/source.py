@@ -16,6 +16,7 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Iterator
+from enum import IntEnum
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -54,6 +55,7 @@ class Methods:
         self.static = {n for n, v in members.items() if isinstance(v, staticmethod)}
         self.properties = {n for n, v in members.items() if isinstance(v, property)}
         self.constants = {n: v for n, v in members.items() if type(v) in _NUMBERS}
+        self.constants |= {n: int(v) for n, v in members.items() if isinstance(v, IntEnum)}
 
     def compiled(self, name: str) -> Any:
         """Return a method's compiled function, None if there is no such method."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 from tidegate.compiled.addresses import grid_at, load, load_fixed, outside
 from tidegate.compiled.jit import jit_inner
 from tidegate.compiled.jit import jit_within as primitive
-from tidegate.policies.interface import tier_events as e
-from tidegate.policies.interface.tier_policy import STAY
+from tidegate.policies.interface import tier_policy as e
+from tidegate.policies.interface.tier_policy import NEEDS, Tier, TierView
 from tidegate.policy_compiler import tier_header as h
-from tidegate.policy_compiler.handles import Event, Surface
+from tidegate.policy_compiler.handles import Event, surface_of
 from tidegate.policy_compiler.primitives import regions
 
 
@@ -56,26 +56,20 @@ def next_use(block, page):
 @primitive
 def _known(answer):
     """Return what the mechanism gets for an answer of on_return."""
-    return e.KNOWN if answer == STAY else 0
+    return e.KNOWN if answer == Tier.STAY else 0
 
 
-TIERS = Surface(
-    name="tiers",
-    methods={"left": left, "next_use": next_use},
-    properties={
-        "near_pages": near_pages,
-        "middle_pages": middle_pages,
-        "now": now,
-        "middle_used": middle_used,
-        "pairs": pairs,
-    },
-    views={},
-    needs={"next_use": "Everything(future=True)"},
+_OFFERED = (near_pages, middle_pages, now, middle_used, pairs, left, next_use)
+TIERS = surface_of(
+    "tiers",
+    TierView,
+    NEEDS,
+    {function.__name__: function for function in _OFFERED},
     events={
-        e.PLACE: Event("place", answer="STAY, MIDDLE or FAR"),
+        e.PLACE: Event("place", answer="Tier.STAY, MIDDLE or FAR"),
         e.VICTIM: Event("victim", takes_number=False, answer="a page"),
         e.SPILL: Event("spill", takes_number=False, answer="a page"),
-        e.RETURN: Event("on_return", answer="STAY or None", convert=_known),
+        e.RETURN: Event("on_return", answer="Tier.STAY or None", convert=_known),
         e.SAMPLES: Event("on_samples", takes_number=False),
         e.TOUCH: Event("on_touch"),
     },

@@ -6,21 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate import units
-from tidegate.advise import Advice, Simulator, find_subject
-from tidegate.advise import advise as find_advice
-from tidegate.advise.data import to_data
-from tidegate.advise.emit import EMITTERS, emit
-from tidegate.advise.pictures import draw_all
-from tidegate.advise.subject import is_model
-from tidegate.advise.words import tables
+from tidegate.advice import Advice, Simulator, advise_on, find_subject
+from tidegate.advice.advice import MACHINE
+from tidegate.advice.data import to_data
+from tidegate.advice.emit import EMITTERS, emit
+from tidegate.advice.pictures import draw_all
+from tidegate.advice.subject import is_model
+from tidegate.advice.words import tables
 from tidegate.display.figures import svg_text
 from tidegate.display.tables import Bar, Table
 from tidegate.errors import TidegateError
 from tidegate.machine.machine import load_machine
 from tidegate.studio.jobs import Job
 from tidegate.studio.library import Allowed
-
-MACHINE = "rtx3090-pcie4"
 
 
 def check_advice(asked: Mapping[str, Any], allowed: Allowed) -> None:
@@ -47,7 +45,7 @@ def advise(job: Job, asked: Mapping[str, Any], workers: int | None = None) -> No
         job.done += 1
         job.advance()
 
-    advice = find_advice(subject, machine, near, Simulator(workers, progress=progress), begin)
+    advice = advise_on(subject, machine, near, Simulator(workers, progress=progress), begin)
     job.advance()
     job.result = {
         **to_data(advice),

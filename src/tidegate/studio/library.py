@@ -10,7 +10,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.experiments import store
 from tidegate.experiments.runs import Run
+from tidegate.experiments.settings import GpuModel
 from tidegate.experiments.specification import RunSpec
 from tidegate.options import parse_spec
 from tidegate.simulation.recorded import Recording
@@ -184,11 +185,13 @@ def respecify(run: Run) -> RunSpec:
             placement=facts["placement"],
             near=facts["near_bytes"],
             geometry=facts["geometry"],
-            dirty_only=inputs["dirty_only"] and facts["placement"] != "explicit",
-            samples=inputs["samples"],
-            observed=inputs["observed"],
-            watched=inputs["watched"],
-            count_scale=inputs["scale"],
+            gpu=GpuModel(
+                dirty_only=inputs["dirty_only"] and facts["placement"] != "explicit",
+                samples=inputs["samples"],
+                observed=inputs["observed"],
+                watched=inputs["watched"],
+                count_scale=inputs["scale"],
+            ),
         )
         for spec in _variants(plain, facts["slots"], inputs["scale"]):
             if spec.key == run.key:
@@ -209,19 +212,17 @@ def _over_three_tiers(run: Run) -> RunSpec:
         eviction=None if run.inputs["eviction"] is None else facts["eviction"],
         near=facts["near_bytes"] + spare,
         middle=facts["middle_bytes"],
-        traits=run.inputs["traits"],
-        **settings,
-    )
+    ).change(traits=run.inputs["traits"], **settings)
 
 
 def _variants(spec: RunSpec, slots: int, scale: float) -> Iterable[RunSpec]:
     """Yield what the facts of a run leave open: changed slots, a changed pipeline, and whether the
     number of observed regions was given or follows from the scale.
     """
-    dirty = {spec.dirty_only, False}
+    dirty = {spec.gpu.dirty_only, False}
     bases = [spec] if scale == 1 else [_scaled(spec, scale), spec]
     for base, own, pipelined, only in product(bases, (None, slots), (None, True, False), dirty):
-        yield replace(base, slots=own, pipelined=pipelined, dirty_only=only)
+        yield base.change(slots=own, pipelined=pipelined, dirty_only=only)
 
 
 def _scaled(spec: RunSpec, scale: float) -> RunSpec:
@@ -231,4 +232,4 @@ def _scaled(spec: RunSpec, scale: float) -> RunSpec:
         options["bytes"] = round(units.size(options["bytes"]) / scale)
     given = ", ".join(f"{option}={value}" for option, value in options.items())
     workload = f"{name}({given})"
-    return replace(spec, workload=workload, scale=scale, count_scale=None, observed=None)
+    return spec.change(workload=workload, scale=scale, count_scale=None, observed=None)

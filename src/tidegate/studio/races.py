@@ -19,7 +19,8 @@ from tidegate.options import split_outside
 from tidegate.studio.jobs import Job
 from tidegate.studio.library import Allowed, Library, describe_run
 
-SEVERAL = ("evictions", "prefetches", "systems", "tierings", "near", "oversubscribe", "fits")
+POLICIES = ("eviction", "prefetch", "system", "tiering")
+SEVERAL = (*POLICIES, "near", "oversubscribe", "fits")
 SINGLE = ("workload", "machine", "bytes", "scale", "placement", "middle", "slots")
 MOST_RUNS = 400
 CURVE_POINTS = 400  # of a curve that is sent
@@ -37,19 +38,14 @@ def read_race(asked: Mapping[str, Any], allowed: Allowed) -> ComparisonSpec:
     if single["workload"] is None:
         raise TidegateError("workload must be given, such as matmul, got none")
     allowed.check(single["workload"], single["machine"], single["placement"])
-    for name in ("evictions", "prefetches", "systems", "tierings"):
+    for name in POLICIES:
         allowed.check(*several[name])
     settings: dict[str, Any] = {n: v for n, v in single.items() if n != "workload" and v}
     if "slots" in settings:
         settings["slots"] = _whole("slots", settings["slots"])
-    settings |= {n: several[n] for n in SEVERAL[2:] if several[n]}
-    spec = ComparisonSpec.of(
-        single["workload"],
-        several["evictions"] or None,
-        several["prefetches"] or None,
-        bound=bool(asked.get("belady", True)),
-        **settings,
-    )
+    settings |= {name: values for name, values in several.items() if values}
+    bound = bool(asked.get("belady", True))
+    spec = ComparisonSpec.make(single["workload"], settings, bound)
     if len(spec.runs) > MOST_RUNS:
         raise TidegateError(f"a race must have at most {MOST_RUNS} runs, got {len(spec.runs)}")
     return spec
@@ -63,7 +59,7 @@ def race(job: Job, spec: ComparisonSpec, library: Library) -> None:
     for run_spec, entry in zip(spec.runs, spec.entries, strict=True):
         job.advance()
         try:
-            run = run_spec.answer(progress=job.advance)
+            run = run_spec.run(progress=job.advance)
             library.add(run_spec, run)
             entries.append(dataclasses.replace(entry, run=run))
         except TidegateError as error:

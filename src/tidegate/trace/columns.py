@@ -59,7 +59,7 @@ class ColumnTrace(Trace):
         self.name, self.geometry, self.objects = trace.name, trace.geometry, trace.objects
         self.provenance, self.notes, self.plan = trace.provenance, trace.notes, trace.plan
         self.first_touch, self._footprint = trace.first_touch, trace.footprint
-        self._identity, self._made_by = trace.identity(), trace.made_by()
+        self._identity, self._code_dependencies = trace.identity(), trace.code_dependencies()
         self._launches = [
             replace(launch, segments=tuple(launch.segments)) for launch in _read(buffer)
         ]
@@ -75,8 +75,8 @@ class ColumnTrace(Trace):
     def identity(self) -> dict[str, Any]:
         return self._identity
 
-    def made_by(self) -> tuple[object, ...]:
-        return self._made_by
+    def code_dependencies(self) -> tuple[object, ...]:
+        return self._code_dependencies
 
 
 def _read(buffer: Any) -> Iterator[Launch]:

@@ -65,7 +65,7 @@ def save_trace(
     >>> import tempfile, tidegate
     >>> trace = tidegate.RunSpec("cyclic(bytes=16MiB)").trace()
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     tidegate.TraceFile(save_trace(trace, f"{folder}/loop.parquet")).footprint
+    ...     TraceFile(save_trace(trace, f"{folder}/loop.parquet")).footprint
     16777216
     """
     check_trace(trace)

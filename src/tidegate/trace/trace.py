@@ -249,7 +249,7 @@ class Trace(ABC):
     def identity(self) -> dict[str, Any]:
         """Return the identity of this trace: equal identities stream equal touches."""
 
-    def made_by(self) -> tuple[object, ...]:
+    def code_dependencies(self) -> tuple[object, ...]:
         """Return the objects and classes whose code makes this trace; they also name its runs."""
         return (type(self),)
 

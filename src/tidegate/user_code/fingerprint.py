@@ -13,7 +13,6 @@ the environment, is not seen.
 from __future__ import annotations
 
 import builtins
-import dis
 import functools
 import hashlib
 import sys
@@ -38,6 +37,7 @@ from typing import Any
 import numpy as np
 
 from tidegate.options import Configurable
+from tidegate.user_code.bytecode import CODE_PARTS, imports_in, names_in
 from tidegate.user_code.files import imported_by
 from tidegate.user_code.origins import home_of, is_library, is_shipped, version_of
 
@@ -50,20 +50,6 @@ _NAMED = (
     MethodDescriptorType,
     MethodWrapperType,
     WrapperDescriptorType,
-)
-_CODE = (
-    "co_name",
-    "co_code",
-    "co_names",
-    "co_varnames",
-    "co_freevars",
-    "co_cellvars",
-    "co_flags",
-    "co_argcount",
-    "co_posonlyargcount",
-    "co_kwonlyargcount",
-    "co_exceptiontable",
-    "co_firstlineno",  # messages that are kept with compiled code name lines
 )
 # of classes and modules: made by Python, not by their text
 _MADE_BY_PYTHON = {
@@ -84,7 +70,6 @@ _MADE_BY_PYTHON = {
 }
 # attributes of policies that every run sets anew, and how options were given, not what they are
 _NO_STATE = {"memory", "order", "given_options"}
-_IMPORT = dis.opmap["IMPORT_NAME"]
 
 
 @dataclass(frozen=True)
@@ -202,13 +187,13 @@ class _Walk:
             return
         self._callable_parts(function)
         self._attributes(vars(function))
-        for name in sorted(_names(function.__code__)):
+        for name in sorted(names_in(function.__code__)):
             if name in function.__globals__:
                 self._add(name)
                 self.visit(function.__globals__[name])
             elif getattr(getattr(builtins, name, None), "__module__", "builtins") != "builtins":
                 self.visit(getattr(builtins, name))  # replaced by someone
-        for step in _imports(function.__code__):
+        for step in imports_in(function.__code__):
             self._import(function, *step)
 
     def _callable_parts(self, function: FunctionType) -> None:
@@ -383,31 +368,7 @@ def digest_of_code(code: CodeType) -> str:
     """Return the hash of a function's code and its constants, without what it refers to."""
     if id(code) not in _digests:
         walk = _Walk()
-        walk._add(*(getattr(code, name) for name in _CODE))
+        walk._add(*(getattr(code, name) for name in CODE_PARTS))
         walk._each(code.co_consts)
         _digests[id(code)] = walk.digest(), code
     return _digests[id(code)][0]
-
-
-@functools.lru_cache(maxsize=4096)
-def _names(code: CodeType) -> frozenset[str]:
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found |= _names(constant)
-    return frozenset(found)
-
-
-@functools.lru_cache(maxsize=4096)
-def _imports(code: CodeType) -> tuple[tuple[int, str, tuple[str, ...]], ...]:
-    """Return what this code imports: the level of each import, the module, and names within it."""
-    found = []
-    if _IMPORT in code.co_code[::2]:
-        steps = list(dis.get_instructions(code))
-        for level, wanted, step in zip(steps, steps[1:], steps[2:], strict=False):
-            if step.opname == "IMPORT_NAME":
-                found.append((level.argval, step.argval, wanted.argval or ()))
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found += _imports(constant)
-    return tuple(found)

@@ -26,7 +26,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import isqrt
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,8 +162,8 @@ def bytes_within(owner: Object, index: NDArray[Any], geometry: Geometry) -> NDAr
 
 _END = object()
 _EXPECTED = {
-    Launch: "launches, such as tidegate.Launch('pass', [tidegate.blocks_of(16, pages, bytes=64)])",
-    Segment: "lists of segments, such as [tidegate.blocks_of(16, pages, bytes=64)]",
+    Launch: "launches, such as Launch('pass', [blocks_of(16, pages, bytes=64)])",
+    Segment: "lists of segments, such as [blocks_of(16, pages, bytes=64)]",
 }
 
 
@@ -257,7 +258,7 @@ class Program(Trace):
             said = error_line(error, type(self.workload))
             raise TidegateError(f"workload {self.name} raised while it was read: {said}") from error
 
-    def made_by(self) -> tuple[object, ...]:
+    def code_dependencies(self) -> tuple[object, ...]:
         return (self.workload,)
 
     def identity(self) -> dict[str, Any]:
@@ -273,3 +274,5 @@ workloads: Registry[Workload] = Registry(
     "workload", lambda: Workload, "tidegate.workloads", "tidegate.papers.*.applications"
 )
 workload: Registry[Workload] = workloads  # as a decorator: @workload("name")
+# what names a program: its name with options, a file, a class, an object, or a trace
+WorkloadLike: TypeAlias = str | Path | type[Workload] | Workload | Trace

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from killed_sweeps import check_whole, deadly_runs, tiny_runs
-from tidegate import RunSpec, Slurm, Sweep, TidegateError
+from tidegate import RunSpec, Sweep, TidegateError
+from tidegate.experiments import Slurm
 from tidegate.experiments.sweeps import cluster as cluster_module
 from tidegate.experiments.sweeps.cluster import executor_on
 
@@ -14,7 +15,7 @@ distributed = pytest.importorskip("distributed", reason="needs tidegate[cluster]
 
 MINE = """
 import helper
-from tidegate import EvictionPolicy
+from tidegate.policy import EvictionPolicy
 
 class Mine(EvictionPolicy):
     def on_fault(self, region):

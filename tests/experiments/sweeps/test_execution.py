@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tidegate.errors import TidegateError
 from tidegate.experiments.sweeps.batches import TRIES, Batch, Failed, Task, Work
-from tidegate.experiments.sweeps.execution import DONE_ELSEWHERE, answer_all, execute
+from tidegate.experiments.sweeps.execution import DONE_ELSEWHERE, execute, run_all
 from tidegate.experiments.sweeps.executors import BatchExecutor, Lost, Untravelled
 from tidegate.experiments.sweeps.pending import MOST, SECONDS, Pending
 
@@ -31,7 +31,7 @@ class Double(Work):
 
     shares_traces = False
 
-    def answer(self, task: Task) -> int:
+    def run(self, task: Task) -> int:
         return 2 * task.spec.number
 
 
@@ -154,7 +154,7 @@ class Raising(Work):
     def __init__(self) -> None:
         self.tried: Counter[int] = Counter()
 
-    def answer(self, task: Task) -> int:
+    def run(self, task: Task) -> int:
         self.tried[task.index] += 1
         if task.spec.number % 2:
             raise ValueError("odd\nsecond line")
@@ -163,12 +163,12 @@ class Raising(Work):
 
 def test_a_run_that_raises_is_tried_twice_and_the_others_go_on():
     work = Raising()
-    found = answer_all([Spec(i) for i in range(5)], work, workers=1)
+    found = run_all([Spec(i) for i in range(5)], work, workers=1)
     assert [isinstance(f, Failed) for f in found] == [False, True, False, True, False]
     assert found[1].reason == "ValueError: odd"
     assert work.tried == {0: 1, 1: TRIES, 2: 1, 3: TRIES, 4: 1}
     with pytest.raises(ValueError, match="odd"):
-        answer_all([Spec(1)], Raising(), workers=1, stop_at_failure=True)
+        run_all([Spec(1)], Raising(), workers=1, stop_at_failure=True)
 
 
 class Rude(Exception):
@@ -181,12 +181,12 @@ class Rude(Exception):
 class RaisingRudely(Work):
     shares_traces = False
 
-    def answer(self, task: Task) -> int:
+    def run(self, task: Task) -> int:
         raise Rude("no", "way")
 
 
 def test_an_error_that_cannot_be_sent_is_told_by_its_line():
-    (failed,) = answer_all([Spec(1)], RaisingRudely(), workers=1)
+    (failed,) = run_all([Spec(1)], RaisingRudely(), workers=1)
     assert (failed.reason, failed.error) == ("Rude: no way", None)
     with pytest.raises(TidegateError, match="Rude: no way"):
-        answer_all([Spec(1)], RaisingRudely(), workers=1, stop_at_failure=True)
+        run_all([Spec(1)], RaisingRudely(), workers=1, stop_at_failure=True)

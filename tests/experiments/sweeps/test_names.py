@@ -14,7 +14,7 @@ from tidegate.experiments.sweeps.names import Names, anchored, settings_of
 
 SPEC = RunSpec("cyclic(bytes=16MiB)", near="8MiB", eviction="mru")
 MINE = """
-from tidegate import EvictionPolicy
+from tidegate.policy import EvictionPolicy
 import helper
 
 class Mine(EvictionPolicy):
@@ -37,7 +37,7 @@ def test_every_field_counts():
         "dirty_only": True,
         "scale": "1/2",
     }
-    found = {name(SPEC), *(name(replace(SPEC, **{k: v})) for k, v in changes.items())}
+    found = {name(SPEC), *(name(SPEC.change(**{k: v})) for k, v in changes.items())}
     assert len(found) == 1 + len(changes)
     assert name(SPEC) == name(replace(SPEC))
 
@@ -99,7 +99,7 @@ def test_settings_are_told_as_they_were_given():
 def test_what_cannot_be_named_is_refused():
     import threading
 
-    from tidegate import EvictionPolicy
+    from tidegate.policy import EvictionPolicy
 
     class Locked(EvictionPolicy):
         def __init__(self):

@@ -35,7 +35,7 @@ def test_rows_are_the_figures_of_the_runs(tmp_path):
     table = sweep.table()
     assert table["run"].to_list() == sweep.names
     for spec, row in zip(SPECS, table.iter_rows(named=True), strict=True):
-        expected = spec.answer(cache=False).summary
+        expected = spec.run(cache=False).summary
         assert {k: row[k] for k in expected} == expected
 
 
@@ -78,7 +78,7 @@ def test_what_fails_is_told_apart_and_tried_again(tmp_path):
     assert sweep.table().height == 1
     # once it was made, it no longer counts as failed
     Rows(Folder(tmp_path)).finish(
-        [Task(1, None, sweep.names[1])], [row_of(sweep.tasks[1], SPECS[0].answer(cache=False))]
+        [Task(1, None, sweep.names[1])], [row_of(sweep.tasks[1], SPECS[0].run(cache=False))]
     )
     assert sweep.status() == (2, 2, 0)
     assert sweep.results.compact() == (3, 1)
@@ -122,7 +122,7 @@ def test_whole_runs_only_when_asked_for(tmp_path):
     whole = Sweep(SPECS[:2], tmp_path / "whole")
     whole.run(whole=True)
     for spec, run in zip(SPECS, whole.runs(), strict=False):
-        expected = spec.answer(cache=False)
+        expected = spec.run(cache=False)
         assert run.timeline.equals(expected.timeline)
         assert run.summary == expected.summary
 
@@ -140,12 +140,12 @@ def test_what_was_done_of_an_interrupted_batch_is_written(tmp_path, monkeypatch)
     work = Rows(Folder(tmp_path), WHOLE)
     tasks = tuple(Task(i, spec, f"{i:032}", "{}") for i, spec in enumerate(SPECS))
 
-    def answer(self, task):
+    def run(self, task):
         if task.index == 3:
             raise KeyboardInterrupt
         return {"run": task.name}
 
-    monkeypatch.setattr(Rows, "answer", answer)
+    monkeypatch.setattr(Rows, "run", run)
     with pytest.raises(KeyboardInterrupt):
         Batch(tasks, work).perform()
     (part,) = (tmp_path / "parts").iterdir()

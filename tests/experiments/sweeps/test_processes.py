@@ -17,12 +17,12 @@ from killed_sweeps import (
 )
 from tidegate import RunSpec, Sweep
 from tidegate.experiments.sweeps.batches import Failed, WholeRuns
-from tidegate.experiments.sweeps.execution import answer_all
+from tidegate.experiments.sweeps.execution import run_all
 from tidegate.experiments.sweeps.processes import KeptProcesses
 
 POISON = """
 import os, time
-from tidegate import EvictionPolicy, Option
+from tidegate.policy import EvictionPolicy, Option
 
 class Poison(EvictionPolicy):
     how = Option("raise", "what it does", choices=("raise", "memory", "exit", "endless"))
@@ -89,17 +89,17 @@ def test_a_run_that_ends_its_process_is_an_outcome_of_a_grid_too(tmp_path):
         compiled=False,
         eviction=f"{tmp_path}/poison.py:Poison(how=exit)",
     )
-    first, second, third = answer_all([*tiny_runs(2), bad], WholeRuns(cache=False), workers=2)
+    first, second, third = run_all([*tiny_runs(2), bad], WholeRuns(cache=False), workers=2)
     assert isinstance(third, Failed)
-    assert (first, second) == tuple(s.answer(cache=False) for s in tiny_runs(2))
+    assert (first, second) == tuple(s.run(cache=False) for s in tiny_runs(2))
 
 
 def test_kept_processes_serve_several_grids():
     kept, work = KeptProcesses(1), WholeRuns(cache=False)
     try:
-        first = answer_all(tiny_runs(2), work, executor=kept)
+        first = run_all(tiny_runs(2), work, executor=kept)
         (worker,) = own_workers()
-        second = answer_all(tiny_runs(2), work, executor=kept)
+        second = run_all(tiny_runs(2), work, executor=kept)
         assert own_workers() == [worker]
     finally:
         kept.close()

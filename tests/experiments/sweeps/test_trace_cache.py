@@ -38,16 +38,19 @@ def test_columns_hold_the_same_launches(workload):
             for one, other in zip(ours.segments, theirs.segments, strict=True):
                 for column in vars(one):
                     assert np.array_equal(getattr(one, column), getattr(other, column))
-    assert (copy.identity(), copy.made_by()) == (trace.identity(), trace.made_by())
+    assert (copy.identity(), copy.code_dependencies()) == (
+        trace.identity(),
+        trace.code_dependencies(),
+    )
 
 
 @pytest.mark.parametrize("workload", ["cyclic(bytes=4MiB)", LARGE])
 def test_a_run_is_the_same_with_a_shared_trace(tmp_path, workload):
     spec = RunSpec(workload, oversubscribe="50%", slots=8)
-    plain = spec.answer(cache=False)
+    plain = spec.run(cache=False)
     with shared_traces():
         for _ in range(2):  # made, then mapped
-            assert spec.answer(cache=False) == plain
+            assert spec.run(cache=False) == plain
             forget_traces()
     assert len(files(tmp_path)) == (workload == LARGE)
 
@@ -102,7 +105,7 @@ def test_a_damaged_file_is_made_anew(tmp_path):
 
 def test_a_users_class_is_shared_only_if_it_says_so(tmp_path):
     text = (
-        "import numpy as np\nfrom tidegate import Launch, Workload, blocks_of\n"
+        "import numpy as np\nfrom tidegate.workload import Launch, Workload, blocks_of\n"
         "class Own(Workload):\n    keep = {keep}\n"
         "    def sizes(self): return {{'a': 1 << 24}}\n"
         "    def launches(self, space):\n"

@@ -31,7 +31,7 @@ class Task:
     """One run of a sweep: its place, what it is made from, its name and its settings as text."""
 
     index: int
-    spec: Any  # a RunSpec, or anything with ``answer(cache)``
+    spec: Any  # a RunSpec, or anything with ``run(cache)``
     name: str = ""
     settings: str = ""
 
@@ -55,7 +55,7 @@ class Work(ABC):
     shares_traces: bool = True
 
     @abstractmethod
-    def answer(self, task: Task) -> Any:
+    def run(self, task: Task) -> Any:
         """Run one task."""
 
     def finish(self, tasks: Sequence[Task], answers: list[Any]) -> list[Any]:
@@ -74,8 +74,8 @@ class WholeRuns(Work):
     cache: bool = True
     shares_traces: bool = True
 
-    def answer(self, task: Task) -> Any:
-        return task.spec.answer(self.cache)
+    def run(self, task: Task) -> Any:
+        return task.spec.run(self.cache)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _attempt(work: Work, task: Task) -> Any:
     failed: Failed | None = None
     for _ in range(TRIES):
         try:
-            return work.answer(task)
+            return work.run(task)
         except Exception as error:
             failed = Failed(one_line(error), _sendable(error))
     return failed
@@ -146,7 +146,7 @@ def one_line(error: BaseException) -> str:
 @functools.cache
 def _load_compiled_code() -> None:
     """Make a very small run: what the first run of a process loads is not part of its time."""
-    RunSpec("cyclic(bytes=4MiB)", near="2MiB").answer_watched()
+    RunSpec("cyclic(bytes=4MiB)", near="2MiB").run_watched()
 
 
 @contextmanager

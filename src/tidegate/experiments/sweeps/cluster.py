@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate.compiled.jit import code_digest
+from tidegate.compiled.source_digest import code_digest
 from tidegate.errors import TidegateError
 from tidegate.experiments.store import NOT_HASHED, VERSIONS
 from tidegate.experiments.sweeps.batches import Batch, one_line

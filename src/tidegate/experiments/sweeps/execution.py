@@ -93,7 +93,7 @@ def from_failure(work: Work, task: Task, failed: Failed) -> Any:
     return work.finish([task], [failed])[0]
 
 
-def answer_all(
+def run_all(
     specs: Sequence[Any],
     work: Work,
     *,

@@ -8,20 +8,21 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from tidegate.errors import TidegateError, UnknownName
-from tidegate.experiments.specification import SIZES, RunSpec, check_whole
+from tidegate.experiments.settings import SIZES, all_settings, check_whole
+from tidegate.experiments.specification import RunSpec
 from tidegate.machine.machine import load_machine
 from tidegate.options import expand, parse_spec
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch, tiering
 from tidegate.policies.systems import find_system
+from tidegate.trace.load import is_trace_file
 from tidegate.workloads.program import workloads
 
-KEYWORDS = tuple(f.name for f in fields(RunSpec))
+KEYWORDS = ("workload", *(f.name for f, _ in all_settings()))
 MOST_RUNS = 10_000_000
 _MOST_SEEDS = 1_000_000
 _NAMED: dict[str, Any] = {
@@ -116,7 +117,7 @@ def _specify(run: Mapping[str, Any], chosen: Iterable[Mapping[str, Any]]) -> Run
     settings = dict(run)
     for part in chosen:
         settings.update(part)
-    return RunSpec(**settings)
+    return RunSpec.from_settings(settings.pop("workload"), settings)
 
 
 _LOOKED_UP = 1000  # texts: those of a sweep of seeds differ in their seeds only
@@ -139,13 +140,8 @@ def look_up(specs: Iterable[RunSpec]) -> None:
                 find_system(given)
             elif field == "prefetch":
                 make_prefetch(given)
-            elif field != "workload" or not _is_file(given):
+            elif field != "workload" or not is_trace_file(given):
                 registry.make(given)
-
-
-def _is_file(workload: str) -> bool:
-    name = workload.partition("(")[0]
-    return ".parquet" in name or (not name.endswith(".py") and Path(name).is_file())
 
 
 # Seeds

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from tidegate.compiled.jit import code_digest
+from tidegate.compiled.source_digest import code_digest
 from tidegate.errors import TidegateError
+from tidegate.experiments.settings import all_settings
 from tidegate.experiments.specification import RunSpec
 from tidegate.experiments.store import NOT_HASHED, VERSIONS, contents, depends
 from tidegate.machine.machine import Machine, load_machine
@@ -28,7 +29,7 @@ from tidegate.trace.trace import Trace
 from tidegate.user_code.files import load_file, texts_of
 from tidegate.user_code.fingerprint import fingerprint
 
-_FIELDS = [(f.name, f.default) for f in dataclasses.fields(RunSpec)]
+_DEFAULTS = {"workload": dataclasses.MISSING} | {f.name: f.default for f, _ in all_settings()}
 _PYTHON = re.compile(r"[^\s(),=+|:]+\.py\b")  # users' files in a text such as mine.py:Mine(lag=2)
 
 
@@ -44,8 +45,8 @@ class Names:
         machine = spec.default_machine if spec.machine is None else spec.machine
         given = [
             f"{field}={self._value(field, value)}"
-            for field, default in _FIELDS
-            if (value := getattr(spec, field)) != default and field != "machine"
+            for field, value in _given(spec).items()
+            if field != "machine"
         ]
         text = "\n".join([self._code, self._machine(machine), *given])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -66,8 +67,13 @@ class Names:
 
 def settings_of(spec: RunSpec) -> str:
     """Return the fields that were given, as JSON: what a reader of the results wants to see."""
-    given = {f: getattr(spec, f) for f, default in _FIELDS if getattr(spec, f) is not default}
-    return json.dumps(given, default=_shown)
+    return json.dumps(_given(spec), default=_shown)
+
+
+def _given(spec: RunSpec) -> dict[str, Any]:
+    """Return the settings that differ from their defaults, the workload first."""
+    settings = {"workload": spec.workload, **spec.flat()}
+    return {name: value for name, value in settings.items() if value != _DEFAULTS[name]}
 
 
 def _shown(value: Any) -> str:
@@ -98,7 +104,7 @@ def _user_code(file: Path) -> str:
 def _object(value: Any) -> str:
     """Return what names an object or class: its code, its options and its attributes."""
     if isinstance(value, Trace):
-        code = fingerprint(*value.made_by())
+        code = fingerprint(*value.code_dependencies())
         named: Any = value.identity()
     else:
         code = fingerprint(value)

@@ -46,8 +46,8 @@ class Rows(Work):
     detail: str = ""
     shares_traces: bool = True
 
-    def answer(self, task: Task) -> dict[str, Any]:
-        return row_of(task, task.spec.answer_watched(), self.detail)
+    def run(self, task: Task) -> dict[str, Any]:
+        return row_of(task, task.spec.run_watched(), self.detail)
 
     def finish(self, tasks: Sequence[Task], answers: list[Any]) -> list[Any]:
         failed = {t: a for t, a in zip(tasks, answers, strict=True) if isinstance(a, Failed)}

@@ -19,7 +19,8 @@ import polars as pl
 from tidegate.errors import TidegateError
 from tidegate.experiments.grid import MOST_WORKERS, check_spec
 from tidegate.experiments.runs import Run
-from tidegate.experiments.specification import RunSpec, check_whole
+from tidegate.experiments.settings import check_whole
+from tidegate.experiments.specification import RunSpec
 from tidegate.experiments.sweeps.batches import Failed, Task
 from tidegate.experiments.sweeps.cluster import check_cluster, executor_on
 from tidegate.experiments.sweeps.execution import execute

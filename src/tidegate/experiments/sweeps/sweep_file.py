@@ -32,7 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.errors import TidegateError, UnknownName
-from tidegate.experiments.specification import RunSpec, check_whole
+from tidegate.experiments.settings import check_whole
+from tidegate.experiments.specification import RunSpec
 from tidegate.experiments.sweeps.expansion import expand_runs
 from tidegate.experiments.sweeps.sweep import Sweep
 

@@ -11,6 +11,7 @@ import sys
 import threading
 from typing import Any
 
+from tidegate.compiled.own_process import mark_own_process
 from tidegate.interrupts import AGAIN, end_with_parent, ignore_interrupts
 
 READY = "ready"  # the first message: the function that answers is imported
@@ -27,6 +28,7 @@ def serve(connection: Any, parent: int) -> None:
     standard output, too: what users' classes print goes to standard error.
     """
     end_with_parent(parent)
+    mark_own_process()
     ignore_interrupts()
     signal.signal(signal.SIGTERM, _stop)
     sys.unraisablehook = _stop_again

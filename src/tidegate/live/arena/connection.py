@@ -22,6 +22,7 @@ from typing import Any
 from tidegate.errors import TidegateError
 from tidegate.interrupts import repeat_until_done
 from tidegate.live.arena.setup import ArenaSetup
+from tidegate.live.pager.calls import START_TIMES, suspect
 
 MESSAGE = 1 << 17  # bytes of a request or an answer at most
 _F_SETSIG = 10
@@ -47,7 +48,7 @@ class Connection:
             passed_on.callback(os.close, setup.lifeline)
             self.supervisor = _start(setup, theirs.fileno())
             undo.callback(self._hang_up)
-        self._wait_for_start()
+        self._wait_for_start(setup)
         # undone before the supervisor ends
         undo.callback(tie_lifeline, self._lifeline, False)
         tie_lifeline(self._lifeline, True)
@@ -85,10 +86,24 @@ class Connection:
 
     # Details
 
-    def _wait_for_start(self) -> None:
-        answer, fds, _, _ = socket.recv_fds(self._socket, MESSAGE, 1)
+    def _wait_for_start(self, setup: ArenaSetup) -> None:
+        fds: list[int] = []
+        answer = self._socket.recv(MESSAGE)  # it is going to make the policies
+        if answer:
+            own, seconds = suspect(setup, "did not start"), START_TIMES * setup.watchdog
+            self._socket.settimeout(seconds if own else None)
+            try:
+                answer, fds, _, _ = socket.recv_fds(self._socket, MESSAGE, 1)
+            except TimeoutError:
+                self.supervisor.kill()  # it may be stopped, and cannot say anything
+                said = f"{own.said if own else ''} within {seconds:g} s"
+                raise TidegateError(f"{said}; mend it, or raise watchdog") from None
+            self._socket.settimeout(None)
         if not answer:
-            raise TidegateError("the arena's supervisor did not start; stderr says why")
+            raise TidegateError(
+                "the arena's supervisor ended while it started; stderr says why, unless a policy's "
+                "file has ended it"
+            )
         if "error" in (said := json.loads(answer)):
             raise TidegateError(said["error"])
         (self.memory,) = fds  # the memory file, which the supervisor has made

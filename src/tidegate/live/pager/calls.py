@@ -27,12 +27,14 @@ KINDS = tuple(PLAIN)
 METHODS = (
     *("start", "on_launch", "on_fault", "on_prefetch", "on_eviction", "on_free"),
     *("on_notification", "victim", "observe", "finished", "place", "on_return", "spill"),
+    "__init__",
 )
-START_TIMES = 10  # ``start`` may take so many times as long: it may compile
+START_TIMES = 10  # ``start`` and ``__init__`` may take so many times as long: they may compile
 # deaths in a row, each in a policy's call, that the policy is blamed for; a pager may be killed by
 # others at any moment, so one death says nothing
 DEATHS = 20
-RUNNABLE, STOPPED = "R", "TtZX"  # states of a process in /proc; a debugger may stop one
+# states of a process in /proc; a debugger may stop one, too
+RUNNABLE, STOPPED, IDLE = "R", "T", "TtZX"
 _KILLED = {-signal.SIGKILL, -signal.SIGTERM}
 _COUNT, _CODE, _ARGUMENT, _WORKS, _LEFT = range(5)  # words
 _NO_ARGUMENT = 1 << 62
@@ -140,35 +142,60 @@ class Watchdog:
         # the latest call, and when it was seen first: by the clock, and processor time until then
         self._seen, self._since, self._used = -1, 0.0, 0.0
         self._deaths = 0
+        self._stopped_since, self._continued = 0.0, False
         self.poll_ms = max(1, int(min(limit / 2, 60) * 1000))
 
     def overdue(self, pid: int) -> Failure | None:
         """Return what is wrong if this pager has been in one call for too long."""
         call, count, now = self._calls.current, self._calls.count, time.monotonic()
+        state, used = _progress(pid)
+        if state != STOPPED:
+            self._stopped_since = 0.0
+        elif (failure := self._stopped(pid, call, now)) is not None:
+            return failure
         if call is None or getattr(self._setup, call.kind) == PLAIN[call.kind]:
             return None
-        state, used = _progress(pid)
-        if count != self._seen or state in STOPPED:
+        if count != self._seen or state in IDLE:
             self._seen, self._since, self._used = count, now, used
             return None
-        limit = self._setup.watchdog * (START_TIMES if call.method == "start" else 1)
+        limit = self._setup.watchdog * (START_TIMES if call.method in ("start", "__init__") else 1)
         # a process that could run and may not is not to be blamed
         took = used - self._used if state == RUNNABLE else now - self._since
         if took < limit:
             return None
         return self._failure(call, f"did not return from {call} within {limit:g} s")
 
+    def _stopped(self, pid: int, call: Call | None, now: float) -> Failure | None:
+        """Let a stopped pager go on after a while: others may have stopped it.
+
+        A policy of a user's file is blamed if that happens in its calls a second time.
+        """
+        if not self._stopped_since:
+            self._stopped_since = now
+        elif now - self._stopped_since >= self._setup.watchdog:
+            if call is not None and ".py" in getattr(self._setup, call.kind):
+                if self._continued:
+                    return self._failure(call, f"stopped its process again, now in {call}")
+                self._continued = True
+            self._stopped_since = 0.0
+            os.kill(pid, signal.SIGCONT)
+        return None
+
     def died(self, status: int) -> Failure | None:
-        """Return what is wrong if a pager's end is to be blamed on the policy it was calling."""
-        call = self._calls.current
+        """Return what is wrong if a pager's end is to be blamed on a policy.
+
+        That is the one it was calling; else one of a user's file, which may have threads.
+        """
+        call, said = self._calls.current, f"with exit code {status}"
+        if status < 0:
+            said = f"by {signal.Signals(-status).name}"
         if call is None:
             self._deaths = 0
-            return None
+            return None if status in _KILLED else suspect(self._setup, f"ended its process {said}")
         self._deaths += call.method != "start"  # which may take long: others may kill it there
         if status in _KILLED and self._deaths < DEATHS:
             return None
-        how = f"with exit code {status}" if status >= 0 else f"by {signal.Signals(-status).name}"
-        return self._failure(call, f"ended its process {how} in {call}")
+        return self._failure(call, f"ended its process {said} in {call}")
 
     def _failure(self, call: Call, said: str) -> Failure:
         return Failure(call.kind, f"policy '{getattr(self._setup, call.kind)}' {said}")
@@ -179,8 +206,16 @@ def _progress(pid: int) -> tuple[str, float]:
     try:
         words = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except (FileNotFoundError, ProcessLookupError):
-        return STOPPED[0], 0
+        return IDLE[-1], 0
     return words[0], (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def suspect(setup: ArenaSetup, said: str) -> Failure | None:
+    """Blame a policy of a user's file, if there is one, for what no call can be blamed for."""
+    for kind in KINDS:
+        if ".py" in (name := getattr(setup, kind)):
+            return Failure(kind, f"policy '{name}' {said}")
+    return None
 
 
 def replace_policy(setup: ArenaSetup, failure: Failure) -> bool:

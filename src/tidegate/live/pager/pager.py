@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import array
 import contextlib
+import errno
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -19,7 +21,7 @@ from typing import Any, NamedTuple
 
 from tidegate.errors import TidegateError
 from tidegate.live.arena.setup import ArenaSetup
-from tidegate.live.pager.calls import PolicyCalls, PolicyFailure
+from tidegate.live.pager.calls import Failure, PolicyCalls, PolicyFailure, suspect
 from tidegate.live.pager.engine import Engine
 from tidegate.live.pager.policies import make_policies
 from tidegate.live.pager.regions import bits
@@ -39,6 +41,7 @@ SIGBUS_SECONDS = 3
 # how a pager ends, as noted in PolicyCalls, because a policy may exit with any code: the arena was
 # closed; the program must not go on; a policy must be replaced
 CLOSED, FAILED, POLICY_FAILED = 100, 101, 102
+LIMITS = ("RLIMIT_NOFILE", "RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_FSIZE", "RLIMIT_NPROC")
 
 
 class PagerState(NamedTuple):
@@ -64,7 +67,7 @@ class Pager:
         self._geometry, self._ppr = memory.geometry, memory.geometry.pages_per_region
         self._userfault, self._flags, self._copies = memory.userfault, memory.flags, memory.copies
         self._tiers, self._middle = memory.tiers, memory.middle
-        policies = make_policies(setup)
+        policies = make_policies(setup, calls)
         track_touches = any(isinstance(p.sees, TouchBits) for p in policies)
         self._mover = LiveMover(memory, track_touches)
         self._engine = Engine(
@@ -208,6 +211,8 @@ class Pager:
             # next pager answers
             if isinstance(error, PolicyFailure) and request["do"] not in ("close", "finish"):
                 raise
+            if found := find_lowered_limit(self._setup):
+                raise PolicyFailure(*found) from error
             reply = {"error": (getattr(error, "strerror", None) or str(error))[:LONGEST_ERROR]}
         self._control.send(json.dumps(reply | {"number": request.get("number")}).encode())
 
@@ -441,8 +446,25 @@ def main(setup: ArenaSetup, control: socket.socket, state: PagerState, calls: Po
     except Exception as error:
         if os.environ.get("TIDEGATE_DEBUG"):
             raise
-        control.send(json.dumps({"fatal": describe_error(error)}).encode())
+        said, damaged = describe_error(error), getattr(error, "errno", 0) in (errno.EBADF, 0)
+        failed = find_lowered_limit(setup)
+        if failed is None and damaged:
+            failed = suspect(setup, f"may have damaged its pager, which failed: {said}")
+        if failed is not None:
+            control.send(json.dumps({"failed": failed.kind, "why": failed.said}).encode())
+            return POLICY_FAILED
+        control.send(json.dumps({"fatal": said}).encode())
         return FAILED
+
+
+def find_lowered_limit(setup: ArenaSetup) -> Failure | None:
+    """Blame a policy of a user's file if this process has other limits than its supervisor."""
+    with contextlib.suppress(OSError):  # it has just ended
+        for limit in LIMITS:
+            number = getattr(resource, limit)
+            if resource.getrlimit(number) != resource.prlimit(os.getppid(), number):
+                return suspect(setup, f"lowered {limit} of its process")
+    return None
 
 
 def describe_error(error: Exception) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tidegate.errors import TidegateError
 from tidegate.live.arena.setup import ArenaSetup
-from tidegate.live.pager.calls import Call, PolicyFailure
+from tidegate.live.pager.calls import Call, PolicyCalls, PolicyFailure
 from tidegate.policies.interface.declaration import check_declared
 from tidegate.policies.interface.policy import (
     EvictionPolicy,
@@ -26,13 +26,17 @@ from tidegate.policies.registries import eviction, placement, tiering
 from tidegate.registry import error_line
 
 
-def make_policies(setup: ArenaSetup) -> tuple[EvictionPolicy, PrefetchPolicy, PlacementPolicy]:
-    """Make the policies by their names."""
-    return (
-        eviction.make(setup.eviction),
-        make_prefetch(setup.prefetch),
-        placement.make(setup.placement),
-    )
+def make_policies(
+    setup: ArenaSetup, calls: PolicyCalls | None = None
+) -> tuple[EvictionPolicy, PrefetchPolicy, PlacementPolicy]:
+    """Make the policies by their names; in a pager ``calls`` notes which is made."""
+    noted = calls or PolicyCalls()
+    with noted.of("eviction", "__init__"):
+        first = eviction.make(setup.eviction)
+    with noted.of("prefetch", "__init__"):
+        second = make_prefetch(setup.prefetch)
+    with noted.of("placement", "__init__"):
+        return first, second, placement.make(setup.placement)
 
 
 def make_tiering(setup: ArenaSetup) -> TierPolicy:

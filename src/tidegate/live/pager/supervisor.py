@@ -1,8 +1,9 @@
 """The supervisor: holds every descriptor, starts the pager, and starts it again when it dies.
 
 It imports all that a pager needs and then forks pagers, so that a new one starts within
-milliseconds. It never touches the arena's memory. It ends when the program ends. If it ends first,
-the lifeline closes and the kernel sends SIGBUS to the program, whose faults would never be served.
+milliseconds. When the program has ended, it writes the last changes of files and ends. If it ends
+first, the lifeline closes and the kernel sends SIGBUS to the program, whose faults would never be
+served.
 """
 
 from __future__ import annotations
@@ -22,17 +23,26 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate.compiled.own_process import mark_own_process
 from tidegate.errors import TidegateError
 from tidegate.interrupts import ignore_interrupts
 from tidegate.live.arena.peers import is_own
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.pager import pager
-from tidegate.live.pager.calls import START_TIMES, Failure, PolicyCalls, Watchdog, replace_policy
+from tidegate.live.pager.calls import (
+    START_TIMES,
+    Failure,
+    PolicyCalls,
+    Watchdog,
+    replace_policy,
+    suspect,
+)
 from tidegate.live.pager.engine import Engine
 from tidegate.live.pager.no_mover import NoMover
 from tidegate.live.pager.policies import check_policies, make_policies, make_tiering
 from tidegate.live.pager.tier_placement import LiveTiers
 from tidegate.live.transfer import near_file
+from tidegate.live.transfer.last_changes import LastChanges
 from tidegate.live.transfer.userfault import can_unmap
 from tidegate.policies.interface.visibility import Faults, Samples
 from tidegate.trace.geometry import Geometry
@@ -85,6 +95,8 @@ class Supervisor:
     def run(self) -> int:
         """Serve until the arena is closed or the program is gone; then end those who share it."""
         code = self._serve()
+        if self._calls.left != pager.CLOSED:
+            self._write_last_changes()
         for reader in self._readers.values():
             pager.end_program(reader.pidfd, "the process that opened this shared arena has left it")
         return code
@@ -118,9 +130,13 @@ class Supervisor:
         self._restarts += 1
         self._calls.clear()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.setblocking(False)  # a pager that is stopped does not read
+        self._passed_on = 0
         self._pid = os.fork()
         if self._pid == 0:
             try:
+                os.setpgid(0, 0)
+                os.register_at_fork(after_in_child=lambda: os._exit(1))  # one pager is enough
                 for end in (self._control, self._program, self._listener):
                     end.close()
                 os.close(self._setup.lifeline)
@@ -133,11 +149,12 @@ class Supervisor:
             finally:
                 os._exit(1)
         theirs.close()
+        with contextlib.suppress(OSError):  # it was quicker, or has ended
+            os.setpgid(self._pid, self._pid)
         self._pager_fd = os.pidfd_open(self._pid)
         self._poll.register(self._pager_fd, select.POLLIN)
         self._poll.register(self._control, select.POLLIN)
-        for _, request, fds in self._pending:
-            self._pass_on(request, fds)
+        self._pass_on()
 
     def _watch_policies(self) -> None:
         """End a pager whose policy does not return from a call."""
@@ -147,33 +164,49 @@ class Supervisor:
 
     def _program_ended(self) -> int:
         os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
+        self._bury_pager()
         return 0
+
+    def _bury_pager(self) -> int:
+        """Wait for the end of a pager, and end what its policies have started; return its code."""
+        os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT)
+        with contextlib.suppress(OSError):
+            os.killpg(self._pid, signal.SIGKILL)  # while its number is nobody else's
+        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+
+    def _write_last_changes(self) -> None:
+        """Write what the program changed in its files: it has ended without closing the arena."""
+        if self._files and (said := LastChanges(self._setup).write(self._objects, self._files)):
+            with contextlib.suppress(OSError):  # nobody may be there to read it
+                os.write(2, f"tidegate: the program left its arena open; {said}\n".encode())
 
     def _pager_ended(self) -> int | None:
         """Start another pager, unless this one closed the arena or cannot be replaced."""
         answers = select.poll()
         answers.register(self._control, select.POLLIN)
         while answers.poll(0) and self._relay_back():
-            pass
+            self._write_last_changes()
         self._poll.unregister(self._pager_fd)
         os.close(self._pager_fd)
         with contextlib.suppress(KeyError):
             self._poll.unregister(self._control)
         self._control.close()
-        status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+        status = self._bury_pager()
         if self._calls.left == pager.CLOSED:
             self._wait_for_goodbye()
             return 0
         if self._calls.left == pager.FAILED:
             return 1
+        self._died_unused = 0 if self._calls.works else self._died_unused + 1
         failed, self._failed = self._failed or self._watchdog.died(status), None
+        if self._died_unused == TOO_OFTEN:
+            said, self._died_unused = "the pager died again and again", 0
+            failed = suspect(self._setup, f"is to blame, perhaps: {said}")
+            if failed is None:
+                pager.end_program(self._setup.pidfd, said)
+                return 1
         if failed is not None and not replace_policy(self._setup, failed):
             pager.end_program(self._setup.pidfd, failed.said)
-            return 1
-        self._died_unused = 0 if self._calls.works else self._died_unused + 1
-        if self._died_unused == TOO_OFTEN:
-            pager.end_program(self._setup.pidfd, "the pager died again and again")
             return 1
         self._start_pager()
         return None
@@ -224,7 +257,7 @@ class Supervisor:
         elif request["do"] in ("pin", "unpin"):
             self._note_pinned(request)
         self._pending.append((peer, request, fds))
-        self._pass_on(request, fds)
+        self._pass_on()
         return True
 
     def _checked(
@@ -280,12 +313,19 @@ class Supervisor:
         )
         request = {"do": "detach", "reader": reader.number}
         self._pending.append((reader.peer, request, []))
-        self._pass_on(request, [])
+        self._pass_on()
 
-    def _pass_on(self, request: dict[str, Any], fds: list[int]) -> None:
-        # if the pager is gone, the next one gets it
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            socket.send_fds(self._control, [json.dumps(request).encode()], fds)
+    def _pass_on(self) -> None:
+        """Send the pager what it has not got yet, or as much as it takes now.
+
+        It answers all that it gets, and each answer calls this again. If the pager is gone, the
+        next one gets everything.
+        """
+        with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
+            while self._passed_on < len(self._pending):
+                _, request, fds = self._pending[self._passed_on]
+                socket.send_fds(self._control, [json.dumps(request).encode()], fds)
+                self._passed_on += 1
 
     def _note_pinned(self, request: dict[str, Any]) -> None:
         regions = range(request["first"], request["first"] + request["regions"])
@@ -296,6 +336,8 @@ class Supervisor:
         """Pass an answer of the pager on to the peer that asked first. False: the pager is gone."""
         try:
             data = self._control.recv(pager.MESSAGE)
+        except BlockingIOError:
+            return True
         except OSError:
             data = b""
         if not data:
@@ -310,6 +352,8 @@ class Supervisor:
             self._failed = Failure(answer["failed"], answer["why"])
             return True
         peer, request, _ = self._pending.popleft()
+        self._passed_on -= 1
+        self._pass_on()
         # not before the answer: a pager that dies while it removes leaves the rest to the next one
         if request["do"] == "remove" and "error" not in answer:
             self._forget(request["id"])
@@ -340,11 +384,13 @@ class Supervisor:
 
 def main() -> int:
     """``python -m tidegate.live.pager.supervisor SETUP SOCKET``, started by an arena."""
-    ignore_interrupts()  # Ctrl-C is for the program, which needs us until it ends
+    mark_own_process()
+    ignore_interrupts(all_of_them=True)  # they are for the program, which needs us to its end
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # two per opened file
     setup, program = ArenaSetup.of(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))
     try:
+        _send(program, {}, [])  # what follows is code of policies: the program waits for so long
         policies = make_policies(setup)
         check_policies(policies)
         if setup.tiering:
@@ -375,7 +421,7 @@ def _warm_up(setup: ArenaSetup) -> None:
     A user's own policy is called in a pager only, where the watchdog can end it. Errors do not
     matter here; the first pager reports them.
     """
-    if any(".py" in s for s in (setup.eviction, setup.prefetch, setup.placement, setup.tiering)):
+    if suspect(setup, "") is not None:
         return
 
     def stop(*_: Any) -> None:

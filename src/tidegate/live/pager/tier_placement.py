@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tidegate.live.pager.calls import Call, PolicyCalls, PolicyFailure
 from tidegate.live.pager.policies import blame
-from tidegate.policies.interface.tier_policy import FAR, MIDDLE, NOBODY, OLDEST, STAY, TierPolicy
+from tidegate.policies.interface.tier_policy import Spill, Tier, TierPolicy
 
 MOST_STAYS = 64  # candidates that may stay before one has to go, as in the simulation
 COUNTS = ("to_middle", "to_far", "middle_hits", "far_reads", "middle_spilled", "stays")
@@ -99,29 +99,29 @@ class LiveTiers:
     def stays(self, page: int) -> bool:
         """Return whether this candidate stays near; if not, keep the decision for ``leaves``."""
         self._placed[page] = to = self._place(page)
-        if to == STAY:
+        if to == Tier.STAY:
             self.count["stays"] += 1
             del self._placed[page]
-        return to == STAY
+        return to == Tier.STAY
 
     def must_leave(self, page: int) -> None:
         """Send this candidate to the middle after all: too many have stayed."""
-        self._placed[page] = MIDDLE
+        self._placed[page] = Tier.MIDDLE
         self.count["stays"] -= 1
 
     def leaves(self, page: int) -> bool:
         """Note that a page leaves near memory; return whether it goes to the middle."""
         to = self._placed.pop(page) if page in self._placed else self._place(page)
         self._left[page] = self.now
-        return to != FAR and self._budget > 0  # a page of a region that leaves cannot stay
+        return to != Tier.FAR and self._budget > 0  # a page of a region that leaves cannot stay
 
     def make_room(self, units: int, spill: Callable[[int], None]) -> bool:
         """Make room for so many units in the middle; return whether there is."""
         full = self._used + units > self._budget
-        if units > self._budget or (full and self.policy.makes_room == NOBODY):
+        if units > self._budget or (full and self.policy.makes_room == Spill.NOBODY):
             return False
         while self._used + units > self._budget:
-            if self.policy.makes_room == OLDEST:
+            if self.policy.makes_room == Spill.OLDEST:
                 page = next(iter(self._inside))
             else:
                 page = self._ask("spill")
@@ -171,10 +171,10 @@ class LiveTiers:
 
     def _place(self, page: int) -> int:
         to: int = self._ask("place", page)
-        if to not in (STAY, MIDDLE, FAR):
+        if to not in tuple(Tier):
             raise PolicyFailure(
                 "tiering",
                 f"policy '{self.policy.name}' answered place({page}) with {to!r}; "
-                "expected STAY, MIDDLE or FAR",
+                "expected Tier.STAY, MIDDLE or FAR",
             )
         return to

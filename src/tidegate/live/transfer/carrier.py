@@ -59,7 +59,9 @@ class ArenaMemory:
         if setup.middle >= 0:
             middle = Middle(setup.middle, setup.pages, setup.page, setup.middle_bytes)
             near_pages, units = setup.frames * geometry.pages_per_region, -(-setup.page // UNIT)
-            tiers = LiveTiers(make_tiering(setup), near_pages, units, middle.budget, calls)
+            with calls.of("tiering", "__init__"):
+                policy = make_tiering(setup)
+            tiers = LiveTiers(policy, near_pages, units, middle.budget, calls)
         return cls(
             setup.base,
             geometry,

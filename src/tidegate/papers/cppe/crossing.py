@@ -7,7 +7,6 @@ declares what it must see, and a run has a note where the hardware would not sho
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 import polars as pl
@@ -54,7 +53,7 @@ def crossed_of(setup: Setup) -> dict[Key, RunSpec]:
     for spec in suite("observuvm", SCALE):
         for s in SYSTEMS["observuvm"]:
             run = RunSpec(spec, "rtx3090-pcie4", s, eviction=mhpe.get(s), oversubscribe="50%")
-            run = run if s == "uvm" else replace(run, observed=few, watched=few, count_scale=SCALE)
+            run = run if s == "uvm" else run.change(observed=few, watched=few, count_scale=SCALE)
             grid[parse_spec(spec)[0], s, "observuvm"] = run
     return grid
 

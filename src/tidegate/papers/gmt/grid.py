@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate import units
+from tidegate.experiments.settings import TierModel
 from tidegate.experiments.specification import RunSpec
 from tidegate.options import parse_spec
 from tidegate.papers.gmt.setup import BASE, MACHINE, PAGE, TABLE_2, Setup, size_of
@@ -60,8 +61,7 @@ def specify(setup: Setup, application: str, system: str, size: str) -> RunSpec:
         near=near,
         middle=round(near * setup.main("ratio")),
         slots=slots,
-        jitter=slots,
-        traits=system == BASE,
+        tiers=TierModel(jitter=slots, traits=system == BASE),
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tidegate.experiments.specification import RunSpec
 from tidegate.options import parse_spec
 from tidegate.papers.gmt.grid import specify
@@ -48,10 +46,9 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
     if parse_spec(workload)[0] == f"gmt-{application}":
         workload = spell_policy(workload, own_options(application, options))
     assert isinstance(run.near, int)
-    return replace(
-        run,
+    return run.change(
         workload=workload,
-        jitter=run.jitter if options["tiers.jitter"] else 0,
+        jitter=run.tiers.jitter if options["tiers.jitter"] else 0,
         spare=options["tiers.spare"],
         transfers=options["tiers.transfers"],
         tiering=spell_policy(tiering, own_options(tiering, options)),
@@ -59,7 +56,7 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
         shared=options["tiers.shared"],
         slots=run.slots if options["tiers.slots"] == "scaled" else None,
         flush=options["tiers.flush"],
-        most_stays=options.get("stays.most", run.most_stays),
+        most_stays=options.get("stays.most", run.tiers.most_stays),
         read_ahead=options.get("cpu.read_ahead", False),
     )
 

@@ -62,8 +62,7 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
         own.pop("rounds", None)  # ``loops`` has given it
     if not options["program.first_touch"]:
         own["first_touch"] = "false"
-    run = replace(
-        run,
+    run = run.change(
         workload=spell_policy(str(run.workload), own),
         dirty_only=options["machine.dirty_only"],
         pipelined=options["machine.pipelined"],

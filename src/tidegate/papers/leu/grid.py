@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate.experiments.settings import GpuModel
 from tidegate.experiments.specification import RunSpec
 from tidegate.papers.leu.curves import Curves, curves_of
 from tidegate.papers.leu.setup import BEST, SUITES, Application, Setup
@@ -19,13 +20,13 @@ RUNS, CURVES = "runs", "curves"  # groups
 class CurvesSpec:
     """The specification of one application's curves, which are computed from its sequence."""
 
-    run: RunSpec
+    spec: RunSpec
 
     def prepare(self) -> Any:
-        return self.run.prepare()
+        return self.spec.prepare()
 
-    def answer(self, cache: bool = True) -> Curves:
-        return curves_of(self.run)
+    def run(self, cache: bool = True) -> Curves:
+        return curves_of(self.spec)
 
 
 def grid_of(setup: Setup) -> dict[Key, Any]:
@@ -55,8 +56,6 @@ def specify(setup: Setup, at: Application, policy: str) -> RunSpec:
         eviction=policy,
         prefetch="region",
         slots=1,
-        observed=observed,
-        watched=observed,
-        count_scale=scale * setup.scale,
         oversubscribe=setup.oversubscribe,
+        gpu=GpuModel(observed=observed, watched=observed, count_scale=scale * setup.scale),
     )

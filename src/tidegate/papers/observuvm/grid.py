@@ -44,14 +44,8 @@ def sweep_group(name: str, value: Any) -> str:
 
 def specify(setup: Setup, workload: str, system: str) -> RunSpec:
     """Return one run of an application under a system."""
-    return RunSpec(
-        workload,
-        MACHINE,
-        system,
-        oversubscribe=setup.main("oversubscribe"),
-        samples=setup.main("samples"),
-        **setup.counts,
-    )
+    run = RunSpec(workload, MACHINE, system, oversubscribe=setup.main("oversubscribe"))
+    return run.change(samples=setup.main("samples"), **setup.counts)
 
 
 def probe(regions: int) -> RunSpec:

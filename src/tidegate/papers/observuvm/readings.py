@@ -65,8 +65,7 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
     workload = setup.applications[application]
     if parse_spec(workload)[0] == application:
         workload = spell_policy(workload, own_options(application, options))
-    run = replace(
-        specify(setup, workload, system),
+    run = specify(setup, workload, system).change(
         dirty_only=options["machine.dirty_only"],
         pipelined=options["machine.pipelined"],
         samples=options.get("observe.samples", 0),

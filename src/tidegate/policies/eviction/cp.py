@@ -8,7 +8,7 @@ from tidegate.options import Option
 from tidegate.policies.interface.policy import Decision, EvictionPolicy
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import eviction
-from tidegate.policies.structures.marks import Marks
+from tidegate.policies.structures.column import Marks
 from tidegate.policies.structures.order import Order, first
 
 # Regions that are needed at the same time, by two threads that each go over a region's end. With

@@ -7,8 +7,7 @@ from tidegate.policies.interface.policy import EvictionPolicy
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import eviction
 from tidegate.policies.structures.column import Column
-from tidegate.policies.structures.order import Order, first
-from tidegate.policies.structures.orders import Orders
+from tidegate.policies.structures.order import Order, Orders, first
 
 
 @eviction("lfu")

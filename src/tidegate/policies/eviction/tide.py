@@ -11,8 +11,7 @@ from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import eviction
 from tidegate.policies.structures.column import Column
 from tidegate.policies.structures.draws import Draws
-from tidegate.policies.structures.order import Order
-from tidegate.policies.structures.orders import Orders
+from tidegate.policies.structures.order import Order, Orders
 
 _NONE = -1
 # The least interval of each bucket: 1, 2, 3, 4, 6, 8, 12, … known uses. Two to a doubling, as leu

@@ -1,4 +1,4 @@
-"""Declarations: what a policy's class must say before a run begins, and what it must not say.
+"""Declarations: which events a policy handles, and what its class must and must not say.
 
 A method that is never called is a mistake that no run would show: a handler for an event that does
 not exist, or one whose events the policy does not declare to see. Such classes are refused.
@@ -12,16 +12,37 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.errors import PolicyError
-from tidegate.policies.interface import tier_events
-from tidegate.policies.interface.events import EVENT_NAMES
+from tidegate.policies.interface.events import EVENT_NAMES, EVICTION, FAULT, FREE, LAUNCH, PREFETCH
 from tidegate.policies.interface.policy import EvictionPolicy, Policy, label
+from tidegate.policies.interface.tier_policy import EVENT_NAMES as TIER_EVENT_NAMES
 from tidegate.policies.interface.tier_policy import TierPolicy
 from tidegate.policies.interface.visibility import Samples, Sees
 
 _OF_EVICTION = ("victim", "observe")
 _OF_SAMPLES = ("observe", "on_notification")
-_WITHOUT_NUMBER = (*_OF_EVICTION, "spill", "on_samples")
+WITHOUT_NUMBER = (*_OF_EVICTION, "spill", "on_samples")  # methods that take nothing but self
 _BASES = (Policy, EvictionPolicy, TierPolicy)
+
+
+def handled_events(policy: Policy) -> list[int]:
+    """Return the events that must be relayed to a policy, or asked of it."""
+    names = TIER_EVENT_NAMES if isinstance(policy, TierPolicy) else EVENT_NAMES
+    events = {event for event, name in names.items() if _handles(type(policy), name)}
+    # its on_prefetch is its on_fault, unless it says otherwise
+    if isinstance(policy, EvictionPolicy) and FAULT in events:
+        events.add(PREFETCH)
+    # a region that dies leaves as if evicted, unless the policy says otherwise
+    if EVICTION in events and not isinstance(policy, TierPolicy):
+        events.add(FREE)
+    # a launch that is not handled does not wait for the driver, so relaying alone is not handling
+    if policy.parts and not any(LAUNCH in handled_events(part) for part in policy.parts):
+        events.discard(LAUNCH)
+    return sorted(events)
+
+
+def _handles(cls: type[Policy], name: str) -> bool:
+    """Return whether a class defines a method itself, or inherits it from no base."""
+    return getattr(cls, name, None) not in [getattr(base, name, None) for base in _BASES]
 
 
 def check_declared(policy: Policy) -> None:
@@ -69,26 +90,21 @@ def _check_sees(policy: Policy) -> None:
 def _events_of(policy: Policy) -> list[str]:
     """Return the methods that a mechanism calls with events of a policy of this kind."""
     if isinstance(policy, TierPolicy):
-        return list(tier_events.EVENT_NAMES.values())
+        return list(TIER_EVENT_NAMES.values())
     asked = _OF_EVICTION if isinstance(policy, EvictionPolicy) else ()
     return [*asked, *(name for name in EVENT_NAMES.values() if name.startswith("on_"))]
 
 
 def _methods(cls: type[Policy]) -> list[str]:
     """Return the methods that look like handlers and that the class really defines."""
-    asked = {*_OF_EVICTION, *tier_events.EVENT_NAMES.values()}
+    asked = {*_OF_EVICTION, *TIER_EVENT_NAMES.values()}
     names = sorted(name for name in dir(cls) if name.startswith("on_") or name in asked)
-    return [name for name in names if _defines(cls, name)]
-
-
-def _defines(cls: type[Policy], name: str) -> bool:
-    found = getattr(cls, name)
-    return callable(found) and all(found is not getattr(base, name, None) for base in _BASES)
+    return [name for name in names if callable(getattr(cls, name)) and _handles(cls, name)]
 
 
 def _check_arguments(policy: Policy, name: str) -> None:
     """Refuse a handler that cannot be called as mechanisms call it."""
-    given = () if name in _WITHOUT_NUMBER else (0,)
+    given = () if name in WITHOUT_NUMBER else (0,)
     try:
         signature = inspect.signature(getattr(policy, name))
     except (TypeError, ValueError):

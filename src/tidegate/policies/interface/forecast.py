@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,3 +84,19 @@ class Forecast:
         last = self.next == self.never
         np.add.at(change, self.launch[last] + 1, -size[last])
         return np.cumsum(change)[:-1]
+
+
+class Costs(NamedTuple):
+    """What a mechanism's operations take, in ns, as far as a runtime knows its machine.
+
+    What else goes on is left out: a driver or a link may be shared.
+
+    Policies compare them with each other; none of them depends on the program.
+    """
+
+    fault: float  # handling a batch of faults, whatever it brings
+    observation: float  # sampling a page of a region, noticing its use and bringing it back
+    bring: float  # a whole region, by a fault: its way in, and its unmapping from the CPU
+    fetch: float  # a whole region, prefetched: the same, but pages are unmapped in batches
+    send: float  # a whole region, written back
+    remote: float  # one page, used over the link by many: what the link takes, without latency

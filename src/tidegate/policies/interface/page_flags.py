@@ -1,6 +1,17 @@
-"""Flags of a page: where it is (``page_state``), and what far memory has of it (``page_data``)."""
+"""What is kept of a page: flags of where it is (``page_state``) and of what far memory has of it
+(``page_data``), and its last touch.
+
+The number of a touch and its access site are one word, so that a touch writes once. Words compare
+as their touches do. Before its first touch a page has NEVER: both parts are -1.
+"""
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tidegate.compiled.jit import jit_bare
 
 # page_state, one byte per page; the hit path reads and writes it
 NEAR = 1  # in near memory: a touch is a hit
@@ -17,3 +28,24 @@ CPU_MAPPED = 1  # still mapped on the CPU, so its first migration has to unmap i
 UNWRITTEN = 2  # far memory holds nothing of it: it is born near
 READ_MOSTLY = 4  # far memory keeps a copy, so a clean page is dropped
 ADVISED_FAR = 8  # advised while it is sampled: REMOTE when its sample ends
+
+BITS = 16  # of the access site
+NEVER = -1
+
+
+@jit_bare
+def latest(touch: int, reference: int) -> Any:
+    """Return the word of a touch."""
+    return touch << BITS | np.int64(np.uint16(reference))
+
+
+@jit_bare
+def touch_of(word: Any) -> Any:
+    """Return the number of the touch."""
+    return word >> BITS
+
+
+@jit_bare
+def reference_of(word: Any) -> Any:
+    """Return the access site of the touch."""
+    return np.int64(np.int16(word & 0xFFFF))

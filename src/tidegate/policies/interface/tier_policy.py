@@ -1,6 +1,6 @@
 """Tiering policies: where does a page go that leaves near memory?
 
-    asked     place(page) → STAY, MIDDLE or FAR · victim() and spill(), if the policy chooses pages
+    asked     place(page) → a Tier · victim() and spill(), if the policy chooses pages
     relayed   on_return · on_samples · on_touch                        define those you need
     seen      self.memory, a TierView: now, left(page), room in the middle, pairs, next_use(page)
 
@@ -8,13 +8,14 @@ A class of this kind knows no mechanism: it works on simulated tiers and on live
 offer a TierView. What a mechanism does for a miss, in this order:
 
     on_return(page)     if the page left near memory before
-    place(candidate)    if near memory is full; STAY: the next candidate, until one has to go
-    spill()             if that one goes to a full middle and makes_room is ASKED
+    place(candidate)    if near memory is full; Tier.STAY: the next candidate, until one has to go
+    spill()             if that one goes to a full middle and makes_room is Spill.ASKED
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from enum import IntEnum
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -22,14 +23,48 @@ from numpy.typing import NDArray
 
 from tidegate.policies.interface.policy import Policy
 
-STAY, MIDDLE, FAR = 0, 1, 2  # where a page goes
 
-# Which page leaves a middle that is full when another page is to go there.
-NOBODY = 0  # none: the newcomer goes far instead
-OLDEST = 1  # the page that is longest in the middle
-ASKED = 2  # the page that ``spill`` names
+class Tier(IntEnum):
+    """Where a page goes that is a candidate to leave near memory."""
+
+    STAY = 0
+    MIDDLE = 1
+    FAR = 2
+
+
+class Spill(IntEnum):
+    """Which page leaves a middle that is full when another page is to go there."""
+
+    NOBODY = 0  # none: the newcomer goes far instead
+    OLDEST = 1  # the page that is longest in the middle
+    ASKED = 2  # the page that ``spill`` names
+
+
+# Events from the tiers to a policy: the kind in the low 8 bits, a page above them
+PLACE = 0  # where does this page go, a candidate to leave? answer: a Tier
+VICTIM = 1  # which near page is to leave? for policies that choose victims; answer: a page
+SPILL = 2  # which page leaves the full middle? answer: a page
+RETURN = 3  # this page returns near; answer: KNOWN if it stays whenever it is a candidate
+SAMPLES = 4  # a batch of (virtual time, reuse distance) pairs is full
+TOUCH = 5  # this page is touched; only for policies that define on_touch: a call per touch
+
+EVENT_BITS = 8
+EVENT_NAMES = {
+    PLACE: "place",
+    VICTIM: "victim",
+    SPILL: "spill",
+    RETURN: "on_return",
+    SAMPLES: "on_samples",
+    TOUCH: "on_touch",
+}
+
+FAILED = -1  # the policy raised; its caller keeps the exception
+KNOWN = 1
 
 NEVER = 2**31 - 1  # the next use of a page that is not used again
+
+
+NEEDS = {"next_use": "Everything(future=True)"}  # what a policy must declare to use a name
 
 
 class TierView(Protocol):
@@ -54,10 +89,7 @@ class TierView(Protocol):
         """Return when this page left near memory last, in virtual time; 0 if it never did."""
 
     def next_use(self, page: int) -> int:
-        """Return when this page is touched next, in virtual time; NEVER if it is not.
-
-        It needs ``sees = Everything(future=True)``.
-        """
+        """Return when this page is touched next, in virtual time; NEVER if it is not."""
 
 
 class TierPolicy(Policy):
@@ -65,7 +97,7 @@ class TierPolicy(Policy):
 
     >>> class Alternate(TierPolicy):
     ...     def place(self, page):
-    ...         return MIDDLE if page % 2 else FAR
+    ...         return Tier.MIDDLE if page % 2 else Tier.FAR
     """
 
     memory: TierView  # type: ignore[assignment]
@@ -90,9 +122,9 @@ class TierPolicy(Policy):
         return 1
 
     @property
-    def makes_room(self) -> int:
-        """Which page leaves a full middle: NOBODY, OLDEST, or the one ``spill`` names (ASKED)."""
-        return OLDEST
+    def makes_room(self) -> Spill:
+        """Which page leaves a full middle: nobody, the oldest, or the one that ``spill`` names."""
+        return Spill.OLDEST
 
     def sampling(self, near: int) -> tuple[int, int, int]:
         """Return pairs in a batch, pairs in all, and that one page in so many is sampled.
@@ -104,12 +136,12 @@ class TierPolicy(Policy):
 
     @abstractmethod
     def place(self, page: int) -> int:
-        """Return STAY, MIDDLE or FAR, for a near page that is a candidate to leave."""
+        """Return a Tier for a near page that is a candidate to leave."""
 
     def on_return(self, page: int) -> int | None:
         """Handle that this page, which had left near memory, is about to come back.
 
-        Return STAY if it is known already that the page stays whenever it is a candidate: then
+        Return Tier.STAY if it is known already that the page stays whenever it is a candidate: then
         ``place`` is not called for it.
         """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate.options import Option
 from tidegate.policies.interface.policy import Decision, PrefetchPolicy
 from tidegate.policies.registries import prefetch
-from tidegate.policies.structures.marks import Marks
+from tidegate.policies.structures.column import Marks
 
 _SHY, _BOLD = 51, 1  # thresholds of the tree
 

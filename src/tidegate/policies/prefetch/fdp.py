@@ -6,7 +6,7 @@ from tidegate.options import Option
 from tidegate.policies.interface.policy import Decision, PrefetchPolicy
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import prefetch
-from tidegate.policies.structures.marks import Marks
+from tidegate.policies.structures.column import Marks
 
 
 @prefetch("fdp")

@@ -8,7 +8,7 @@ from tidegate.options import Option
 from tidegate.policies.interface.policy import Decision, PrefetchPolicy
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import prefetch
-from tidegate.policies.structures.marks import Marks
+from tidegate.policies.structures.column import Marks
 
 _NONE = -2  # no page, and no neighbour of one
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from tidegate.options import Option
 from tidegate.policies.interface.policy import PrefetchPolicy
 from tidegate.policies.registries import prefetch
-from tidegate.policies.structures.column import Column
-from tidegate.policies.structures.marks import Marks
+from tidegate.policies.structures.column import Column, Marks
 
 
 @prefetch("stream")

@@ -7,7 +7,7 @@ from tidegate.policies.interface.policy import Decision
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.prefetch.stream import Stream
 from tidegate.policies.registries import prefetch
-from tidegate.policies.structures.marks import Marks
+from tidegate.policies.structures.column import Marks
 
 
 @prefetch("tide")

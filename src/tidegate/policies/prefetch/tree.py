@@ -1,10 +1,27 @@
-"""Tree prefetch: the prefetcher of NVIDIA's driver."""
+"""Prefetch by the driver alone: none, whole regions, or the tree of NVIDIA's driver."""
 
 from __future__ import annotations
 
 from tidegate.options import Option
 from tidegate.policies.interface.policy import PrefetchPolicy
 from tidegate.policies.registries import prefetch
+
+
+@prefetch("none")
+class NoPrefetch(PrefetchPolicy):
+    """Only pages that faulted migrate."""
+
+
+@prefetch("region")
+class WholeRegion(PrefetchPolicy):
+    """Fetch the whole region at its first fault (ObservUVM's aggressive prefetching, VI-C).
+
+    At a threshold of 0 % the tree's root qualifies as soon as any page has faulted, whatever the
+    geometry.
+    """
+
+    def start(self) -> None:
+        self.memory.set_prefetch_threshold(0)
 
 
 @prefetch("tree")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.policies.interface.tier_policy import ASKED, FAR, MIDDLE, NEVER, TierPolicy
+from tidegate.policies.interface.tier_policy import NEVER, Spill, Tier, TierPolicy
 from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import tiering
 from tidegate.policies.structures.heap import Heap
@@ -24,8 +24,8 @@ class TierBelady(TierPolicy):
     sees = Everything(future=True)
 
     @property
-    def makes_room(self) -> int:
-        return ASKED
+    def makes_room(self) -> Spill:
+        return Spill.ASKED
 
     def start(self) -> None:
         self._near, self._middle = Heap(), Heap()  # the page whose use is least urgent first
@@ -46,9 +46,9 @@ class TierBelady(TierPolicy):
         if self.memory.middle_used == self.memory.middle_pages and (
             not self._middle or urgency < self._middle[self._middle.lowest]
         ):
-            return FAR
+            return Tier.FAR
         self._middle[page] = urgency
-        return MIDDLE
+        return Tier.MIDDLE
 
     def spill(self) -> int:
         page = self._middle.lowest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.options import Option
-from tidegate.policies.interface.tier_policy import MIDDLE, TierPolicy
+from tidegate.policies.interface.tier_policy import Tier, TierPolicy
 from tidegate.policies.registries import tiering
 
 
@@ -29,4 +29,4 @@ class HMM(TierPolicy):
         return int(self.ahead)
 
     def place(self, page: int) -> int:
-        return MIDDLE
+        return Tier.MIDDLE

@@ -1,8 +1,10 @@
-"""TierOrder: each tier holds the victims of the one above."""
+"""Placements that never change: TierOrder, where each tier holds the victims of the one above, and
+BaM, which has no middle.
+"""
 
 from __future__ import annotations
 
-from tidegate.policies.interface.tier_policy import MIDDLE, TierPolicy
+from tidegate.policies.interface.tier_policy import Tier, TierPolicy
 from tidegate.policies.registries import tiering
 
 
@@ -15,4 +17,14 @@ class TierOrder(TierPolicy):
     """
 
     def place(self, page: int) -> int:
-        return MIDDLE
+        return Tier.MIDDLE
+
+
+@tiering("bam")
+class BaM(TierPolicy):
+    """Near memory and the SSD, with nothing between (BaM, ASPLOS'23): GMT's baseline."""
+
+    keeps_middle = False
+
+    def place(self, page: int) -> int:
+        return Tier.FAR

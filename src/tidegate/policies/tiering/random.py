@@ -8,7 +8,7 @@ import numpy as np
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.policies.interface.tier_policy import FAR, MIDDLE, TierPolicy
+from tidegate.policies.interface.tier_policy import Tier, TierPolicy
 from tidegate.policies.registries import tiering
 
 _PARTS = 1_000_000  # the share is rounded to so many parts
@@ -41,4 +41,5 @@ class TierRandom(TierPolicy):
 
     def place(self, page: int) -> int:
         self._drawn += 1
-        return MIDDLE if _PARTS * chance(self.seed, self._drawn) < self._to_middle else FAR
+        middle = _PARTS * chance(self.seed, self._drawn) < self._to_middle
+        return Tier.MIDDLE if middle else Tier.FAR

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.options import Option
-from tidegate.policies.interface.tier_policy import FAR, MIDDLE, NOBODY, OLDEST, STAY, TierPolicy
+from tidegate.policies.interface.tier_policy import Spill, Tier, TierPolicy
 from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.registries import tiering
 from tidegate.policies.structures.column import Column
@@ -16,7 +16,7 @@ PUBLISHED_NEAR = 262_144  # pages of GMT's Tier-1, 16 GB: samples are scaled by 
 # bits each, then nine weights of 6 bits.
 _PREDICTED, _WEIGHTS, _BITS, _MOST = 2, 4, 6, 63
 
-assert (STAY, MIDDLE, FAR) == (0, 1, 2)  # classes of reuse: short, medium, long
+assert tuple(Tier) == (0, 1, 2)  # classes of reuse: short, medium, long
 
 
 def class_of(distance: float, near: int, reach: int) -> int:
@@ -107,8 +107,8 @@ class TierReuse(TierPolicy):
     )
 
     @property
-    def makes_room(self) -> int:
-        return NOBODY if self.full == "discard" else OLDEST
+    def makes_room(self) -> Spill:
+        return Spill.NOBODY if self.full == "discard" else Spill.OLDEST
 
     def sampling(self, near: int) -> tuple[int, int, int]:
         scaled = [max(1, round(n * near / PUBLISHED_NEAR)) for n in (self.batch, self.samples)]
@@ -117,7 +117,7 @@ class TierReuse(TierPolicy):
     def start(self) -> None:
         near, middle = self.memory.near_pages, self.memory.middle_pages
         self._reach = middle if self.reach == "middle" else near + middle
-        self._unknown = MIDDLE if self.unknown == "middle" else FAR
+        self._unknown = Tier.MIDDLE if self.unknown == "middle" else Tier.FAR
         self._chains = Column(0)
         self._shares = self.weights == "shared"
         self._shared = [0] * 9  # steps of all pages, by class before and class after
@@ -139,15 +139,15 @@ class TierReuse(TierPolicy):
         if predicted < 0:
             self._unpredicted += 1
             return self._unknown
-        if predicted == STAY:
-            return STAY
+        if predicted == Tier.STAY:
+            return Tier.STAY
         # long reuse goes to the middle if too much was long of late
         idle = self._long > self._enough
-        long = 1 if predicted == FAR else 0
+        long = 1 if predicted == Tier.FAR else 0
         self._long += long - self._recent[self._next]
         self._recent[self._next] = long
         self._next = self._next + 1 if self._next + 1 < self.window else 0
-        return MIDDLE if idle else predicted
+        return Tier.MIDDLE if idle else predicted
 
     def on_return(self, page: int) -> int | None:
         away = self.memory.now - self.memory.left(page)
@@ -164,9 +164,9 @@ class TierReuse(TierPolicy):
             self._chains[page] = right + 1
             return None  # what others do until it leaves may change the prediction
         chain = learn(chain, right)
-        if predict(chain) == STAY:
-            self._chains[page] = remember(chain, STAY)
-            return STAY
+        if predict(chain) == Tier.STAY:
+            self._chains[page] = remember(chain, Tier.STAY)
+            return Tier.STAY
         self._chains[page] = chain
         return None
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from tidegate.compiled.intrinsics import sort
 from tidegate.compiled.jit import jit, jit_bare
-from tidegate.compiled.sorting import sort
 from tidegate.policies.interface.events import (
     FAULT,
     LAUNCH,
@@ -26,7 +26,6 @@ from tidegate.policies.interface.events import (
     OBSERVE,
     PREFETCH,
 )
-from tidegate.policies.interface.last_touch import latest
 from tidegate.policies.interface.page_flags import (
     ARRIVING,
     COMING,
@@ -35,6 +34,7 @@ from tidegate.policies.interface.page_flags import (
     NEAR,
     REMOTE,
     TOUCHED,
+    latest,
 )
 from tidegate.simulation.gpu.copy_orders import order_in, order_regions_out, stay, unblock
 from tidegate.simulation.gpu.driver_constants import PREFETCH_TURN

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from tidegate.machine.machine import Machine
 from tidegate.policies.interface.events import EVENT_BITS, NO_TREE, REQUEST_ROWS
 from tidegate.policies.interface.header import REGION_BYTES
-from tidegate.policies.interface.last_touch import NEVER
-from tidegate.policies.interface.page_flags import CPU_MAPPED, READ_MOSTLY, UNWRITTEN
+from tidegate.policies.interface.page_flags import CPU_MAPPED, NEVER, READ_MOSTLY, UNWRITTEN
 from tidegate.simulation.gpu.driver_constants import PREFETCH_TURN, SEED
 from tidegate.simulation.gpu.marks import MARKS
 from tidegate.simulation.recording import Window, make_recorder
@@ -138,7 +137,7 @@ class Memory(NamedTuple):
     books: NDArray[Any]
     page_state: NDArray[np.uint8]
     page_data: NDArray[np.uint8]
-    latest: NDArray[np.int64]  # per page: its last touch and access site (last_touch.py), tracking
+    latest: NDArray[np.int64]  # per page: its last touch and access site (page_flags.py), tracking
     region_touches: NDArray[np.int64]  # tracking
     resident: NDArray[np.int32]  # pages near, coming or sampled; a region with any has a frame
     # per region, columns of REGION:

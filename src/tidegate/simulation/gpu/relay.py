@@ -1,43 +1,27 @@
-"""The relay: how the compiled mechanism calls a policy.
-
-A policy is called through one C function, ``int64 (block, event)``. For a policy that runs in
-Python that function is an adapter around the object's methods; for a compiled one it is its
-compiled class, and ``block`` is the address of its state. The mechanism knows both by their
-addresses (``intrinsics.call_at``), so one compiled engine serves them all.
-"""
+"""The relay: how the compiled engine calls the three policies of a run."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
+from dataclasses import dataclass
 from operator import index
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.policies.interface.events import (
-    EVENT_BITS,
-    EVENT_NAMES,
-    EVICTION,
-    FAILED,
-    FREE,
-    OBSERVE,
-    VICTIM,
-)
-from tidegate.policies.interface.handled_events import handled_events
-from tidegate.policies.interface.header import FAILURE, OWN, make_header
+from tidegate.policies.interface.declaration import handled_events
+from tidegate.policies.interface.events import EVENT_NAMES, EVICTION, FAILED, FREE, OBSERVE, VICTIM
+from tidegate.policies.interface.header import make_header
 from tidegate.policies.interface.policy import Policy
 from tidegate.policies.interface.visibility import TouchBits
 from tidegate.policy_compiler.compiled import Compiled, Twin, compile_policy
-from tidegate.policy_compiler.source import CannotCompile
+from tidegate.simulation.calling import Caller, Question
 from tidegate.simulation.gpu.future import Future
 from tidegate.simulation.gpu.memory import Memory
 
-_C_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
-_KINDS = 1 << EVENT_BITS
-# calls of policies from which a class of a user's is compiled: as long as compiling would take
-LONG_RUN = 500_000
+_REGION = "the number of a resident region"
+_QUESTIONS = {VICTIM: Question(index, _REGION), OBSERVE: Question(index, _REGION, FAILED)}
 
 
 class Relay(NamedTuple):
@@ -51,157 +35,43 @@ class Relay(NamedTuple):
     placement: int
 
 
-class WrongAnswer(TypeError):
-    """What was answered, and what was expected."""
-
-
-_UNASKED = object()
-
-
-class Caller:
-    """Calls a Python policy.
-
-    What it raises is kept in ``failure`` and reported to the engine as FAILED.
-    """
-
-    def __init__(self, policy: Policy, books: NDArray[Any]):
-        self.failure: BaseException | None = None
-        self.own = 0
-        self.wants = _wants(policy)
-        handlers: dict[int, Callable[[int], Any]] = {
-            e: getattr(policy, EVENT_NAMES[e]) for e in np.flatnonzero(self.wants).tolist()
-        }
-        for leaving in {EVICTION, FREE} & handlers.keys():
-            if isinstance(policy.sees, TouchBits):
-                handlers[leaving] = _showing_touch_bits(policy, handlers[leaving])
-        victim, observe = getattr(policy, "victim", None), getattr(policy, "observe", None)
-        request_n = books["request_n"]
-
-        def call(own: int, event: int) -> int:
-            region = _UNASKED
-            try:
-                if event == VICTIM:
-                    region = victim()  # type: ignore[misc]
-                    return index(region)  # type: ignore[arg-type]
-                if event == OBSERVE:
-                    region = observe()  # type: ignore[misc]
-                    return FAILED if region is None else index(region)  # type: ignore[arg-type]
-                handlers[event & (_KINDS - 1)](event >> EVENT_BITS)
-                return 0
-            except BaseException as error:
-                wrong = region is not _UNASKED and not isinstance(error, KeyboardInterrupt)
-                self.failure = (
-                    WrongAnswer(f"{region!r}; expected the number of a resident region")
-                    if wrong
-                    else error
-                )
-                request_n[0] = -1
-                return FAILED
-
-        self._c = _C_SIGNATURE(call)
-        self.address = ctypes.cast(self._c, ctypes.c_void_p).value or 0
-
-    @property
-    def row(self) -> tuple[int, int, int]:
-        """How a compiled policy calls this one, which is a part of it: see header.py."""
-        return self.address, self.own, _event_bits(self.wants)
-
-    def failures(self) -> list[BaseException]:
-        """Return what the policy raised."""
-        return [self.failure] if self.failure else []
-
-    def unpack(self) -> bool:
-        """Return that the policy has its state: it is its own."""
-        return True
-
-
-class CompiledCaller:
-    """Calls a compiled policy: nothing stands in between.
-
-    Policies it is made of have callers of their own.
-    """
-
-    def __init__(self, policy: Policy, compiled: Compiled | Twin, parts: list[Any], world: World):
-        self._policy, self._compiled, self._parts = policy, compiled, parts
-        self._regions = len(world.memory.resident)
-        self._table = np.array([part.row for part in parts], np.int64)
-        words = compiled.pack(policy, self._regions)
-        self._block = make_header(*world, self._table, words)
-        self.wants = _wants(policy)
-        self.own = self._block.ctypes.data
-        self.address = compiled.address
-
-    @property
-    def row(self) -> tuple[int, int, int]:
-        """How a compiled policy calls this one, which is a part of it: see header.py."""
-        return self.address, self.own, _event_bits(self.wants)
-
-    @property
-    def failed(self) -> bool:
-        """Whether the policy raised; it does if one of its parts did."""
-        return bool(self._block[FAILURE])
-
-    def failures(self) -> list[BaseException]:
-        """Return what parts that run in Python raised; what compiled code raised is not known."""
-        return [failure for part in self._parts for failure in part.failures()]
-
-    def unpack(self) -> bool:
-        """Give the policy its state back; return whether all of it is there."""
-        parts = [part.unpack() for part in self._parts]
-        self._compiled.unpack(self._policy, self._block[OWN:], self._regions)
-        return all(parts) and isinstance(self._compiled, Compiled)
-
-
-class World(NamedTuple):
-    """What a block's header is made from."""
+@dataclass(frozen=True)
+class GPUMechanism:
+    """The simulated GPU as callers of its policies need it."""
 
     memory: Memory
     frames: int
     observable: int
     future: Future | None
 
+    @property
+    def regions(self) -> int:
+        return len(self.memory.resident)
 
-class Choice(NamedTuple):
-    """How a policy is called; ``later``: it may be compiled yet; ``reason``: why it cannot be."""
+    def make_caller(self, policy: Policy) -> Caller:
+        """Return a caller of a policy that runs in Python."""
+        request_n = self.memory.books["request_n"]
 
-    caller: Caller | CompiledCaller
-    later: bool = False
-    reason: str = ""
+        def on_failure() -> None:
+            request_n[0] = -1
 
+        names = {event: EVENT_NAMES[event] for event in handled_events(policy)}
+        caller = Caller(policy, names, _QUESTIONS, on_failure)
+        if isinstance(policy.sees, TouchBits):
+            for leaving in {EVICTION, FREE} & names.keys():
+                caller.methods[leaving] = _showing_touch_bits(policy, caller.methods[leaving])
+        return caller
 
-def choose_caller(policy: Policy, world: World, long: bool) -> Choice:
-    """Compile a policy if it pays.
+    def compile(self, policy: Policy, sees: str, only_known: bool) -> Compiled | Twin | None:
+        """Compile a policy for the simulated GPU."""
+        return compile_policy(policy, sees, only_known)
 
-    What comes with Tidegate is compiled at once: it is compiled once and then cached. Other classes
-    are compiled when a run turns out to be ``long``, or if they are in the cache.
-    """
-    try:
-        made = _compiled_caller(policy, str(policy.sees), world, not (long or is_shipped(policy)))
-    except CannotCompile as why:
-        return Choice(Caller(policy, world.memory.books), reason=str(why))
-    return Choice(made) if made else Choice(Caller(policy, world.memory.books), later=True)
-
-
-def _compiled_caller(
-    policy: Policy, sees: str, world: World, only_known: bool
-) -> CompiledCaller | None:
-    """Return a caller; None if a class would have to be compiled first. Parts may run in Python."""
-    compiled = compile_policy(policy, sees, only_known)
-    parts: list[Any] = []
-    for part in policy.parts:
-        try:
-            parts.append(_compiled_caller(part, sees, world, only_known))
-        except CannotCompile:
-            parts.append(Caller(part, world.memory.books))
-    if compiled is None or None in parts:
-        return None
-    return CompiledCaller(policy, compiled, parts, world)
-
-
-def is_shipped(policy: Policy) -> bool:
-    """Return whether a policy, and those it is made of, come with Tidegate."""
-    own = type(policy).__module__.startswith("tidegate.")
-    return own and all(is_shipped(part) for part in policy.parts)
+    def make_block(
+        self, policy: Policy, compiled: Compiled | Twin, parts: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return a compiled policy's block, its header filled in."""
+        words = compiled.pack(policy, self.regions)
+        return make_header(self.memory, self.frames, self.observable, self.future, parts, words)
 
 
 def _showing_touch_bits(policy: Policy, handler: Callable[[int], None]) -> Callable[[int], None]:
@@ -215,14 +85,3 @@ def _showing_touch_bits(policy: Policy, handler: Callable[[int], None]) -> Calla
         policy.memory.leaving = -1
 
     return handle
-
-
-def _wants(policy: Policy) -> NDArray[np.uint8]:
-    """Return a flag for each event, set for those that the policy handles."""
-    wants = np.zeros(_KINDS, np.uint8)
-    wants[handled_events(policy)] = 1
-    return wants
-
-
-def _event_bits(wants: NDArray[np.uint8]) -> int:
-    return sum(1 << int(event) for event in np.flatnonzero(wants))

@@ -17,7 +17,7 @@ from tidegate.compiled.array_table import ArrayTable
 from tidegate.errors import BooksError, PolicyError, TidegateError
 from tidegate.machine.machine import Machine
 from tidegate.policies.interface.declaration import check_declared
-from tidegate.policies.interface.events import EVENT_NAMES, LAUNCH, OBSERVE, VICTIM
+from tidegate.policies.interface.events import EVENT_NAMES, LAUNCH
 from tidegate.policies.interface.page_flags import COMING, DIRTY, NEAR
 from tidegate.policies.interface.policy import (
     EvictionPolicy,
@@ -27,8 +27,7 @@ from tidegate.policies.interface.policy import (
     label,
 )
 from tidegate.policies.interface.visibility import Everything, Samples
-from tidegate.policy_compiler.checked import check_policy, uncheck_policy
-from tidegate.registry import error_line
+from tidegate.simulation.calling import PolicyRun
 from tidegate.simulation.gpu.driver import begin_launch, copy_before_launch, end_launch
 from tidegate.simulation.gpu.driver_constants import SEED
 from tidegate.simulation.gpu.future import foresee
@@ -39,7 +38,6 @@ from tidegate.simulation.gpu.memory import (
     NOT_RESIDENT,
     OK,
     PAUSE,
-    RAISED,
     STRAY,
     Memory,
     TouchColumns,
@@ -51,16 +49,7 @@ from tidegate.simulation.gpu.memory import (
 from tidegate.simulation.gpu.observation import LEFT_FAR
 from tidegate.simulation.gpu.pace import pace_of, with_last
 from tidegate.simulation.gpu.policy_calls import execute_first_requests
-from tidegate.simulation.gpu.relay import (
-    LONG_RUN,
-    Caller,
-    Choice,
-    CompiledCaller,
-    Relay,
-    World,
-    WrongAnswer,
-    choose_caller,
-)
+from tidegate.simulation.gpu.relay import GPUMechanism, Relay
 from tidegate.simulation.gpu.slots import play, take_rest
 from tidegate.simulation.gpu.view import SimulatedMemory
 from tidegate.simulation.recorded import recorded_accounts
@@ -79,10 +68,6 @@ _NOTHING = join_blocks(_NO_TOUCHES, blocks_of(1, [], bytes=0), np.zeros(0, np.in
 _BUDGET = 1 << 23  # touches between two looks at progress and Ctrl-C: about 0.1 s
 
 
-class _CompiledFailure(Exception):
-    """A compiled policy raised, or named a region that is not resident."""
-
-
 @dataclass
 class LaunchRecord:
     """Times and counts of one launch."""
@@ -96,7 +81,7 @@ class LaunchRecord:
 
 
 @dataclass
-class Simulation:
+class Simulation(PolicyRun):
     """One run, set up; ``run`` plays it once."""
 
     trace: Trace
@@ -150,19 +135,6 @@ class Simulation:
         self._table, self._record = ArrayTable(self.memory), as_array(self._constants)[0]
         self.books: Any = self.memory.books
 
-    def run(self, progress: Callable[[int], None] = lambda touches: None) -> None:
-        """Play the whole trace.
-
-        Raise PolicyError or BooksError if a policy or the simulator is wrong.
-        """
-        try:
-            self._run(progress)
-        except _CompiledFailure:
-            self._run_again()
-        finally:
-            for policy in self._policies:
-                uncheck_policy(policy)
-
     def _run(self, progress: Callable[[int], None]) -> None:
         self._start()
         for number, launch in enumerate(self.trace.launches()):
@@ -172,11 +144,10 @@ class Simulation:
         if self.placement.copies_results:
             self._copy_back()
         check_books(self)
-        for policy, choice in zip(self._policies, self._choices, strict=True):
-            if choice.caller.unpack():
-                self._guard(policy, "finished", policy.finished)
-            if choice.reason and self._events() > LONG_RUN:
-                self.notes.append(f"policy '{label(policy)}' runs in Python: {choice.reason}")
+        self._finish()
+
+    def _in_python(self) -> Simulation:
+        return replace(self, compiled=False, checked=True, launches=[], notes=[])
 
     def _copy_back(self) -> None:
         """Copy what is near and was written out, at the end of the program."""
@@ -188,18 +159,10 @@ class Simulation:
         for clock in ("front", "transfer_out", "link_out_time"):
             b[clock] += time
 
-    def reasons(self) -> list[str]:
-        """Return for each policy why it runs in Python, "" if it is compiled; without a run."""
-        self._start()
-        return [self._choose(policy, long=True).reason for policy in self._policies]
-
-    def _start(self) -> None:
-        """Start the policies, and choose how each is called."""
+    def _attach(self) -> GPUMechanism:
         future = None
         if any(getattr(p.sees, "future", False) for p in self._policies):
             future = foresee(self.trace, self.machine.near.slots)
-        self._world = World(self.memory, self._constants.room, self._constants.observe_most, future)
-        self._choices: list[Choice] = []
         shared: dict[str, Any] = {}
         for policy in self._policies:
             policy.attach(
@@ -207,46 +170,22 @@ class Simulation:
                     policy, self.trace, self.machine, self.memory, self._constants, future, shared
                 )
             )
-            self._guard(policy, "start", policy.start)
-            # a compiled policy begins with what ``start`` has set
-            if self.checked:
-                check_policy(policy, policy.memory.regions)
-            self._choices.append(self._choose(policy, long=False))
-        self._connect()
-
-    def _choose(self, policy: Policy, long: bool) -> Choice:
-        if self.compiled and not self.checked:
-            return choose_caller(policy, self._world, long)
-        return Choice(Caller(policy, self.books))
+        return GPUMechanism(self.memory, self._constants.room, self._constants.observe_most, future)
 
     def _connect(self) -> None:
-        """Tell the engine how to call the policies."""
         callers = [choice.caller for choice in self._choices]
+        self.memory.wants[:] = 0
         for which, caller in enumerate(callers):
-            self.memory.wants[which], self.memory.own[which] = caller.wants, caller.own
+            self.memory.wants[which, caller.events] = 1
+            self.memory.own[which] = caller.own
         self._relay = Relay(*(caller.address for caller in callers))
         self._heard = bool(self.memory.wants[:, LAUNCH].any())  # some policy handles launches
 
-    def _compile_later(self) -> None:
-        """Compile what was not worth it before, if this has become a long run."""
-        if any(choice.later for choice in self._choices) and self._events() > LONG_RUN:
-            for which, policy in enumerate(self._policies):
-                if self._choices[which].later:
-                    self._choices[which] = self._choose(policy, long=True)
-            self._connect()
-
-    def _events(self) -> int:
-        """Return about how many times policies were called: each eviction stands for an arrival."""
+    def _calls(self) -> int:
         b = self.books[0]
         asked = b["decisions"] + b["observations"]
+        # each eviction stands for an arrival
         return int(2 * b["evictions"] + asked + b["notifications"] + b["batches"])
-
-    def _run_again(self) -> None:
-        """Run in Python what failed when compiled: for the exact error, its file and its line."""
-        again = replace(self, compiled=False, checked=True, launches=[], notes=[])
-        again.run()
-        again.notes.append("a compiled policy failed, but not in Python; please report this")
-        vars(self).update(vars(again))
 
     def _play(self, number: int, launch: Launch, progress: Callable[[int], None]) -> None:
         check_launch(launch, self.trace)
@@ -325,43 +264,20 @@ class Simulation:
             raise TidegateError(
                 f"trace {self.trace.name} touches page {at}, which belongs to no object"
             )
-        callers = [choice.caller for choice in self._choices]
-        failures = [failure for caller in callers for failure in caller.failures()]
-        for failure in failures:
-            if isinstance(failure, KeyboardInterrupt):
-                raise failure
-        if any(isinstance(c, CompiledCaller) and (c.failed or not failures) for c in callers):
-            raise _CompiledFailure
-        if code == NOT_RESIDENT:
-            raise PolicyError(
-                f"policy '{label(self.eviction)}' named region {at} in {EVENT_NAMES[event]}(), "
-                "which is not resident; it must answer one of the "
-                f"{np.count_nonzero(self.memory.resident)} regions in self.resident"
-            )
-        assert code == RAISED, code
-        where = f"{EVENT_NAMES[event]}({'' if event in (VICTIM, OBSERVE) else at})"
-        for policy, caller in zip(self._policies, callers, strict=True):
-            for failure in caller.failures():
-                if isinstance(failure, WrongAnswer):
-                    raise PolicyError(
-                        f"policy '{label(policy)}' answered {where} with {failure}"
-                    ) from failure
-                raise PolicyError(
-                    f"policy '{label(policy)}' raised in {where}: "
-                    f"{error_line(failure, type(policy), self.checked)}"
-                ) from failure
+        self._raise_failure()
+        assert code == NOT_RESIDENT, code
+        raise PolicyError(
+            f"policy '{label(self.eviction)}' named region {at} in {EVENT_NAMES[event]}(), "
+            "which is not resident; it must answer one of the "
+            f"{np.count_nonzero(self.memory.resident)} regions in self.resident"
+        )
 
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
 
     def _guard(self, policy: Policy, call: str, method: Callable[[], None]) -> None:
-        try:
-            method()
-        except Exception as error:
-            raise PolicyError(
-                f"policy '{label(policy)}' raised in {call}(): {error_line(error, type(policy))}"
-            ) from error
+        super()._guard(policy, call, method)
         if self.books["request_n"][0]:
             execute_first_requests(self._table, self._record, self._policies.index(policy))
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from tidegate.compiled.intrinsics import fetch_ahead
 from tidegate.compiled.jit import jit, jit_bare
-from tidegate.policies.interface.last_touch import latest
-from tidegate.policies.interface.page_flags import ARRIVING, DIRTY, NEAR, REMOTE, TOUCHED
+from tidegate.policies.interface.page_flags import ARRIVING, DIRTY, NEAR, REMOTE, TOUCHED, latest
 from tidegate.simulation.gpu.driver import (
     finish_next,
     serve_faults,

@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from tidegate.errors import PolicyError
 from tidegate.machine.machine import Machine
-from tidegate.policies.interface.costs import Costs
 from tidegate.policies.interface.events import REQUEST_ROWS
-from tidegate.policies.interface.forecast import Forecast
-from tidegate.policies.interface.last_touch import BITS
+from tidegate.policies.interface.forecast import Costs, Forecast
 from tidegate.policies.interface.memory_view import MemoryView
-from tidegate.policies.interface.page_flags import COMING, FAULTED, NEAR, TOUCHED, WANTED
+from tidegate.policies.interface.page_flags import BITS, COMING, FAULTED, NEAR, TOUCHED, WANTED
 from tidegate.policies.interface.policy import Policy, label
 from tidegate.simulation.gpu.forecast import forecast
 from tidegate.simulation.gpu.future import Future

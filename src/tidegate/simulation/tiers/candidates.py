@@ -10,7 +10,7 @@ from tidegate.compiled.bits import flagged, lowest, popcount, unflag
 from tidegate.compiled.intrinsics import call_at, fetch_ahead
 from tidegate.compiled.jit import jit_within
 from tidegate.policies.interface import events
-from tidegate.policies.interface.tier_events import EVENT_BITS, FAILED, VICTIM
+from tidegate.policies.interface.tier_policy import EVENT_BITS, FAILED, VICTIM
 from tidegate.simulation.tiers.state import FINISHED, KEPT, LOOK, POLICY_FAILED, REFERENCED, WATCHED
 
 _ALL = ~np.uint64(0)

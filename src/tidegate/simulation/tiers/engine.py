@@ -19,8 +19,15 @@ import numpy as np
 from tidegate.compiled.intrinsics import fetch_ahead
 from tidegate.compiled.jit import jit, jit_within
 from tidegate.policies.interface.events import EVICTION
-from tidegate.policies.interface.tier_events import FAILED, KNOWN, PLACE, RETURN, SAMPLES, TOUCH
-from tidegate.policies.interface.tier_policy import FAR, MIDDLE, STAY
+from tidegate.policies.interface.tier_policy import (
+    FAILED,
+    KNOWN,
+    PLACE,
+    RETURN,
+    SAMPLES,
+    TOUCH,
+    Tier,
+)
 from tidegate.simulation.tiers.candidates import (
     announce_arrival,
     announce_use,
@@ -222,7 +229,7 @@ def _bring(memory: Any, policies: Any, page: int, write: int) -> int:
     counts.wasted_lookups += far and constants.middle > 0
     counts.far_reads += far
     counts.middle_hits += not far
-    out, frame = STAY, counts.near_used
+    out, frame = Tier.STAY, counts.near_used
     if frame < constants.near:
         counts.near_used += 1
     else:
@@ -248,25 +255,25 @@ def _evict(memory: Any, policies: Any) -> Any:
     while True:
         frame, stays = next_candidate(memory, policies, stays)
         if frame < 0:
-            return POLICY_FAILED if frame == FAILED else BAD_VICTIM, -1, STAY
+            return POLICY_FAILED if frame == FAILED else BAD_VICTIM, -1, Tier.STAY
         page = memory.held[frame]
-        to = STAY
+        to = Tier.STAY
         if not memory.frames[frame] & KEPT:
             to = call_placement(policies, PLACE, np.int64(page))
-        if to < STAY or to > FAR:
-            return POLICY_FAILED if to == FAILED else BAD_PLACE, -1, STAY
+        if to < Tier.STAY or to > Tier.FAR:
+            return POLICY_FAILED if to == FAILED else BAD_PLACE, -1, Tier.STAY
         again = frame == before and not constants.clock  # a policy names it anew
-        if to == STAY and (stays == constants.most_stays or again):
-            to = MIDDLE  # it has to go, and the middle is the nearest there is
-        if to != STAY:
+        if to == Tier.STAY and (stays == constants.most_stays or again):
+            to = Tier.MIDDLE  # it has to go, and the middle is the nearest there is
+        if to != Tier.STAY:
             break
         stays, before = stays + 1, frame
         if not pass_over(memory, policies, page):
-            return POLICY_FAILED, -1, STAY
+            return POLICY_FAILED, -1, Tier.STAY
     memory.counts[0].stays += stays
     if constants.clock:
         step_hand(memory)
     elif not constants.chooses and call_eviction(policies, EVICTION, np.int64(page)) == FAILED:
-        return POLICY_FAILED, -1, STAY
+        return POLICY_FAILED, -1, Tier.STAY
     code, out = leave(memory, policies, page, memory.frames[frame] & DIRTY, to)
     return code, frame, out

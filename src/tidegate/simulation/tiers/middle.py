@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from tidegate.compiled.jit import jit_within
-from tidegate.policies.interface.tier_events import FAILED, SPILL
-from tidegate.policies.interface.tier_policy import ASKED, FAR, MIDDLE, NOBODY, STAY
+from tidegate.policies.interface.tier_policy import FAILED, SPILL, Spill, Tier
 from tidegate.simulation.tiers.candidates import call_placement
 from tidegate.simulation.tiers.recorded_moves import record_left, record_middle, record_spill
 from tidegate.simulation.tiers.service import write_storage
@@ -40,23 +39,27 @@ def leave(memory: Any, policies: Any, page: int, dirty: int, to: int) -> Any:
         if copied or not dirty:  # the SSD has a clean page
             return FINISHED, out
     full = counts.middle_used >= constants.middle
-    if to == MIDDLE and constants.middle and not (full and constants.makes_room == NOBODY):
+    if (
+        to == Tier.MIDDLE
+        and constants.middle
+        and not (full and constants.makes_room == Spill.NOBODY)
+    ):
         if full:
             code = _spill(memory, policies)
             if code != FINISHED:
-                return code, STAY
+                return code, Tier.STAY
         record_left(memory, np.int64(page), False)
         _put(memory, page, dirty)
         counts.to_middle += 1
-        return FINISHED, MIDDLE
+        return FINISHED, Tier.MIDDLE
     record_left(memory, np.int64(page), True)
     counts.to_far += 1
     memory.where[page] = FAR_AWAY
     if dirty:
         counts.near_written += 1
-        return FINISHED, FAR
+        return FINISHED, Tier.FAR
     counts.dropped += 1
-    return FINISHED, STAY
+    return FINISHED, Tier.STAY
 
 
 @jit_within
@@ -72,13 +75,13 @@ def _recall(memory: Any, page: int, dirty: int) -> Any:
         memory.copies[page] = -1
         memory.where[page] = IN_MIDDLE - place
         memory.queue[place] |= dirty != 0
-        return True, MIDDLE if dirty else STAY
+        return True, Tier.MIDDLE if dirty else Tier.STAY
     if not dirty:
         record_left(memory, np.int64(page), True)
         counts.to_far += 1
         counts.dropped += 1
         memory.where[page] = FAR_AWAY
-    return False, STAY
+    return False, Tier.STAY
 
 
 @jit_within
@@ -113,7 +116,7 @@ def cache_read(memory: Any, policies: Any, page: int) -> int:
 def _spill(memory: Any, policies: Any) -> int:
     """Send a page of the middle to the SSD."""
     counts, cursors = memory.counts[0], memory.cursors[0]
-    if memory.constants[0].makes_room == ASKED:
+    if memory.constants[0].makes_room == Spill.ASKED:
         page = call_placement(policies, SPILL, 0)
         if page < 0 or page >= len(memory.where) or memory.where[page] > IN_MIDDLE:
             return POLICY_FAILED if page == FAILED else BAD_SPILL

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from tidegate.compiled.jit import jit_within
 from tidegate.errors import TidegateError
 from tidegate.machine.machine import Machine
-from tidegate.policies.interface.tier_policy import FAR, MIDDLE, STAY
+from tidegate.policies.interface.tier_policy import Tier
 from tidegate.simulation.tiers.state import WAIT_DRIVER, WAIT_HOST, WAIT_STORAGE
 from tidegate.simulation.tiers.transfers import HYBRID_PAGES
 
@@ -167,15 +167,15 @@ def serve(memory: Any, page: int, read: int, out: int) -> None:
     if costs.by_cpu:
         end_miss(memory, _serve_by_driver(memory, page, read, out), WAIT_DRIVER)
         return
-    if out == MIDDLE:
+    if out == Tier.MIDDLE:
         gone = _send_to_host(memory)
     else:
-        gone = write_storage(memory) if out == FAR else clock.now
+        gone = write_storage(memory) if out == Tier.FAR else clock.now
     ready = clock.now + costs.lookup
     if not costs.spare:
         ready = max(ready, gone)
     came = _read_storage(memory, ready, read) if read else _bring_from_host(memory, ready)
-    storage = read > 0 if came >= gone else out == FAR
+    storage = read > 0 if came >= gone else out == Tier.FAR
     end_miss(memory, max(came, gone), WAIT_STORAGE if storage else WAIT_HOST)
 
 
@@ -188,10 +188,10 @@ def _serve_by_driver(memory: Any, page: int, read: int, out: int) -> float:
     clock, costs = memory.clock[0], memory.costs[0]
     begin = max(clock.now, clock.driver_free)
     time = begin + _handle_fault(memory, page, begin)
-    if out != STAY:
+    if out != Tier.STAY:
         time += costs.host_out
         clock.out_busy += costs.host_out
-    if out == FAR:
+    if out == Tier.FAR:
         write_storage(memory)
     if read:
         reading = costs.serial_read + (read - 1) * costs.read

@@ -14,16 +14,20 @@ from tidegate.compiled.array_table import ArrayTable
 from tidegate.compiled.jit import jit
 from tidegate.errors import PolicyError, TidegateError
 from tidegate.machine.machine import Machine
-from tidegate.policies.interface.declaration import check_declared
-from tidegate.policies.interface.handled_events import handled_events
-from tidegate.policies.interface.policy import EvictionPolicy, Policy, label
-from tidegate.policies.interface.tier_events import RETURN, SPILL, TOUCH, VICTIM
-from tidegate.policies.interface.tier_policy import ASKED, NEVER, NOBODY, OLDEST, TierPolicy
+from tidegate.policies.interface.declaration import check_declared, handled_events
+from tidegate.policies.interface.policy import EvictionPolicy, label
+from tidegate.policies.interface.tier_policy import (
+    NEVER,
+    RETURN,
+    SPILL,
+    TOUCH,
+    VICTIM,
+    Spill,
+    TierPolicy,
+)
 from tidegate.policies.interface.visibility import Everything
-from tidegate.policy_compiler.checked import check_policy, uncheck_policy
-from tidegate.registry import error_line
+from tidegate.simulation.calling import PolicyRun
 from tidegate.simulation.gpu.memory import TouchColumns, columns_of
-from tidegate.simulation.gpu.relay import LONG_RUN
 from tidegate.simulation.recorded import Recording, read_recording
 from tidegate.simulation.recording import TIER_LAYERS, Window, make_recorder
 from tidegate.simulation.tiers import engine
@@ -31,13 +35,7 @@ from tidegate.simulation.tiers.books import check_books
 from tidegate.simulation.tiers.candidates import PolicyAddresses
 from tidegate.simulation.tiers.jitter import jittered_launches
 from tidegate.simulation.tiers.recorded_moves import MARKS, mark, record_touches
-from tidegate.simulation.tiers.relay import (
-    Choice,
-    CompiledCaller,
-    choose_caller,
-    eviction_caller,
-    placement_caller,
-)
+from tidegate.simulation.tiers.relay import TierMechanism
 from tidegate.simulation.tiers.service import Costs, costs_of
 from tidegate.simulation.tiers.state import (
     BAD_PLACE,
@@ -62,11 +60,7 @@ BLOCK = 1 << 21  # bytes that the driver handles together
 LAUNCH_COUNTS = ("touches", "middle_hits", "far_reads", "near_written", "middle_written")
 
 
-class _CompiledFailure(Exception):
-    """A compiled policy raised, or answered something wrong."""
-
-
-class Tiered:
+class Tiered(PolicyRun):
     """Three tiers of ``near`` and ``middle`` pages and an SSD, set up for a trace.
 
     ``eviction``: None is CLOCK. ``flush``: dirty pages are written at the end, and the run lasts
@@ -101,6 +95,8 @@ class Tiered:
     ):
         _check_sizes(near, middle, most_stays)
         _check_policies(placement, eviction, near)
+        self._policies = (placement,) if eviction is None else (placement, eviction)
+        self._given_near = near
         if spare:
             near = max(1, near - machine.near.slots)
         self.trace, self.machine, self.near = trace, machine, near
@@ -147,22 +143,7 @@ class Tiered:
         self.timeline = Timeline()
         self.notes: list[str] = []  # what a person should know of this run
         self.checked = os.environ.get("TIDEGATE_CHECKED") == "1" if checked is None else checked
-        self._compiled = compiled and not self.checked
-
-    def run(self, progress: Callable[[int], None] = lambda touches: None) -> None:
-        """Play the whole trace, then check the books."""
-        try:
-            self._run(progress)
-        except _CompiledFailure:
-            self._run_again()
-        finally:
-            uncheck_policy(self.placement)
-
-    def reasons(self) -> list[str]:
-        """Return why the tiering policy runs in Python, "" if it is compiled; without a run."""
-        self._attach()
-        self._choose(only_known=False)
-        return [self._choice.reason]
+        self.compiled = compiled
 
     def _constants(self, most_stays: int) -> TierConstants:
         """Return what the compiled engine asks of the policies, and sizes."""
@@ -186,7 +167,7 @@ class Tiered:
         )
 
     def _run(self, progress: Callable[[int], None]) -> None:
-        self._attach()
+        self._start()
         uses, done = self._uses(), 0
         nothing = np.zeros(0, np.int32)
         for name, segments in self._launches():
@@ -198,21 +179,14 @@ class Tiered:
                 self._walk(columns_of(s, s.bytes), next_uses)
                 done += s.touches
                 progress(s.touches)
-                if self._choice.later and self._calls() > LONG_RUN:
-                    self._choose(only_known=False)
+                self._compile_later()
             engine.settle(self._table)
             self._record(name, start, before)
         engine.finish(self._table, self.flush)
         self._record_walk(nothing)
         self.timeline.end(self.time, self.counts)
-        self._choice.caller.finish()
         check_books(self)
-        if self._choice.reason and self._calls() > LONG_RUN:
-            name = label(self.placement)
-            self.notes.append(f"policy '{name}' runs in Python: {self._choice.reason}")
-        for policy in (self.placement, self.eviction):
-            if policy is not None:
-                _guard(policy, "finished", policy.finished)
+        self._finish()
 
     def _walk(self, touches: TouchColumns, next_uses: NDArray[np.int32]) -> None:
         """Make the touches of a segment, and add a row to the timeline every so many."""
@@ -222,7 +196,7 @@ class Tiered:
             columns: Any = [column[first:last] for column in touches]
             part = TouchColumns(*columns)
             later = next_uses[first:last] if len(next_uses) else next_uses
-            self._raise(int(engine.walk(self._table, self._policies, part, later)))
+            self._raise(int(engine.walk(self._table, self._addresses, part, later)))
             self._record_walk(part.page)
             self.timeline.add(self.time, self.counts)
             first = last
@@ -258,12 +232,11 @@ class Tiered:
         for column, value in zip(self.launches, (name, start, self.time, *counted), strict=True):
             self.launches[column].append(value)
 
-    def _run_again(self) -> None:
-        """Run in Python what failed when compiled: for the exact error, its file and its line."""
-        again = Tiered(
+    def _in_python(self) -> Tiered:
+        return Tiered(
             self.trace,
             self.machine,
-            self.near,
+            self._given_near,
             self.middle,
             self.placement,
             self.eviction,
@@ -272,43 +245,23 @@ class Tiered:
             checked=True,
             window=self.window,
         )
-        again.run()
-        again.notes.append("a compiled policy failed, but not in Python; please report this")
-        vars(self).update(vars(again))
 
-    def _attach(self) -> None:
-        """Start the policies, and choose how each is called."""
+    def _attach(self) -> TierMechanism:
         self.placement.attach(SimulatedTiers(self.memory, self.near, self.middle))
-        _guard(self.placement, "start", self.placement.start)
-        self._eviction_caller = None
         if self.eviction is not None:
             self.eviction.attach(NearTier(self.eviction, self.trace, self.memory, self.near))
-            _guard(self.eviction, "start", self.eviction.start)
-            self._eviction_caller = eviction_caller(self.eviction)
-        if self.checked:
-            check_policy(self.placement, self.trace.pages)
-        self._choose(only_known=True)
+        return TierMechanism(self.memory, self.near, self.middle)
 
-    def _choose(self, only_known: bool) -> None:
-        """Choose how the tiering policy is called; see choose_caller."""
-        if self._compiled:
-            self._choice = choose_caller(
-                self.placement, self.memory, self.near, self.middle, only_known
-            )
-        else:
-            self._choice = Choice(placement_caller(self.placement))
-        placement = self._choice.caller
-        if isinstance(placement, CompiledCaller):
-            self.placement.memory.tiers = self.memory = placement.tiers  # type: ignore[attr-defined]
+    def _connect(self) -> None:
+        self.placement.memory.tiers = self.memory = self._mechanism.tiers  # type: ignore[attr-defined]
         self._table = ArrayTable(self.memory)
         # without an eviction policy the second is not called
-        eviction = self._eviction_caller or placement
-        self._policies = PolicyAddresses(
+        placement, eviction = self._choices[0].caller, self._choices[-1].caller
+        self._addresses = PolicyAddresses(
             placement.address, placement.own, eviction.address, eviction.own
         )
 
     def _calls(self) -> int:
-        """Return about how many times the tiering policy was called."""
         c = self.counts
         return 2 * c["evictions"] + c["touches"] * bool(self.memory.constants["wants_touch"][0])
 
@@ -329,24 +282,15 @@ class Tiered:
     def _raise(self, stopped: int) -> None:
         if stopped == FINISHED:
             return
-        self._choice.caller.raise_failure()
-        if self._eviction_caller is not None:
-            self._eviction_caller.raise_failure()
-        if isinstance(self._choice.caller, CompiledCaller) and not self._is_evictions(stopped):
-            raise _CompiledFailure
-        chooser: Policy = self.placement
-        if self.eviction is not None and self._is_evictions(stopped):
-            chooser = self.eviction
+        self._raise_failure()
+        by_eviction = self.eviction is not None and stopped == BAD_VICTIM
+        chooser = self._policies[1 if by_eviction else 0]
         wrong = {
-            BAD_PLACE: "answered place() with something else than STAY, MIDDLE or FAR",
+            BAD_PLACE: "answered place() with something else than Tier.STAY, MIDDLE or FAR",
             BAD_SPILL: "named a page in spill() that is not in the middle",
             BAD_VICTIM: "named a page in victim() that is not near",
         }[stopped]
         raise PolicyError(f"policy '{label(chooser)}' {wrong}")
-
-    def _is_evictions(self, stopped: int) -> bool:
-        """Return whether the eviction policy, and not the tiering policy, made the walk stop."""
-        return self.eviction is not None and stopped == BAD_VICTIM
 
     # Results
 
@@ -390,15 +334,6 @@ class Tiered:
         return "near" if at >= 0 else "middle" if at <= IN_MIDDLE else "far"
 
 
-def _guard(policy: TierPolicy | EvictionPolicy, call: str, method: Callable[[], None]) -> None:
-    try:
-        method()
-    except Exception as error:
-        raise PolicyError(
-            f"policy '{label(policy)}' raised in {call}(): {error_line(error, type(policy))}"
-        ) from error
-
-
 def _check_sizes(near: int, middle: int, most_stays: int) -> None:
     """Raise if a size cannot be."""
     if near < 1:
@@ -419,9 +354,9 @@ def _check_policies(placement: TierPolicy, eviction: EvictionPolicy | None, near
             f"{label(placement)} chooses victims itself; leave the eviction policy out"
         )
     _check_placement(placement, near)
-    if placement.makes_room == ASKED and SPILL not in handled:
+    if placement.makes_room == Spill.ASKED and SPILL not in handled:
         raise PolicyError(
-            f"{label(placement)} must have a method spill(), got makes_room = ASKED without one"
+            f"{label(placement)} has no method spill(); makes_room = Spill.ASKED needs one"
         )
 
 
@@ -429,15 +364,17 @@ def _check_placement(placement: TierPolicy, near: int) -> None:
     """Raise PolicyError unless a placement declares itself properly."""
     if type(placement).place is TierPolicy.place:
         raise PolicyError(
-            f"{label(placement)} has no method place(page); it must answer STAY, MIDDLE or FAR"
+            f"{label(placement)} has no method place(page); it must answer Tier.STAY, MIDDLE or FAR"
         )
-    if placement.makes_room not in (NOBODY, OLDEST, ASKED):
+    if placement.makes_room not in tuple(Spill):
         raise PolicyError(
-            f"{label(placement)}: makes_room must be NOBODY, OLDEST or ASKED, "
+            f"{label(placement)}: makes_room must be Spill.NOBODY, OLDEST or ASKED, "
             f"got {placement.makes_room!r}"
         )
-    if placement.inclusive and placement.makes_room != OLDEST:
-        raise PolicyError(f"{label(placement)}: makes_room must be OLDEST where inclusive is True")
+    if placement.inclusive and placement.makes_room != Spill.OLDEST:
+        raise PolicyError(
+            f"{label(placement)}: makes_room must be Spill.OLDEST where inclusive is True"
+        )
     if placement.read_ahead_pages < 1:
         raise PolicyError(
             f"{label(placement)}: read_ahead_pages must be at least 1, "

@@ -11,7 +11,7 @@ export async function show(main, { query, write, here }) {
   const names = await ask("api/names");
   const form = h("form", { className: "card", onsubmit: (e) => { e.preventDefault(); guarded(start); } },
     h("div", { className: "row" }, field("Workload or trace", "workload", query.workload ?? names.opened.traces?.[0] ?? "zipf", { required: true, size: 26, list: "traces" }), field("Size", "bytes", query.bytes ?? (query.workload ? "" : "128MiB"), { size: 8, placeholder: "as it is" }), field("Scale", "scale", query.scale, { size: 6, placeholder: "1/8" }),
-      field("Systems, for time over near memory", "systems", query.systems ?? "uvm,lru,tm", { size: 22 }), h("button", { className: "main", textContent: "Draw" })), listOf("traces", [...(names.opened.traces ?? []), ...names.workloads]));
+      field("Systems, for time over near memory", "system", query.system ?? "uvm,lru,tm", { size: 22 }), h("button", { className: "main", textContent: "Draw" })), listOf("traces", [...(names.opened.traces ?? []), ...names.workloads]));
   const first = progressOf(), second = progressOf(), drawn = h("div");
   let charts = [];
   const close = () => { charts.forEach((c) => c.close()); charts = []; };
@@ -33,8 +33,8 @@ export async function show(main, { query, write, here }) {
     misses(done.result, add);
     charts.push(reuse(done.result));
     drawn.append(h("div", { className: "card" }, charts.at(-1).whole));
-    if (!of.systems.trim()) return;
-    const race = await follow(await ask("api/race", { body: { ...workload, systems: of.systems, fits: FITS, belady: false } }), second.show, here);
+    if (!of.system.trim()) return;
+    const race = await follow(await ask("api/race", { body: { ...workload, system: of.system, fits: FITS, belady: false } }), second.show, here);
     if (race.state === "done" && here()) times(race, add);
   };
   main.append(h("h1", { textContent: "Curves" }), h("p", { className: "soft", textContent: "What a workload needs, and what more or less near memory would change." }), form, first.whole, second.whole, drawn);

@@ -4,8 +4,8 @@ import { PARTS, count, duration, size, words } from "./format.js";
 import { runTable } from "./runs.js";
 import { download, saveButtons, saveCsv } from "./save.js";
 
-const KINDS = { eviction: "Eviction policies", systems: "Published systems", tierings: "Three tiers" };
-const FIRST = { eviction: ["lrm", "lru", "cp", "random", "mru"], systems: ["uvm", "lru", "tm"], tierings: ["bam", "tier-order", "tier-reuse"] };
+const KINDS = { eviction: "Eviction policies", system: "Published systems", tiering: "Three tiers" };
+const FIRST = { eviction: ["lrm", "lru", "cp", "random", "mru"], system: ["uvm", "lru", "tm"], tiering: ["bam", "tier-order", "tier-reuse"] };
 
 export function field(label, name, value, more = {}) {
   return h("label", {}, label, h("input", { name, value: value ?? "", spellcheck: false, autocomplete: "off", ...more }));
@@ -18,7 +18,7 @@ export function listOf(id, names) {
 export async function show(main, { query, write, here }) {
   const names = await ask("api/names");
   const kind = KINDS[query.kind] ? query.kind : "eviction";
-  const known = { eviction: names.eviction, systems: names.systems, tierings: names.tiering };
+  const known = { eviction: names.eviction, system: names.systems, tiering: names.tiering };
   const chosen = query.policies === undefined ? FIRST[kind] : query.policies.split(",").filter(Boolean);
   const chips = h("div", { className: "chips" });
   const others = field("Others, such as random(seed=2) or mine.py:Mine", "others", chosen.filter((p) => !known[kind].includes(p)).join(", "), { size: 38 });
@@ -30,7 +30,7 @@ export async function show(main, { query, write, here }) {
     h("div", { className: "row" }, field("Workload or trace", "workload", query.workload ?? traces[0] ?? "matmul", { required: true, size: 28, list: "workloads" }), field("Size", "bytes", query.bytes ?? (query.workload || traces.length ? "" : "256MiB"), { size: 8, placeholder: "as it is" }), field("Scale", "scale", query.scale, { size: 6, placeholder: "1/8" }),
       h("label", {}, "Machine", h("select", { name: "machine" }, h("option", { value: "", textContent: "default" }), Object.keys(names.machines).map((m) => h("option", { value: m, textContent: m, selected: m === query.machine })))),
       field("Near memory", "near", query.near, { size: 12, placeholder: "512MiB, 1GiB" }), field("or oversubscribed by", "oversubscribe", query.oversubscribe ?? (query.near ? "" : "50%"), { size: 12 })),
-    h("div", { className: "row" }, h("label", {}, "Compare", kinds), others, h("label", {}, "Prefetch", h("input", { name: "prefetches", value: query.prefetches ?? "", size: 10, placeholder: "default" })), h("button", { className: "main", textContent: "Start the race" })),
+    h("div", { className: "row" }, h("label", {}, "Compare", kinds), others, h("label", {}, "Prefetch", h("input", { name: "prefetch", value: query.prefetch ?? "", size: 10, placeholder: "default" })), h("button", { className: "main", textContent: "Start the race" })),
     h("fieldset", {}, h("legend", { textContent: "Who takes part" }), chips), listOf("workloads", [...traces, ...names.workloads]));
   const { whole, show: progress } = progressOf(), results = h("div", { id: "results" }), list = h("div");
   const asked = () => {
@@ -42,9 +42,9 @@ export async function show(main, { query, write, here }) {
   const start = () => guarded(async () => {
     say();
     const { of, policies } = asked();
-    write([], { workload: of.workload, bytes: of.bytes, scale: of.scale, machine: of.machine, near: of.near, oversubscribe: of.oversubscribe, prefetches: of.prefetches, kind: of.kind === "eviction" ? "" : of.kind, policies });
+    write([], { workload: of.workload, bytes: of.bytes, scale: of.scale, machine: of.machine, near: of.near, oversubscribe: of.oversubscribe, prefetch: of.prefetch, kind: of.kind === "eviction" ? "" : of.kind, policies });
     const body = { workload: of.workload, bytes: of.bytes, scale: of.scale, machine: of.machine, near: of.near, oversubscribe: of.near ? "" : of.oversubscribe };
-    if (of.kind === "eviction") Object.assign(body, { evictions: policies, prefetches: of.prefetches });
+    if (of.kind === "eviction") Object.assign(body, { eviction: policies, prefetch: of.prefetch });
     else body[of.kind] = policies;
     results.replaceChildren();
     const job = await ask("api/race", { body });

@@ -42,9 +42,8 @@ from tidegate.analysis.exact.leu.inverse_priority import (
     is_lower,
 )
 from tidegate.analysis.exact.leu.max_tree import ROOT, highest_leaf, max_tree, set_leaf
-from tidegate.compiled.intrinsics import fetch_ahead
+from tidegate.compiled.intrinsics import fetch_ahead, sort
 from tidegate.compiled.jit import jit_bare, jit_inline
-from tidegate.compiled.sorting import sort
 from tidegate.policies.eviction.leu.phases import RARER, ROW_COLUMNS, START, WITHIN, waits
 
 # further columns of a block: time of its next touch; row of the phase its alarm is set for, and the

@@ -37,7 +37,7 @@ from tidegate.policies.interface.header import (
     SERVED,
     TURN,
 )
-from tidegate.policies.interface.last_touch import reference_of, touch_of
+from tidegate.policies.interface.page_flags import reference_of, touch_of
 
 
 @jit_inner
@@ -49,7 +49,7 @@ def _is_served(own: int, region: int) -> bool:
 
 @jit_inner
 def _latest_of(own: int, region: int) -> int:
-    """Return the region's last touch and its access site (last_touch.py)."""
+    """Return the region's last touch and its access site (page_flags.py)."""
     h = words_at(own, OWN)
     pages = h[PAGES_PER_REGION]
     return words_at(h[LATEST] + 8 * region * pages, pages).max()

@@ -1,0 +1,13 @@
+from .comparison import Comparison as Comparison
+from .comparison import compare as compare
+from .grid import run_grid as run_grid
+from .runs import Run as Run
+from .settings import GpuModel as GpuModel
+from .settings import TierModel as TierModel
+from .specification import RunSpec as RunSpec
+from .specification import run as run
+from .sweeps.cluster import Slurm as Slurm
+from .sweeps.sweep import Sweep as Sweep
+from .sweeps.sweep import Swept as Swept
+from .sweeps.sweep_file import load_sweep as load_sweep
+from .workload_analysis import analyze as analyze

@@ -1,0 +1,12 @@
+from .build import SegmentBuilder as SegmentBuilder
+from .build import blocks_of as blocks_of
+from .file import TraceFile as TraceFile
+from .file import save_trace as save_trace
+from .load import load_trace as load_trace
+from .trace import Copy as Copy
+from .trace import Launch as Launch
+from .trace import Object as Object
+from .trace import Provenance as Provenance
+from .trace import Segment as Segment
+from .trace import Trace as Trace
+from .trace import lay_out as lay_out
