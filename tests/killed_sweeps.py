@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tidegate.experiments import RunSpec, Sweep
 from tidegate.experiments.sweeps.parts import PARTS, unpacked
-from tidegate.experiments.sweeps.places import Place
+from tidegate.experiments.sweeps.places import Storage
 
 TINY = "cyclic(bytes=4MiB, passes=1)"
 
@@ -57,7 +57,7 @@ def deadly_runs(folder: Path, count: int) -> tuple[list[RunSpec], list[Path]]:
     return runs, marks
 
 
-def names_in(place: Place) -> list[str]:
+def names_in(place: Storage) -> list[str]:
     """Return the name of every row in a store, with repeats."""
     found: list[str] = []
     for file in place.names(PARTS):
@@ -126,7 +126,7 @@ def start_client(
     )
 
 
-def wait_for_rows(place: Place, least: int, client: subprocess.Popen[str]) -> None:
+def wait_for_rows(place: Storage, least: int, client: subprocess.Popen[str]) -> None:
     """Wait until the store has so many rows."""
     end = time.monotonic() + 300
     while len(names_in(place)) < least:

@@ -21,7 +21,7 @@ from tidegate.advice.confidence import variants
 from tidegate.advice.data import to_data
 from tidegate.advice.fit import measure_fit
 from tidegate.advice.page import page
-from tidegate.advice.simulate import Stopped, Trial
+from tidegate.advice.simulate import StoppedEarly, Trial
 from tidegate.advice.words import sentences, tables
 from tidegate.advice.worth import Point, Worth, sizes
 from tidegate.policies.systems import SYSTEMS
@@ -231,7 +231,7 @@ def test_what_is_known_is_kept_after_ctrl_c(monkeypatch, tmp_path):
         if len(seen) == 2:
             raise KeyboardInterrupt
 
-    with pytest.raises(Stopped) as stopped:
+    with pytest.raises(StoppedEarly) as stopped:
         Simulator(workers=1, progress=stop).simulate(program, trials)
     assert [o.trial for o in stopped.value.outcomes] == trials[:2]
     assert all(o.run is not None for o in stopped.value.outcomes)

@@ -12,7 +12,7 @@ import tidegate
 from advice.programs import MIB, subject_of, train
 from offloaded import clang_19
 from tidegate.advice import Simulator, advise_on
-from tidegate.advice.emit.cuda import emit_cuda
+from tidegate.advice.emit.headers import emit_cuda
 from tidegate.advice.emit.requests import discards
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.ops import OpTrace

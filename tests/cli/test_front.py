@@ -12,7 +12,7 @@ import typer.main
 
 from tidegate.cli import app, invoke
 from tidegate.cli.examples import examples
-from tidegate.cli.welcome import USES
+from tidegate.cli.usage import USES
 
 
 def test_tidegate_alone_shows_five_things(works):

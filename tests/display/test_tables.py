@@ -6,13 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.display.tables import FULL, Bar, Table, cell_width, wrap
+from tidegate.display.tables import FULL, ShareBar, Table, cell_width, wrap
 
 RACE = Table(
     ["eviction", "time", "against lrm", "faults", "evictions", "in", "out", ""],
     [
-        ["lrm", "606 ms", "1.00×", "40,168", "1,719", "4.00 GiB", "3.34 GiB", Bar(1.0)],
-        ["random(seed=1)", "424 ms", "1.43×", "27,310", "1,075", "2.75 GiB", "2.09 GiB", Bar(0.7)],
+        ["lrm", "606 ms", "1.00×", "40,168", "1,719", "4.00 GiB", "3.34 GiB", ShareBar(1.0)],
+        [
+            "random(seed=1)",
+            "424 ms",
+            "1.43×",
+            "27,310",
+            "1,075",
+            "2.75 GiB",
+            "2.09 GiB",
+            ShareBar(0.7),
+        ],
     ],
     "near memory 682 MiB, 50% oversubscribed",
     drop=("out", "in", "evictions"),
@@ -25,7 +34,7 @@ def tables(draw) -> Table:
     columns = draw(st.lists(texts, min_size=1, max_size=6, unique=True))
     bar = draw(st.none() | st.integers(0, len(columns) - 1))
     rows = [
-        [Bar(draw(st.floats(0, 1))) if i == bar else draw(texts) for i in range(len(columns))]
+        [ShareBar(draw(st.floats(0, 1))) if i == bar else draw(texts) for i in range(len(columns))]
         for _ in range(draw(st.integers(0, 4)))
     ]
     drop = draw(st.lists(st.sampled_from(columns), unique=True))
@@ -84,7 +93,7 @@ def test_columns_go_by_importance():
 
 
 def test_bars_shrink_before_they_go():
-    table = Table(["size", "ratio", ""], [["1 MiB", "50%", Bar(1.0)]])
+    table = Table(["size", "ratio", ""], [["1 MiB", "50%", ShareBar(1.0)]])
     assert [table.text(w).count("█") for w in (200, 24, 20, 12)] == [16, 10, 6, 0]
 
 
@@ -98,7 +107,7 @@ def test_a_pipe_gets_every_column_whatever_the_window(monkeypatch):
 
 
 def test_html_is_escaped():
-    table = Table(["<b>", ""], [["<script>&", Bar(0.5)]], title="<i>")
+    table = Table(["<b>", ""], [["<script>&", ShareBar(0.5)]], title="<i>")
     found = table.html()
     assert "<script>" not in found
     assert "&lt;script&gt;&amp;" in found

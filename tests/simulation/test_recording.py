@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tidegate.errors import BooksError, TidegateError
 from tidegate.experiments import RunSpec, recordings
-from tidegate.simulation.gpu.marks import MARKS
+from tidegate.simulation.gpu.recorded_moves import MARKS
 from tidegate.simulation.gpu.simulation import check_books
 from tidegate.simulation.recorded import Recording, read_recording
 from tidegate.simulation.recording import LAYERS, ROWS, Window

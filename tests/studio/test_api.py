@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import stat
 import time
@@ -171,9 +170,9 @@ def test_a_race_with_code_that_was_not_given_is_refused(client, tmp_path):
     code = tmp_path / "evil.py"
     code.write_text(f"open({str(tmp_path / 'owned')!r}, 'w').write('x')")
     for asked in (
-        {"workload": "cyclic", "evictions": f"{code}:X"},
+        {"workload": "cyclic", "eviction": f"{code}:X"},
         {"workload": f"{code}:X"},
-        {"workload": "cyclic", "prefetches": f"{code}:X"},
+        {"workload": "cyclic", "prefetch": f"{code}:X"},
     ):
         answer = client.post("/api/race", json=asked)
         assert answer.status_code == 400
@@ -221,7 +220,7 @@ def test_every_kind_of_stored_run_can_be_recorded_again(changed):
     ],
 )
 def test_every_kind_of_run_over_three_tiers_can_be_recorded_again(changed):
-    run = dataclasses.replace(TIERED, **changed).run()
+    run = TIERED.change(**changed).run()
     assert respecify(run).key == run.key
 
 
@@ -330,7 +329,7 @@ def test_memory_is_bound():
 
 
 def test_a_race_from_start_to_figure(client):
-    asked = {"workload": "cyclic(bytes=32MiB)", "evictions": "lrm,mru", "oversubscribe": "50%"}
+    asked = {"workload": "cyclic(bytes=32MiB)", "eviction": "lrm,mru", "oversubscribe": "50%"}
     job = finish(client, "/api/race", asked)
     assert (job["state"], job["done"], job["total"]) == ("done", 3, 3)
     assert [row["policy"] for row in job["rows"]] == ["lrm", "mru", "belady"]
@@ -349,13 +348,13 @@ def test_a_policy_that_raises_is_one_line(tmp_path):
     studio, view = make_studio([str(file)])
     client = TestClient(Guard(studio.app(), TOKEN, PORT), base_url=BASE)
     client.headers["authorization"] = f"Bearer {TOKEN}"
-    asked = {"workload": "cyclic(bytes=32MiB)", "evictions": f"lrm,{file}:Bad", "belady": False}
+    asked = {"workload": "cyclic(bytes=32MiB)", "eviction": f"lrm,{file}:Bad", "belady": False}
     job = finish(client, "/api/race", asked)
     assert view == "race"
     assert job["state"] == "done"
     assert "no idea" in job["rows"][1]["failed"]
     assert "\n" not in job["rows"][1]["failed"]
-    alone = finish(client, "/api/race", {**asked, "evictions": f"{file}:Bad"})
+    alone = finish(client, "/api/race", {**asked, "eviction": f"{file}:Bad"})
     assert alone["state"] == "failed"
     assert "no idea" in alone["error"]
 
@@ -364,7 +363,7 @@ def test_bad_races_are_refused(client):
     for asked, said in (
         ({}, "workload must be given"),
         ({"workload": "nosuch"}, "nosuch"),
-        ({"workload": "cyclic", "evictions": "nosuch"}, "nosuch"),
+        ({"workload": "cyclic", "eviction": "nosuch"}, "nosuch"),
         ({"workload": "cyclic", "near": "lots"}, "lots"),
         ({"workload": "cyclic", "colour": "red"}, "no field 'colour'"),
         ({"workload": ["cyclic"]}, "must be a text"),

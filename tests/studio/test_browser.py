@@ -213,9 +213,7 @@ def test_side_by_side(browser, server):
 
 
 def test_the_other_tabs(browser, server):
-    with opened(
-        browser, server, "curves?workload=zipf&bytes=32MiB&systems=uvm,lru", "dark"
-    ) as page:
+    with opened(browser, server, "curves?workload=zipf&bytes=32MiB&system=uvm,lru", "dark") as page:
         playwright.expect(page.locator(".u-wrap")).to_have_count(3, timeout=PATIENCE)
         text = page.locator("[role=status]").filter(has_text="instead of").first
         before = text.inner_text()

@@ -22,7 +22,7 @@ from tidegate.advice.causes import Cause, find_causes
 from tidegate.advice.confidence import Confidence
 from tidegate.advice.fit import Fit, measure_fit
 from tidegate.advice.shrink import Smaller, changes, record_smaller
-from tidegate.advice.simulate import Outcome, Simulator, Stopped, Trial
+from tidegate.advice.simulate import Outcome, Simulator, StoppedEarly, Trial
 from tidegate.advice.subject import Subject, find_subject
 from tidegate.advice.worth import Worth
 from tidegate.errors import TidegateError
@@ -154,7 +154,7 @@ def advise_on(
         advice.whole = True
     except KeyboardInterrupt:  # outside of simulations
         pass
-    except Stopped as stopped:
+    except StoppedEarly as stopped:
         known = {(o.name, o.trial.near) for o in advice.outcomes}
         here = [o for o in stopped.outcomes if o.trial.near == near and o.trial.machine is machine]
         advice.outcomes += [o for o in here if (o.name, o.trial.near) not in known]

@@ -13,7 +13,7 @@ SPREAD = 0.3
 
 
 @dataclass(frozen=True)
-class Variant:
+class VariedMachine:
     """How often the recommended candidate is faster than the driver, if a constant differs."""
 
     name: str
@@ -24,7 +24,7 @@ class Variant:
 class Confidence:
     """The speed-ups over all variants."""
 
-    variants: tuple[Variant, ...]
+    variants: tuple[VariedMachine, ...]
 
     @property
     def least(self) -> float:
@@ -82,5 +82,5 @@ def find_confidence(
     for name, on, dirty in variants(machine):
         keys = (baseline, on, dirty), (chosen, on, dirty)
         if all(key in times for key in keys):
-            found.append(Variant(name, times[keys[0]] / times[keys[1]]))
+            found.append(VariedMachine(name, times[keys[0]] / times[keys[1]]))
     return Confidence(tuple(found)) if found else None

@@ -10,7 +10,6 @@ what hits there is near under most policies with more.
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from tidegate.experiments.runs import Run
 from tidegate.experiments.settings import GpuModel
 from tidegate.experiments.specification import RunSpec
 from tidegate.live.arena.setup import EVICTION as DEFAULT
+from tidegate.live.script.run import LEAST_ARRAY, ScriptOptions
 from tidegate.record.script import check_script
 from tidegate.trace.file import TraceFile
 from tidegate.units import exact_size, show_size
@@ -154,9 +154,10 @@ def _moved(
 def _record(script: Path, near: int, folder: Path) -> TraceFile:
     """Run the script in live memory, in a process of its own, and return its trace."""
     made = folder / "live.parquet"
-    command = [sys.executable, "-P", "-m", "tidegate", "live", "record", "--quiet", "-o", str(made)]
+    arena = {"near": near, "eviction": "lru", "prefetch": "none"}
+    options = ScriptOptions(arena, LEAST_ARRAY, record=str(made), quiet=True)
     # what the script prints goes to standard error: standard output is for the advice
-    done = subprocess.run([*command, "--near", str(near), str(script)], stdout=2, check=False)
+    done = subprocess.run(options.command(str(script), []), stdout=2, check=False)
     if done.returncode or not made.exists():
         raise TidegateError(
             f"{script} could not be recorded in live memory (exit code {done.returncode}); "

@@ -17,7 +17,7 @@ from tidegate.experiments.sweeps.processes import KeptProcesses
 from tidegate.machine.machine import Machine
 
 
-class Stopped(Exception):
+class StoppedEarly(Exception):
     """Ctrl-C; ``outcomes`` are those that were finished."""
 
     def __init__(self, outcomes: list[Outcome]):
@@ -108,7 +108,7 @@ class Simulator:
             # finished runs are in the store, unless it is not to be used
             kept = sorted(done) if self.cache else []
             again = [(n, attempt_grid([specs[n]])[0]) for n in kept]
-            raise Stopped([_outcome(trials[n], run) for n, run in again]) from None
+            raise StoppedEarly([_outcome(trials[n], run) for n, run in again]) from None
         return [_outcome(trial, run) for trial, run in zip(trials, runs, strict=True)]
 
 

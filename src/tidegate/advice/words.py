@@ -8,7 +8,7 @@ from tidegate.advice.advice import ALIKE, CLOSE, Advice
 from tidegate.advice.candidates import ANYWHERE, BASELINE
 from tidegate.advice.confidence import SPREAD
 from tidegate.advice.simulate import Outcome
-from tidegate.display.tables import Bar, Cell, Table
+from tidegate.display.tables import Cell, ShareBar, Table
 from tidegate.trace.ops import OpTrace
 from tidegate.units import show_duration, show_size
 
@@ -145,7 +145,7 @@ def tables(advice: Advice) -> list[Table]:
     if advice.worth is not None and advice.worth.points:
         slowest = max(p.time for p in advice.worth.points)
         rows: list[list[Cell]] = [
-            [show_size(p.near), show_duration(p.time), p.name, Bar(p.time / slowest)]
+            [show_size(p.near), show_duration(p.time), p.name, ShareBar(p.time / slowest)]
             for p in advice.worth.points
         ]
         found.append(Table(["near memory", "time", "with", ""], rows, "what memory is worth"))
@@ -183,5 +183,5 @@ def _row(advice: Advice, outcome: Outcome, slowest: float) -> list[Cell]:
         show_size(figures["bytes_in"]),
         show_size(figures["bytes_out"]),
         candidate.family if candidate.usable else f"{candidate.family}, needs another driver",
-        Bar(outcome.time / slowest),
+        ShareBar(outcome.time / slowest),
     ]

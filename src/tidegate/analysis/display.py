@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.display.tables import Bar, Cell, Table
+from tidegate.display.tables import Cell, ShareBar, Table
 from tidegate.units import show_count, show_size
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def analysis_tables(found: Analysis) -> list[Table]:
         [
             show_size(r["bytes"]),
             f"{r['ratio']:.2%}",
-            Bar(r["ratio"]),
+            ShareBar(r["ratio"]),
             *([f"{r['sampled_ratio']:.2%}"] if sampled else []),
         ]
         for r in points[::-1][::step][::-1]

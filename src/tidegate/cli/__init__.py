@@ -32,12 +32,11 @@ from tidegate.cli import (
     sweep,
     trace,
 )
-from tidegate.cli.streams import prepare_streams
-from tidegate.cli.usage import explain, refuse_repeated
-from tidegate.cli.welcome import welcome
+from tidegate.cli.output import prepare_streams
+from tidegate.cli.usage import Debugging, Verbs, explain, welcome
 from tidegate.interrupts import INTERRUPTED, raising_interrupts
 
-app = typer.Typer(
+app = Verbs(
     name="tidegate",
     help=(
         "Run programs larger than their fast memory: race eviction, prefetch and placement "
@@ -66,8 +65,6 @@ app.add_typer(live.app, name="live")
 app.add_typer(cache.app, name="cache")
 app.add_typer(examples.app, name="examples")
 
-_debug = False
-
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -90,7 +87,8 @@ def start(
         ),
     ] = False,
 ) -> None:
-    """Declare ``--debug`` for the help; ``invoke`` handles it, so it may also be typed last."""
+    """Note ``--debug``, which may also be typed last (see ``Verb``)."""
+    context.obj.wanted = debug
     if context.invoked_subcommand is None:
         welcome()
 
@@ -108,24 +106,19 @@ def invoke(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
     from tidegate.errors import TidegateError
 
-    global _debug
-    ours = live.before_script(arguments)
-    _debug = "--debug" in arguments[:ours]
-    own = [a for a in arguments[:ours] if a != "--debug"]
+    debugging = Debugging()
     try:
         with raising_interrupts(), warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
-            command = _command()
-            refuse_repeated(command, own)
-            code = command.main(own + arguments[ours:], "tidegate", standalone_mode=False)
+            code = _command().main(arguments, "tidegate", standalone_mode=False, obj=debugging)
         sys.stdout.flush()
         if code == INTERRUPTED:  # Typer handles Ctrl-C silently
             raise KeyboardInterrupt
         return int(code or 0)
     except TyperException as error:
-        return _fail(explain(error), error)
+        return _fail(explain(error), error, debugging)
     except TidegateError as error:
-        return _fail(str(error), error)
+        return _fail(str(error), error, debugging)
     except (KeyboardInterrupt, typer.Abort):
         print("tidegate: stopped; nothing was written", file=sys.stderr)
         # CPython remembers a Ctrl-C that came inside an exec of text and would end by SIGINT; this
@@ -136,11 +129,13 @@ def invoke(arguments: list[str]) -> int:
         sys.stderr.close()
         return 0
     except OSError as error:
-        return _fail(f"{error.strerror or error}: {error.filename or 'standard output'}", error)
+        text = f"{error.strerror or error}: {error.filename or 'standard output'}"
+        return _fail(text, error, debugging)
     except MemoryError as error:
         return _fail(
             f"not enough memory: {error}; try a smaller workload, or a larger page with --geometry",
             error,
+            debugging,
         )
 
 
@@ -155,8 +150,8 @@ def _show_warning(message: object, *place: object) -> None:
     print(f"tidegate: {message}", file=sys.stderr)
 
 
-def _fail(message: str, error: BaseException) -> int:
-    if _debug:
+def _fail(message: str, error: BaseException, debugging: Debugging) -> int:
+    if debugging.wanted:
         raise error
     print("tidegate: " + " ".join(message.split()), file=sys.stderr)
     return 2

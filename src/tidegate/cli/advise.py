@@ -9,7 +9,7 @@ import typer
 
 from tidegate.cli import output
 from tidegate.cli import run_options as o
-from tidegate.cli.progress import Bar
+from tidegate.cli.progress import ProgressBar
 from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _advise(
     from tidegate.cli.plan import given_values
 
     room = machine.near.bytes if near is None else units.size(near)
-    with Bar(f"read {program}", unit="launches") as bar, output.user_code():
+    with ProgressBar(f"read {program}", unit="launches") as bar, output.user_code():
         subject = find_subject(program, room, machine, given_values(values), bar.advance)
     with _Steps(subject) as steps:
         return advise_on(
@@ -146,7 +146,7 @@ def _advise_live(
     if kinds not in ([], ["arena"]):
         raise TidegateError(f"--live emits arena only, got {','.join(kinds)}")
     room = units.size("256MiB" if near is None else near)
-    with Bar(f"advise on {script}", total=4 * len(EVICTIONS), unit="runs") as bar:
+    with ProgressBar(f"advise on {script}", total=4 * len(EVICTIONS), unit="runs") as bar:
         found = advise_live(script, room, cache, lambda spec: bar.advance())
     if kinds:
         print(found.code(), end="")
@@ -161,7 +161,7 @@ class _Steps:
     """A bar for each step."""
 
     def __init__(self, subject: Subject):
-        self._subject, self._bar = subject, Bar(f"advise on {subject.name}", unit="runs")
+        self._subject, self._bar = subject, ProgressBar(f"advise on {subject.name}", unit="runs")
 
     def __enter__(self) -> _Steps:
         self._bar.__enter__()
@@ -172,7 +172,7 @@ class _Steps:
 
     def begin(self, what: str, trials: int) -> None:
         self._bar.__exit__(None, None, None)
-        self._bar = Bar(f"{self._subject.name}: {what}", total=trials, unit="runs")
+        self._bar = ProgressBar(f"{self._subject.name}: {what}", total=trials, unit="runs")
 
     def advance(self) -> None:
         self._bar.advance()

@@ -10,7 +10,7 @@ import typer
 
 from tidegate.cli import access_sites, output
 from tidegate.cli import run_options as o
-from tidegate.cli.progress import Bar
+from tidegate.cli.progress import ProgressBar
 from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def analyze(
     found: Any
     with output.user_code():
         trace = o.find_trace(workload, settings)
-        with Bar(f"analyze {trace.name}") as bar:
+        with ProgressBar(f"analyze {trace.name}") as bar:
             if leu:
                 found = access_sites.analyze(trace, unit.value, near, bar.advance)
             else:

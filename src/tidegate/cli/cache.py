@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidegate.cli import output
+from tidegate.cli.usage import Verbs
 
 if TYPE_CHECKING:
     from tidegate.cli.cached_files import Held
 
-app = typer.Typer(
+app = Verbs(
     help="Show or clear what is stored: runs, recordings, readings, traces, compiled code.",
     invoke_without_command=True,
 )

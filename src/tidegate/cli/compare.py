@@ -9,7 +9,7 @@ import typer
 
 from tidegate.cli import output
 from tidegate.cli import run_options as o
-from tidegate.cli.progress import Bar
+from tidegate.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
     from tidegate.experiments import Comparison
@@ -64,7 +64,7 @@ def compare(
 
     with output.user_code():
         spec = ComparisonSpec.make(on, settings, bound=belady)
-        with Bar(f"compare on {', '.join(on)}", total=len(spec.runs), unit="runs") as bar:
+        with ProgressBar(f"compare on {', '.join(on)}", total=len(spec.runs), unit="runs") as bar:
             found = spec.run(
                 workers=workers, cache=not no_cache, progress=lambda run: bar.advance()
             )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidegate.cli import output
-from tidegate.cli.progress import Bar
+from tidegate.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
     from tidegate.compiler import DataObject, LaunchSite, ProgramModel
@@ -62,7 +62,7 @@ def compile(
         from tidegate.display.figures import check_output
 
         check_output(out, None)
-    with Bar("compile", unit="files") as bar:
+    with ProgressBar("compile", unit="files") as bar:
         options = clang_options(include, define, std, clang)
         model = model_of_files(files, options, bar.advance)
     if plot is not None:

@@ -15,7 +15,7 @@ from tidegate.cli import output
 
 
 @dataclass(frozen=True)
-class Finding:
+class Check:
     """One ability of the machine. ``remedy``: what to do if it is missing."""
 
     what: str
@@ -42,20 +42,20 @@ def doctor(as_json: output.AsJson = False, as_csv: output.AsCsv = False) -> None
     output.print_table(["what", "found", "to get it"], rows, left=3)
 
 
-def _python() -> Iterator[Finding]:
+def _python() -> Iterator[Check]:
     version = ".".join(map(str, sys.version_info[:3]))
-    yield Finding("Python", version, sys.version_info >= (3, 11), "install Python 3.11 or newer")
+    yield Check("Python", version, sys.version_info >= (3, 11), "install Python 3.11 or newer")
     cores = len(os.sched_getaffinity(0))
-    yield Finding("cores", f"{cores} of {os.cpu_count()}")
+    yield Check("cores", f"{cores} of {os.cpu_count()}")
 
 
-def _memory() -> Iterator[Finding]:
+def _memory() -> Iterator[Check]:
     from tidegate.units import show_size
 
     pages, page = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
-    yield Finding("RAM", show_size(pages * page))
+    yield Check("RAM", show_size(pages * page))
     limit = _cgroup_limit()
-    yield Finding(
+    yield Check(
         "memory cgroup",
         "no limit" if limit is None else f"limit {show_size(limit)}",
         Path("/sys/fs/cgroup").is_dir(),
@@ -73,7 +73,7 @@ def _cgroup_limit() -> int | None:
     return None
 
 
-def _live_memory() -> Iterator[Finding]:
+def _live_memory() -> Iterator[Check]:
     from tidegate.errors import TidegateError
     from tidegate.live.transfer.userfault import Userfault
 
@@ -81,29 +81,29 @@ def _live_memory() -> Iterator[Finding]:
         opened, in_kernel = Userfault.open()
     except (TidegateError, OSError) as error:
         remedy = "setfacl -m u:USER:rw /dev/userfaultfd, or sysctl vm.unprivileged_userfaultfd=1"
-        yield Finding("live memory (userfaultfd)", str(error), False, remedy)
+        yield Check("live memory (userfaultfd)", str(error), False, remedy)
         return
     os.close(opened.fd)
     served = "all faults" if in_kernel else "not of system calls (docs/live.md, Access)"
-    yield Finding("live memory (userfaultfd)", f"Linux {os.uname().release}, {served}")
+    yield Check("live memory (userfaultfd)", f"Linux {os.uname().release}, {served}")
 
 
-def _compilers() -> Iterator[Finding]:
+def _compilers() -> Iterator[Check]:
     from tidegate.compiler.ir.clang import find_clang
     from tidegate.compiler.ir.cuda import cuda_folder
     from tidegate.errors import TidegateError
 
     clang = find_clang()
-    yield Finding(
+    yield Check(
         "clang, for compile and plan", clang or "", clang is not None, "apt-get install clang-19"
     )
     try:
-        yield Finding("headers of CUDA", str(cuda_folder()))
+        yield Check("headers of CUDA", str(cuda_folder()))
     except (TidegateError, OSError):  # wheels' headers are merged in the cache folder
-        yield Finding("headers of CUDA", "", False, "pip install 'tidegate[cuda]'")
+        yield Check("headers of CUDA", "", False, "pip install 'tidegate[cuda]'")
 
 
-def _packages() -> Iterator[Finding]:
+def _packages() -> Iterator[Check]:
     for package, purpose, extra in (
         ("torch", "record PyTorch programs", "torch"),
         ("triton", "record Triton kernels", "triton"),
@@ -113,18 +113,18 @@ def _packages() -> Iterator[Finding]:
     ):
         there = importlib.util.find_spec(package) is not None
         found = importlib.metadata.version(package) if there else ""
-        yield Finding(f"{package}, to {purpose}", found, there, f"pip install 'tidegate[{extra}]'")
+        yield Check(f"{package}, to {purpose}", found, there, f"pip install 'tidegate[{extra}]'")
 
 
-def _browser() -> Iterator[Finding]:
+def _browser() -> Iterator[Check]:
     found = next(
         filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
     )
     remedy = "apt-get install chromium; only tests of pages need it"
-    yield Finding("Chromium", found, bool(found), remedy)
+    yield Check("Chromium", found, bool(found), remedy)
 
 
-def _cache() -> Iterator[Finding]:
+def _cache() -> Iterator[Check]:
     from tidegate.cli.cached_files import held
     from tidegate.files import cache_folder
     from tidegate.units import show_size
@@ -133,10 +133,10 @@ def _cache() -> Iterator[Finding]:
     above = next((p for p in (folder, *folder.parents) if p.exists()), folder)
     writable = above.is_dir() and os.access(above, os.W_OK)
     found = f"{folder}, {show_size(size)}"
-    yield Finding("cache", found, writable, "set TIDEGATE_CACHE to a folder that can be written")
+    yield Check("cache", found, writable, "set TIDEGATE_CACHE to a folder that can be written")
 
 
-CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
+CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (
     _python,
     _memory,
     _cache,

@@ -11,9 +11,10 @@ from typing import Annotated
 import typer
 
 from tidegate.cli import output
+from tidegate.cli.usage import Verbs
 from tidegate.errors import TidegateError, UnknownName
 
-app = typer.Typer(
+app = Verbs(
     help="List or copy the programs that the documentation uses.", invoke_without_command=True
 )
 Folder = Annotated[

@@ -13,7 +13,7 @@ from tidegate.cli import output
 from tidegate.errors import TidegateError, UnknownName
 
 
-class Kind(StrEnum):
+class ListedKind(StrEnum):
     """The lists."""
 
     WORKLOADS = "workloads"
@@ -31,7 +31,7 @@ _UNIMPORTANT = ("shows", "page / region", "slots", "options", "sees", "from", "s
 
 
 def list_names(
-    kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
+    kind: Annotated[ListedKind, typer.Argument(help="What to list.", show_default=False)],
     name: Annotated[
         str | None, typer.Argument(help="One policy or workload: all about it.", show_default=False)
     ] = None,
@@ -50,9 +50,15 @@ def list_names(
             runs = _how_it_runs(cls)
         _show(cls, runs, as_json, as_csv)
         return
-    of = {Kind.WORKLOADS: _workloads, Kind.SYSTEMS: _systems, Kind.MACHINES: _machines}
+    of = {
+        ListedKind.WORKLOADS: _workloads,
+        ListedKind.SYSTEMS: _systems,
+        ListedKind.MACHINES: _machines,
+    }
     rows = (
-        of[kind]() if kind in of else [r for r in _policies() if kind in (Kind.POLICIES, r["kind"])]
+        of[kind]()
+        if kind in of
+        else [r for r in _policies() if kind in (ListedKind.POLICIES, r["kind"])]
     )
     if as_json:
         output.print_json(rows)
@@ -63,19 +69,19 @@ def list_names(
         output.print_table(list(rows[0]), cells, left=len(rows[0]), drop=_UNIMPORTANT)
 
 
-def _found(kind: Kind, name: str) -> Any:
+def _found(kind: ListedKind, name: str) -> Any:
     """Return the class of this name."""
     from tidegate.policies.registries import eviction, placement, prefetch, tiering
     from tidegate.workloads import workloads
 
     families: dict[str, Any] = {r.family: r for r in (eviction, prefetch, placement, tiering)}
-    if kind in (Kind.SYSTEMS, Kind.MACHINES):
+    if kind in (ListedKind.SYSTEMS, ListedKind.MACHINES):
         raise TidegateError(
             f"'{name}' was given after {kind}, which have no page of their own; leave it out"
         )
-    if kind is Kind.WORKLOADS:
+    if kind is ListedKind.WORKLOADS:
         return workloads.find(name)
-    if kind is not Kind.POLICIES:
+    if kind is not ListedKind.POLICIES:
         return families[kind].find(name)
     known = {n: registry for registry in reversed(families.values()) for n in registry.names()}
     if name not in known:

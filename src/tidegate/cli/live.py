@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidegate.cli import output, run_options
+from tidegate.cli.usage import Verbs
 from tidegate.errors import TidegateError
 from tidegate.live.arena.setup import EVICTION, PREFETCH
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 CATCH_ROOM = 4  # times near memory
 _LONGEST = 24 * 3600  # seconds that rates are counted over
 
-app = typer.Typer(help="Live memory: the same policies on real arrays.")
+app = Verbs(help="Live memory: the same policies on real arrays.")
 
 Script = Annotated[
     str, typer.Argument(help="A Python script; what follows is passed to it.", show_default=False)
@@ -84,28 +85,6 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No summary on stderr.")]
 LEAST_WAIT = 0.1  # seconds between two looks at least
 CLEAR = "\x1b[2J\x1b[H"  # the terminal
 _OWN = {"allow_interspersed_args": False}  # words behind the script are the script's
-_VERBS_WITH_SCRIPT = (["live", "run"], ["live", "record"])
-_WITHOUT_VALUE = {"--quiet", "--debug", "--help", "-h"}
-
-
-def before_script(words: list[str]) -> int:
-    """Return how many words of a command are ours: under `live run` and `live record` those before
-    the script, under `record` those before ``--``, else all.
-
-    >>> before_script(["--debug", "live", "run", "--near", "1GiB", "--quiet", "a.py", "--debug"])
-    6
-    """
-    verb = [i for i, word in enumerate(words) if word != "--debug"][:2]
-    if [words[i] for i in verb[:1]] == ["record"] and "--" in words:
-        return words.index("--")
-    if [words[i] for i in verb] not in _VERBS_WITH_SCRIPT:
-        return len(words)
-    at = verb[1] + 1
-    while at < len(words) and words[at].startswith("-") and words[at] != "--":
-        # --near=1GiB, -omy.parquet
-        attached = "=" in words[at] or (not words[at].startswith("--") and len(words[at]) > 2)
-        at += 1 if attached or words[at] in _WITHOUT_VALUE else 2
-    return min(at, len(words))
 
 
 @app.callback()

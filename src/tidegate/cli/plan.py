@@ -12,7 +12,7 @@ import typer
 from tidegate.cli import output
 from tidegate.cli import run_options as o
 from tidegate.cli.compile import ClangOptions, Define, Files, Include, Standard, clang_options
-from tidegate.cli.progress import Bar
+from tidegate.cli.progress import ProgressBar
 from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def plan(
     policy, on = make_policy(placement), load_machine(machine)
     room = units.size(near) if near is not None else on.near.bytes
     frames = _frames(room, on.geometry.region)
-    with Bar("compile", unit="files") as bar:
+    with ProgressBar("compile", unit="files") as bar:
         model = model_of_files(files, clang_options(include, define, std, clang), bar.advance)
     settled, notes = settle(model, given, room)
     program = Modelled(model, settled)
@@ -94,7 +94,7 @@ def plan(
         made = len(program.order)
         notes.append(f"times are of {made} launches; the program's loops turn more often")
     notes += schedule.notes
-    with Bar("predict") as bar:
+    with ProgressBar("predict") as bar:
         runs = predict(program, on, room, dict.fromkeys((*RIVALS, placement)), bar.advance)
     notes += _better(runs, placement)
     if emit is Form.json:

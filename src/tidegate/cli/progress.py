@@ -10,7 +10,7 @@ from typing import Any
 from tidegate import units
 
 
-class Bar:
+class ProgressBar:
     """A counter that shows itself after the first second, where standard error is a terminal."""
 
     def __init__(self, what: str, total: int | None = None, unit: str = "touches"):
@@ -18,7 +18,7 @@ class Bar:
         self._began, self._done = time.monotonic(), 0
         self._shown: Any = None
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(

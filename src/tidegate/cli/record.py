@@ -10,13 +10,14 @@ import typer
 
 from tidegate.cli import output, run_options
 from tidegate.cli.live import Arguments, Script
-from tidegate.cli.progress import Bar
+from tidegate.cli.progress import ProgressBar
+from tidegate.cli.usage import Verbs
 from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
     from tidegate.trace.ops import Ops
 
-app = typer.Typer(help="Record a program of your own: PyTorch, Triton, or a ready model.")
+app = Verbs(help="Record a program of your own: PyTorch, Triton, or a ready model.")
 
 # options that we do not have are the script's; what follows -- is the script's, too
 _OWN = {"ignore_unknown_options": True}
@@ -70,7 +71,7 @@ def torch(
     record.need("torch")
     if replicate is not None and steps is None:
         steps = min(record.STEADY_STEPS, replicate)
-    with Bar(f"record {script}", unit="launches") as bar, _quiet_torch():
+    with ProgressBar(f"record {script}", unit="launches") as bar, _quiet_torch():
         recording = record.torch_script(
             script,
             arguments or [],
@@ -117,10 +118,10 @@ def triton(
         record.need(package)
     from tidegate.record.kernels import record_script
 
-    with Bar(f"record {script}", unit="launches") as bar:
+    with ProgressBar(f"record {script}", unit="launches") as bar:
         recording = record_script(script, arguments or [], bar.advance, most_programs)
     trace = recording.trace(made, lambda read: None)
-    with Bar(f"save {trace.name}") as bar:
+    with ProgressBar(f"save {trace.name}") as bar:
         save_trace(trace, path, bar.advance)
     launches = show_count(sum(1 for _ in recording.launches(lambda read: None)))
     output.print_text(
@@ -170,7 +171,7 @@ def model(
         "checkpoint": checkpoint,
     }
     options = {k: v for k, v in given.items() if v is not None}
-    with Bar(f"record {name}", unit="launches") as bar, _quiet_torch():
+    with ProgressBar(f"record {name}", unit="launches") as bar, _quiet_torch():
         ops = record.model(name, bar.advance, **options)
     _save(ops, path)
 

@@ -16,7 +16,8 @@ import typer
 from typer.core import TyperGroup
 
 from tidegate.cli import output, run_options
-from tidegate.cli.progress import Bar
+from tidegate.cli.progress import ProgressBar
+from tidegate.cli.usage import Verbs
 
 if TYPE_CHECKING:
     from tidegate.papers.report import Reproduction
@@ -55,12 +56,12 @@ class _Commands(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in list(self):
             raise KeyError(name)
-        alone = typer.Typer(add_completion=False)
+        alone = Verbs(add_completion=False)
         alone.command(name)(every_paper if name == EVERY else _command_of(name))
         return typer.main.get_command(alone)
 
 
-class Papers(TyperGroup):
+class PaperCommands(TyperGroup):
     """The group of all papers' commands."""
 
     def __init__(self, **attributes: Any):
@@ -68,8 +69,8 @@ class Papers(TyperGroup):
         self.commands = _Commands()  # type: ignore[assignment]
 
 
-app = typer.Typer(
-    cls=Papers,
+app = Verbs(
+    cls=PaperCommands,
     help="Reproduce a paper: its figures and the ledger of its claims, or all papers on one page.",
 )
 
@@ -155,7 +156,7 @@ def _reproduce(
         check_destination(out)
     papers = {name: find_paper(name) for name in setups}
     total = sum(papers[name].size(setup) for name, setup in setups.items())
-    with Bar(f"reproduce {', '.join(setups)}", total, "runs") as bar:
+    with ProgressBar(f"reproduce {', '.join(setups)}", total, "runs") as bar:
         done = [
             papers[name].reproduce(setup, workers=workers, cache=not no_cache, progress=bar.advance)
             for name, setup in setups.items()

@@ -9,7 +9,7 @@ import typer
 
 from tidegate.cli import output
 from tidegate.cli import run_options as o
-from tidegate.cli.progress import Bar
+from tidegate.cli.progress import ProgressBar
 from tidegate.cli.studio import require_studio
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def run(
     from tidegate.experiments import RunSpec
 
     spec = RunSpec.from_settings(workload, settings)
-    with output.user_code(), Bar(f"run {workload}") as bar:
+    with output.user_code(), ProgressBar(f"run {workload}") as bar:
         if perfetto is None:
             done = spec.run(cache=not no_cache, progress=bar.advance)
         else:
@@ -75,7 +75,7 @@ def _open_studio(spec: RunSpec, done: Run) -> None:
     serve(made, f"run/{done.key}")
 
 
-def _run_for_perfetto(spec: RunSpec, path: Path, bar: Bar) -> Run:
+def _run_for_perfetto(spec: RunSpec, path: Path, bar: ProgressBar) -> Run:
     """Run it anew, note what is near as it goes on, and write it for the viewer."""
     from tidegate.errors import TidegateError
     from tidegate.experiments.perfetto import Residency, export_perfetto

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidegate.cli import output
-from tidegate.cli.progress import Bar
+from tidegate.cli.progress import ProgressBar
 from tidegate.cli.run_options import Workers
+from tidegate.cli.usage import Verbs
 from tidegate.errors import TidegateError
 from tidegate.interrupts import INTERRUPTED
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 SHOWN = 20  # failures in the table at the end; 'sweep status' shows all
 
-app = typer.Typer(help="Run sweeps: millions of runs, on this machine or a cluster.")
+app = Verbs(help="Run sweeps: millions of runs, on this machine or a cluster.")
 File = Annotated[Path, typer.Argument(help="The sweep, a TOML file.", show_default=False)]
 Store = Annotated[
     str | None, typer.Option("--store", help="A folder or s3://bucket/prefix; else the file's.")
@@ -64,7 +65,7 @@ def run(
     with output.user_code():
         sweep = _load(file, store)
         try:
-            with Bar(f"sweep {file.stem}", len(sweep.tasks), "runs") as bar:
+            with ProgressBar(f"sweep {file.stem}", len(sweep.tasks), "runs") as bar:
                 swept = sweep.run(
                     on=place, workers=workers, limit=limit, whole=whole, progress=bar.advance
                 )

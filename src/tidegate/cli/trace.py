@@ -9,14 +9,15 @@ import typer
 
 from tidegate.cli import output, progress
 from tidegate.cli import run_options as o
-from tidegate.display.tables import Bar
+from tidegate.cli.usage import Verbs
+from tidegate.display.tables import ShareBar
 
 if TYPE_CHECKING:
     from tidegate.trace.info import TraceInfo
     from tidegate.trace.ops import Ops, OpTrace
     from tidegate.trace.trace import Trace
 
-app = typer.Typer(help="Save what a workload touches, look into it, import and export it.")
+app = Verbs(help="Save what a workload touches, look into it, import and export it.")
 
 
 @app.command("save")
@@ -39,7 +40,7 @@ def save(
     check_output(path, (".parquet",))
     with output.user_code():
         trace = o.find_trace(workload, settings)
-        with progress.Bar(f"save {trace.name}") as bar:
+        with progress.ProgressBar(f"save {trace.name}") as bar:
             save_trace(trace, path, bar.advance)
     output.print_text(f"saved {trace.name} to {path}, {show_size(path.stat().st_size)}")
 
@@ -61,7 +62,7 @@ def info(
 
     with output.user_code():
         trace = o.find_trace(workload, settings)
-        with progress.Bar(f"read {trace.name}") as bar:
+        with progress.ProgressBar(f"read {trace.name}") as bar:
             found = describe(trace, bar.advance)
     if as_json:
         output.print_json(_data(trace, found))
@@ -105,12 +106,12 @@ def import_(
     check_output(path, (".parquet",))
     chosen = dict(_setting(text) for text in options or ())
     made = None if geometry is None else Geometry.parse(geometry)
-    with progress.Bar(f"read {file.name}", unit="bytes") as bar:
+    with progress.ProgressBar(f"read {file.name}", unit="bytes") as bar:
         trace = import_trace(file, format, made, bar.advance, **chosen)
     if isinstance(trace, OpTrace):
         save_ops(trace.ops, path)
     else:
-        with progress.Bar(f"save {trace.name}") as bar:
+        with progress.ProgressBar(f"save {trace.name}") as bar:
             save_trace(trace, path, bar.advance)
     kind, size = find_importer(file, format).name, show_size(path.stat().st_size)
     output.print_text(f"imported {file.name} ({kind}) to {path}, {size}")
@@ -146,7 +147,7 @@ def export(
     check_output(path, None)
     with output.user_code():
         trace = o.find_trace(workload, settings)
-        with progress.Bar(f"export {trace.name}") as bar:
+        with progress.ProgressBar(f"export {trace.name}") as bar:
             write_atomically(path, lambda part: EXPORTERS[format](trace, part, bar.advance))
     output.print_text(f"exported {trace.name} to {path}, {show_size(path.stat().st_size)}")
 
@@ -258,7 +259,7 @@ def _show(trace: Trace, found: TraceInfo) -> None:
     output.print_table(
         ["working set from touch", "size", ""],
         [
-            (show_count(w["first_touch"]), show_size(w["bytes"]), Bar(w["pages"] / widest))
+            (show_count(w["first_touch"]), show_size(w["bytes"]), ShareBar(w["pages"] / widest))
             for w in found.working_set.to_dicts()[::step]
         ],
     )

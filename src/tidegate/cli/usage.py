@@ -1,13 +1,16 @@
-"""Typer's errors in one line, as all others are."""
+"""How to use the command: what it shows alone, and mistakes of usage in one line."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import typer
+from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
+from tidegate.cli import output
 from tidegate.errors import TidegateError
 
 _EXPECTED = {
@@ -44,26 +47,61 @@ def _wrong_value(error: TyperException) -> str | None:
     return f"{name} must be {expected}, got {wrong['input']}"
 
 
-def refuse_repeated(command: Any, words: Sequence[str]) -> None:
-    """Refuse an option with one value that is given twice: all but the last would be lost.
+@dataclass
+class Debugging:
+    """Whether an error shows its traceback."""
 
-    ``words`` are those of the command line up to ``--``.
+    wanted: bool = False
+
+
+class Verb(TyperCommand):
+    """A command that takes ``--debug`` among its own words, and refuses an option with one value
+    that is given twice: all but the last would be lost.
     """
-    words = list(words[: words.index("--")] if "--" in words else words)
-    while words and hasattr(command, "commands"):
-        command = command.commands.get(words.pop(0), command)
-    for option in getattr(command, "params", ()):
-        if option.param_type_name != "option" or option.multiple or option.is_flag:
-            continue
-        given = Counter(_option(word, option.opts) for word in words)
-        if given[True] > 1:
-            name = max(option.opts, key=len)
-            raise TidegateError(
-                f"{name} must be given once, got it {given[True]} times; where several values are "
-                f"allowed they have commas: {name} a,b"
-            )
+
+    def make_parser(self, ctx: Any) -> Any:
+        parser = super().make_parser(ctx)
+        parser.add_option(None, ["--debug"], "--debug", "store_const", const=True)  # type: ignore[arg-type]
+        return parser
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        found, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        if "--debug" in found and isinstance(ctx.obj, Debugging):
+            ctx.obj.wanted = True
+        for option, times in Counter(filter(None, order)).items():
+            if times > 1 and option.nargs == 1 and not (option.multiple or option.is_flag):
+                name = max(option.opts, key=len)
+                raise TidegateError(
+                    f"{name} must be given once, got it {times} times; where several values are "
+                    f"allowed they have commas: {name} a,b"
+                )
+        return super().parse_args(ctx, args)
 
 
-def _option(word: str, names: Sequence[str]) -> bool:
-    """Return whether a word is one of these options, alone or as in --near=1GiB."""
-    return word.startswith("-") and word.partition("=")[0] in names
+class Verbs(typer.Typer):
+    """A group of such commands."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Any:
+        return super().command(name, **{"cls": Verb, **settings})
+
+
+USES = (
+    ("race policies on a simulated GPU", "tidegate compare matmul --oversubscribe 50%"),
+    ("record your own program", "tidegate record torch train.py -o step.parquet"),
+    ("get advice: does it fit, what to do", "tidegate advise step.parquet --near 24GiB"),
+    ("run a script in less RAM", "tidegate live run --near 4GiB script.py"),
+    ("look into runs on a web page", "tidegate studio"),
+)
+
+
+def welcome() -> None:
+    """Print what a newcomer may type first."""
+    from tidegate import __version__
+
+    output.print_text(f"Tidegate {__version__}: run programs larger than their fast memory")
+    output.print_table(["to", "type"], USES, left=2)
+    output.print_text(
+        "tidegate --help lists every verb, tidegate VERB --help its options.\n"
+        "tidegate doctor says what this machine can do; tidegate examples copy DIR copies programs "
+        "to begin with."
+    )

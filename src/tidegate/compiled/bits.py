@@ -41,7 +41,8 @@ def _lowest(typing: Any, word: Any) -> Any:
 def _flagged(typing: Any, flags: Any, at: Any, flag: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         found = builder.and_(
-            builder.load(_place(context, builder, signature, args), align=1), _all(builder, args[2])
+            builder.load(_place(context, builder, signature, args), align=1),
+            _splat(builder, args[2]),
         )
         return builder.bitcast(
             builder.icmp_unsigned("!=", found, ir.Constant(_BYTES, None)), ir.IntType(64)
@@ -54,8 +55,8 @@ def _unflag(typing: Any, flags: Any, at: Any, count: Any, flag: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place = _place(context, builder, signature, args)
         numbers = ir.Constant(_BYTES, list(range(64)))
-        first = builder.icmp_unsigned("<", numbers, _all(builder, builder.trunc(args[2], _BYTE)))
-        taken = builder.select(first, _all(builder, args[3]), ir.Constant(_BYTES, None))
+        first = builder.icmp_unsigned("<", numbers, _splat(builder, builder.trunc(args[2], _BYTE)))
+        taken = builder.select(first, _splat(builder, args[3]), ir.Constant(_BYTES, None))
         builder.store(
             builder.and_(builder.load(place, align=1), builder.not_(taken)), place, align=1
         )
@@ -69,7 +70,7 @@ def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return builder.bitcast(builder.gep(array.data, [args[1]]), _BYTES.as_pointer())
 
 
-def _all(builder: Any, byte: Any) -> Any:
+def _splat(builder: Any, byte: Any) -> Any:
     """Return a vector of 64 times the same byte."""
     one = builder.insert_element(
         ir.Constant(_BYTES, ir.Undefined), byte, ir.Constant(ir.IntType(32), 0)

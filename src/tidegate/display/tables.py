@@ -20,7 +20,7 @@ _BREAKS = ",;:/|()=+-_."  # a word that must be broken is broken behind one of t
 
 
 @dataclass(frozen=True)
-class Bar:
+class ShareBar:
     """A cell that shows a share, from 0 to 1, as a bar."""
 
     share: float
@@ -29,7 +29,7 @@ class Bar:
         return "█" * round(width * self.share)
 
 
-Cell = str | Bar
+Cell = str | ShareBar
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Table:
         return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def _html_cell(self, i: int, cell: Cell) -> str:
-        if isinstance(cell, Bar):
+        if isinstance(cell, ShareBar):
             style = f"background:#0072B2;height:.8em;width:{8 * cell.share:.2f}em"
             return f"<td style='min-width:8em'><div style='{style}'></div></td>"
         return f"<td style='text-align:{self._side(i)}'>{html.escape(cell)}</td>"
@@ -155,7 +155,7 @@ class Table:
         return self._side(i) == "left" or longest > _LONGEST_FIGURE
 
     def _is_bar(self, i: int) -> bool:
-        return any(isinstance(row[i], Bar) for row in self.rows)
+        return any(isinstance(row[i], ShareBar) for row in self.rows)
 
     def _cells(self, i: int) -> list[str]:
         return [cell for row in self.rows if isinstance(cell := row[i], str)]
@@ -167,7 +167,7 @@ class Table:
     ) -> Iterator[str]:
         """Yield the lines of one row, as many as its longest cell has."""
         wrapped = [
-            [cell.text(w)] if isinstance(cell, Bar) else wrap(cell, w)
+            [cell.text(w)] if isinstance(cell, ShareBar) else wrap(cell, w)
             for cell, w in zip(cells, widths, strict=True)
         ]
         for n in range(max(map(len, wrapped))):

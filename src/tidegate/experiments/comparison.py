@@ -18,7 +18,7 @@ import polars as pl
 from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.experiments.grid import attempt_grid
-from tidegate.experiments.labels import Named, distinct_labels
+from tidegate.experiments.labels import Labelled, distinct_labels
 from tidegate.experiments.runs import Run
 from tidegate.experiments.settings import MODELS, SIZES, GpuModel, TierModel, check_sizes
 from tidegate.experiments.specification import RunSpec
@@ -361,9 +361,9 @@ def _sizes(given: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 class _Resolved:
     """What is known of a run before it is made."""
 
-    policies: tuple[Named, ...]
-    workload: Named
-    machine: Named
+    policies: tuple[Labelled, ...]
+    workload: Labelled
+    machine: Labelled
     near: int
     footprint: int
     provenance: str
@@ -379,20 +379,20 @@ def _resolve(spec: RunSpec) -> _Resolved:
     run = spec.resolve()
     shown = ("tiering",) if spec.tiering is not None else ("eviction", "prefetch", "placement")
     return _Resolved(
-        tuple(Named.of(run.policies[name], getattr(spec, name)) for name in shown),
+        tuple(Labelled.of(run.policies[name], getattr(spec, name)) for name in shown),
         _name_of(run.trace, spec.workload),
-        Named(run.machine.name, str(spec.machine or ""), run.machine),
+        Labelled(run.machine.name, str(spec.machine or ""), run.machine),
         run.near,
         run.trace.footprint,
         run.trace.provenance.value,
     )
 
 
-def _name_of(trace: Trace, given: Any) -> Named:
+def _name_of(trace: Trace, given: Any) -> Labelled:
     if isinstance(trace, Program):
-        return Named.of(trace.workload, given)
+        return Labelled.of(trace.workload, given)
     file = isinstance(given, str | Path)
-    return Named(trace.name, str(given) if file else "", str(given) if file else id(given))
+    return Labelled(trace.name, str(given) if file else "", str(given) if file else id(given))
 
 
 def _entries(runs: Sequence[RunSpec], compared: str) -> list[Entry]:

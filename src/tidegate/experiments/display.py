@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidegate.display.tables import Bar, Cell, Table
+from tidegate.display.tables import Cell, ShareBar, Table
 from tidegate.units import show_count, show_duration, show_fit, show_size
 
 if TYPE_CHECKING:
@@ -125,12 +125,12 @@ def comparison_tables(part: Comparison) -> Iterator[Table]:
         rows: list[list[Cell]] = []
         for e in entries:
             if e.run is None:
-                rows.append([e.policy, "failed", *["–"] * (len(figures) - 1), Bar(0)])
+                rows.append([e.policy, "failed", *["–"] * (len(figures) - 1), ShareBar(0)])
                 continue
             base = entries[0].run
             against = "–" if base is None else f"{base.time / e.run.time:.2f}×"
             texts = (show_duration(e.run.time), against, *counted(e.run).values())
-            rows.append([e.policy, *texts, Bar(e.run.time / slowest)])
+            rows.append([e.policy, *texts, ShareBar(e.run.time / slowest)])
         head = [part.compared, *figures, ""]
         yield Table(head, rows, _memory(part, entries, near), drop=("out", "in", "evictions"))
 

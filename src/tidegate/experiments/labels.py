@@ -12,7 +12,7 @@ from tidegate.options import Configurable, spell
 
 
 @dataclass(frozen=True)
-class Named:
+class Labelled:
     """Something that needs a label: its text, where it comes from, and what makes it this one."""
 
     text: str
@@ -21,7 +21,7 @@ class Named:
     thing: Configurable | None = field(default=None, compare=False)  # if it has options
 
     @classmethod
-    def of(cls, thing: Configurable, given: Any) -> Named:
+    def of(cls, thing: Configurable, given: Any) -> Labelled:
         """Return the name of a policy or workload that was given as text, a class or an object."""
         as_object = isinstance(given, Configurable)
         settings = tuple(sorted((k, repr(v)) for k, v in thing.settings().items()))
@@ -29,31 +29,31 @@ class Named:
         return cls(spell(thing), _origin(type(thing)), identity, thing)
 
 
-def distinct_labels(things: Sequence[Sequence[Named]]) -> list[str]:
+def distinct_labels(things: Sequence[Sequence[Labelled]]) -> list[str]:
     """Return a label for each thing: its first part, and the other parts that differ.
 
-    >>> lru, fifo, tree = (Named(name, "", name) for name in ("lru", "fifo", "tree"))
+    >>> lru, fifo, tree = (Labelled(name, "", name) for name in ("lru", "fifo", "tree"))
     >>> distinct_labels([(lru, tree), (fifo, tree)])
     ['lru', 'fifo']
-    >>> distinct_labels([(Named("LRU", "a/lru.py", 1),), (Named("LRU", "b/lru.py", 2),)])
+    >>> distinct_labels([(Labelled("LRU", "a/lru.py", 1),), (Labelled("LRU", "b/lru.py", 2),)])
     ['a/lru.py:LRU', 'b/lru.py:LRU']
     """
     columns = list(zip(*things, strict=True))
     varying = [c for n, c in enumerate(columns) if n == 0 or len({x.identity for x in c}) > 1]
-    return [" + ".join(parts) for parts in zip(*map(_told_apart, varying), strict=True)]
+    return [" + ".join(parts) for parts in zip(*map(_labels_of, varying), strict=True)]
 
 
-def _told_apart(column: Sequence[Named]) -> list[str]:
+def _labels_of(column: Sequence[Labelled]) -> list[str]:
     """Return the texts of a column, with the options that differ; texts that stand for several
     things get their origin, or a number if the origin is the same.
     """
     swept = _swept(column)
-    of_text: dict[str, list[Named]] = {}
+    of_text: dict[str, list[Labelled]] = {}
     for named in dict.fromkeys(column):
         thing = named.thing
         text = named.text if thing is None else spell(thing, swept[type(thing)])
         of_text.setdefault(text, []).append(named)
-    labels: dict[Named, str] = {}
+    labels: dict[Labelled, str] = {}
     for text, alike in of_text.items():
         places = _short(sorted({named.origin for named in alike})) if len(alike) > 1 else {}
         qualified = [f"{places[t.origin]}:{text}" if places.get(t.origin) else text for t in alike]
@@ -63,7 +63,7 @@ def _told_apart(column: Sequence[Named]) -> list[str]:
     return [labels[named] for named in column]
 
 
-def _swept(column: Sequence[Named]) -> dict[type, set[str]]:
+def _swept(column: Sequence[Labelled]) -> dict[type, set[str]]:
     """Return the options that have several values in a column, for each class."""
     values: dict[type, dict[str, set[str]]] = {}
     for named in column:

@@ -121,7 +121,7 @@ def load_or_run(
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedRun:
     """A run's key, its inputs, and whether it may be stored."""
 
     key: str
@@ -139,14 +139,14 @@ class Named:
         return bool(contents(self.files) == self.inputs["depends"])
 
 
-def name_run(inputs: dict[str, Any], code_dependencies: Iterable[object]) -> Named:
+def name_run(inputs: dict[str, Any], code_dependencies: Iterable[object]) -> NamedRun:
     """Name the run that these inputs and this code make."""
     found = fingerprint(*code_dependencies)
     kept = all(keeps(cls) for cls in found.local)
     files = depends(found.local) if kept else []
     inputs = json.loads(json.dumps(inputs, default=str))
     inputs |= {"made_by": found.digest, "depends": contents(files)}
-    return Named(key_of(inputs), inputs, found, kept, files)
+    return NamedRun(key_of(inputs), inputs, found, kept, files)
 
 
 def keeps(cls: type) -> bool:

@@ -18,8 +18,8 @@ from tidegate.policies.placement.plans.copy_plan import CopyPlan
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.policies.systems import find_system
-from tidegate.simulation.gpu.marks import MARKS
 from tidegate.simulation.gpu.memory import TIMELINE_COLUMNS
+from tidegate.simulation.gpu.recorded_moves import MARKS
 from tidegate.simulation.gpu.simulation import Simulation
 from tidegate.simulation.recorded import Recording, read_recording
 from tidegate.simulation.recording import Window

@@ -13,6 +13,7 @@ from numba.core.ir import SetAttr
 from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
 
+from tidegate.compiled.intrinsics import interrupt_point
 from tidegate.compiled.linking import EntryCompiler, LinkedCompiler
 from tidegate.policies.interface.events import EVENT_BITS, FAILED
 from tidegate.policies.interface.header import FAILURE, OWN, REQUEST_N
@@ -33,11 +34,10 @@ from tidegate.policy_compiler.handles import (
     PartsType,
     PartType,
     Surface,
-    said,
+    name_of_kind,
 )
-from tidegate.policy_compiler.interrupt import interrupt_point
 from tidegate.policy_compiler.iteration import in_order
-from tidegate.policy_compiler.layout import Layout, Place
+from tidegate.policy_compiler.layout import Layout, StatePlace
 from tidegate.policy_compiler.policy_type import Field, PolicyType
 from tidegate.policy_compiler.source import (
     CannotCompile,
@@ -92,7 +92,7 @@ def compile_class(
     return result
 
 
-def _field(place: Place, layout: Layout) -> Field:
+def _field(place: StatePlace, layout: Layout) -> Field:
     """Return an attribute's Numba type and place."""
     stride, cell = 8 * layout.row, 8 * (OWN + place.cell)
     at = 8 * (OWN + layout.cells + place.word)
@@ -154,7 +154,7 @@ def _answer(cls: type, event: Event) -> Any:
         if not isinstance(number, _NUMBERS | types.NoneType):
             where = at(function) if function else cls.__name__
             raise CannotCompile(
-                f"{where}: {event.method}() must answer {event.answer}, not {said(number)}"
+                f"{where}: {event.method}() must answer {event.answer}, not {name_of_kind(number)}"
             )
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -297,11 +297,11 @@ def whole_number(kind: Any, what: str, fraction: bool = False) -> Any:
     if isinstance(kind, types.Integer | types.Boolean | types.IntEnumMember):
         return types.int64
     raise TypingError(
-        f"{what} takes a {'number' if fraction else 'whole number'}, not {said(kind)}"
+        f"{what} takes a {'number' if fraction else 'whole number'}, not {name_of_kind(kind)}"
     )
 
 
-def said(kind: Any) -> str:
+def name_of_kind(kind: Any) -> str:
     """Return how messages call a type."""
     if isinstance(kind, types.Float):
         return "a fraction"

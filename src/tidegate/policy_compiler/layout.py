@@ -34,7 +34,7 @@ _REMEDIES: dict[type, str] = {
 }
 
 
-class Block:
+class StateBlock:
     """The words of a block behind its header, during packing and unpacking."""
 
     def __init__(self, words: Words, layout: Layout, regions: int):
@@ -50,23 +50,23 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Kind:
+class StateKind:
     """How a value is kept: in so many cells and row words, and how it is packed and unpacked."""
 
     name: str
     cells: int
     words: int
-    pack: Callable[[Any, Place, Block], None]
-    unpack: Callable[[Any, Place, Block], Any]  # returns the value
+    pack: Callable[[Any, StatePlace, StateBlock], None]
+    unpack: Callable[[Any, StatePlace, StateBlock], Any]  # returns the value
     extra: Callable[[Any, int], int] = lambda value, regions: 0
 
 
 @dataclass(frozen=True)
-class Place:
+class StatePlace:
     """An attribute and the numbers of its first cell and of its first word in each row."""
 
     attribute: str
-    kind: Kind
+    kind: StateKind
     cell: int
     word: int
 
@@ -78,7 +78,7 @@ class Layout:
     """
 
     def __init__(self, policy: Policy, reserved: int = 0):
-        self.places: list[Place] = []
+        self.places: list[StatePlace] = []
         self.refused: dict[str, str] = {}
         self.cells, self.row = 0, reserved
         seen: dict[int, str] = {}
@@ -91,7 +91,7 @@ class Layout:
                 self.refused[name] = f"is the same object as self.{seen[id(value)]}"
             else:
                 seen[id(value)] = name
-                self.places.append(Place(name, kind, self.cells, self.row))
+                self.places.append(StatePlace(name, kind, self.cells, self.row))
                 self.cells += kind.cells
                 self.row += kind.words
         self.row = max(1, self.row)
@@ -115,18 +115,18 @@ class Layout:
         extra = sum(p.kind.extra(v, regions) for p, v in zip(self.places, values, strict=True))
         rows = regions + 2 * self.orders
         words = np.zeros(OWN + self.cells + rows * self.row + extra, np.int64)
-        block = Block(words[OWN:], self, regions)
+        block = StateBlock(words[OWN:], self, regions)
         for place, value in zip(self.places, values, strict=True):
             place.kind.pack(value, place, block)
         return words
 
     def rows(self, block: Words, regions: int) -> Words:
         """Return the rows of all regions, a view of the block."""
-        return Block(block[OWN:], self, regions).rows[:regions]
+        return StateBlock(block[OWN:], self, regions).rows[:regions]
 
     def unpack(self, policy: Policy, words: Words, regions: int) -> None:
         """Give the policy's attributes the values that its words hold."""
-        block = Block(words, self, regions)
+        block = StateBlock(words, self, regions)
         for place in self.places:
             value = vars(policy)[place.attribute]
             vars(policy)[place.attribute] = place.kind.unpack(value, place, block)
@@ -143,7 +143,7 @@ def _refusal(value: Any) -> str:
     return f"is {what}, which compiled code cannot keep" + (f"; {remedy}" if remedy else "")
 
 
-def _kind(policy: Policy, value: Any) -> Kind | None:
+def _kind(policy: Policy, value: Any) -> StateKind | None:
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, int | np.integer):
@@ -175,17 +175,17 @@ def _kind(policy: Policy, value: Any) -> Kind | None:
 # Numbers
 
 
-def _set_cell(value: Any, place: Place, block: Block) -> None:
+def _set_cell(value: Any, place: StatePlace, block: StateBlock) -> None:
     block.words[place.cell] = value
 
 
-def _set_float(value: Any, place: Place, block: Block) -> None:
+def _set_float(value: Any, place: StatePlace, block: StateBlock) -> None:
     block.words[place.cell : place.cell + 1].view(np.float64)[0] = value
 
 
-BOOL = Kind("bool", 1, 0, _set_cell, lambda v, p, b: bool(b.words[p.cell]))
-INT = Kind("int", 1, 0, _set_cell, lambda v, p, b: int(b.words[p.cell]))
-FLOAT = Kind(
+BOOL = StateKind("bool", 1, 0, _set_cell, lambda v, p, b: bool(b.words[p.cell]))
+INT = StateKind("int", 1, 0, _set_cell, lambda v, p, b: int(b.words[p.cell]))
+FLOAT = StateKind(
     "float",
     1,
     0,
@@ -210,7 +210,7 @@ def _link(order: Order, end: int, halves: NDArray[np.int32]) -> None:
     halves[end + 1, 0] = len(order)
 
 
-def _pack_orders(orders: list[Order], place: Place, block: Block) -> None:
+def _pack_orders(orders: list[Order], place: StatePlace, block: StateBlock) -> None:
     halves = _halves(block.rows[:, place.word])
     for number, order in enumerate(orders):
         end = block.regions + 2 * number
@@ -222,7 +222,7 @@ def _pack_orders(orders: list[Order], place: Place, block: Block) -> None:
         block.words[place.cell] = len(orders)
 
 
-def _unpack_orders(orders: list[Order], place: Place, block: Block) -> None:
+def _unpack_orders(orders: list[Order], place: StatePlace, block: StateBlock) -> None:
     after = (_halves(block.rows[:, place.word])[:, 0] - 1).tolist()
     for number, order in enumerate(orders):
         end = block.regions + 2 * number
@@ -233,41 +233,41 @@ def _unpack_orders(orders: list[Order], place: Place, block: Block) -> None:
             region = after[region]
 
 
-def _unpack_order(order: Order, place: Place, block: Block) -> Order:
+def _unpack_order(order: Order, place: StatePlace, block: StateBlock) -> Order:
     _unpack_orders([order], place, block)
     return order
 
 
-def _unpack_all(orders: Orders, place: Place, block: Block) -> Orders:
+def _unpack_all(orders: Orders, place: StatePlace, block: StateBlock) -> Orders:
     _unpack_orders(orders, place, block)
     return orders
 
 
-ORDER = Kind("order", 0, 1, lambda v, p, b: _pack_orders([v], p, b), _unpack_order)
-ORDERS = Kind("orders", 1, 2, _pack_orders, _unpack_all)
+ORDER = StateKind("order", 0, 1, lambda v, p, b: _pack_orders([v], p, b), _unpack_order)
+ORDERS = StateKind("orders", 1, 2, _pack_orders, _unpack_all)
 
 
 # Marks, columns, heaps
 
 
-def _pack_marks(marks: Marks, place: Place, block: Block) -> None:
+def _pack_marks(marks: Marks, place: StatePlace, block: StateBlock) -> None:
     block.words[place.cell], block.words[place.cell + 1] = 1, len(marks)
     block.rows[list(marks), place.word] = 1
 
 
-def _unpack_marks(marks: Marks, place: Place, block: Block) -> Marks:
+def _unpack_marks(marks: Marks, place: StatePlace, block: StateBlock) -> Marks:
     marks.clear()
     column = block.rows[: block.regions, place.word]
     marks.update(np.flatnonzero(column == block.words[place.cell]).tolist())
     return marks
 
 
-def _numbers(column: Column[Any], place: Place, block: Block) -> NDArray[Any]:
+def _numbers(column: Column[Any], place: StatePlace, block: StateBlock) -> NDArray[Any]:
     words = block.rows[: block.regions, place.word]
     return words.view(np.float64) if place.kind is FLOAT_COLUMN else words
 
 
-def _pack_column(column: Column[Any], place: Place, block: Block) -> None:
+def _pack_column(column: Column[Any], place: StatePlace, block: StateBlock) -> None:
     numbers = _numbers(column, place, block)
     if column.default:
         numbers[:] = column.default
@@ -275,12 +275,12 @@ def _pack_column(column: Column[Any], place: Place, block: Block) -> None:
         numbers[region] = number
 
 
-def _unpack_column(column: Column[Any], place: Place, block: Block) -> Column[Any]:
+def _unpack_column(column: Column[Any], place: StatePlace, block: StateBlock) -> Column[Any]:
     column.replace(_numbers(column, place, block))
     return column
 
 
-def _pack_heap(heap: Heap, place: Place, block: Block) -> None:
+def _pack_heap(heap: Heap, place: StatePlace, block: StateBlock) -> None:
     shift = block.regions.bit_length()
     if any(number < 0 or number >> (62 - shift) for number in heap.values()):
         raise OverflowError("a heap's numbers must be 0 or more, and fit 64 bits with their region")
@@ -294,56 +294,56 @@ def _pack_heap(heap: Heap, place: Place, block: Block) -> None:
     block.words[place.cell : place.cell + 5] = cells
 
 
-def _unpack_heap(heap: Heap, place: Place, block: Block) -> Heap:
+def _unpack_heap(heap: Heap, place: StatePlace, block: StateBlock) -> Heap:
     column = block.rows[: block.regions, place.word]
     regions = np.flatnonzero(column)
     heap.replace(dict(zip(regions.tolist(), (column[regions] - 1).tolist(), strict=True)))
     return heap
 
 
-MARKS = Kind("marks", 2, 1, _pack_marks, _unpack_marks)
-COLUMN = Kind("column", 0, 1, _pack_column, _unpack_column)
-FLOAT_COLUMN = Kind("float column", 0, 1, _pack_column, _unpack_column)
-HEAP = Kind("heap", 5, 1, _pack_heap, _unpack_heap, lambda v, regions: HEAP_ROOM * regions)
+MARKS = StateKind("marks", 2, 1, _pack_marks, _unpack_marks)
+COLUMN = StateKind("column", 0, 1, _pack_column, _unpack_column)
+FLOAT_COLUMN = StateKind("float column", 0, 1, _pack_column, _unpack_column)
+HEAP = StateKind("heap", 5, 1, _pack_heap, _unpack_heap, lambda v, regions: HEAP_ROOM * regions)
 
 
 # Lists and draws, behind the rows
 
 
-def _pack_list(items: list[Any], place: Place, block: Block) -> None:
+def _pack_list(items: list[Any], place: StatePlace, block: StateBlock) -> None:
     first = block.take(len(items))
     block.words[place.cell : place.cell + 2] = 8 * (OWN + first), len(items)
     kept = block.words[first : first + len(items)]
     (kept.view(np.float64) if place.kind is FLOAT_LIST else kept)[:] = items
 
 
-def _unpack_list(items: list[Any], place: Place, block: Block) -> list[Any]:
+def _unpack_list(items: list[Any], place: StatePlace, block: StateBlock) -> list[Any]:
     first = int(block.words[place.cell]) // 8 - OWN
     kept = block.words[first : first + len(items)]
     items[:] = (kept.view(np.float64) if place.kind is FLOAT_LIST else kept).tolist()
     return items
 
 
-def _pack_draws(draws: Draws, place: Place, block: Block) -> None:
+def _pack_draws(draws: Draws, place: StatePlace, block: StateBlock) -> None:
     state = draws.getstate()[1]
     first = block.take(len(state))
     block.words[place.cell] = 8 * (OWN + first)
     block.words[first : first + len(state)] = state
 
 
-def _unpack_draws(draws: Draws, place: Place, block: Block) -> Draws:
+def _unpack_draws(draws: Draws, place: StatePlace, block: StateBlock) -> Draws:
     version, state, gauss = draws.getstate()
     first = int(block.words[place.cell]) // 8 - OWN
     draws.setstate((version, tuple(block.words[first : first + len(state)].tolist()), gauss))
     return draws
 
 
-LIST = Kind("list", 2, 0, _pack_list, _unpack_list, lambda v, regions: len(v))
-FLOAT_LIST = Kind("float list", 2, 0, _pack_list, _unpack_list, lambda v, regions: len(v))
-DRAWS = Kind("draws", 1, 0, _pack_draws, _unpack_draws, lambda v, regions: 625)
-PARTS = Kind("parts", 0, 0, lambda v, p, b: None, lambda v, p, b: v)
+LIST = StateKind("list", 2, 0, _pack_list, _unpack_list, lambda v, regions: len(v))
+FLOAT_LIST = StateKind("float list", 2, 0, _pack_list, _unpack_list, lambda v, regions: len(v))
+DRAWS = StateKind("draws", 1, 0, _pack_draws, _unpack_draws, lambda v, regions: 625)
+PARTS = StateKind("parts", 0, 0, lambda v, p, b: None, lambda v, p, b: v)
 
 
-def part_kind(number: int) -> Kind:
+def part_kind(number: int) -> StateKind:
     """Return the kind of an attribute that is part ``number``."""
-    return Kind(f"part {number}", 0, 0, lambda v, p, b: None, lambda v, p, b: v)
+    return StateKind(f"part {number}", 0, 0, lambda v, p, b: None, lambda v, p, b: v)

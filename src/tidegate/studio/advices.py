@@ -10,11 +10,11 @@ from tidegate.advice import Advice, Simulator, advise_on, find_subject
 from tidegate.advice.advice import MACHINE
 from tidegate.advice.data import to_data
 from tidegate.advice.emit import EMITTERS, emit
-from tidegate.advice.pictures import draw_all
+from tidegate.advice.page import draw_all
 from tidegate.advice.subject import is_model
 from tidegate.advice.words import tables
 from tidegate.display.figures import svg_text
-from tidegate.display.tables import Bar, Table
+from tidegate.display.tables import ShareBar, Table
 from tidegate.errors import TidegateError
 from tidegate.machine.machine import load_machine
 from tidegate.studio.jobs import Job
@@ -57,7 +57,9 @@ def advise(job: Job, asked: Mapping[str, Any], workers: int | None = None) -> No
 
 def _plain(table: Table) -> dict[str, Any]:
     """Return a table as data; a bar is a number."""
-    rows = [[cell.share if isinstance(cell, Bar) else cell for cell in row] for row in table.rows]
+    rows = [
+        [cell.share if isinstance(cell, ShareBar) else cell for cell in row] for row in table.rows
+    ]
     return {"title": table.title, "columns": list(table.columns), "rows": rows, "left": table.left}
 
 

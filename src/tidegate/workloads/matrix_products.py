@@ -30,7 +30,7 @@ ROWS, COLUMNS, BOTH = 0, 1, 2  # what picks a panel: the wave's tile rows, its t
 TILE_HELP = "side of a thread block's tile of C (a choice: CUTLASS's default)"
 
 
-class Grid(NamedTuple):
+class TileGrid(NamedTuple):
     """The output in tiles. They are taken row by row of tiles, each from left to right.
 
     With a ``swizzle`` of s, s rows of tiles are walked together, column by column (CUTLASS's
@@ -46,7 +46,7 @@ class Grid(NamedTuple):
     triangle: int = 0
 
 
-class Operand(NamedTuple):
+class MatrixOperand(NamedTuple):
     """A matrix as a wave reads it; or, where ``write`` is set, the output.
 
     ``along``: the rows of the panel are read from left to right, all at once; otherwise the panel's
@@ -65,7 +65,7 @@ class Operand(NamedTuple):
     turn: int
 
 
-class Shape(NamedTuple):
+class ProductShape(NamedTuple):
     """The depth of a product and the sizes of its steps and waves."""
 
     depth: int  # elements
@@ -88,11 +88,11 @@ def operand(
     write: bool = False,
     turn: int = 0,
     element: int = FLOAT,
-) -> Operand:
+) -> MatrixOperand:
     """Return a matrix of ``pitch`` elements a row, from ``row`` and ``column`` on."""
     origin = element * (row * pitch + column)
     place = space[name].first_page, space.geometry.page, element * pitch, site, int(write), origin
-    return Operand(*place, which, int(along), turn)
+    return MatrixOperand(*place, which, int(along), turn)
 
 
 class MatrixProduct(WaveWorkload):
@@ -111,11 +111,11 @@ class MatrixProduct(WaveWorkload):
     chunk = 8  # floats of the depth in a step
 
     @abstractmethod
-    def product(self) -> tuple[Grid, int, float]:
+    def product(self) -> tuple[TileGrid, int, float]:
         """Return the output's tiles, the depth, and all floating-point operations."""
 
     @abstractmethod
-    def operands(self, space: Space) -> tuple[Operand, ...]:
+    def operands(self, space: Space) -> tuple[MatrixOperand, ...]:
         """Return the operands, and last the output."""
 
     def lanes_in(self, space: Space) -> int:
@@ -124,7 +124,7 @@ class MatrixProduct(WaveWorkload):
 
     def launches(self, space: Space) -> Launches:
         grid, depth, flops = self.product()
-        shape = Shape(depth, self.chunk, self.wave, self.lanes_in(space), self.element)
+        shape = ProductShape(depth, self.chunk, self.wave, self.lanes_in(space), self.element)
         operands, pages = self.operands(space), max(o.pages for o in space.values())
         flops /= self.efficiency
         yield product_launch(self.kernel, grid, shape, operands, self.slots, flops, pages)
@@ -132,9 +132,9 @@ class MatrixProduct(WaveWorkload):
 
 def product_launch(
     kernel: str,
-    grid: Grid,
-    shape: Shape,
-    operands: tuple[Operand, ...],
+    grid: TileGrid,
+    shape: ProductShape,
+    operands: tuple[MatrixOperand, ...],
     slots: int,
     flops: float,
     pages: int,
@@ -156,7 +156,7 @@ def product_launch(
 
 
 def _sharing(
-    grid: Grid, shape: Shape, reads: tuple[Operand, ...], used: Any, output: int
+    grid: TileGrid, shape: ProductShape, reads: tuple[MatrixOperand, ...], used: Any, output: int
 ) -> tuple[float, ...]:
     """Return by access site how many tiles of a wave read each byte: what all tiles read over the
     bytes that waves ``used`` of each operand. Nobody shares the output.
@@ -318,10 +318,10 @@ def _add_output(
     return end
 
 
-def panels_of_tiles(grid: Grid, which: int) -> float:
+def panels_of_tiles(grid: TileGrid, which: int) -> float:
     """Return the widths of the panels that all tiles read, added up, in elements.
 
-    >>> panels_of_tiles(Grid(256, 512, 128, 128), ROWS)  # two rows of four tiles
+    >>> panels_of_tiles(TileGrid(256, 512, 128, 128), ROWS)  # two rows of four tiles
     1024.0
     """
     rows, columns = across(grid.height, grid.tall), across(grid.width, grid.wide)

@@ -14,7 +14,7 @@ from tidegate.compiler.model import ProgramModel
 from tidegate.compiler.plan.make import launch_names, make_plan
 from tidegate.errors import TidegateError
 from tidegate.trace.plan import Plan
-from tidegate.workloads.offloaded import Stream, loop_launch
+from tidegate.workloads.offloaded import StreamedBytes, loop_launch
 from tidegate.workloads.program import Launches, Space, Workload
 
 _WHOLE = 1 - 1e-9  # a credit of 1, but for rounding
@@ -56,7 +56,7 @@ class Modelled(Workload):
                 share = 1.0 if use.density is None else min(1.0, use.density)
                 each = size / elements
                 write = self.model.is_written(self.model.launches[at], use.object)
-                streams.append(Stream(use.object, each, write=write, share=share))
+                streams.append(StreamedBytes(use.object, each, write=write, share=share))
             yield loop_launch(space, planned.name, elements, *streams, seed=number)
 
 
@@ -71,7 +71,7 @@ def sizes_of(model: ProgramModel, variables: Mapping[str, int]) -> dict[str, int
     return {name: max(1, size.at(variables)) for name, size in objects}
 
 
-class Order(NamedTuple):
+class LaunchOrder(NamedTuple):
     """Launches, by number, in the order of a run."""
 
     order: list[int]
@@ -79,7 +79,7 @@ class Order(NamedTuple):
     cut: bool  # whether loops turn more often than in the order
 
 
-def order_of(model: ProgramModel, values: Mapping[str, int], most: int = MOST) -> Order:
+def order_of(model: ProgramModel, values: Mapping[str, int], most: int = MOST) -> LaunchOrder:
     """Return a run of the program in launches, with the control flow's probabilities.
 
     Loops turn less often than they do, outer ones first, if the run would have more than ``most``
@@ -113,7 +113,7 @@ def order_of(model: ProgramModel, values: Mapping[str, int], most: int = MOST) -
         order.append(following)
         at = following
     others = [way for n in range(end) if n not in order and (way := _way_to(n, ways))]
-    return Order(order, others, fewer != turns)
+    return LaunchOrder(order, others, fewer != turns)
 
 
 def _fewer_turns(model: ProgramModel, turns: list[float], most: int) -> list[float]:

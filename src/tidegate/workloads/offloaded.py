@@ -31,7 +31,7 @@ MOST_WAVES = 64  # taken together: some hundred megabytes of the objects that ar
 
 
 @dataclass(frozen=True)
-class Stream:
+class StreamedBytes:
     """Element i uses ``each`` bytes of an object from ``at + i * each`` on."""
 
     object: str
@@ -53,7 +53,7 @@ class Gather:
     part: float = 1.0
 
 
-Access = Stream | Gather
+Access = StreamedBytes | Gather
 
 
 def loop_launch(space: Space, name: str, elements: int, *accesses: Access, seed: int = 0) -> Launch:
@@ -61,7 +61,7 @@ def loop_launch(space: Space, name: str, elements: int, *accesses: Access, seed:
 
     Without gathers the launch can be streamed again and again.
     """
-    heaviest = max((a.each for a in accesses if isinstance(a, Stream)), default=4.0)
+    heaviest = max((a.each for a in accesses if isinstance(a, StreamedBytes)), default=4.0)
     block = max(1, int(space.geometry.page / heaviest))
     walk = partial(_walk, space, elements, block, accesses, seed)
     gathers = any(isinstance(a, Gather) for a in accesses)
@@ -89,7 +89,7 @@ def _walk(
     space: Space, elements: int, block: int, accesses: Sequence[Access], seed: int
 ) -> Iterator[Segment]:
     random = np.random.default_rng(seed)
-    streams = [(n, a) for n, a in enumerate(accesses) if isinstance(a, Stream)]
+    streams = [(n, a) for n, a in enumerate(accesses) if isinstance(a, StreamedBytes)]
     gathers = [
         (n, _Gathered(space, a, random)) for n, a in enumerate(accesses) if isinstance(a, Gather)
     ]
@@ -111,7 +111,7 @@ def _waves(gathers: Sequence[tuple[int, _Gathered]]) -> int:
 
 def _streamed(
     space: Space,
-    a: Stream,
+    a: StreamedBytes,
     at: NDArray[np.int64],
     block: int,
     elements: int,

@@ -1,4 +1,4 @@
-"""Pages drawn at random, the same ones every time a trace is streamed."""
+"""Pages drawn at random, uniform or zipf, the same ones every time a trace is streamed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.compiled.jit import jit
+from tidegate.options import Option
 from tidegate.trace.build import SEGMENT_TOUCHES, blocks_of
 from tidegate.trace.geometry import Geometry
-from tidegate.trace.trace import Object, Segment
-from tidegate.workloads.program import bytes_within
+from tidegate.trace.trace import Launch, Object, Segment
+from tidegate.workloads.program import Launches, Space, Workload, bytes_within, footprint, workload
 
 BLOCK = 16  # touches per block of a random workload: blocks are short; the order is random anyway
 
@@ -91,3 +92,50 @@ def _draw(random: Any, keep: Any, other: Any) -> Any:
         entry = min(int(at), len(keep) - 1)
         pages[i] = entry if at - entry < keep[entry] else other[entry]
     return pages
+
+
+@workload("uniform")
+class Uniform(Workload):
+    """Reads of whole pages of one array, each drawn with the same probability."""
+
+    bytes = footprint("1GiB", "size of the array")
+    touches = Option(1_000_000, "how many pages are drawn", least=1)
+    seed = Option(1, "seed of the random numbers", least=0)
+
+    def about_touches(self, pages: int) -> int:
+        return self.touches
+
+    def sizes(self) -> dict[str, int]:
+        return {"array": self.bytes}
+
+    def launches(self, space: Space) -> Launches:
+        array = space["array"]
+
+        def draw(random: np.random.Generator, touches: int) -> NDArray[Any]:
+            return random.integers(array.pages, size=touches, dtype=np.int32)
+
+        yield Launch("draws", random_touches(array, space.geometry, self.touches, self.seed, draw))
+
+
+@workload("zipf")
+class ZipfReads(Workload):
+    """Reads of whole pages of one array, drawn by Zipf's law; hot pages lie scattered."""
+
+    bytes = footprint("1GiB", "size of the array")
+    touches = Option(1_000_000, "how many pages are drawn", least=1)
+    skew = Option(0.9, "exponent of Zipf's law: 0 is uniform, more is hotter", least=0)
+    seed = Option(1, "seed of the random numbers", least=0)
+
+    def about_touches(self, pages: int) -> int:
+        return self.touches
+
+    def sizes(self) -> dict[str, int]:
+        return {"array": self.bytes}
+
+    def launches(self, space: Space) -> Launches:
+        yield Launch("draws", self._touches(space))
+
+    def _touches(self, space: Space) -> Iterator[Segment]:
+        array = space["array"]
+        law = Zipf(array.pages, self.skew, self.seed)
+        yield from random_touches(array, space.geometry, self.touches, self.seed, law.draw)

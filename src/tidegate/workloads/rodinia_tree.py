@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tidegate.compiled.jit import jit
 
 
-class Tree(NamedTuple):
+class RodiniaTree(NamedTuple):
     """A B+ tree over the keys 0 to ``keys`` - 1; nodes are alike but the last of each level."""
 
     keys: int
@@ -22,7 +22,7 @@ class Tree(NamedTuple):
     levels: NDArray[np.int64]  # nodes of each level, the root first
 
 
-def grown_tree(keys: int, order: int = 256, fill: float = 0.5) -> Tree:
+def grown_tree(keys: int, order: int = 256, fill: float = 0.5) -> RodiniaTree:
     """Return the tree that Rodinia's insertions leave when keys come in rising order.
 
     Of a node that is split, the left part keeps ``fill`` of the most items and stays as it is.
@@ -31,7 +31,7 @@ def grown_tree(keys: int, order: int = 256, fill: float = 0.5) -> Tree:
     levels = [_nodes(keys, leaf, order - 1)]
     while levels[0] > 1:
         levels.insert(0, _nodes(levels[0], inner, order))
-    return Tree(keys, leaf, inner, order, 4 + 2 * 4 * (order + 1) + 4 + 4, np.array(levels))
+    return RodiniaTree(keys, leaf, inner, order, 4 + 2 * 4 * (order + 1) + 4 + 4, np.array(levels))
 
 
 def _nodes(items: int, each: int, most: int) -> int:

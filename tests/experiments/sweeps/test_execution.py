@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tidegate.errors import TidegateError
 from tidegate.experiments.sweeps.batches import TRIES, Batch, Failed, Task, Work
 from tidegate.experiments.sweeps.execution import DONE_ELSEWHERE, execute, run_all
-from tidegate.experiments.sweeps.executors import BatchExecutor, Lost, Untravelled
+from tidegate.experiments.sweeps.executors import BatchExecutor, Lost, NotPacked
 from tidegate.experiments.sweeps.pending import MOST, SECONDS, Pending
 
 
@@ -57,7 +57,7 @@ class Unreliable(BatchExecutor):
             return [(batch, Lost("it ended"))]
         if self.losses and self.losses.pop() and len(batch.tasks) > 1:
             return [(batch, Lost("killed"))]
-        return [(batch, batch.perform() if self.travels else Untravelled())]
+        return [(batch, batch.perform() if self.travels else NotPacked())]
 
     def stop(self) -> None:
         self.stopped = True

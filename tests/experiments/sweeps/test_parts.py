@@ -12,7 +12,7 @@ from tidegate.experiments import RunSpec
 from tidegate.experiments.sweeps import sweep as sweep_module
 from tidegate.experiments.sweeps.batches import Batch, Task
 from tidegate.experiments.sweeps.executors import Here
-from tidegate.experiments.sweeps.parts import WHOLE, Rows, row_of, unpacked
+from tidegate.experiments.sweeps.parts import WHOLE, RowsOfRuns, row_of, unpacked
 from tidegate.experiments.sweeps.places import Folder, place_of
 
 SPECS = [
@@ -56,7 +56,7 @@ def test_a_sweep_with_equal_runs_makes_them_once(tmp_path):
 
 
 def test_a_batch_done_twice_is_one_file(tmp_path):
-    work = Rows(Folder(tmp_path))
+    work = RowsOfRuns(Folder(tmp_path))
     tasks = tuple(Task(i, spec, f"{i:032}", "{}") for i, spec in enumerate(SPECS[:2]))
     for _ in range(2):
         Batch(tasks, work).perform()
@@ -77,7 +77,7 @@ def test_what_fails_is_told_apart_and_tried_again(tmp_path):
     assert sweep.failures()["failed"].to_list() == [reason]
     assert sweep.table().height == 1
     # once it was made, it no longer counts as failed
-    Rows(Folder(tmp_path)).finish(
+    RowsOfRuns(Folder(tmp_path)).finish(
         [Task(1, None, sweep.names[1])], [row_of(sweep.tasks[1], SPECS[0].run(cache=False))]
     )
     assert sweep.status() == (2, 2, 0)
@@ -137,7 +137,7 @@ def test_duckdb_reads_the_parts_in_place(tmp_path):
 
 
 def test_what_was_done_of_an_interrupted_batch_is_written(tmp_path, monkeypatch):
-    work = Rows(Folder(tmp_path), WHOLE)
+    work = RowsOfRuns(Folder(tmp_path), WHOLE)
     tasks = tuple(Task(i, spec, f"{i:032}", "{}") for i, spec in enumerate(SPECS))
 
     def run(self, task):
@@ -145,7 +145,7 @@ def test_what_was_done_of_an_interrupted_batch_is_written(tmp_path, monkeypatch)
             raise KeyboardInterrupt
         return {"run": task.name}
 
-    monkeypatch.setattr(Rows, "run", run)
+    monkeypatch.setattr(RowsOfRuns, "run", run)
     with pytest.raises(KeyboardInterrupt):
         Batch(tasks, work).perform()
     (part,) = (tmp_path / "parts").iterdir()

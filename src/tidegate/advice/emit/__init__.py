@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidegate.advice.advice import Advice
-from tidegate.advice.emit.cuda import emit_cuda
-from tidegate.advice.emit.openmp import emit_openmp
+from tidegate.advice.emit.headers import emit_cuda, emit_openmp
 from tidegate.advice.emit.torch import emit_torch
 from tidegate.errors import TidegateError
 from tidegate.units import show_size

@@ -153,7 +153,7 @@ def _load_compiled_code() -> None:
 def _limited(seconds: float | None) -> Iterator[None]:
     """Have the kernel end this process if the block takes longer.
 
-    Compiled code and users' endless loops return to nobody who could raise an error.
+    No exception can be raised in compiled code or in a C library, so the process ends.
     """
     if seconds is None:
         yield

@@ -17,9 +17,9 @@ from tidegate.compiled.source_digest import code_digest
 from tidegate.errors import TidegateError
 from tidegate.experiments.store import NOT_HASHED, VERSIONS
 from tidegate.experiments.sweeps.batches import Batch, one_line
-from tidegate.experiments.sweeps.executors import BatchExecutor, Lost, Outcome, perform_travelled
+from tidegate.experiments.sweeps.executors import BatchExecutor, Lost, Outcome, perform_packed
+from tidegate.experiments.sweeps.packed import Packed, Unpacked
 from tidegate.experiments.sweeps.processes import Processes
-from tidegate.experiments.travelling import Arrived, Travelling
 from tidegate.user_code.origins import version_of
 
 CONNECT = 10  # seconds until a scheduler counts as unreachable
@@ -137,12 +137,12 @@ class OtherVersion:
 
 
 def perform_on_worker(
-    batch: Travelling | Arrived, expected: tuple[str, str]
+    batch: Packed | Unpacked, expected: tuple[str, str]
 ) -> Outcome | OtherVersion:
     """Do a batch on a worker of a cluster; a worker that joined late may have another version."""
     if about_here() != expected:
         return OtherVersion(about_here()[0])
-    return perform_travelled(batch)
+    return perform_packed(batch)
 
 
 class Cluster(BatchExecutor):
@@ -207,7 +207,7 @@ class Cluster(BatchExecutor):
     def submit(self, batch: Batch) -> None:
         future = self._client.submit(
             perform_on_worker,
-            Travelling(batch),
+            Packed(batch),
             about_here(),
             key=f"tidegate-batch-{uuid.uuid4().hex}",
             pure=False,

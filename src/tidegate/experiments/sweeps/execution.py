@@ -18,7 +18,7 @@ from typing import Any
 
 from tidegate.errors import TidegateError
 from tidegate.experiments.sweeps.batches import TRIES, Batch, Done, Failed, Task, Work
-from tidegate.experiments.sweeps.executors import BatchExecutor, Futures, Here, Lost, Untravelled
+from tidegate.experiments.sweeps.executors import BatchExecutor, Futures, Here, Lost, NotPacked
 from tidegate.experiments.sweeps.pending import Pending
 
 POLL = 0.2  # seconds: an endless wait may miss Ctrl-C if another thread gets the signal
@@ -53,7 +53,7 @@ def execute(
             for batch, outcome in executor.wait(POLL):
                 under_way -= 1
                 freed.append(batch)
-                if isinstance(outcome, Untravelled):
+                if isinstance(outcome, NotPacked):
                     outcome = batch.perform()
                 pending.done(batch, outcome.seconds if isinstance(outcome, Done) else None)
                 if isinstance(outcome, Done):
@@ -76,7 +76,7 @@ def _give_back(
 ) -> Iterator[tuple[Task, Failed]]:
     """Put the tasks of a lost batch back; yield the one that has failed.
 
-    A worker that ended while it started counts for little: it was hardly the task's doing.
+    A worker that ended while it started counts for less: the task had not begun.
     """
     if len(batch.tasks) == 1:
         task = batch.tasks[0]

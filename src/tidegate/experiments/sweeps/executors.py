@@ -1,6 +1,6 @@
 """Executors: where batches run. This file has the interface, and the simplest one: here.
 
-submit(batch) … wait(seconds) ──▶ [(batch, Done | Lost | Untravelled)] … stop()
+submit(batch) … wait(seconds) ──▶ [(batch, Done | Lost | NotPacked)] … stop()
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from tidegate.errors import TidegateError
 from tidegate.experiments.sweeps.batches import Batch, Done
+from tidegate.experiments.sweeps.packed import CannotUnpack, Packed, Unpacked
 from tidegate.experiments.trace_cache import forget_traces
-from tidegate.experiments.travelling import Arrived, CannotTravel, Travelling
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Lost:
     begun: bool = True
 
 
-class Untravelled:
-    """In place of the outcome of a batch that a worker would not get as it is here."""
+class NotPacked:
+    """In place of the outcome of a batch that would differ in a worker; it is run here instead."""
 
 
-Outcome = Done | Lost | Untravelled
+Outcome = Done | Lost | NotPacked
 
 
 class BatchExecutor(ABC):
@@ -76,11 +76,11 @@ class Futures(BatchExecutor):
 
     def __init__(self, executor: Executor):
         self._executor = executor
-        self._batches: dict[Future[Done | Untravelled], Batch] = {}
+        self._batches: dict[Future[Done | NotPacked], Batch] = {}
         self.workers = getattr(executor, "_max_workers", 8)
 
     def submit(self, batch: Batch) -> None:
-        self._batches[self._executor.submit(perform_travelled, Travelling(batch))] = batch
+        self._batches[self._executor.submit(perform_packed, Packed(batch))] = batch
 
     def wait(self, seconds: float) -> list[tuple[Batch, Outcome]]:
         done, _ = wait(self._batches, timeout=seconds, return_when=FIRST_COMPLETED)
@@ -94,10 +94,10 @@ class Futures(BatchExecutor):
             future.cancel()
 
 
-def perform_travelled(batch: Travelling | Arrived) -> Done | Untravelled:
+def perform_packed(batch: Packed | Unpacked) -> Done | NotPacked:
     """Do a batch in a worker."""
     try:
-        arrived: Batch = batch.arrive()
-    except CannotTravel:
-        return Untravelled()
-    return arrived.perform()
+        unpacked: Batch = batch.unpack()
+    except CannotUnpack:
+        return NotPacked()
+    return unpacked.perform()

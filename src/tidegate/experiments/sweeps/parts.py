@@ -23,7 +23,7 @@ from polars.exceptions import PolarsError
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.experiments.sweeps.batches import Failed, Task, Work
-from tidegate.experiments.sweeps.places import Place
+from tidegate.experiments.sweeps.places import Storage
 
 PARTS, FAILED = "parts", "failed"
 FIGURES, WHOLE = "figures", "whole"  # what of a run is kept beside its row
@@ -37,12 +37,12 @@ LEADING = (
 
 
 @dataclass(frozen=True)
-class Rows(Work):
+class RowsOfRuns(Work):
     """Write a batch's figures as one part. ``detail``: also keep the run as JSON, in a column of
     the same part: all its FIGURES, or the WHOLE run with timelines.
     """
 
-    place: Place
+    place: Storage
     detail: str = ""
     shares_traces: bool = True
 
@@ -110,10 +110,10 @@ def unpacked(content: bytes, columns: list[str] | None = None) -> pl.DataFrame:
     return pl.read_parquet(io.BytesIO(content), columns=columns)
 
 
-class Results:
+class SweepTables:
     """The parts in a place. What was read once is not read again."""
 
-    def __init__(self, place: Place):
+    def __init__(self, place: Storage):
         self.place = place
         self._seen: set[str] = set()  # files whose runs are known
         self._known: set[str] = set()
@@ -129,11 +129,11 @@ class Results:
 
     def table(self) -> pl.DataFrame:
         """Return the rows of all runs that are there, each once."""
-        return self._all(PARTS)
+        return self._read_kind(PARTS)
 
     def failures(self) -> pl.DataFrame:
         """Return the runs that failed and were not made since."""
-        failed, known = self._all(FAILED), self.known()
+        failed, known = self._read_kind(FAILED), self.known()
         return failed.filter(~pl.col("run").is_in(list(known))) if failed.height else failed
 
     def compact(self) -> tuple[int, int]:
@@ -149,7 +149,7 @@ class Results:
         self.place.remove(set(before) - set(kept))
         return len(before), len(kept)
 
-    def _all(self, kind: str) -> pl.DataFrame:
+    def _read_kind(self, kind: str) -> pl.DataFrame:
         parts = [part for part in self._read(self.place.names(kind)) if part is not None]
         if not parts:
             return pl.DataFrame(schema={"run": pl.String})

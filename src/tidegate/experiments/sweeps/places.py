@@ -22,7 +22,7 @@ _RETRIES = 4
 _TIMEOUT = "20s"
 
 
-class Place(ABC):
+class Storage(ABC):
     """Files by name, such as ``parts/ab12.parquet``."""
 
     @abstractmethod
@@ -48,9 +48,9 @@ class Place(ABC):
         self.remove([probe])
 
 
-def place_of(given: str | Path | Place) -> Place:
+def place_of(given: str | Path | Storage) -> Storage:
     """Return the place that a text names."""
-    if isinstance(given, Place):
+    if isinstance(given, Storage):
         return given
     text = str(given)
     if text.startswith(OBJECTS):
@@ -61,7 +61,7 @@ def place_of(given: str | Path | Place) -> Place:
 
 
 @dataclass(frozen=True)
-class Folder(Place):
+class Folder(Storage):
     """A folder; it is made when the first file is written."""
 
     path: Path
@@ -115,7 +115,7 @@ class Folder(Place):
 
 
 @dataclass(frozen=True)
-class Bucket(Place):
+class Bucket(Storage):
     """Object storage, through obstore. Keys and the endpoint come from the usual variables of the
     environment, such as AWS_ACCESS_KEY_ID and AWS_ENDPOINT_URL.
     """

@@ -1,4 +1,9 @@
-"""Worker processes on this machine: one that ends is replaced, and its batch is given back."""
+"""Worker processes on this machine: one that ends is replaced, and its batch is given back.
+
+A pool of our own, not loky's: where one of its workers is killed, loky 3 fails every run that is
+under way (7 of 20 in a trial) and takes no more, and its workers outlive a parent that is killed.
+Users' code is not packed by cloudpickle: a worker must run the file that the run's key names.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +20,9 @@ from multiprocessing.connection import wait as wait_for
 from typing import Any
 
 from tidegate.experiments.sweeps.batches import Batch
-from tidegate.experiments.sweeps.executors import BatchExecutor, Lost, Outcome, perform_travelled
+from tidegate.experiments.sweeps.executors import BatchExecutor, Lost, Outcome, perform_packed
+from tidegate.experiments.sweeps.packed import Packed
 from tidegate.experiments.sweeps.worker_process import READY, serve
-from tidegate.experiments.travelling import Travelling
 
 PATIENCE = 0.6  # seconds in which a worker that is stopped may write what it has
 
@@ -38,7 +43,7 @@ class Processes(BatchExecutor):
         connection = next(free, None) or self._start()
         self._busy[connection] = batch
         with suppress(ConnectionError):  # it ended; wait() says how
-            connection.send(Travelling(batch))
+            connection.send(Packed(batch))
 
     def wait(self, seconds: float) -> list[tuple[Batch, Outcome]]:
         found: list[tuple[Batch, Outcome]] = []
@@ -79,7 +84,7 @@ class Processes(BatchExecutor):
         theirs.close()
         self._processes[ours] = process
         with suppress(ConnectionError):  # it ended already; wait() says how
-            ours.send(perform_travelled)
+            ours.send(perform_packed)
         return ours
 
     def _bury(self, connection: Connection, limit: float | None) -> str:

@@ -27,8 +27,8 @@ from tidegate.experiments.sweeps.execution import execute
 from tidegate.experiments.sweeps.executors import BatchExecutor
 from tidegate.experiments.sweeps.expansion import expand_runs, look_up
 from tidegate.experiments.sweeps.names import Names, anchored, settings_of
-from tidegate.experiments.sweeps.parts import WHOLE, Results, Rows, run_of
-from tidegate.experiments.sweeps.places import Place, place_of
+from tidegate.experiments.sweeps.parts import WHOLE, RowsOfRuns, SweepTables, run_of
+from tidegate.experiments.sweeps.places import Storage, place_of
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,19 @@ class Sweep:
     ([2, 0], 2)
     """
 
-    def __init__(self, specs: Iterable[RunSpec], store: str | Path | Place):
+    def __init__(self, specs: Iterable[RunSpec], store: str | Path | Storage):
         self.specs = list(specs)
         for spec in self.specs:
             check_spec(spec, "a sweep")
         if not self.specs:
             raise TidegateError("a sweep must have at least one run, got none")
         self.place = place_of(store)
-        self.results = Results(self.place)
+        self.results = SweepTables(self.place)
 
     @classmethod
     def over(
         cls,
-        store: str | Path | Place,
+        store: str | Path | Storage,
         *,
         run: Mapping[str, Any] | None = None,
         zips: Sequence[Mapping[str, Any]] = (),
@@ -133,7 +133,7 @@ class Sweep:
         if wanted:
             self.place.check()
             look_up(self.specs)
-            work = Rows(self.place, WHOLE if whole else detail, shares_traces)
+            work = RowsOfRuns(self.place, WHOLE if whole else detail, shares_traces)
             for task, outcome in self._make(wanted, work, executor_on(on, workers), limit):
                 made += outcome is None
                 if isinstance(outcome, Failed):
@@ -142,7 +142,7 @@ class Sweep:
         return Swept(len(tasks), made, there, time.monotonic() - began, failures)
 
     def _make(
-        self, wanted: list[Task], work: Rows, executor: BatchExecutor, limit: float | None
+        self, wanted: list[Task], work: RowsOfRuns, executor: BatchExecutor, limit: float | None
     ) -> Iterator[tuple[Task, Any]]:
         """Yield every task with its outcome. Two sweeps at once begin at different places, so that
         they seldom meet.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from tidegate.display.tables import Bar, Cell, Table
+from tidegate.display.tables import Cell, ShareBar, Table
 from tidegate.errors import TidegateError
 from tidegate.units import show_size
 
@@ -33,7 +33,7 @@ def arena_tables(stats: dict[str, Any]) -> list[Table]:
     objects = stats["objects"]
     most = max((o["faults"] for o in objects), default=0) or 1
     rows: list[list[Cell]] = [
-        [o["name"], show_size(o["bytes"]), f"{o['faults']:,}", Bar(o["faults"] / most)]
+        [o["name"], show_size(o["bytes"]), f"{o['faults']:,}", ShareBar(o["faults"] / most)]
         for o in objects
     ]
     return [Table(["count", ""], counts), Table(["array", "size", "faults", ""], rows)]

@@ -30,6 +30,7 @@ from tidegate.errors import TidegateError
 from tidegate.interrupts import exiting_on_interrupt
 from tidegate.live.arena.process import set_exit_code
 
+LEAST_ARRAY = 1 << 20  # bytes: smaller arrays stay plain
 MOST_KEPT = 1_000_000  # faults that are kept to say what another policy would have saved
 WORTH_ASKING = 100  # evictions from which on that is said
 

@@ -9,7 +9,7 @@ from itertools import islice
 from tidegate.options import Option
 from tidegate.policies.interface.policy import Decision, EvictionPolicy
 from tidegate.policies.registries import eviction
-from tidegate.policies.structures.chain import Chain
+from tidegate.policies.structures.order import Chain
 
 
 @eviction("hpe")

@@ -50,10 +50,10 @@ class LFU(EvictionPolicy):
             self._uses[region] += self.fault_counts if self._uses[region] else 1
             self._put(region)
         elif self.fault_counts:
-            self._use(region)
+            self._count_use(region)
 
     def on_notification(self, region: int) -> None:
-        self._use(region)
+        self._count_use(region)
 
     def on_eviction(self, region: int) -> None:
         self._bin(region).remove(region)
@@ -70,7 +70,7 @@ class LFU(EvictionPolicy):
         assert set().union(*self._bins) == self.resident
         assert sum(map(len, self._bins)) == len(self.resident)
 
-    def _use(self, region: int) -> None:
+    def _count_use(self, region: int) -> None:
         self._bin(region).remove(region)
         self._uses[region] += 1
         self._put(region)

@@ -11,7 +11,7 @@ from tidegate.options import Option
 from tidegate.policies.interface.policy import Decision, EvictionPolicy
 from tidegate.policies.interface.visibility import TouchBits
 from tidegate.policies.registries import eviction
-from tidegate.policies.structures.chain import Chain
+from tidegate.policies.structures.order import Chain
 from tidegate.policies.structures.patterns import Patterns, sparse_from
 
 

@@ -6,7 +6,7 @@ from tidegate import units
 from tidegate.options import Option
 from tidegate.policies.eviction.lrm import LRM
 from tidegate.policies.registries import eviction
-from tidegate.policies.structures.neighbourhood import nodes_over, object_bounds
+from tidegate.policies.structures.patterns import nodes_over, object_bounds
 
 
 @eviction("tbne")

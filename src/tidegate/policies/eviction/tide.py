@@ -30,8 +30,8 @@ class Tide(EvictionPolicy):
     lease, over its length (LEU; Chen et al., MEMSYS'19). An interval counts when it has ended, by a
     use or by an eviction: uses that are still open would make everything new look useless. A
     region that nobody observes may be in use, so it promises ``doubt`` times as much as one that is
-    observed and was not used. Observation is to spare arrivals, so each arrival pays for some, and
-    where nothing comes nothing is observed. Statistics are halved from time to time, so that phases
+    observed and was not used. Observation saves arrivals, so each arrival pays for some of it.
+    Statistics are halved from time to time, so that phases
     are forgotten. The lowest promise is looked for among a few random regions, the oldest and the
     youngest of their objects and the best of earlier searches, so that a victim costs the same in
     any memory.

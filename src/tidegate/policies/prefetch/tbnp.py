@@ -6,7 +6,7 @@ from tidegate import units
 from tidegate.options import Option
 from tidegate.policies.interface.policy import PrefetchPolicy
 from tidegate.policies.registries import prefetch
-from tidegate.policies.structures.neighbourhood import nodes_over, object_bounds
+from tidegate.policies.structures.patterns import nodes_over, object_bounds
 
 
 @prefetch("tbnp")

@@ -4,6 +4,12 @@ BaM, which has no middle.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from tidegate.compiled.jit import jit
+from tidegate.options import Option
 from tidegate.policies.interface.tier_policy import Tier, TierPolicy
 from tidegate.policies.registries import tiering
 
@@ -28,3 +34,37 @@ class BaM(TierPolicy):
 
     def place(self, page: int) -> int:
         return Tier.FAR
+
+
+_PARTS = 1_000_000  # the share is rounded to so many parts
+
+
+@jit
+def chance(seed: int, number: int) -> Any:
+    """Return number ``number`` of a repeatable sequence of chances, 0 to below 1 (splitmix64).
+
+    It is compiled by itself because Python has no numbers that wrap at 64 bits.
+    """
+    z = (np.uint64(seed) + np.uint64(1)) * np.uint64(0xD1342543DE82EF95) + np.uint64(
+        number
+    ) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return float((z ^ (z >> np.uint64(31))) >> np.uint64(11)) / 2.0**53
+
+
+@tiering("tier-random")
+class TierRandom(TierPolicy):
+    """Choose the middle, whose oldest page makes room, or far by a coin (GMT-Random, 2.1.2)."""
+
+    share = Option(0.5, "share of victims that go to the middle", least=0, most=1)
+    seed = Option(0, "seed of the random numbers", least=0)
+
+    def start(self) -> None:
+        self._drawn = 0
+        self._to_middle = round(_PARTS * self.share)
+
+    def place(self, page: int) -> int:
+        self._drawn += 1
+        middle = _PARTS * chance(self.seed, self._drawn) < self._to_middle
+        return Tier.MIDDLE if middle else Tier.FAR

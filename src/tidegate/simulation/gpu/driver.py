@@ -46,7 +46,6 @@ from tidegate.simulation.gpu.frames import (
     wanted_pages,
 )
 from tidegate.simulation.gpu.lifetimes import free_in_region
-from tidegate.simulation.gpu.marks import mark
 from tidegate.simulation.gpu.memory import (
     ASKED,
     CUT,
@@ -58,6 +57,7 @@ from tidegate.simulation.gpu.memory import (
 )
 from tidegate.simulation.gpu.observation import count_return, return_samples, take_samples
 from tidegate.simulation.gpu.policy_calls import call_policy, query, send_event
+from tidegate.simulation.gpu.recorded_moves import mark
 from tidegate.simulation.gpu.remote import touch_remote
 from tidegate.simulation.gpu.streams import (
     delay_copies,

@@ -19,7 +19,7 @@ from tidegate.policies.interface.events import EVENT_BITS, NO_TREE, REQUEST_ROWS
 from tidegate.policies.interface.header import REGION_BYTES
 from tidegate.policies.interface.page_flags import CPU_MAPPED, NEVER, READ_MOSTLY, UNWRITTEN
 from tidegate.simulation.gpu.driver_constants import PREFETCH_TURN, SEED
-from tidegate.simulation.gpu.marks import MARKS
+from tidegate.simulation.gpu.recorded_moves import MARKS
 from tidegate.simulation.recording import Window, make_recorder
 from tidegate.trace.trace import Segment, Trace
 

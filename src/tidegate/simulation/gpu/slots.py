@@ -26,7 +26,6 @@ from tidegate.simulation.gpu.driver import (
     serve_prefetches,
     touch_at,
 )
-from tidegate.simulation.gpu.marks import mark
 from tidegate.simulation.gpu.memory import (
     COPY_WAITS,
     DONE,
@@ -42,6 +41,7 @@ from tidegate.simulation.gpu.memory import (
     WORK_WAITS,
     TouchColumns,
 )
+from tidegate.simulation.gpu.recorded_moves import mark
 from tidegate.simulation.gpu.remote import touch_remote
 from tidegate.simulation.gpu.streams import can_start, next_end, start_copies
 from tidegate.simulation.recording import bin_number, bin_of, fit

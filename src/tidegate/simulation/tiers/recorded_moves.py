@@ -54,7 +54,7 @@ def record_touches(memory: Any, pages: Any, first: int) -> None:
 
 @jit
 def mark(memory: Any) -> None:
-    """Keep the books of now in the bin of now."""
+    """Copy the current books into the current bin of the recording."""
     _mark(memory)
 
 

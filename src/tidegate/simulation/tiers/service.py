@@ -31,7 +31,7 @@ TRANSFERS = ("hybrid", "zero-copy")
 _IN, _OUT = 0, 1  # directions between near and middle memory
 
 
-class Costs(NamedTuple):
+class ServiceCosts(NamedTuple):
     """Costs in ns, of one page unless noted."""
 
     byte: float  # of near memory, by all slots together
@@ -65,7 +65,7 @@ def costs_of(
     read_ahead: bool = False,
     transfers: str = "hybrid",
     spare: bool = False,
-) -> Costs:
+) -> ServiceCosts:
     """Return a machine's costs.
 
     ``lookup``: is there a middle to look a page up in? ``read_ahead``: where the CPU serves misses,
@@ -82,7 +82,7 @@ def costs_of(
         raise TidegateError(f"transfers must be one of {', '.join(TRANSFERS)}, got '{transfers}'")
     storage, link, by_cpu = machine.storage, machine.link, service == "cpu"
     reach = 1.0 if by_cpu else link.remote_share
-    return Costs(
+    return ServiceCosts(
         byte=1 / machine.near.bandwidth,
         launch=machine.near.launch_overhead,
         lookup=storage.lookup if lookup and not by_cpu else 0.0,

@@ -36,7 +36,7 @@ from tidegate.simulation.tiers.candidates import PolicyAddresses
 from tidegate.simulation.tiers.jitter import jittered_launches
 from tidegate.simulation.tiers.recorded_moves import MARKS, mark, record_touches
 from tidegate.simulation.tiers.relay import TierMechanism
-from tidegate.simulation.tiers.service import Costs, costs_of
+from tidegate.simulation.tiers.service import ServiceCosts, costs_of
 from tidegate.simulation.tiers.state import (
     BAD_PLACE,
     BAD_SPILL,
@@ -113,7 +113,7 @@ class Tiered(PolicyRun):
             "most_stays": most_stays,
             "flush": flush,
         }
-        self.costs: Costs = costs_of(
+        self.costs: ServiceCosts = costs_of(
             machine,
             trace.geometry.page,
             self.service,

@@ -13,7 +13,7 @@ from tidegate.papers.hybrid.applications.bfs import BFS
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import lay_out
 from tidegate.workloads import offloaded
-from tidegate.workloads.offloaded import HELD, SECTOR, Access, Gather, Stream, loop_launch
+from tidegate.workloads.offloaded import HELD, SECTOR, Access, Gather, StreamedBytes, loop_launch
 from tidegate.workloads.program import Space
 
 SMALL = Geometry(4096, 65536)
@@ -34,7 +34,9 @@ def walked(
 @given(st.integers(1, 5000), st.sampled_from([1, 4, 8, 16, 64]), st.integers(0, 3))
 def test_a_stream_touches_the_pages_its_elements_use(elements: int, each: int, planes: int) -> None:
     """``planes`` streams of one object, one behind another, as structures of arrays lie."""
-    streams: list[Access] = [Stream("a", each, at=each * elements * k) for k in range(planes + 1)]
+    streams: list[Access] = [
+        StreamedBytes("a", each, at=each * elements * k) for k in range(planes + 1)
+    ]
     space, touches = walked({"a": each * elements * (planes + 1)}, elements, streams)
     used = {
         (each * (elements * k + i) + b) // SMALL.page
@@ -50,7 +52,7 @@ def test_a_gather_meets_as_many_pages_and_sectors_as_draws_do() -> None:
     pages, elements, accesses = 64, 64, 2.0
     sizes, how = (
         {"a": pages * SMALL.page, "s": 4 * elements},
-        [Stream("s", 4), Gather("a", accesses)],
+        [StreamedBytes("s", 4), Gather("a", accesses)],
     )
     ours, drawn, rng = [], [], np.random.default_rng(5)
     for seed in range(100):
@@ -67,7 +69,7 @@ def test_a_gather_comes_again_with_every_wave() -> None:
     _, touches = walked(
         {"s": 4 * HELD * waves, "a": 8 * SMALL.page},
         HELD * waves,
-        [Stream("s", 4), Gather("a", 1.0)],
+        [StreamedBytes("s", 4), Gather("a", 1.0)],
     )
     first = HELD * waves * 4 // SMALL.region * SMALL.pages_per_region  # where a begins
     again = Counter(p for p, _ in touches if p >= first)
@@ -76,7 +78,10 @@ def test_a_gather_comes_again_with_every_wave() -> None:
 
 def test_waves_taken_together_use_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few accesses to many pages: a wave at a time, or several waves together."""
-    sizes, how = {"s": 4 * HELD * 6, "a": 2000 * SMALL.page}, [Stream("s", 4), Gather("a", 0.02)]
+    sizes, how = (
+        {"s": 4 * HELD * 6, "a": 2000 * SMALL.page},
+        [StreamedBytes("s", 4), Gather("a", 0.02)],
+    )
     together = [b for p, b in walked(sizes, HELD * 6, list(how))[1] if p >= HELD * 24 // SMALL.page]
     monkeypatch.setattr(offloaded, "MOST_WAVES", 1)
     apart = [b for p, b in walked(sizes, HELD * 6, list(how))[1] if p >= HELD * 24 // SMALL.page]
@@ -85,7 +90,7 @@ def test_waves_taken_together_use_the_same_bytes(monkeypatch: pytest.MonkeyPatch
 
 
 def test_part_of_an_object_is_all_that_is_used() -> None:
-    accesses: list[Access] = [Stream("s", 4, part=0.25), Gather("a", 1.0, part=0.25)]
+    accesses: list[Access] = [StreamedBytes("s", 4, part=0.25), Gather("a", 1.0, part=0.25)]
     space, touches = walked({"s": 64 * SMALL.page, "a": 64 * SMALL.page}, 64 * 1024, accesses)
     for name in ("s", "a"):
         pages = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate.options import Option
 from tidegate.papers.hybrid.applications.offloaded import Offloaded
 from tidegate.trace.trace import Launch
-from tidegate.workloads.offloaded import Stream, loop_launch
+from tidegate.workloads.offloaded import StreamedBytes, loop_launch
 from tidegate.workloads.program import Launches, Space, footprint, workload
 
 
@@ -48,14 +48,24 @@ def _forward(
     space: Space, name: str, inputs: int, units: int, source: str, result: str, weights: str
 ) -> Launch:
     n = (inputs + 1) * (units + 1)
-    written = Stream(result, 4 * (units + 1) / n, write=True)
+    written = StreamedBytes(result, 4 * (units + 1) / n, write=True)
     return loop_launch(
-        space, name, n, Stream(weights, 4), Stream(source, 4 * (inputs + 1) / n), written
+        space,
+        name,
+        n,
+        StreamedBytes(weights, 4),
+        StreamedBytes(source, 4 * (inputs + 1) / n),
+        written,
     )
 
 
 def _adjust(space: Space, name: str, inputs: int, units: int, layer: str, delta: str) -> Launch:
     n = (inputs + 1) * (units + 1)
-    read = Stream(delta, 4 * (units + 1) / n), Stream(f"{layer}_units", 4 * (inputs + 1) / n)
-    written = [Stream(f"{layer}_{array}", 4, write=True) for array in ("weights", "previous")]
+    read = (
+        StreamedBytes(delta, 4 * (units + 1) / n),
+        StreamedBytes(f"{layer}_units", 4 * (inputs + 1) / n),
+    )
+    written = [
+        StreamedBytes(f"{layer}_{array}", 4, write=True) for array in ("weights", "previous")
+    ]
     return loop_launch(space, name, n, *read, *written)

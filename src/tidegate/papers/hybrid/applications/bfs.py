@@ -6,7 +6,7 @@ import math
 
 from tidegate.options import Option
 from tidegate.papers.hybrid.applications.offloaded import Offloaded
-from tidegate.workloads.offloaded import Gather, Stream, loop_launch
+from tidegate.workloads.offloaded import Gather, StreamedBytes, loop_launch
 from tidegate.workloads.program import Launches, Space, footprint, workload
 
 
@@ -56,16 +56,16 @@ class BFS(Offloaded):
             after = shares[i + 1] if i + 1 < len(shares) else 0.0
             met = self.degree * share
             visit = (
-                Stream("frontier", 1, write=True),
-                Stream("nodes", 8, share=share, part=part),
-                Stream("cost", 4, share=share, part=part),
-                Stream("edges", 4 * self.degree, share=share, together=2, part=part),
+                StreamedBytes("frontier", 1, write=True),
+                StreamedBytes("nodes", 8, share=share, part=part),
+                StreamedBytes("cost", 4, share=share, part=part),
+                StreamedBytes("edges", 4 * self.degree, share=share, together=2, part=part),
                 Gather("visited", met * part, part=part),
                 Gather("cost", met * part * (1 - seen), True, part),
                 Gather("next", met * part * (1 - seen), True, part),
             )
             yield loop_launch(space, "visit", n, *visit, seed=self.seed + 2 * i)
-            advance = [Stream("next", 1, write=True)]
+            advance = [StreamedBytes("next", 1, write=True)]
             for name in ("frontier", "visited"):
-                advance.append(Stream(name, 1, write=True, share=after, part=part))
+                advance.append(StreamedBytes(name, 1, write=True, share=after, part=part))
             yield loop_launch(space, "advance", n, *advance, seed=self.seed + 2 * i + 1)

@@ -6,7 +6,7 @@ import math
 
 from tidegate.options import Option
 from tidegate.papers.hybrid.applications.offloaded import Offloaded
-from tidegate.workloads.offloaded import Stream, loop_launch
+from tidegate.workloads.offloaded import StreamedBytes, loop_launch
 from tidegate.workloads.program import Launches, Space, footprint, workload
 
 _CELL = 132  # bytes of all arrays for one cell
@@ -42,16 +42,25 @@ class CFD(Offloaded):
     def launches(self, space: Space) -> Launches:
         n = self.variables()["side"] ** 2
 
-        def planes(name: str, count: int, write: bool = False) -> list[Stream]:
-            return [Stream(name, 4, 4 * n * k, write) for k in range(count)]
+        def planes(name: str, count: int, write: bool = False) -> list[StreamedBytes]:
+            return [StreamedBytes(name, 4, 4 * n * k, write) for k in range(count)]
 
         read, written = planes("variables", 5), planes("variables", 5, write=True)
-        far_field, areas, factors = Stream("far_field", 20 / n), Stream("areas", 4), "step_factors"
+        far_field, areas, factors = (
+            StreamedBytes("far_field", 20 / n),
+            StreamedBytes("areas", 4),
+            "step_factors",
+        )
         flux = (*planes("neighbours", 4), *planes("normals", 12), *read, far_field)
         flux += tuple(planes("fluxes", 5, write=True))
-        step = (Stream(factors, 4), *planes("old_variables", 5), *planes("fluxes", 5), *written)
-        copy = Stream("variables", 4), Stream("old_variables", 4, write=True)
-        factor = (*read, areas, Stream(factors, 4, write=True))
+        step = (
+            StreamedBytes(factors, 4),
+            *planes("old_variables", 5),
+            *planes("fluxes", 5),
+            *written,
+        )
+        copy = StreamedBytes("variables", 4), StreamedBytes("old_variables", 4, write=True)
+        factor = (*read, areas, StreamedBytes(factors, 4, write=True))
         yield loop_launch(space, "initialize_variables", n, far_field, *written)
         before = (
             loop_launch(space, "copy", 5 * n, *copy),

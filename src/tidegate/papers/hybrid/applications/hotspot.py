@@ -6,7 +6,7 @@ import math
 
 from tidegate.options import Option
 from tidegate.papers.hybrid.applications.offloaded import Offloaded
-from tidegate.workloads.offloaded import Stream, loop_launch
+from tidegate.workloads.offloaded import StreamedBytes, loop_launch
 from tidegate.workloads.program import Launches, Space, footprint, workload
 
 
@@ -32,6 +32,10 @@ class Hotspot(Offloaded):
         elements = self.variables()["side"] ** 2
         source, result = "temp", "result"
         for _ in range(self.steps):
-            accesses = (Stream(source, 4), Stream("power", 4), Stream(result, 4, write=True))
+            accesses = (
+                StreamedBytes(source, 4),
+                StreamedBytes("power", 4),
+                StreamedBytes(result, 4, write=True),
+            )
             yield loop_launch(space, "single_iteration", elements, *accesses)
             source, result = result, source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.options import Option
 from tidegate.papers.hybrid.applications.offloaded import Offloaded
-from tidegate.workloads.offloaded import Stream, loop_launch
+from tidegate.workloads.offloaded import StreamedBytes, loop_launch
 from tidegate.workloads.program import Launches, Space, footprint, workload
 
 
@@ -35,12 +35,12 @@ class KMeans(Offloaded):
     def launches(self, space: Space) -> Launches:
         points = self.variables()["points"]
         planes = [4 * points * f for f in range(self.features)]
-        table = Stream("feature", 4 * self.features)
-        written = [Stream("feature_turned", 4, at, write=True) for at in planes]
+        table = StreamedBytes("feature", 4 * self.features)
+        written = [StreamedBytes("feature_turned", 4, at, write=True) for at in planes]
         yield loop_launch(space, "invert_mapping", points, table, *written)
-        read = [Stream("feature_turned", 4, at) for at in planes]
-        centres = Stream("centres", 4 * self.clusters * self.features / points)
-        nearest = Stream("membership", 4, write=True)
+        read = [StreamedBytes("feature_turned", 4, at) for at in planes]
+        centres = StreamedBytes("centres", 4 * self.clusters * self.features / points)
+        nearest = StreamedBytes("membership", 4, write=True)
         again = loop_launch(space, "find_nearest", points, *read, centres, nearest)
         for _ in range(self.rounds):
             yield again

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.options import Option
 from tidegate.papers.hybrid.applications.offloaded import Offloaded
-from tidegate.workloads.offloaded import Gather, Stream, loop_launch
+from tidegate.workloads.offloaded import Gather, StreamedBytes, loop_launch
 from tidegate.workloads.program import Launches, Space, footprint, workload
 
 
@@ -40,9 +40,12 @@ class Louvain(Offloaded):
     def launches(self, space: Space) -> Launches:
         n = self.variables()["n"]
         past, current, target = "past", "current", "target"
-        weight, communities = Stream("cluster_weight", 8), Stream("communities", 16)
-        clean = Stream("cluster_weight", 8, write=True), Stream("update", 16, write=True)
-        update = Stream("communities", 16, write=True), Stream("update", 16)
+        weight, communities = StreamedBytes("cluster_weight", 8), StreamedBytes("communities", 16)
+        clean = (
+            StreamedBytes("cluster_weight", 8, write=True),
+            StreamedBytes("update", 16, write=True),
+        )
+        update = StreamedBytes("communities", 16, write=True), StreamedBytes("update", 16)
         for r in range(self.rounds):
             yield loop_launch(space, "clean", n, *clean)
             move = self._move(current, target)
@@ -52,17 +55,17 @@ class Louvain(Offloaded):
                 yield loop_launch(space, "update_communities", n, *update)
             past, current, target = current, target, past
 
-    def _move(self, current: str, target: str) -> tuple[Stream | Gather, ...]:
+    def _move(self, current: str, target: str) -> tuple[StreamedBytes | Gather, ...]:
         far = 2 * self.per_vertex * self.elsewhere
         return (
-            Stream("first", 4),
-            Stream("edges", 16 * self.per_vertex),
-            Stream("degree", 8),
-            Stream(current, 4),
-            Stream("communities", 16),
-            Stream(target, 4, write=True),
-            Stream("update", 16, write=True),
-            Stream("cluster_weight", 8, write=True),
+            StreamedBytes("first", 4),
+            StreamedBytes("edges", 16 * self.per_vertex),
+            StreamedBytes("degree", 8),
+            StreamedBytes(current, 4),
+            StreamedBytes("communities", 16),
+            StreamedBytes(target, 4, write=True),
+            StreamedBytes("update", 16, write=True),
+            StreamedBytes("cluster_weight", 8, write=True),
             Gather(current, far),
             Gather("communities", far),
         )

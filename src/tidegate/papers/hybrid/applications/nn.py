@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.papers.hybrid.applications.offloaded import Offloaded
-from tidegate.workloads.offloaded import Stream, loop_launch
+from tidegate.workloads.offloaded import StreamedBytes, loop_launch
 from tidegate.workloads.program import Launches, Space, footprint, workload
 
 
@@ -22,5 +22,5 @@ class NN(Offloaded):
         return {"n": self.bytes // 12}
 
     def launches(self, space: Space) -> Launches:
-        accesses = Stream("locations", 8), Stream("distances", 4, write=True)
+        accesses = StreamedBytes("locations", 8), StreamedBytes("distances", 4, write=True)
         yield loop_launch(space, "euclid", self.bytes // 12, *accesses)

@@ -6,7 +6,7 @@ import math
 
 from tidegate.options import Option
 from tidegate.papers.hybrid.applications.offloaded import Offloaded
-from tidegate.workloads.offloaded import Stream, loop_launch
+from tidegate.workloads.offloaded import StreamedBytes, loop_launch
 from tidegate.workloads.program import Launches, Space, footprint, workload
 
 _SIDES = ("dn", "ds", "dw", "de")
@@ -39,11 +39,11 @@ class SRAD(Offloaded):
     def launches(self, space: Space) -> Launches:
         side = self.variables()["rows"]
         n, row = side * side, 4 / side
-        image, change = Stream("image", 4), Stream("image", 4, write=True)
-        written = [Stream(name, 4, write=True) for name in (*_SIDES, "c")]
-        index = [Stream(name, row) for name in ("north", "south", "west", "east")]
-        read = [Stream(name, 4) for name in (*_SIDES, "c")]
-        read += [Stream("south", row), Stream("east", row)]
+        image, change = StreamedBytes("image", 4), StreamedBytes("image", 4, write=True)
+        written = [StreamedBytes(name, 4, write=True) for name in (*_SIDES, "c")]
+        index = [StreamedBytes(name, row) for name in ("north", "south", "west", "east")]
+        read = [StreamedBytes(name, 4) for name in (*_SIDES, "c")]
+        read += [StreamedBytes("south", row), StreamedBytes("east", row)]
         iteration = (
             loop_launch(space, "speckle", n, image),
             loop_launch(space, "coefficients", n, image, *index, *written),

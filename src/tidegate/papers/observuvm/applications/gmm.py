@@ -7,9 +7,9 @@ from tidegate.workloads.matrix_products import (
     COLUMNS,
     ROWS,
     TILE_HELP,
-    Grid,
+    MatrixOperand,
     MatrixProduct,
-    Operand,
+    TileGrid,
     operand,
 )
 from tidegate.workloads.program import Space, SquareMatrices, workload
@@ -39,11 +39,11 @@ class GMM(SquareMatrices, MatrixProduct):
     swizzle = Option(1, "columns of tiles walked together (a choice: CUTLASS's default)", least=1)
     kernel = "sgemm"
 
-    def product(self) -> tuple[Grid, int, float]:
-        grid = Grid(self.n, self.n, self.tile, self.tile, self.swizzle)
+    def product(self) -> tuple[TileGrid, int, float]:
+        grid = TileGrid(self.n, self.n, self.tile, self.tile, self.swizzle)
         return grid, self.n, 2.0 * self.n**3
 
-    def operands(self, space: Space) -> tuple[Operand, ...]:
+    def operands(self, space: Space) -> tuple[MatrixOperand, ...]:
         n = self.n
         return (
             operand(space, "A", n, 0, COLUMNS),

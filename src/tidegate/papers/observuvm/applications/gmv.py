@@ -5,7 +5,14 @@ from __future__ import annotations
 from math import isqrt
 
 from tidegate.options import Option
-from tidegate.workloads.matrix_products import COLUMNS, ROWS, Grid, MatrixProduct, Operand, operand
+from tidegate.workloads.matrix_products import (
+    COLUMNS,
+    ROWS,
+    MatrixOperand,
+    MatrixProduct,
+    TileGrid,
+    operand,
+)
 from tidegate.workloads.program import Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
 from tidegate.workloads.thread_blocks import FLOAT
@@ -50,10 +57,10 @@ class GMV(MatrixProduct):
     def sizes(self) -> dict[str, int]:
         return {"A": 4 * self.n**2, "x": 4 * self.n, "y": 4 * self.n}
 
-    def product(self) -> tuple[Grid, int, float]:
-        return Grid(1, self.n, 1, self.tile), self.n, 2.0 * self.n**2
+    def product(self) -> tuple[TileGrid, int, float]:
+        return TileGrid(1, self.n, 1, self.tile), self.n, 2.0 * self.n**2
 
-    def operands(self, space: Space) -> tuple[Operand, ...]:
+    def operands(self, space: Space) -> tuple[MatrixOperand, ...]:
         n = self.n
         return (
             operand(space, "A", n, 0, COLUMNS),

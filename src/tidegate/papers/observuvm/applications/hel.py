@@ -5,7 +5,14 @@ from __future__ import annotations
 from math import isqrt
 
 from tidegate.options import Option
-from tidegate.workloads.matrix_products import COLUMNS, ROWS, Grid, MatrixProduct, Operand, operand
+from tidegate.workloads.matrix_products import (
+    COLUMNS,
+    ROWS,
+    MatrixOperand,
+    MatrixProduct,
+    TileGrid,
+    operand,
+)
 from tidegate.workloads.program import Space, efficiency_option, workload
 from tidegate.workloads.suites import published_footprint
 
@@ -51,12 +58,12 @@ class HEL(MatrixProduct):
         m, n, p = self.sides
         return {"A": 4 * m * n, "B": 4 * n * p, "C": 4 * m * p}
 
-    def product(self) -> tuple[Grid, int, float]:
+    def product(self) -> tuple[TileGrid, int, float]:
         m, n, p = self.sides
         flops = 3.0 * m * n * p  # a product, a square root and a sum
-        return Grid(m, p, self.tile, self.tile), n, flops
+        return TileGrid(m, p, self.tile, self.tile), n, flops
 
-    def operands(self, space: Space) -> tuple[Operand, ...]:
+    def operands(self, space: Space) -> tuple[MatrixOperand, ...]:
         _, n, p = self.sides
         return (
             operand(space, "A", n, 0, ROWS, along=True),

@@ -10,9 +10,9 @@ from tidegate.trace.trace import Launch
 from tidegate.workloads.matrix_products import (
     COLUMNS,
     ROWS,
-    Grid,
-    Operand,
-    Shape,
+    MatrixOperand,
+    ProductShape,
+    TileGrid,
     operand,
     product_launch,
 )
@@ -86,17 +86,17 @@ class LU(WaveWorkload):
     ) -> Launch:
         """Read and write columns of A (first, stop), from ``row`` on, one after another."""
         first, stop = columns
-        grid = Grid(stop - first, self.n - row, tall=1, wide=self.n - row)
+        grid = TileGrid(stop - first, self.n - row, tall=1, wide=self.n - row)
         read = self._part(space, first, row, site, ROWS, along=True)
-        shape = Shape(self.n - row, self.n - row, self.wave, self.lanes)
+        shape = ProductShape(self.n - row, self.n - row, self.wave, self.lanes)
         return self._product(space, kernel, grid, shape, (read, read._replace(write=1)), flops)
 
     def _trsm(self, space: Space, p: int, width: int) -> Launch:
         rest = self.n - p - width
         diagonal = self._part(space, p, p, 0, COLUMNS)
         u = self._part(space, p + width, p, 1, write=True)
-        grid = Grid(rest, width, self.tile, width)
-        shape = Shape(width, _CHUNK, self.wave, self.lanes)
+        grid = TileGrid(rest, width, self.tile, width)
+        shape = ProductShape(width, _CHUNK, self.wave, self.lanes)
         return self._product(space, "trsm", grid, shape, (diagonal, u), float(width) ** 2 * rest)
 
     def _gemm(self, space: Space, p: int, width: int) -> Launch:
@@ -106,17 +106,23 @@ class LU(WaveWorkload):
             self._part(space, p + width, p, 1, ROWS, along=True),
             self._part(space, p + width, p + width, 2, write=True),
         )
-        grid = Grid(rest, rest, self.tile, self.tile)
-        shape = Shape(width, _CHUNK, self.wave, self.lanes)
+        grid = TileGrid(rest, rest, self.tile, self.tile)
+        shape = ProductShape(width, _CHUNK, self.wave, self.lanes)
         return self._product(space, "gemm", grid, shape, operands, 2.0 * rest * rest * width)
 
     def _part(
         self, space: Space, row: int, column: int, site: int, *how: Any, **more: Any
-    ) -> Operand:
+    ) -> MatrixOperand:
         return operand(space, "A", self.n, site, *how, row=row, column=column, **more)
 
     def _product(
-        self, space: Space, kernel: str, grid: Grid, shape: Shape, operands: Any, flops: float
+        self,
+        space: Space,
+        kernel: str,
+        grid: TileGrid,
+        shape: ProductShape,
+        operands: Any,
+        flops: float,
     ) -> Launch:
         flops, pages = flops / self.efficiency, space["A"].pages
         return product_launch(kernel, grid, shape, operands, _SLOTS, flops, pages)

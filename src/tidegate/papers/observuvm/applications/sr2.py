@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.options import Option
 from tidegate.papers.observuvm.applications.srk import RankUpdate
-from tidegate.workloads.matrix_products import COLUMNS, ROWS, Operand
+from tidegate.workloads.matrix_products import COLUMNS, ROWS, MatrixOperand
 from tidegate.workloads.program import Space, workload
 from tidegate.workloads.suites import published_footprint
 
@@ -35,7 +35,7 @@ class SR2(RankUpdate):
     kernel = "ssyr2k"
     factors = ("A", "B")
 
-    def operands(self, space: Space) -> tuple[Operand, ...]:
+    def operands(self, space: Space) -> tuple[MatrixOperand, ...]:
         return (
             self.factor(space, "A", COLUMNS),
             self.factor(space, "B", ROWS),

@@ -8,9 +8,9 @@ from tidegate.options import Option
 from tidegate.workloads.matrix_products import (
     BOTH,
     TILE_HELP,
-    Grid,
+    MatrixOperand,
     MatrixProduct,
-    Operand,
+    TileGrid,
     operand,
 )
 from tidegate.workloads.program import Space, workload
@@ -58,20 +58,20 @@ class RankUpdate(MatrixProduct):
         each = self.element * self.n
         return {**dict.fromkeys(self.factors, each * self.depth), "C": each * self.n}
 
-    def product(self) -> tuple[Grid, int, float]:
+    def product(self) -> tuple[TileGrid, int, float]:
         # C's lower triangle, column-major, is right of the diagonal in its row-major transpose.
         triangle = 1 if self.uplo == "lower" else -1
-        grid = Grid(self.n, self.n, self.tile, self.tile, triangle=triangle)
+        grid = TileGrid(self.n, self.n, self.tile, self.tile, triangle=triangle)
         flops = 1.0 * len(self.factors) * self.n * (self.n + 1) * self.depth
         return grid, self.depth, flops * (FLOATS_PER_DOUBLE if self.double else 1)
 
-    def factor(self, space: Space, name: str, which: int, turn: int = 0) -> Operand:
+    def factor(self, space: Space, name: str, which: int, turn: int = 0) -> MatrixOperand:
         """Return an operand; column-major n × k is row-major k × n, read from row to row."""
         along = self.trans == "T"
         pitch, site = self.depth if along else self.n, self.factors.index(name)
         return operand(space, name, pitch, site, which, along, turn=turn, element=self.element)
 
-    def output(self, space: Space) -> Operand:
+    def output(self, space: Space) -> MatrixOperand:
         site = len(self.factors)
         return operand(space, "C", self.n, site, write=True, element=self.element)
 
@@ -96,5 +96,5 @@ class SRK(RankUpdate):
     trans = Option("T", "T: A is k × n, transposed (NVIDIA's sample); N: n × k", choices=("T", "N"))
     kernel = "ssyrk"
 
-    def operands(self, space: Space) -> tuple[Operand, ...]:
+    def operands(self, space: Space) -> tuple[MatrixOperand, ...]:
         return self.factor(space, "A", BOTH), self.output(space)

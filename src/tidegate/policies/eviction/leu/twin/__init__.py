@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.compiled.jit import jit_inner, jit_policy
-from tidegate.policies.eviction.leu.twin.cells import leave, lowest
+from tidegate.policies.eviction.leu.twin.cells import append, leave, lowest, remove
 from tidegate.policies.eviction.leu.twin.layout import (
     ABSENT,
     AFTER,
@@ -32,7 +32,6 @@ from tidegate.policies.eviction.leu.twin.layout import (
     prepare,
     time_of,
 )
-from tidegate.policies.eviction.leu.twin.rings import append, remove
 from tidegate.policies.eviction.leu.twin.sampler import (
     fetch_known,
     look,

@@ -9,7 +9,7 @@ import numpy as np
 from tidegate.compiled.addresses import grid_at, words_at
 from tidegate.compiled.intrinsics import fetch_ahead
 from tidegate.compiled.jit import jit_inner
-from tidegate.policies.eviction.leu.twin.cells import enter, leave
+from tidegate.policies.eviction.leu.twin.cells import enter, leave, remove
 from tidegate.policies.eviction.leu.twin.layout import (
     AFTER,
     COLUMNS,
@@ -26,7 +26,6 @@ from tidegate.policies.eviction.leu.twin.layout import (
     scalars,
     touched,
 )
-from tidegate.policies.eviction.leu.twin.rings import remove
 from tidegate.policies.eviction.leu.twin.table import saw
 from tidegate.policies.interface.header import (
     LATEST,

@@ -8,7 +8,7 @@ from tidegate.compiled.addresses import grid_at
 from tidegate.compiled.jit import jit_apart
 from tidegate.policies.eviction.leu.cells import LEVELS, SPAN
 from tidegate.policies.eviction.leu.interval_table import BUCKETS
-from tidegate.policies.eviction.leu.twin.cells import advance
+from tidegate.policies.eviction.leu.twin.cells import advance, pour
 from tidegate.policies.eviction.leu.twin.layout import (
     AFTER,
     BATCH,
@@ -37,7 +37,6 @@ from tidegate.policies.eviction.leu.twin.layout import (
     time_of,
     words,
 )
-from tidegate.policies.eviction.leu.twin.rings import pour
 
 
 @jit_apart

@@ -1,8 +1,8 @@
-"""Travelling: parts of a grid on their way to worker processes, with the user's code they need.
+"""Batches, packed for worker processes with the user's code that they need.
 
 A pickle holds the data of objects, but only the names of classes and functions. The worker imports
 those itself, and may get another state of them: a module's variable that was changed in the parent,
-or a file that was edited since. So both processes compare fingerprints, and a part that differs
+or a file that was edited since. So both processes compare fingerprints, and a batch that differs
 stays in the parent.
 """
 
@@ -18,50 +18,50 @@ from tidegate.user_code.fingerprint import fingerprint
 from tidegate.user_code.origins import is_local
 
 
-class CannotTravel(Exception):
-    """A part that a worker would not get as it is in the parent."""
+class CannotUnpack(Exception):
+    """The batch in a worker would not be what it is in the parent."""
 
 
-class Travelling:
-    """A part that is packed when it is sent, and unpacked by ``arrive``."""
+class Packed:
+    """A batch that is pickled when it is sent, and unpacked by ``unpack``."""
 
-    def __init__(self, part: Any):
-        self._part = part
+    def __init__(self, batch: Any):
+        self._batch = batch
 
     def __reduce__(self) -> Any:
         try:
-            return Arrived, _pack(self._part)
+            return Unpacked, _pack(self._batch)
         except Exception:  # whatever its classes raise: it can still be done here
-            return Arrived, (b"", b"", "")
+            return Unpacked, (b"", b"", "")
 
-    def arrive(self) -> Any:
-        """Return the part: an executor of threads does not send it."""
-        return self._part
+    def unpack(self) -> Any:
+        """Return the batch: an executor of threads does not send it."""
+        return self._batch
 
 
-class Arrived:
-    """A part in a worker, not unpacked yet: an error outside a task would end the worker."""
+class Unpacked:
+    """A batch in a worker, before it is unpacked: an error outside a task would end the worker."""
 
     def __init__(self, files: bytes, packed: bytes, expected: str):
         self._files, self._packed, self._expected = files, packed, expected
 
-    def arrive(self) -> Any:
-        """Return the part. Raise CannotTravel if its code here is not that of the parent."""
+    def unpack(self) -> Any:
+        """Return the batch. Raise CannotTravel if its code here is not that of the parent."""
         try:
             load_sources(pickle.loads(self._files))
             unpickler = _Unpickler(io.BytesIO(self._packed))
-            part = unpickler.load()
+            batch = unpickler.load()
         except Exception as error:
-            raise CannotTravel from error
+            raise CannotUnpack from error
         if _print_of(unpickler.found) != self._expected:
-            raise CannotTravel
-        return part
+            raise CannotUnpack
+        return batch
 
 
-def _pack(part: Any) -> tuple[bytes, bytes, str]:
+def _pack(batch: Any) -> tuple[bytes, bytes, str]:
     content = io.BytesIO()
     pickler = _Pickler(content, pickle.HIGHEST_PROTOCOL)
-    pickler.dump(part)
+    pickler.dump(batch)
     return pickle.dumps(sources()), content.getvalue(), _print_of(pickler.found)
 
 
