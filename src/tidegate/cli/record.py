@@ -64,9 +64,10 @@ def torch(
     """
     from tidegate import record
     from tidegate.display.figures import check_output
+    from tidegate.record.script import check_script
 
     check_output(path, (".parquet",))
-    record.check_script(script)
+    check_script(script)
     _check_numbers({"--steps": steps, "--replicate": replicate, "--most-launches": most_launches})
     record.need("torch")
     if replicate is not None and steps is None:
@@ -106,12 +107,13 @@ def triton(
     """
     from tidegate import record
     from tidegate.display.figures import check_output
+    from tidegate.record.script import check_script
     from tidegate.trace import save_trace
     from tidegate.trace.geometry import Geometry
     from tidegate.units import show_count, show_size
 
     check_output(path, (".parquet",))
-    record.check_script(script)
+    check_script(script)
     _check_numbers({"--most-programs": most_programs})
     made = Geometry() if geometry is None else Geometry.parse(geometry)
     for package in ("torch", "triton"):

@@ -152,7 +152,7 @@ class _Loaded:
 
 _files: dict[str, UserFile] = {}  # by the names of their modules
 _travelled: dict[Path, UserFile] = {}  # texts of the parent process, which count here
-sys.meta_path.insert(0, _Neighbours())  # type: ignore[arg-type]
+sys.meta_path.insert(0, _Neighbours())
 
 
 def load_file(path: Path) -> ModuleType:
