@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidegate.experiments.planning import Rehearsal
-from tidegate.papers.hybrid.applications.cfd import CFD
+from tidegate.papers.hybrid.applications.grids import CFD
 from tidegate.policies.placement.objects import ObjectPlacement
 from tidegate.policies.registries import placement
 from tidegate.trace.geometry import Geometry

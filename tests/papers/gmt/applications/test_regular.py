@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from papers.gmt.applications.python_kernels import PAGE, Used, check, small
-from tidegate.papers.gmt.applications.lavamd import BOX
+from tidegate.papers.gmt.applications.array_walks import BOX
 from tidegate.papers.gmt.applications.page_visits import Stretch, lockstep
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object, lay_out

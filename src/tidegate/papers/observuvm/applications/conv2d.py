@@ -7,7 +7,7 @@ from typing import Any
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.papers.cppe.applications.conv2d import TILE_X, TILE_Y, Convolution2D
+from tidegate.papers.cppe.applications.convolutions import TILE_X, TILE_Y, Convolution2D
 from tidegate.trace.trace import Launch, Segment
 from tidegate.workloads.program import Launches, Space, workload
 from tidegate.workloads.suites import published_footprint

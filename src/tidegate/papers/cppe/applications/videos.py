@@ -1,8 +1,8 @@
-"""HWL: a heart's wall followed through a video; each point has a dozen arrays of its own."""
+"""HWL and LEU: points and cells followed through a video. Rodinia's medical applications."""
 
 from __future__ import annotations
 
-from math import cos, pi, sin
+from math import cos, isqrt, pi, sin
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.workloads.program import Derived, Launches, Space, workload
+from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.suites import published_bytes, published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, across, blocks, launch_of, step, use
+from tidegate.workloads.thread_blocks import FLOAT, across, blocks, launch_of, step, use, use_floats
 
 # of the default size: 20 inner points and 31 outer ones; rows and columns of a frame
 POINTS, FRAME = 51, (590, 609)
@@ -48,7 +48,7 @@ PHASES = (
 )
 
 
-class Shape(NamedTuple):
+class PointArrays(NamedTuple):
     """The arrays of a point."""
 
     frame_rows: int
@@ -82,7 +82,7 @@ class Heartwall(Derived):
     frames = Option(20, "frames of the video (a choice: 20, as Rodinia's script)", least=1)
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> PointArrays:
         """The arrays: at the default size and above as in Rodinia, below it all smaller.
 
         The frame takes the bytes that the points leave.
@@ -94,7 +94,9 @@ class Heartwall(Derived):
         points = self._points(elements, rows * round(scale * FRAME[1]))
         columns = max(search, (self.bytes - points * _per_point(elements)) // (FLOAT * rows))
         strides = tuple(_stride(array, size) for array, size in enumerate(elements))
-        return Shape(rows, columns, template, search, (rows * columns, *elements[1:]), strides)
+        return PointArrays(
+            rows, columns, template, search, (rows * columns, *elements[1:]), strides
+        )
 
     def _points(self, elements: tuple[int, ...], frame: int) -> int:
         return max(1, (self.bytes - FLOAT * frame) // _per_point(elements))
@@ -143,7 +145,7 @@ def _per_point(elements: tuple[int, ...]) -> int:
     return sum(_stride(array, elements[array]) for array in range(1, len(ARRAYS)))
 
 
-def _places(points: int, shape: Shape) -> NDArray[np.int64]:
+def _places(points: int, shape: PointArrays) -> NDArray[np.int64]:
     """Return row and column of each point, with room to search around it.
 
     Points lie in an inner and an outer ring around the middle of the frame; Rodinia's are measured
@@ -205,3 +207,128 @@ def _track(log: Any, count: int, arguments: Any) -> None:
                 step(log)
                 _cut(log, shape, places[block], shape.template)
                 _use_arrays(log, shape, block, only_t)
+
+
+ROWS = 219  # of a frame: BOTTOM - TOP + 1
+COLUMNS, CELLS = 640, 27  # of the default size
+CIRCLE_POINTS, RADII, MARGIN = 150, range(8, 21, 2), 22  # of the circles looked for; MAX_RAD + 2
+DISC = 12  # radius of the dilation
+DILATE_THREADS = 176
+CELL = FLOAT * 41 * 81  # bytes of the picture around a cell
+_GRAD_X, _GRAD_Y, _GICOV, _DILATED, _CELLS = range(5)  # the last: the first frame's I
+# Estimates from the kernels' arithmetic: ten operations per pair of gradients; a hundred per pixel
+# and iteration, which has eight arctangents.
+_GICOV_FLOPS, _IMGVF_FLOPS = 10, 100
+
+
+@workload("cppe-LEU")
+class Leukocyte(Derived):
+    """White blood cells found and followed: leukocyte of Rodinia.
+
+    Pictures are column-major, 219 floats a column.
+
+        GICOV_kernel    a thread block per column i, a thread per row j, 22 from the edges:
+                        for 7 circles, for 150 points:  grad_x, grad_y[219 (i + tX) + j + tY],
+                        tX, tY = int(r cos θ), int(r sin θ);  gicov[219 i + j]
+        dilate_kernel   176 threads, t = 176 b + tx, i, j = t % 219, t / 219:  gicov[219 x + y],
+                        x, y in a disc of radius 12 around j, i;  dilated[n i + j], row-major
+        IMGVF_kernel    a thread block per cell, a launch per frame:
+                        IMGVF[cell];  I[cell] in every iteration;  IMGVF[cell]
+
+    A step is a circle of GICOV_kernel, an iteration of IMGVF_kernel. Every frame's I and IMGVF are
+    allocated anew, and freed addresses are assumed not to be given out again, as in GPGPU-Sim. Grid
+    order: blockIdx.x. Access sites: the arrays as they are allocated. Table II: leukocyte, 5.6 MB,
+    Type I. The frame of 219 × 640 is Rodinia's; 5.6 MiB then have room for 27 cells in 5 frames.
+    """
+
+    bytes = published_footprint("cppe-LEU", "size of the pictures and all cells")
+    frames = Option(
+        5, "frames to follow cells through (a choice: 5, as in a script of Rodinia's)", least=1
+    )
+    rounds = Option(
+        500,
+        "iterations of IMGVF_kernel (a choice: its limit; convergence depends on the video)",
+        least=1,
+    )
+
+    @property
+    def columns(self) -> int:
+        """Columns of a frame; the number of cells is in proportion."""
+        return largest_fit(self.bytes, self._sizes)
+
+    def sizes(self) -> dict[str, int]:
+        return self._sizes(self.columns)
+
+    def _sizes(self, columns: int) -> dict[str, int]:
+        sizes = dict.fromkeys(("grad_x", "grad_y", "gicov", "dilated"), FLOAT * ROWS * columns)
+        for frame in range(self.frames):
+            sizes |= dict.fromkeys((f"I_{frame}", f"IMGVF_{frame}"), CELL * _cells(columns))
+        return sizes
+
+    def launches(self, space: Space) -> Launches:
+        n = self.columns
+        if n > 2 * MARGIN:
+            count, circles = n - 2 * MARGIN, (n, _circles())
+            intensity = _GICOV_FLOPS / (2 * FLOAT)
+            yield launch_of(space, "GICOV_kernel", _gicov, count, circles, intensity)
+        count = -(-n * ROWS // DILATE_THREADS)
+        yield launch_of(space, "dilate_kernel", _dilate, count, (n, _disc()))
+        for frame in range(self.frames):
+            shape = (_CELLS + 2 * frame, self.rounds)
+            intensity = _IMGVF_FLOPS / FLOAT
+            yield launch_of(space, "IMGVF_kernel", _imgvf, _cells(n), shape, intensity)
+
+
+def _cells(columns: int) -> int:
+    return max(1, columns * CELLS // COLUMNS)
+
+
+def _circles() -> np.ndarray:
+    """Return tX and tY of every point, circle by circle."""
+    angles = [2 * pi * n / CIRCLE_POINTS for n in range(CIRCLE_POINTS)]
+    return np.array([[(int(cos(a) * r), int(sin(a) * r)) for a in angles] for r in RADII])
+
+
+def _disc() -> np.ndarray:
+    """Return half the height of the disc, by column."""
+    return np.array([isqrt(DISC**2 - (x - DISC) ** 2) for x in range(2 * DISC + 1)])
+
+
+@jit
+def _gicov(log: Any, count: int, shape: Any) -> None:
+    circles = shape[1]
+    for block in blocks(log, count):
+        i = block + MARGIN
+        for k in range(circles.shape[0]):
+            step(log)
+            for n in range(circles.shape[1]):
+                low = ROWS * (i + circles[k, n, 0]) + MARGIN + circles[k, n, 1]
+                high = low + ROWS - 2 * MARGIN
+                use_floats(log, _GRAD_X, low, high, False)
+                use_floats(log, _GRAD_Y, low, high, False)
+        use_floats(log, _GICOV, ROWS * i + MARGIN, ROWS * (i + 1) - MARGIN, True)
+
+
+@jit
+def _dilate(log: Any, count: int, shape: Any) -> None:
+    n, disc = shape
+    for block in blocks(log, count):
+        for thread in range(DILATE_THREADS * block, min(n * ROWS, DILATE_THREADS * (block + 1))):
+            i, j = thread % ROWS, thread // ROWS
+            for x in range(max(0, j - DISC), min(n, j + DISC + 1)):
+                half = disc[x - j + DISC]
+                low, high = max(0, i - half), min(ROWS, i + half + 1)
+                use_floats(log, _GICOV, ROWS * x + low, ROWS * x + high, False)
+            use_floats(log, _DILATED, n * i + j, n * i + j + 1, True)
+
+
+@jit
+def _imgvf(log: Any, count: int, shape: Any) -> None:
+    first, rounds = shape
+    picture, flow = first, first + 1
+    for block in blocks(log, count):
+        use(log, flow, CELL * block, CELL * (block + 1), False)
+        for _ in range(rounds):
+            step(log)
+            use(log, picture, CELL * block, CELL * (block + 1), False)
+        use(log, flow, CELL * block, CELL * (block + 1), True)

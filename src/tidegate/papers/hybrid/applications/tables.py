@@ -1,4 +1,4 @@
-"""backprop: one training step of a three-layer network."""
+"""nn, kmeans and backprop: records, features and weights, read row after row."""
 
 from __future__ import annotations
 
@@ -7,6 +7,63 @@ from tidegate.papers.hybrid.applications.offloaded import Offloaded
 from tidegate.trace.trace import Launch
 from tidegate.workloads.offloaded import Stream, loop_launch
 from tidegate.workloads.program import Launches, Space, footprint, workload
+
+
+@workload("openmp-nn")
+class NN(Offloaded):
+    """Nearest neighbours: examples/openmp/nn.c, one kernel region, launched once.
+
+    euclid  distances[i] = f(locations[i])
+    """
+
+    program = "nn"
+    unwritten = frozenset(("distances",))
+    bytes = footprint("512MiB", "size of the two arrays together")
+
+    def variables(self) -> dict[str, int]:
+        return {"n": self.bytes // 12}
+
+    def launches(self, space: Space) -> Launches:
+        accesses = Stream("locations", 8), Stream("distances", 4, write=True)
+        yield loop_launch(space, "euclid", self.bytes // 12, *accesses)
+
+
+@workload("openmp-kmeans")
+class KMeans(Offloaded):
+    """K-means clustering: examples/openmp/kmeans.c.
+
+        invert_mapping  feature_turned[f * points + p] = feature[p * features + f]
+        find_nearest    membership[p] = nearest of centres to feature_turned[f * points + p], all f
+
+    The features of a point are ``features`` streams, a plane apart. Every cluster reads them again,
+    from caches.
+    """
+
+    program = "kmeans"
+    unwritten = frozenset(("feature_turned",))
+    bytes = footprint("512MiB", "size of the four arrays together")
+    features = Option(8, "features of a point (the program's own default)", least=1)
+    clusters = Option(5, "centres (the program's own default)", least=1)
+    rounds = Option(
+        34, "launches of find_nearest (as many as the program's default input takes)", least=1
+    )
+
+    def variables(self) -> dict[str, int]:
+        points = max(0, self.bytes - 4 * self.clusters * self.features) // (8 * self.features + 4)
+        return {"points": points, "features": self.features, "clusters": self.clusters}
+
+    def launches(self, space: Space) -> Launches:
+        points = self.variables()["points"]
+        planes = [4 * points * f for f in range(self.features)]
+        table = Stream("feature", 4 * self.features)
+        written = [Stream("feature_turned", 4, at, write=True) for at in planes]
+        yield loop_launch(space, "invert_mapping", points, table, *written)
+        read = [Stream("feature_turned", 4, at) for at in planes]
+        centres = Stream("centres", 4 * self.clusters * self.features / points)
+        nearest = Stream("membership", 4, write=True)
+        again = loop_launch(space, "find_nearest", points, *read, centres, nearest)
+        for _ in range(self.rounds):
+            yield again
 
 
 @workload("openmp-backprop")
