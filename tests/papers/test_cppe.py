@@ -12,12 +12,11 @@ from papers.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.papers.cppe.crossing import crossed_of
+from tidegate.papers.cppe.figures import sweep_figures
 from tidegate.papers.cppe.findings import findings_of
 from tidegate.papers.cppe.grid import KINDS, grid_of, specify
-from tidegate.papers.cppe.paper import PAPER
-from tidegate.papers.cppe.readings import DEPENDS, OPEN
+from tidegate.papers.cppe.paper import DEPENDS, OPEN, PAPER
 from tidegate.papers.cppe.setup import LEVELS, OWN, SYSTEMS, Setup
-from tidegate.papers.cppe.sweeps import sweep_figures
 from tidegate.papers.ledger import Verdict
 from tidegate.papers.readings import distinct
 from tidegate.papers.results import Groups, Results

@@ -12,11 +12,9 @@ from papers.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.papers.gmt.figures import figures_of
-from tidegate.papers.gmt.findings import REUSE, SPEEDUPS, findings_of
+from tidegate.papers.gmt.findings import REUSE, SPEEDUPS, findings_of, optimistic_run
 from tidegate.papers.gmt.grid import grid_of, specify
-from tidegate.papers.gmt.optimistic import optimistic_run
-from tidegate.papers.gmt.paper import PAPER
-from tidegate.papers.gmt.readings import OPEN
+from tidegate.papers.gmt.paper import OPEN, PAPER
 from tidegate.papers.gmt.setup import STATED, SYSTEMS, TABLE_2, Setup
 from tidegate.papers.gmt.transfers import transfer_figures
 from tidegate.papers.ledger import Finding, Verdict

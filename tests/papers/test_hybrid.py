@@ -16,8 +16,7 @@ from tidegate.machine.machine import load_machine
 from tidegate.papers.hybrid.figures import figures_of
 from tidegate.papers.hybrid.findings import LIKELY, MIXED, PUBLISHED, findings_of
 from tidegate.papers.hybrid.grid import EDGES, GRID, Workload, edges_of, grid_of, specify
-from tidegate.papers.hybrid.paper import PAPER
-from tidegate.papers.hybrid.readings import OPEN, reduced
+from tidegate.papers.hybrid.paper import OPEN, PAPER, reduced
 from tidegate.papers.hybrid.setup import APPLICATIONS, BASELINES, MACHINE, NEAR, SCHEMES, Setup
 from tidegate.papers.ledger import Finding, Verdict
 from tidegate.papers.results import Groups, Key

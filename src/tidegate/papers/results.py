@@ -15,8 +15,8 @@ from typing import Any
 import polars as pl
 
 from tidegate.experiments.runs import Run
+from tidegate.papers.comparisons import compare_runs
 from tidegate.papers.ledger import Claims, Finding
-from tidegate.papers.run_comparison import compare_runs
 
 Key = tuple[Any, str, str]  # application (a name, or a tuple that names it), system, group
 

@@ -87,10 +87,17 @@ class Setup:
         expected = f"systems must include {self.base}, which all others are compared with"
         require(self.base in systems, expected, ", ".join(systems))
         for f in fields(self):
-            if "meaning" in f.metadata and isinstance(values := getattr(self, f.name), tuple):
-                meanings = set(map(f.metadata["meaning"], values))
-                expected = f"{_flag(f)} must have each value once"
-                require(len(meanings) == len(values), expected, ",".join(map(str, values)))
+            values = getattr(self, f.name)
+            if "help" not in f.metadata or not isinstance(f.default, tuple):
+                continue
+            if not isinstance(values, tuple):  # one value may stand alone
+                values = () if values is None else (values,)
+                object.__setattr__(self, f.name, values)
+            if f.metadata["sweeps"]:
+                require(bool(values), f"{_flag(f)[2:]} must have a value", "none")
+            meanings = set(map(f.metadata["meaning"], values))
+            expected = f"{_flag(f)} must have each value once"
+            require(len(meanings) == len(values), expected, ",".join(map(str, values)))
 
     @classmethod
     def quick(cls) -> Self:

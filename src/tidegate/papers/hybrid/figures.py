@@ -11,8 +11,8 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from tidegate.display.figures import COLOURS
-from tidegate.papers.hybrid.findings import MINIVITE
-from tidegate.papers.hybrid.gains import (
+from tidegate.papers.hybrid.findings import (
+    MINIVITE,
     Schemes,
     by_application,
     implicit_over_explicit,

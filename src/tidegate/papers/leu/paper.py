@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from tidegate.papers import paper
 from tidegate.papers.ledger import Finding
 from tidegate.papers.leu.curves import Curves, curve_findings, curves_figure
-from tidegate.papers.leu.examples import ERRATUM, example_findings, examples_figure
+from tidegate.papers.leu.examples import ERRATUM, example_findings, examples_figure, stack_findings
 from tidegate.papers.leu.gaps import Gaps, gap_figures
 from tidegate.papers.leu.grid import CURVES, RUNS, grid_of
 from tidegate.papers.leu.setup import Application, Setup
-from tidegate.papers.leu.stack import stack_findings
 from tidegate.papers.report import Exhibit
 from tidegate.papers.results import Groups, Key
 

@@ -50,11 +50,6 @@ class Setup(setup.Setup):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.robust_scale > 0, "robust_scale must be positive", self.robust_scale)
-        for name in ("oversubscribe", "observed", "samples"):  # one value may stand alone
-            value = getattr(self, name)
-            values = value if isinstance(value, tuple) else (value,)
-            require(bool(values), f"{name} must have a value", "none")
-            object.__setattr__(self, name, values)
         most = 2**31 - 1
         for observed in self.observed:
             require(observed >= 1, "observed must be at least 1 region", observed)
