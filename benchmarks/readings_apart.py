@@ -3,8 +3,8 @@
     python -m benchmarks.readings_apart hybrid [--only machine.unmap,program.first_touch]
         [--applications cfd,bfs] [--schemes um,host,lru,glm,rdm] [--findings H1,H2]
 
-Every value but the default of each open point (``OPEN`` in ``paper.py`` of the paper) is tried with all
-others at their defaults, with the setup of ``--robustness``. The table has a row for each: the
+Every value but the default of each open point (``OPEN`` of the paper) is tried with all others at
+their defaults, with the setup of ``--robustness``. The table has a row for each: the
 findings' numbers, and how many verdicts differ from the default's.
 """
 
