@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.compiler.analysis.distances import Distances, use_of_object, use_of_region
+from tidegate.compiler.analysis.chain import Distances, use_of_object, use_of_region
 from tidegate.compiler.analysis.flow import Flow
 from tidegate.compiler.analysis.host import host_flow
 from tidegate.compiler.analysis.sizes import Formula

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from offloaded import clang_19
-from tidegate.compiler.files import model_of_files
 from tidegate.compiler.ir import hip
-from tidegate.compiler.project import units_of_project
+from tidegate.compiler.project import model_of_files, units_of_project
 from tidegate.errors import TidegateError
 
 HEADER = """

@@ -10,8 +10,7 @@ import polars as pl
 
 from tidegate.analysis.curves import MissRatioCurve, curve_of
 from tidegate.analysis.footprint import Footprint
-from tidegate.analysis.histogram import histogram
-from tidegate.analysis.reuse import ReuseDistances
+from tidegate.analysis.reuse import ReuseDistances, histogram
 from tidegate.analysis.sequence import Sequence, Unit, empty
 from tidegate.analysis.shards import Shards
 from tidegate.trace.trace import Trace, check_trace

@@ -105,3 +105,18 @@ def _drop_greatest(bits: Any, starts: Any) -> None:
         if bits[word]:
             break
         time >>= _SIX
+
+
+def vmin_misses(ids: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
+    """Return the misses at each of these average sizes, first touches included.
+
+    >>> vmin_misses([0, 1, 2, 0, 1, 2], [0, 1, 2]).tolist()
+    [6, 4, 3]
+    """
+    array, bound = checked(ids, capacity=1)
+    n = len(array)
+    uses = next_uses(array.copy(), bound)
+    intervals = (uses - np.arange(n, dtype=np.int64))[uses < n]
+    intervals.sort()
+    budget = np.floor(np.asarray(sizes, np.float64) * n)
+    return n - np.searchsorted(np.cumsum(intervals), budget, side="right")

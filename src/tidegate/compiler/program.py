@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tidegate.compiler.analysis.alternatives import alternatives, with_alternatives
+from tidegate.compiler.analysis.allocations import Precedence, alternatives, with_alternatives
 from tidegate.compiler.analysis.copies import differing_copies
 from tidegate.compiler.analysis.flow import Flow
-from tidegate.compiler.analysis.grid import Grid
 from tidegate.compiler.analysis.host import host_flow
 from tidegate.compiler.analysis.launches import (
     DecodedLaunch,
@@ -19,23 +18,20 @@ from tidegate.compiler.analysis.launches import (
     launches,
     plain_or_structure,
     region_name,
+    run_tasks_at_once,
 )
 from tidegate.compiler.analysis.locality import RegionalLocality
 from tidegate.compiler.analysis.measures import measure
 from tidegate.compiler.analysis.object_names import ObjectNames
 from tidegate.compiler.analysis.points_to import Origin, PointsTo
-from tidegate.compiler.analysis.precedence import Precedence
-from tidegate.compiler.analysis.sizes import Formula, formula
-from tidegate.compiler.analysis.tasks import run_tasks_at_once
-from tidegate.compiler.ir.allocators import ALLOCATORS, UNMANAGED
+from tidegate.compiler.analysis.sizes import Formula, Grid, formula
+from tidegate.compiler.ir.calls import ALLOCATORS, ENTRY_POINTS, UNMANAGED
 from tidegate.compiler.ir.clang import TARGET, compile_ir
-from tidegate.compiler.ir.entry_points import ENTRY_POINTS
-from tidegate.compiler.ir.inline import inline_into_main, simplify
+from tidegate.compiler.ir.inline import inline_into_main, leave_out_large, simplify
 from tidegate.compiler.ir.layout import array_bytes
 from tidegate.compiler.ir.module import Body, Instruction, Module, Printed, parse
 from tidegate.compiler.ir.names import DebugNames
 from tidegate.compiler.ir.probabilities import branch_probabilities
-from tidegate.compiler.ir.size import leave_out_large
 from tidegate.compiler.model import (
     Argument,
     DataObject,

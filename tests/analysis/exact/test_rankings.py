@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tidegate.analysis import belady_misses, lru_misses
 from tidegate.analysis.exact import leu_misses, osl_leases
 from tidegate.analysis.exact.intervals import TouchSequence
-from tidegate.analysis.exact.rankings import lease_misses, mean_interval_misses, mean_intervals
+from tidegate.analysis.exact.osl import lease_misses, mean_interval_misses, mean_intervals
 
 pytestmark = pytest.mark.oracle
 

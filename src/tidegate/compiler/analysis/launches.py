@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.compiler.analysis.points_to import Location, Origin, PointsTo
-from tidegate.compiler.ir.cuda import kernel_of_stub
-from tidegate.compiler.ir.entry_points import (
+from tidegate.compiler.ir.calls import (
+    ALLOCATES_TASK,
     BASES_AT,
     CONFIGURES,
     ENTRY_POINTS,
@@ -21,8 +21,18 @@ from tidegate.compiler.ir.entry_points import (
     TARGET_PARAMETER,
     TRIP_COUNT_AT,
 )
+from tidegate.compiler.ir.headers import kernel_of_stub
 from tidegate.compiler.ir.layout import POINTER_BYTES
-from tidegate.compiler.ir.module import Body, Instruction, Module, Value, constant_array, is_null
+from tidegate.compiler.ir.module import (
+    Body,
+    Instruction,
+    Module,
+    Value,
+    constant_array,
+    is_null,
+    parse,
+)
+from tidegate.compiler.model import Note
 
 _KERNEL = re.compile(
     r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(?P<function>.+)_l(?P<line>\d+)(?P<more>_\d+)?$"
@@ -275,3 +285,47 @@ def _through_structures(
                 entry = replace(entry, through=(parameter, offset - start))
         found.append(entry)
     return tuple(found)
+
+
+_FUNCTION = re.compile(r"^define .*?^}", re.M | re.S)
+_MADE = re.compile(
+    r"%([\w.$-]+) = [^\n]*@__kmpc_omp_(?:target_)?task_alloc\([^\n]*ptr[^,\n]* @([\w.$]+)[,)]"
+)
+_GIVEN = re.compile(
+    r"call i32 @__kmpc_omp_task(?:_with_deps)?"
+    r"\(ptr [^,]+, i32 ([^,]+), ptr (?:[a-z]+ )*%([\w.$-]+)[^\n]*?\)"
+)
+_REGION = re.compile(r"@\.?(__omp_offloading_\w+?)\.region_id")
+
+
+def run_tasks_at_once(module: Module, name: str) -> tuple[Module, list[Note]]:
+    """Return the module with every task's body called where the task is passed to the runtime, and
+    a note for each.
+    """
+    text = str(module)
+    if not any(alloc in text for alloc in ALLOCATES_TASK):
+        return module, []
+    notes: list[Note] = []
+
+    def rewritten(function: re.Match[str]) -> str:
+        bodies = dict(_MADE.findall(function[0]))
+
+        def call(given: re.Match[str]) -> str:
+            if given[2] not in bodies:
+                return given[0]
+            body = bodies[given[2]]
+            why = "is launched in a task (nowait); it is taken to run where the task is made"
+            notes.append(Note(_region(body, text), why))
+            return f"call i32 @{body}(i32 {given[1]}, ptr %{given[2]})"
+
+        return _GIVEN.sub(call, function[0])
+
+    return parse(_FUNCTION.sub(rewritten, text), name), notes
+
+
+def _region(function: str, text: str) -> str:
+    """Return the region that a task's body launches, or the body's own name if it shows none."""
+    bodies = (found[0] for found in _FUNCTION.finditer(text))
+    body = next((b for b in bodies if f"@{function}(" in b.split("\n", 1)[0]), "")
+    region = _REGION.search(body)
+    return region_name(region[1]) if region else function

@@ -14,12 +14,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tidegate.compiler.analysis.flow import Flow
-from tidegate.compiler.analysis.guards import with_guards
 from tidegate.compiler.analysis.points_to import Location, Origin, PointsTo
 from tidegate.compiler.analysis.sizes import Formula, formula
-from tidegate.compiler.analysis.strides import UNKNOWN, Pattern, Strides
-from tidegate.compiler.analysis.variance import Variance
-from tidegate.compiler.analysis.walks import Reach, Walks, known_turns
+from tidegate.compiler.analysis.variance import Variance, with_guards
+from tidegate.compiler.analysis.walks import UNKNOWN, Pattern, Reach, Strides, Walks, known_turns
 from tidegate.compiler.analysis.worksharing import (
     DeviceCall,
     device_calls,

@@ -9,7 +9,7 @@ from collections import defaultdict
 from tidegate.compiler.analysis.launches import DecodedLaunch
 from tidegate.compiler.analysis.locality import RegionalLocality
 from tidegate.compiler.analysis.points_to import Origin
-from tidegate.compiler.ir.allocators import ALLOCATORS
+from tidegate.compiler.ir.calls import ALLOCATORS
 from tidegate.compiler.ir.names import DebugNames, SourceName
 
 

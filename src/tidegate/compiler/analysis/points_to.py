@@ -20,8 +20,7 @@ from collections.abc import Mapping
 import llvmlite.binding as llvm
 
 from tidegate.compiler.analysis.inclusion import Copying, Graph, Location, Origin
-from tidegate.compiler.ir.allocators import ALLOCATORS
-from tidegate.compiler.ir.entry_points import ALLOCATES_TASK
+from tidegate.compiler.ir.calls import ALLOCATES_TASK, ALLOCATORS
 from tidegate.compiler.ir.layout import Structs, gep_offset
 from tidegate.compiler.ir.module import Body, Instruction, Value, constant_int, key
 

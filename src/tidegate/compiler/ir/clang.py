@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate.compiler.ir.cuda import VERSION, cuda_folder
-from tidegate.compiler.ir.hip import rocm_folder
+from tidegate.compiler.ir.headers import VERSION, cuda_folder, rocm_folder
 from tidegate.errors import TidegateError
 
 NEWEST, OLDEST = 22, 16

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tidegate.compiler.plan.identifiers import identifiers
+from tidegate.compiler.plan.emit import identifiers
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from tidegate.analysis import (
     vmin_misses,
 )
 from tidegate.analysis.exact import TouchSequence, leu_curve, leu_misses, osl_misses
-from tidegate.analysis.exact.rankings import lease_misses, mean_interval_misses
+from tidegate.analysis.exact.osl import lease_misses, mean_interval_misses
 from tidegate.display.figures import COLOURS
 from tidegate.experiments.specification import RunSpec
 from tidegate.papers.ledger import Finding, load_claims, percent, signed

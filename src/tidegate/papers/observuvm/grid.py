@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.experiments.specification import RunSpec
-from tidegate.papers.observuvm.locality import EvictedRegions
+from tidegate.papers.observuvm.locality import Recorder
 from tidegate.papers.observuvm.saturation import PinnedFar, Probe
 from tidegate.papers.observuvm.setup import MACHINE, Setup
 from tidegate.papers.results import Key
@@ -25,7 +25,7 @@ def grid_of(setup: Setup) -> dict[Key, RunSpec]:
         for s in setup.systems
     }
     for a, spec in setup.applications.items():
-        grid[a, "uvm", FIGURE_5] = replace(specify(setup, spec, "uvm"), placement=EvictedRegions())
+        grid[a, "uvm", FIGURE_5] = replace(specify(setup, spec, "uvm"), placement=Recorder())
     grid |= {(p, PinnedFar.name, FIGURE_3): probe(p) for p in PROBED}
     for name, values in setup.swept().items():
         for value in values:

@@ -20,7 +20,7 @@ from tidegate.policies.interface.policy import PlacementPolicy
 from tidegate.policies.interface.visibility import TouchBits
 
 
-class EvictedRegions(PlacementPolicy):
+class Recorder(PlacementPolicy):
     """Count evicted regions by their touched pages and by their near pages. Decides nothing.
 
     A region that is shorter than others (at an object's end) is counted by its share of pages.

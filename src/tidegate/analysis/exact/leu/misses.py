@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tidegate.analysis.curves import MissRatioCurve
 from tidegate.analysis.exact.intervals import NEVER, TouchSequence
-from tidegate.analysis.exact.leu.inverse_priority import (
+from tidegate.analysis.exact.leu.priorities import (
     BLOCK_COLUMNS,
     OWNER,
     PHASE,

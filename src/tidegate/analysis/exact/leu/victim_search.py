@@ -30,18 +30,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.analysis.exact.leu.inverse_priority import (
+from tidegate.analysis.exact.leu.priorities import (
     BLOCK_COLUMNS,
     ENDLESS_HEIGHT,
     OWNER,
     PHASE,
+    ROOT,
     SLACK,
     TOUCHED,
     enter_phase,
     height,
+    highest_leaf,
     is_lower,
+    max_tree,
+    set_leaf,
 )
-from tidegate.analysis.exact.leu.max_tree import ROOT, highest_leaf, max_tree, set_leaf
 from tidegate.compiled.intrinsics import fetch_ahead, sort
 from tidegate.compiled.jit import jit_bare, jit_inline
 from tidegate.policies.eviction.leu.phases import RARER, ROW_COLUMNS, START, WITHIN, waits

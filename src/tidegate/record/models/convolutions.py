@@ -1,6 +1,9 @@
-"""The U-Net of Stable Diffusion 1 (Rombach et al., 2022): convolutions, and attention to a text.
+"""Networks of convolutions: ResNet and Stable Diffusion's U-Net.
 
-A step removes some noise from a batch of latent images.
+ResNet-50 (He et al., 2016; the stride is in the 3 x 3 convolution) is trained with SGD in fp32.
+
+The U-Net of Stable Diffusion 1 (Rombach et al., 2022) has convolutions, and attention to a text. A
+step removes some noise from a batch of latent images.
 """
 
 from __future__ import annotations
@@ -12,10 +15,69 @@ from torch import nn
 from torch.nn import functional as F
 
 from tidegate.options import Option
-from tidegate.record.models.ready_model import RECORDED, ReadyModel
+from tidegate.record.models.ready_model import RECORDED, ReadyModel, Trained
 from tidegate.record.pytorch.recording import Recording
 
-SIZES = {"sd1": (320, (1, 2, 4, 4)), "small": (64, (1, 2))}
+RESNET_SIZES = {"50": (3, 4, 6, 3), "101": (3, 4, 23, 3), "152": (3, 8, 36, 3)}
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, inward: int, width: int, stride: int):
+        super().__init__()
+        outward = 4 * width
+        self.conv1, self.norm1 = nn.Conv2d(inward, width, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(width)
+        self.conv3, self.norm3 = nn.Conv2d(width, outward, 1, bias=False), nn.BatchNorm2d(outward)
+        self.shortcut = None
+        if stride > 1 or inward != outward:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(inward, outward, 1, stride, bias=False), nn.BatchNorm2d(outward)
+            )
+
+    def forward(self, x: Any) -> Any:
+        y = F.relu(self.norm1(self.conv1(x)), inplace=True)
+        y = F.relu(self.norm2(self.conv2(y)), inplace=True)
+        y = self.norm3(self.conv3(y))
+        y += x if self.shortcut is None else self.shortcut(x)
+        return F.relu(y, inplace=True)
+
+
+class ResNetModel(nn.Module):
+    def __init__(self, depths: tuple[int, ...]):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)
+        layers, inward = [], 64
+        for stage, depth in enumerate(depths):
+            for n in range(depth):
+                layers.append(Bottleneck(inward, 64 << stage, 2 if stage and not n else 1))
+                inward = 256 << stage
+        self.layers = nn.Sequential(*layers)
+        self.classes = nn.Linear(inward, 1000)
+
+    def forward(self, x: Any) -> Any:
+        x = F.max_pool2d(F.relu(self.norm(self.conv(x)), inplace=True), 3, 2, 1)
+        return self.classes(self.layers(x).mean((2, 3)))
+
+
+class ResNet(Trained):
+    """ResNet trained with SGD and momentum, in fp32."""
+
+    sizes = RESNET_SIZES
+    batch = Option(256, "images at a time", least=1)
+    image = Option(224, "pixels of a side", least=32)
+
+    def build(self) -> tuple[nn.Module, torch.optim.Optimizer]:
+        model = ResNetModel(self.configuration).cuda()
+        return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def loss(self, model: nn.Module) -> torch.Tensor:
+        images = torch.empty(self.batch, 3, self.image, self.image).cuda()
+        classes = torch.zeros(self.batch, dtype=torch.long).cuda()
+        return F.cross_entropy(model(images), classes)
+
+
+UNET_SIZES = {"sd1": (320, (1, 2, 4, 4)), "small": (64, (1, 2))}
 _TEXT, _TIME, _HEADS = 768, 1280, 8
 
 
@@ -33,7 +95,7 @@ class Residual(nn.Module):
         return self.shortcut(x) + self.conv2(F.silu(self.norm2(y)))
 
 
-class Attention(nn.Module):
+class SpatialAttention(nn.Module):
     def __init__(self, width: int, source: int):
         super().__init__()
         self.norm = nn.LayerNorm(width)
@@ -58,7 +120,10 @@ class Spatial(nn.Module):
     def __init__(self, width: int):
         super().__init__()
         self.norm, self.inward = nn.GroupNorm(32, width), nn.Conv2d(width, width, 1)
-        self.self_attention, self.text_attention = Attention(width, width), Attention(width, _TEXT)
+        self.self_attention, self.text_attention = (
+            SpatialAttention(width, width),
+            SpatialAttention(width, _TEXT),
+        )
         self.inner_norm = nn.LayerNorm(width)
         self.up, self.down = nn.Linear(width, 8 * width), nn.Linear(4 * width, width)
         self.outward = nn.Conv2d(width, width, 1)
@@ -72,7 +137,7 @@ class Spatial(nn.Module):
         return x + self.outward(y.transpose(1, 2).reshape(batch, width, height, breadth))
 
 
-class Model(nn.Module):
+class UNetModel(nn.Module):
     def __init__(self, base: int, factors: tuple[int, ...]):
         super().__init__()
         widths = [base * f for f in factors]
@@ -131,7 +196,7 @@ def _run(stage: Any, x: Any, time: Any, text: Any) -> Any:
 class UNet(ReadyModel):
     """The U-Net of Stable Diffusion 1 in fp16: steps that remove noise."""
 
-    sizes = SIZES
+    sizes = UNET_SIZES
     batch = Option(2, "latent images at a time; guidance needs two for each image", least=1)
     image = Option(512, "pixels of a side", least=64)
     steps = Option(20, "steps that remove noise", least=1)
@@ -142,7 +207,7 @@ class UNet(ReadyModel):
 
     def run(self, recording: Recording) -> None:
         with torch.no_grad():
-            model = Model(*self.configuration).half().cuda().eval()
+            model = UNetModel(*self.configuration).half().cuda().eval()
             side = self.image // 8
             x = torch.zeros(self.batch, 4, side, side, dtype=torch.float16, device="cuda")
             text = torch.zeros(self.batch, 77, _TEXT, dtype=torch.float16, device="cuda")
