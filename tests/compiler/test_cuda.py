@@ -11,7 +11,7 @@ import pytest
 from offloaded import clang_19
 from tidegate.compiler import ProgramModel
 from tidegate.compiler.analysis.measures import with_values
-from tidegate.compiler.ir.headers import cuda_folder, kernel_of_stub
+from tidegate.compiler.ir.clang import cuda_folder, kernel_of_stub
 from tidegate.compiler.ir.module import parse, run_passes
 from tidegate.compiler.ir.probabilities import branch_probabilities
 from tidegate.compiler.plan.emit import emit_cuda
@@ -186,7 +186,7 @@ def test_without_headers_it_says_what_to_install(
 
     clang_19()
     monkeypatch.setattr(sys, "path", [])
-    monkeypatch.setattr("tidegate.compiler.ir.headers._is_usable", lambda folder: False)
+    monkeypatch.setattr("tidegate.compiler.ir.clang._is_usable", lambda folder: False)
     (tmp_path / "x.cu").write_text("int main() {}")
     with pytest.raises(TidegateError, match=r"no headers of CUDA 12 .*pip install nvidia-cuda"):
         model_of_files([tmp_path / "x.cu"])

@@ -33,8 +33,7 @@ from tidegate.papers.leu.examples import (
     stack_findings,
 )
 from tidegate.papers.leu.gaps import EXACT, Gaps, gap_figures, statement
-from tidegate.papers.leu.grid import RUNS, grid_of, specify
-from tidegate.papers.leu.paper import PAPER
+from tidegate.papers.leu.paper import PAPER, RUNS, grid_of, specify
 from tidegate.papers.leu.setup import BEST, SUITES, Application, Setup
 from tidegate.policies.registries import eviction
 

@@ -37,7 +37,12 @@ NOWHERE = -1
 
 
 class Queues(NamedTuple):
-    """``where``: the list of each id, or NOWHERE. ``size``: of each list."""
+    """Several lists of ids, each id in at most one of them.
+
+    A list is a ring through a node of its own, whose number follows those of the ids. The oldest id
+    comes after this node, the youngest before it. ``where``: the list of each id, or NOWHERE.
+    ``size``: of each list.
+    """
 
     after: NDArray[np.int32]
     before: NDArray[np.int32]

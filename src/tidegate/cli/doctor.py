@@ -89,8 +89,7 @@ def _live_memory() -> Iterator[Finding]:
 
 
 def _compilers() -> Iterator[Finding]:
-    from tidegate.compiler.ir.clang import find_clang
-    from tidegate.compiler.ir.headers import cuda_folder
+    from tidegate.compiler.ir.clang import cuda_folder, find_clang
     from tidegate.errors import TidegateError
 
     clang = find_clang()

@@ -24,7 +24,7 @@ from tidegate.compiler.analysis.locality import RegionalLocality
 from tidegate.compiler.analysis.measures import measure
 from tidegate.compiler.analysis.object_names import ObjectNames
 from tidegate.compiler.analysis.points_to import Origin, PointsTo
-from tidegate.compiler.analysis.sizes import Formula, Grid, formula
+from tidegate.compiler.analysis.sizes import Formula, LaunchGrid, formula
 from tidegate.compiler.ir.calls import ALLOCATORS, ENTRY_POINTS, UNMANAGED
 from tidegate.compiler.ir.clang import TARGET, compile_ir
 from tidegate.compiler.ir.inline import inline_into_main, leave_out_large, simplify
@@ -302,7 +302,7 @@ def _trips(launch: DecodedLaunch, program: _Program) -> Formula | None:
     """
     body, name, device = program.flow.body, program.names.variable, program.device
     if launch.grid:
-        return Grid(body, program.points, name).threads(launch.grid)
+        return LaunchGrid(body, program.points, name).threads(launch.grid)
     formulas = {formula(value, body, name) for value in launch.trip_count}
     formulas -= {Formula.number(0)}
     if len(formulas) == 1:

@@ -1,8 +1,9 @@
-"""The source files of a program and how its project compiles each, from compile_commands.json or
-from the commands of a Makefile.
+"""A program's model from files: sources for clang, IR that is already there, a saved model, or a
+project.
 
-Of a command only what changes the meaning of the source is kept: folders of headers, macros, the
-standard and the language. Tidegate has its own options for optimisation and offloading.
+How a project compiles each source is read from compile_commands.json or from the commands of a
+Makefile. Of a command only what changes the meaning of the source is kept: folders of headers,
+macros, the standard and the language. Tidegate has its own options for optimisation and offloading.
 """
 
 from __future__ import annotations

@@ -18,6 +18,11 @@ Beware of hindsight: distributions are counted on the very sequence the leases a
 et al. The lease of a block with one interval is its future. If most blocks are used twice, OSL has
 the same information as OPT. So OSL is a bound on what leases can do, not what a system reaches that
 has to learn them.
+
+Two simpler rankings of blocks for a fixed size, which MEMSYS'19 argues against in 4.2: the block
+with the longest average interval between its touches leaves, or the one with the shortest lease.
+Both are incomplete: once all blocks stay for their mean interval, or their lease, there is no more
+to rank by. Of equals the one touched longest ago leaves, as under LRU.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Which of the allocations that a pointer may hold a launch can use.
 
-An allocation that comes after a launch cannot be what the launch uses, although the pointer may hold
-it later. Allocations of which a run makes only one (``p = large ? malloc(m) : malloc(n)``) are one
-object: taken as two, each would need room, and each use would be half a use.
+An allocation that comes after a launch cannot be what the launch uses, although the pointer may
+hold it later: a host's check that resizes the same vector again. Allocations of which a run makes
+only one (``p = large ? malloc(m) : malloc(n)``) are one object: taken as two, each would need room,
+and each use would be half a use.
 """
 
 from __future__ import annotations

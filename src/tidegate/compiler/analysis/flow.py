@@ -1,4 +1,7 @@
-"""Control flow of one function: its blocks, loops, and the probability of each step."""
+"""Control flow of one function: its blocks, loops, and the probability of each step.
+
+Some ways are taken, or not, whatever LLVM estimates for code as a whole (`take_others`, `enter`).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """The launches in `main`, their arguments decoded from the arrays handed to libomptarget or to
 CUDA.
+
+A region launched with `nowait` is put into a task by clang, which the runtime calls later; the body
+of the task is called where the task is made (`run_tasks_at_once`).
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from tidegate.compiler.ir.calls import (
     TARGET_PARAMETER,
     TRIP_COUNT_AT,
 )
-from tidegate.compiler.ir.headers import kernel_of_stub
+from tidegate.compiler.ir.clang import kernel_of_stub
 from tidegate.compiler.ir.layout import POINTER_BYTES
 from tidegate.compiler.ir.module import (
     Body,

@@ -17,7 +17,14 @@ from tidegate.compiler.analysis.flow import Flow
 from tidegate.compiler.analysis.points_to import Location, Origin, PointsTo
 from tidegate.compiler.analysis.sizes import Formula, formula
 from tidegate.compiler.analysis.variance import Variance, with_guards
-from tidegate.compiler.analysis.walks import UNKNOWN, Pattern, Reach, Strides, Walks, known_turns
+from tidegate.compiler.analysis.walks import (
+    UNKNOWN,
+    AddressPattern,
+    Reach,
+    Strides,
+    Walks,
+    known_turns,
+)
 from tidegate.compiler.analysis.worksharing import (
     DeviceCall,
     device_calls,
@@ -49,7 +56,7 @@ class Accesses:
     bytes: float = 0.0  # at addresses that are the iteration's own
     common_bytes: float = 0.0  # at addresses that are the same for all iterations
     writes: float = 0.0  # accesses that write
-    # parts of the bytes, in formulas of the kernel's parameters; each with its `Pattern.place`
+    # parts of the bytes, in formulas of the kernel's parameters; each with its pattern's place
     walks: tuple[tuple[str, Walk], ...] = ()
 
     def __add__(self, other: Accesses) -> Accesses:
@@ -342,7 +349,7 @@ class _Access:
     count: int = 1
 
     def within(
-        self, own: bool, pattern: Pattern, walks: Walks, block: str, once: Reach
+        self, own: bool, pattern: AddressPattern, walks: Walks, block: str, once: Reach
     ) -> Accesses:
         """Return it as accesses of an iteration in which its function runs `once`; `own`: whether
         its address is the iteration's own.

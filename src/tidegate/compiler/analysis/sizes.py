@@ -2,6 +2,11 @@
 
 Variables are named by debug information, which optimisers sometimes leave wrong. So formulas serve
 readers and plans made ahead; at a launch, sizes are those allocated.
+
+The threads of a CUDA launch are such a formula: blocks of the grid times threads of a block.
+Programs round up: ``(n + 255) / 256`` blocks of 256 threads are n threads and a rest that does
+nothing. So a factor of a quotient that is also a factor of the block is cancelled, and what was
+added to round up is left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""How far an iteration walks through memory: the loops within it, and the addresses that change in
-them.
+"""How far an iteration walks through memory, and how far apart the addresses of one access lie.
 
 An address that a loop does not change is accessed once, however often the loop turns. Where the
 kernel's arguments say how often it turns, the walk is a formula; the estimate is LLVM's.
+
+Memory moves in pages. An access that goes down a column touches a page in every row, however few
+bytes it reads; one whose address comes from data may touch any page each time.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Functions whose calls mean something here: those that launch kernels, allocate tasks, or allocate
-heap objects, and where to find what in their arguments.
+"""Functions whose calls matter here: those that launch kernels, allocate tasks, or allocate heap
+objects, and which argument holds what.
 """
 
 from __future__ import annotations

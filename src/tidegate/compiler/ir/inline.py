@@ -1,4 +1,8 @@
-"""Inlining into `main`, so that each allocation and launch has its whole calling context."""
+"""Inlining into `main`, so that each allocation and launch has its whole calling context.
+
+A few functions of a large program may make `main` a thousand times longer, such as constructors of
+tables. So its length has a bound: functions that launch nothing are left out as declarations.
+"""
 
 from __future__ import annotations
 

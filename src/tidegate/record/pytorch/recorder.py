@@ -15,9 +15,8 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tidegate.errors import TidegateError
-from tidegate.record.pytorch.modules import Modules
+from tidegate.record.pytorch.modules import Modules, Storages
 from tidegate.record.pytorch.operators import Operator, describe, flops_of, row_of, span
-from tidegate.record.pytorch.storages import Storages
 
 _Operand = tuple[Any, int]  # a tensor and its group
 

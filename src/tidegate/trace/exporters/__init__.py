@@ -20,7 +20,7 @@ from tidegate.trace.trace import Trace
 
 
 def export_csv(trace: Trace, path: Path, progress: Callable[[int], None]) -> None:
-    """Write one line for each touch, with a header."""
+    """Write one line for each touch, with a header; pages are counted within their object."""
     first = np.array([o.first_page for o in trace.objects])
     names = pl.Series("object", [o.name for o in trace.objects])
     with path.open("wb") as file:
@@ -51,7 +51,11 @@ _PART = 1 << 20  # touches
 
 
 def export_oracle_general(trace: Trace, path: Path, progress: Callable[[int], None]) -> None:
-    """Write one record for each touch of a page. Time counts touches."""
+    """Write one record for each touch of a page: time in touches, page, page size, next access.
+
+    The next access is known only at the end, so touches are written first and their next accesses
+    filled in from the last touch to the first, through a memory map of the file.
+    """
     touches = 0
     with path.open("wb") as file:
         for launch in trace.launches():

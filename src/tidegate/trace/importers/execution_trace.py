@@ -21,7 +21,7 @@ from tidegate.errors import TidegateError
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.importers.importer import Importer, RawLaunch, open_packed
 from tidegate.trace.ops import Ops, OpsBuilder, OpTrace
-from tidegate.trace.ops.spans import Span, make_span
+from tidegate.trace.ops.build import Span, make_span
 from tidegate.trace.trace import Provenance
 
 _ALLOCATE = ("aten::empty", "aten::new_empty", "aten::resize_", "aten::set_")
@@ -105,9 +105,6 @@ class ExecutionTrace(Importer):
             else:
                 others[number] = parent
         return _with_parents(nodes, others, phases)
-
-
-FORMAT = ExecutionTrace
 
 
 def _rows(path: Path, progress: Callable[[int], None]) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,17 @@
-"""x"""
+"""LEU's priorities as lines that fall with time, and the tree that finds the highest line.
+
+The priority is turned upside down. While a block stays in one phase
+(policies/eviction/leu/phases.py),
+
+    height = 1 / priority = (touched + lease - now) · N / K
+
+The lowest priority is the highest line. Two lines are compared exactly, in whole numbers of two
+words. Heights as doubles serve to skip most comparisons.
+
+The root of a tree of maxima is the highest of its leaves, and each node has eight children, which
+lie in one cache line. A leaf that changes is compared with its seven siblings, and so on upwards
+until the highest of eight is as before: for most changes at the first or second level.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""2DC: PolyBench's two-dimensional convolution, called again and again."""
+"""2DC and BLK: arrays that stream through memory, again and again."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.papers.cppe.applications.convolutions import TILE_X, TILE_Y, Convolution2D
 from tidegate.trace.trace import Launch, Segment
+from tidegate.workloads.blackscholes import BlackScholes
 from tidegate.workloads.program import Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
 from tidegate.workloads.thread_blocks import across
@@ -158,3 +159,23 @@ def _bytes_used(n: int, wave: int) -> Any:
             low, high, low2, high2 = _around(extent, n, row)
             total += 4.0 * (high - low + high2 - low2)
     return total
+
+
+@workload("BLK")
+class BLK(BlackScholes):
+    """Prices of European options: ``blackscholes`` (BlackScholes of the CUDA samples).
+
+        opt = blockDim.x * blockIdx.x + threadIdx.x            128 threads, each two options
+        d_CallResult[opt], d_PutResult[opt] =
+            f(d_StockPrice[opt], d_OptionStrike[opt], d_OptionYears[opt])
+
+    Operands: five vectors of equal length, walked in step. Grid order: from the first option to the
+    last, in every iteration. Access sites: 0 = stock, 1 = strike, 2 = years, 3 = call, 4 = put.
+    Table II: "Black Scholes iterative algorithm", 10.0 GB, without a number of iterations; the
+    sample's 512 are alike but for the first.
+    """
+
+    bytes = published_footprint("BLK", "size of the five vectors together")
+    iterations = Option(
+        16, "how often all options are priced (a choice: the paper does not say)", least=1
+    )
