@@ -12,7 +12,7 @@ from tidegate.papers import find_paper, find_setup, paper_names
 from tidegate.papers.gmt import setup as gmt
 from tidegate.papers.hybrid import setup as hybrid
 from tidegate.papers.leu import setup as leu
-from tidegate.papers.observuvm import grid
+from tidegate.papers.observuvm import paper
 from tidegate.papers.paper import Paper
 from tidegate.papers.setup import Setup
 from tidegate.papers.tide import setup as tide

@@ -10,10 +10,10 @@ import pytest
 
 from offloaded import clang_19
 from tidegate.compiler import ProgramModel
+from tidegate.compiler.analysis.flow import branch_probabilities
 from tidegate.compiler.analysis.measures import with_values
 from tidegate.compiler.ir.clang import cuda_folder, kernel_of_stub
 from tidegate.compiler.ir.module import parse, run_passes
-from tidegate.compiler.ir.probabilities import branch_probabilities
 from tidegate.compiler.plan.emit import emit_cuda
 from tidegate.compiler.project import model_of_files
 from tidegate.errors import TidegateError

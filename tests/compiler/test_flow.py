@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.compiler.analysis.chain import Distances, use_of_object, use_of_region
-from tidegate.compiler.analysis.flow import Flow
+from tidegate.compiler.analysis.flow import Flow, branch_probabilities
 from tidegate.compiler.analysis.host import host_flow
 from tidegate.compiler.analysis.sizes import Formula
 from tidegate.compiler.ir.layout import gep_offset, struct_bodies
 from tidegate.compiler.ir.loops import natural_loops
 from tidegate.compiler.ir.module import Body, parse
-from tidegate.compiler.ir.probabilities import branch_probabilities
 from tidegate.compiler.model import Argument, LaunchSite
 from tidegate.errors import TidegateError
 

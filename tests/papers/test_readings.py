@@ -6,9 +6,8 @@ import pytest
 
 from tidegate.experiments.specification import RunSpec
 from tidegate.papers.ledger import Claim, Finding, Verdict
-from tidegate.papers.observuvm.grid import GRID, specify
-from tidegate.papers.observuvm.paper import DEPENDS, OPEN, PAPER, READINGS, TOURNAMENTS
-from tidegate.papers.observuvm.setup import SYSTEMS, Setup
+from tidegate.papers.observuvm.paper import DEPENDS, OPEN, PAPER, READINGS, TOURNAMENTS, specify
+from tidegate.papers.observuvm.setup import GRID, SYSTEMS, Setup
 from tidegate.papers.readings import choose, distinct, run_variants, with_shares
 from tidegate.policies.registries import eviction, prefetch
 from tidegate.workloads import workloads

@@ -1,4 +1,4 @@
-"""Analyze: the memory needs of a trace, in one pass and without a machine, and how they are shown."""
+"""Analyze: the memory needs of a trace, in one pass and without a machine, and their display."""
 
 from __future__ import annotations
 

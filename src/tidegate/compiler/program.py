@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tidegate.compiler.analysis.allocations import Precedence, alternatives, with_alternatives
 from tidegate.compiler.analysis.copies import differing_copies
-from tidegate.compiler.analysis.flow import Flow
+from tidegate.compiler.analysis.flow import Flow, branch_probabilities
 from tidegate.compiler.analysis.host import host_flow
 from tidegate.compiler.analysis.launches import (
     DecodedLaunch,
@@ -22,7 +22,7 @@ from tidegate.compiler.analysis.launches import (
 )
 from tidegate.compiler.analysis.locality import RegionalLocality
 from tidegate.compiler.analysis.measures import measure
-from tidegate.compiler.analysis.object_names import ObjectNames
+from tidegate.compiler.analysis.object_names import DebugNames, ObjectNames
 from tidegate.compiler.analysis.points_to import Origin, PointsTo
 from tidegate.compiler.analysis.sizes import Formula, LaunchGrid, formula
 from tidegate.compiler.ir.calls import ALLOCATORS, ENTRY_POINTS, UNMANAGED
@@ -30,8 +30,6 @@ from tidegate.compiler.ir.clang import TARGET, compile_ir
 from tidegate.compiler.ir.inline import inline_into_main, leave_out_large, simplify
 from tidegate.compiler.ir.layout import array_bytes
 from tidegate.compiler.ir.module import Body, Instruction, Module, Printed, parse
-from tidegate.compiler.ir.names import DebugNames
-from tidegate.compiler.ir.probabilities import branch_probabilities
 from tidegate.compiler.model import (
     Argument,
     DataObject,

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tidegate.compiler.analysis.flow import Flow
+from tidegate.compiler.analysis.flow import Edges, Flow, branch_probabilities
 from tidegate.compiler.analysis.points_to import Location, Origin, PointsTo
 from tidegate.compiler.analysis.sizes import Formula, formula
 from tidegate.compiler.analysis.variance import Variance, with_guards
@@ -35,7 +35,6 @@ from tidegate.compiler.analysis.worksharing import (
 from tidegate.compiler.ir.layout import POINTER_BYTES, size_and_alignment, split
 from tidegate.compiler.ir.loops import Loop
 from tidegate.compiler.ir.module import Body, Instruction, Module, Printed, Value, constant_int, key
-from tidegate.compiler.ir.probabilities import Edges, branch_probabilities
 from tidegate.compiler.model import Walk
 
 _BLOCKS = ("llvm.memset", "llvm.memcpy", "llvm.memmove")

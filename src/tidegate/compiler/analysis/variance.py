@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Set
 
-from tidegate.compiler.analysis.flow import Flow, enter
+from tidegate.compiler.analysis.flow import Edges, Flow, enter
 from tidegate.compiler.analysis.points_to import PointsTo
 from tidegate.compiler.ir.loops import Loop
 from tidegate.compiler.ir.module import (
@@ -25,7 +25,6 @@ from tidegate.compiler.ir.module import (
     key,
     predicate_of,
 )
-from tidegate.compiler.ir.probabilities import Edges
 
 _OWN_TO_THREAD = (
     "omp_get_",

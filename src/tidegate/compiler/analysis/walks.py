@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass
 
-from tidegate.compiler.analysis.flow import Flow
+from tidegate.compiler.analysis.flow import Edges, Flow
 from tidegate.compiler.analysis.points_to import PointsTo
 from tidegate.compiler.analysis.sizes import Formula, formula
 from tidegate.compiler.analysis.trip_counts import Count, counted_exits, steps_of
@@ -20,7 +20,6 @@ from tidegate.compiler.analysis.variance import Variance
 from tidegate.compiler.ir.layout import gep_steps
 from tidegate.compiler.ir.loops import Loop
 from tidegate.compiler.ir.module import CONVERSIONS, Instruction, Value, key
-from tidegate.compiler.ir.probabilities import Edges
 from tidegate.compiler.model import PAGE
 
 ONCE = Formula.number(1)

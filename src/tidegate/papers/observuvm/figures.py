@@ -9,8 +9,7 @@ import polars as pl
 
 from tidegate.papers.comparisons import Mean, mean_of
 from tidegate.papers.observuvm.findings import contestants_left
-from tidegate.papers.observuvm.grid import GRID, SWEPT, sweep_group
-from tidegate.papers.observuvm.setup import Setup
+from tidegate.papers.observuvm.setup import GRID, SWEPT, Setup, sweep_group
 from tidegate.papers.pictures import (
     dominators_text,
     grouped_bars,

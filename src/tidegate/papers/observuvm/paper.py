@@ -1,4 +1,4 @@
-"""The reproduction of ObservUVM, and what the paper leaves open (--robustness)."""
+"""The reproduction of ObservUVM: what is run, and what the paper leaves open (--robustness)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,61 @@ from tidegate.papers import paper
 from tidegate.papers.ledger import Finding
 from tidegate.papers.observuvm.figures import grid_figures, sweep_figures
 from tidegate.papers.observuvm.findings import grid_findings
-from tidegate.papers.observuvm.grid import FIGURE_3, FIGURE_5, GRID, grid_of, specify
-from tidegate.papers.observuvm.locality import locality_figure, locality_findings
-from tidegate.papers.observuvm.saturation import saturation_figure, saturation_findings
-from tidegate.papers.observuvm.setup import ROBUST_SCALE, Setup
+from tidegate.papers.observuvm.locality import Recorder, locality_figure, locality_findings
+from tidegate.papers.observuvm.saturation import (
+    PinnedFar,
+    Probe,
+    saturation_figure,
+    saturation_findings,
+)
+from tidegate.papers.observuvm.setup import (
+    FIGURE_3,
+    FIGURE_5,
+    GRID,
+    MACHINE,
+    PROBED,
+    ROBUST_SCALE,
+    SWEPT,
+    Setup,
+    sweep_group,
+)
 from tidegate.papers.readings import Reading, Readings, counts_at, own_options, spell_policy
 from tidegate.papers.report import Exhibit
 from tidegate.papers.results import Groups, Key, Results
 from tidegate.policies.registries import eviction, prefetch
 from tidegate.registry import Registry
+
+
+def grid_of(setup: Setup) -> dict[Key, RunSpec]:
+    """Return all runs."""
+    grid: dict[Key, RunSpec] = {
+        (a, s, GRID): specify(setup, spec, s)
+        for a, spec in setup.applications.items()
+        for s in setup.systems
+    }
+    for a, spec in setup.applications.items():
+        grid[a, "uvm", FIGURE_5] = replace(specify(setup, spec, "uvm"), placement=Recorder())
+    grid |= {(p, PinnedFar.name, FIGURE_3): probe(p) for p in PROBED}
+    for name, values in setup.swept().items():
+        for value in values:
+            changed: dict[str, Any] = {name: (value,)}
+            other = replace(setup, **changed)
+            for a, spec in setup.applications.items():
+                for s in (s for s in SWEPT if s in setup.systems):
+                    grid[a, s, sweep_group(name, value)] = specify(other, spec, s)
+    return grid
+
+
+def specify(setup: Setup, workload: str, system: str) -> RunSpec:
+    """Return one run of an application under a system."""
+    run = RunSpec(workload, MACHINE, system, oversubscribe=setup.main("oversubscribe"))
+    return run.change(samples=setup.main("samples"), **setup.counts)
+
+
+def probe(regions: int) -> RunSpec:
+    """Return the run of Figure 3 with so many regions pinned far."""
+    return RunSpec(Probe(regions=regions), MACHINE, placement=PinnedFar(), prefetch="none")
+
 
 # Option → values, the default first. The text is silent on each, or the machine decides it.
 OPEN = {

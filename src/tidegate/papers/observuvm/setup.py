@@ -15,6 +15,15 @@ SYSTEMS = ("uvm", "acbm", "ea", "lru", "lfu", "cp", "tm", "tm+", "tm++")
 OBSERVED = 100  # regions, at the paper's sizes (IV-A)
 WATCHED = 100  # evicted regions, likewise (V-D)
 QUICK_SCALE = ROBUST_SCALE = 1 / 8
+GRID, FIGURE_3, FIGURE_5 = "grid", "Figure 3", "Figure 5"  # groups
+SWEPT = ("uvm", "tm", "tm++")  # systems that are run with other values too
+# regions of Figure 3
+PROBED = (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512, 768, 1024)
+
+
+def sweep_group(name: str, value: Any) -> str:
+    """Return the group of the runs with another value of a swept option."""
+    return f"{name} {value}"
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""Modules and storages: where in the model an operator is, which phase and step it belongs to, and the
-births, deaths and names of tensors' memory.
+"""Modules and storages: where in the model an operator is, which phase and step it belongs to, and
+the births, deaths and names of tensors' memory.
 
 A step ends with an optimiser's step; in programs without optimisers, with each call of a model.
 Operators of backward belong to the module of the forward operator they are the derivative of; its

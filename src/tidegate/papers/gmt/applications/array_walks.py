@@ -133,7 +133,7 @@ class Hotspot(SquareMatrices):
         load    temp_src[p], power[p] and the neighbours of p;   store   temp_dst[p]
 
     Operands: both temperatures, which change places after every launch, and the power. Grid order:
-    from the first row to the last; halos make no visits (see ``page_visits``). Access sites: 0, 1 =
+    from the first row to the last; halos make no visits (see the module). Access sites: 0, 1 =
     the temperatures, 2 = power. Table 2: reuse 81.33 %, I/O 1492 GB, so 5.36 visits a page and 279
     GB. Five launches make 5 visits and 80 %, six 83.3 %. A cyclic walk through 279 GB puts all
     reuse in Tier-3, as 3.3 says, but then 80 GB of tiers save at most 80 / 279 of the reads; the 73
@@ -160,8 +160,8 @@ class Srad(stencils.Srad):
         srad_cuda_1   N, S, W, E[p] = J[n], J[s], J[w], J[e] - J[p];  C[p] = f(those, J[p])
         srad_cuda_2   J[p] += λ (C[p] N[p] + C[s] S[p] + C[p] W[p] + C[e] E[p])
 
-    Operands: six matrices. Grid order: from the first row to the last; halos make no visits (see
-    ``page_visits``). Access sites: the matrices as they are allocated. Table 2: reuse 83.38 %, I/O
+    Operands: six matrices. Grid order: from the first row to the last; halos make no visits.
+    Access sites: the matrices as they are allocated. Table 2: reuse 83.38 %, I/O
     270 GB. Three iterations visit a page 6 times, 83.33 %; the footprint is then 45 GB. That is
     less than the tiers' 80 GB, although 3.1 says all applications have twice as much.
     """
@@ -224,7 +224,7 @@ class Pathfinder(Derived):
         dst[x] = the least of src[x - pyramid … x + pyramid] plus what lies between, row by row
 
     Operands: the wall, used once, and two result rows, which change places after every launch. Grid
-    order: from left to right; halos make no visits (see ``page_visits``). Access sites: 0, 1 = the
+    order: from left to right; halos make no visits (see the module). Access sites: 0, 1 = the
     result rows, 2 = wall.
 
     Table 2: reuse 19.47 %, I/O 202 GB. With p rows in each of L launches that is 2 (1 - 1/L) / (p +

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tidegate.options import Option
-from tidegate.papers.hybrid.applications.offloaded import Offloaded
+from tidegate.papers.hybrid.applications import Offloaded
 from tidegate.workloads.offloaded import Stream, loop_launch
 from tidegate.workloads.program import Launches, Space, footprint, workload
 

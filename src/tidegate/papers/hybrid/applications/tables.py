@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.options import Option
-from tidegate.papers.hybrid.applications.offloaded import Offloaded
+from tidegate.papers.hybrid.applications import Offloaded
 from tidegate.trace.trace import Launch
 from tidegate.workloads.offloaded import Stream, loop_launch
 from tidegate.workloads.program import Launches, Space, footprint, workload
