@@ -69,7 +69,7 @@ def main() -> None:
     by_reading = {
         name: {
             f.label: f
-            for f in paper.findings(small, Groups.of({k: runs[v] for k, v in grid.items()}))
+            for f in paper.findings(small, Groups.from_runs({k: runs[v] for k, v in grid.items()}))
         }
         for name, grid in grids.items()
     }

@@ -25,7 +25,7 @@ STAND_INS = ("cyclic(bytes=16MiB)", "stencil(bytes=16MiB)")
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two small applications in place of Table II."""
     monkeypatch.setattr(suites, "suite", lambda name, scale: STAND_INS)
-    monkeypatch.setattr(grid, "PROBED", (32, 256, 512))
+    monkeypatch.setattr(paper, "PROBED", (32, 256, 512))
     tiers = gmt.Setup(
         given=(("Hotspot", "gmt-Hotspot(bytes=4MiB)", 4 << 16),), systems=("bam", "tier-reuse")
     )

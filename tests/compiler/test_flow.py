@@ -188,7 +188,7 @@ def test_layout(text: str, bytes_: int | None) -> None:
 
 
 def test_formula() -> None:
-    n, m = Formula.of("n"), Formula.of("m")
+    n, m = Formula.variable("n"), Formula.variable("m")
     size = (n + Formula.number(1)) * (m + Formula.number(-1)) * Formula.number(4)
     assert size.at({"n": 3, "m": 5}) == 64
     assert str(Formula.number(0)) == "0"

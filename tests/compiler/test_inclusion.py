@@ -83,7 +83,7 @@ end:
     module = parse(text, "text")
     body = Body(module.get_function("main"))
     points = PointsTo(body)
-    offsets = {i.ref.name: {at for _, at in points.of(i.ref)} for i in body if i.ref.name}
+    offsets = {i.ref.name: {at for _, at in points.targets(i.ref)} for i in body if i.ref.name}
     assert offsets["after"] == {None}
     assert offsets["at"] == {0, None}
     assert offsets["field"] == {4, None}

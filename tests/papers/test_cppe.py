@@ -60,7 +60,7 @@ def test_several_thresholds_make_a_table_of_sensitivity() -> None:
     assert grid["NW", "cppe", "t3 16 50%"].eviction != grid["NW", "cppe", "50%"].eviction
     assert setup.as_published
     runs = {key: make_run(time=2.0 if key[1] == "sl+lru" else 1.0) for key in grid}
-    (exhibit,) = sweep_figures(setup, Groups.of(runs))
+    (exhibit,) = sweep_figures(setup, Groups.from_runs(runs))
     assert exhibit.table["value"].to_list() == ["16", "32"]
     assert exhibit.table["50%"].to_list() == [2.0, 2.0]
 

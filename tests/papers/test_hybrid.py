@@ -16,7 +16,7 @@ from tidegate.machine.machine import load_machine
 from tidegate.papers.hybrid.figures import figures_of
 from tidegate.papers.hybrid.findings import LIKELY, MIXED, PUBLISHED, findings_of
 from tidegate.papers.hybrid.grid import EDGES, GRID, Workload, edges_of, grid_of, specify
-from tidegate.papers.hybrid.paper import OPEN, PAPER, reduced
+from tidegate.papers.hybrid.paper import OPEN, PAPER, READINGS, reduced
 from tidegate.papers.hybrid.setup import APPLICATIONS, BASELINES, MACHINE, NEAR, SCHEMES, Setup
 from tidegate.papers.ledger import Finding, Verdict
 from tidegate.papers.results import Groups, Key
@@ -63,7 +63,7 @@ def as_published() -> dict[Key, Run]:
 
 
 def found(runs: dict[Key, Run]) -> dict[str, Finding]:
-    return {f.label: f for f in findings_of(Groups.of(runs))}
+    return {f.label: f for f in findings_of(Groups.from_runs(runs))}
 
 
 def changed(
@@ -147,7 +147,7 @@ def test_what_was_not_run_is_not_measured_and_h6_needs_no_run() -> None:
 
 
 def test_figures_show_the_runs() -> None:
-    shown = {e.name: e for e in figures_of(Groups.of(as_published()))}
+    shown = {e.name: e for e in figures_of(Groups.from_runs(as_published()))}
     assert list(shown) == [
         "Figure 1",
         "Figure 2",
@@ -177,7 +177,9 @@ def test_figures_show_the_runs() -> None:
 
 
 def test_a_figure_of_one_application_has_room_for_its_legend() -> None:
-    figure = next(e for e in figures_of(Groups.of(as_published())) if e.name == "Figure 1").draw()
+    figure = next(
+        e for e in figures_of(Groups.from_runs(as_published())) if e.name == "Figure 1"
+    ).draw()
     FigureCanvasAgg(figure).draw()
     whole, legend = figure.bbox, figure.legends[0].get_window_extent()
     assert whole.x0 <= legend.x0
@@ -187,13 +189,13 @@ def test_a_figure_of_one_application_has_room_for_its_legend() -> None:
 def test_figures_without_runs_are_left_out() -> None:
     assert list(figures_of(Groups())) == []
     only = {(Workload("nn", 19.0), s, GRID): run(1.0) for s in SCHEMES}
-    names = [e.name for e in figures_of(Groups.of(only))]
+    names = [e.name for e in figures_of(Groups.from_runs(only))]
     assert names == ["Figure 4", "Figure 5b", "Figure 6"]
 
 
 def test_several_large_sizes_of_bfs_are_figure_7() -> None:
     runs = {(Workload("bfs", gb), s, GRID): run(gb) for gb in (25.0, 48.0, 112.0) for s in SCHEMES}
-    shown = {e.name: e for e in figures_of(Groups.of(runs))}
+    shown = {e.name: e for e in figures_of(Groups.from_runs(runs))}
     assert shown["Figure 7"].table["GB"].to_list() == [48.0, 112.0]
     assert isinstance(shown["Figure 7"].draw(), Figure)
 
@@ -253,7 +255,7 @@ def test_the_default_reading_is_the_grid_itself() -> None:
     assert set(default) == set(plain)
     for key, variant in default.items():
         ours, theirs = (
-            spec.prepare() for spec in (PAPER.specification(variant, reduced(setup)), plain[key])
+            spec.prepare() for spec in (READINGS.specification(variant, reduced(setup)), plain[key])
         )
         assert ours.machine.constants() == theirs.machine.constants(), key
         assert ours.trace.identity() == theirs.trace.identity()
@@ -268,12 +270,12 @@ def test_every_open_point_changes_a_run() -> None:
     touched = set()
     for (_, scheme, _), variant in default.items():
         own = dict(variant.options)
-        before = PAPER.specification(variant, reduced(setup))
+        before = READINGS.specification(variant, reduced(setup))
         for name in own:
             other = replace(
                 variant, options=tuple((k, OPEN[k][1] if k == name else v) for k, v in own.items())
             )
-            if PAPER.specification(other, reduced(setup)) != before:
+            if READINGS.specification(other, reduced(setup)) != before:
                 touched.add(name)
         assert "program.loops" in own, scheme
     assert touched == set(OPEN)

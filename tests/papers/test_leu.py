@@ -178,7 +178,7 @@ def made_up() -> Gaps:
     runs = {
         (at, p): make_run(pages_in=n[i]) for p, n in pages.items() for i, at in enumerate((A, B))
     }
-    return Gaps.of(runs, {A: curves(), B: curves()})
+    return Gaps.from_runs(runs, {A: curves(), B: curves()})
 
 
 def test_gaps_are_geometric_means_over_belady() -> None:

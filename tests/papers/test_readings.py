@@ -108,14 +108,14 @@ def test_a_share_counts_readings_that_hold_and_ties_apart() -> None:
     claim = Claim("O1", "winner", "", "")
 
     def finding(lfu: float) -> Finding:
-        return claim.of("MM").winner("lru", {"lru": 1.0, "lfu": lfu})
+        return claim.for_part("MM").winner("lru", {"lru": 1.0, "lfu": lfu})
 
     tried = [
         [finding(2.0)],
         [finding(2.0)],
         [finding(1.01)],
         [finding(0.5)],
-        [claim.of("MM").unmeasured("not run")],
+        [claim.for_part("MM").unmeasured("not run")],
     ]
     (robust,) = with_shares([finding(2.0)], tried)
     assert (robust.verdict, robust.share, robust.tied, robust.readings) == (
@@ -124,5 +124,5 @@ def test_a_share_counts_readings_that_hold_and_ties_apart() -> None:
         0.25,
         4,
     )
-    (unknown,) = with_shares([claim.of("other").exact(1, 1)], tried)
+    (unknown,) = with_shares([claim.for_part("other").exact(1, 1)], tried)
     assert unknown.share is None

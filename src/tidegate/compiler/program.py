@@ -161,7 +161,7 @@ def _holders(body: Body, points: PointsTo) -> dict[str, str]:
     for i in body:
         allocator = ALLOCATORS.get(i.callee)
         if allocator is not None and allocator.result is not None:
-            set_ = points.of(i.arguments[allocator.result])
+            set_ = points.targets(i.arguments[allocator.result])
             if len(set_) == 1 and (origin := next(iter(set_))[0]).kind in ("stack", "global"):
                 holders[i.ref.name] = origin.name
     return holders
@@ -217,7 +217,7 @@ def _objects(program: _Program, used: set[Origin], notes: list[Note]) -> dict[Or
         for argument in allocator.sizes if allocator else ():
             factor = formula(i.arguments[argument], flow.body, names.variable)
             size = (size or Formula.number(1)) * factor
-        name = names.of(origin, i.callee)
+        name = names.name_object(origin, i.callee)
         way = names.way_to(origin.name)
         objects[origin] = DataObject(name, origin.kind, i.callee, names.line(origin), size, way)
         if origin in program.either:
@@ -248,7 +248,7 @@ def _globals(
     objects: dict[Origin, DataObject] = {}
     for origin in sorted((o for o in used if o.kind == "global"), key=lambda o: o.name):
         size = Formula.number(sizes[origin.name]) if origin.name in sizes else None
-        objects[origin] = made = DataObject(names.of(origin, ""), "global", "", None, size)
+        objects[origin] = made = DataObject(names.name_object(origin, ""), "global", "", None, size)
         if size is not None:
             text = "is a global array; it is placed as if it were managed memory (__managed__)"
             notes.append(Note(made.name, text))

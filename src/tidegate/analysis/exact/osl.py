@@ -52,7 +52,7 @@ def osl_misses(ids: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
     >>> osl_misses([0, 1, 2, 0, 1, 2], [0, 1, 3]).tolist()
     [6, 5, 3]
     """
-    touches = TouchSequence.of(ids)
+    touches = TouchSequence.from_ids(ids)
     steps = osl_steps(touches)
     taken = _fitting(steps, np.asarray(sizes, np.float64) * len(touches.ids))
     return len(touches.ids) - np.append(0, np.cumsum(steps.hits))[taken]
@@ -60,7 +60,7 @@ def osl_misses(ids: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
 
 def osl_leases(ids: ArrayLike, size: float) -> NDArray[np.int64]:
     """Return every block's lease for this average size; 0: it does not stay."""
-    touches = TouchSequence.of(ids)
+    touches = TouchSequence.from_ids(ids)
     steps = osl_steps(touches)
     leases = np.zeros(touches.blocks, np.int64)
     taken = int(_fitting(steps, np.array(size * len(touches.ids))))
@@ -131,7 +131,7 @@ def mean_interval_misses(ids: ArrayLike, capacity: int) -> int:
     >>> mean_interval_misses([0, 1, 0, 2, 0, 1, 0, 2], 2)
     5
     """
-    touches = TouchSequence.of(ids)
+    touches = TouchSequence.from_ids(ids)
     return int(_misses(touches.ids, -mean_intervals(touches), capacity))
 
 
@@ -141,7 +141,7 @@ def lease_misses(ids: ArrayLike, capacity: int) -> int:
     >>> lease_misses([0, 1, 0, 2, 0, 1, 0, 2], 2)
     5
     """
-    touches = TouchSequence.of(ids)
+    touches = TouchSequence.from_ids(ids)
     worth = osl_leases(touches.ids, capacity).astype(np.float64)
     return int(_misses(touches.ids, worth, capacity))
 

@@ -131,10 +131,10 @@ def use_of_object(name: str) -> UseProbability:
     twice that.
     """
 
-    def use(launch: LaunchSite) -> float:
+    def share(launch: LaunchSite) -> float:
         return min(1.0, sum(1 / len(a.objects) for a in launch.arguments if name in a.objects))
 
-    return use
+    return share
 
 
 def use_of_region(name: str) -> UseProbability:

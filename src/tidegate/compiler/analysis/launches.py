@@ -151,7 +151,7 @@ def cuda_launch(call: Instruction, index: int, body: Body, points: PointsTo) -> 
     their addresses.
     """
     at = ENTRY_POINTS[call.callee].parameters or 0
-    arrays = {origin for origin, _ in points.of(call.arguments[at])}
+    arrays = {origin for origin, _ in points.targets(call.arguments[at])}
     offsets = [n for origin in arrays for n in points.offsets_held(origin)]
     entries: list[MapEntry] = []
     for n in range(max(offsets, default=-POINTER_BYTES) // POINTER_BYTES + 1):
@@ -216,16 +216,16 @@ def _arrays(
     """Return a launch's arrays of base pointers and pointers, its map types and its trip count."""
     entry = ENTRY_POINTS[call.callee]
     if entry.kernel_args is not None:
-        bundle = {origin for origin, _ in points.of(call.arguments[entry.kernel_args])}
+        bundle = {origin for origin, _ in points.targets(call.arguments[entry.kernel_args])}
         bases = {p for origin in bundle for p in points.at((origin, BASES_AT))}
         pointers = {p for origin in bundle for p in points.at((origin, POINTERS_AT))}
         types = {p[0] for origin in bundle for p in points.at((origin, MAP_TYPES_AT))}
         trips = tuple(v for origin in bundle for v in points.written((origin, TRIP_COUNT_AT)))
     else:
         at = entry.arrays or 0
-        bases = points.of(call.arguments[at])
-        pointers = points.of(call.arguments[at + 1])
-        types = {p[0] for p in points.of(call.arguments[at + 3])}
+        bases = points.targets(call.arguments[at])
+        pointers = points.targets(call.arguments[at + 1])
+        types = {p[0] for p in points.targets(call.arguments[at + 3])}
         trips = ()
     arrays = [constant_array(module, origin.name) for origin in sorted(types, key=lambda o: o.name)]
     return bases, pointers, next((a for a in arrays if a is not None), ()), trips
@@ -233,8 +233,8 @@ def _arrays(
 
 def mapped(call: Instruction, module: Module, points: PointsTo) -> dict[Origin, int]:
     """Return the map types of the objects that a call of libomptarget maps or updates."""
-    arrays = points.of(call.arguments[_DATA_POINTERS])
-    types = points.of(call.arguments[_DATA_POINTERS + 2])
+    arrays = points.targets(call.arguments[_DATA_POINTERS])
+    types = points.targets(call.arguments[_DATA_POINTERS + 2])
     found = [constant_array(module, o.name) for o, _ in sorted(types, key=lambda p: p[0].name)]
     entries = _entries(arrays, next((a for a in found if a is not None), ()), points)
     maps: dict[Origin, int] = {}

@@ -27,7 +27,7 @@ def measure(
     localities are 0, and a note says so.
     """
     regions = model.regions
-    kernels = {r.name: device.of(r.kernel, r.parameters) if device else None for r in regions}
+    kernels = {r.name: device.accesses(r.kernel, r.parameters) if device else None for r in regions}
     localities: Localities = {name: found or {} for name, found in kernels.items()}
     launches = tuple(
         replace(launch, uses=_uses(launch, localities[launch.region], values))

@@ -193,7 +193,7 @@ class ObjectNames:
         """
         return {name: len(held) for name, held in sorted(self._values.items()) if len(held) > 1}
 
-    def of(self, origin: Origin, allocator: str) -> str:
+    def name_object(self, origin: Origin, allocator: str) -> str:
         """Return a name for an object. A second object of the same name becomes name.2."""
         name = origin.name
         if origin.kind == "heap":

@@ -38,7 +38,7 @@ _COPY_CALLS |= {"hipMemcpy", "hipMemcpyAsync"}
 
 
 class PointsTo:
-    """The solution for one function, given by `of` and `at`.
+    """The solution for one function, given by `targets` and `at`.
 
     `parameters`: where the function's own parameters point; unknown by default. `caller`: the
     solution for the calling function, in whose variables it may be passed pointers.
@@ -73,7 +73,7 @@ class PointsTo:
         self._graph.solve()
         self._note_writes(body)
 
-    def of(self, value: Value) -> set[Location]:
+    def targets(self, value: Value) -> set[Location]:
         """Return where a value may point."""
         constant = self._of_constant(value)
         if constant is not None:
@@ -216,7 +216,7 @@ class PointsTo:
     def _note_writes(self, body: Body) -> None:
         for i in body:
             if i.opcode == "store":
-                for place in self.of(i.operands[1]):
+                for place in self.targets(i.operands[1]):
                     self._written[place].append(i.operands[0])
 
 

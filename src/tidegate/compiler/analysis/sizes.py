@@ -30,7 +30,7 @@ _LOW_HALVES = (2**32 - 1, 2**31 - 1)  # masks that do not change an int
 class Formula:
     """A polynomial in the program's variables.
 
-    >>> str(Formula.of("n") * Formula.number(4) + Formula.number(4))
+    >>> str(Formula.variable("n") * Formula.number(4) + Formula.number(4))
     '4*n + 4'
     """
 
@@ -42,9 +42,9 @@ class Formula:
         return Formula((((), value),) if value else ())
 
     @staticmethod
-    def of(variable: str) -> Formula:
-        """Return a variable."""
-        return Formula((((variable,), 1),))
+    def variable(name: str) -> Formula:
+        """Return the formula that is this variable."""
+        return Formula((((name,), 1),))
 
     def __add__(self, other: Formula) -> Formula:
         total = dict(self.terms)
@@ -63,7 +63,7 @@ class Formula:
     def as_int(self) -> Formula:
         """Return the formula in 32 bits, where adding 2³² - 2 subtracts 2.
 
-        >>> str((Formula.of("n") + Formula.number(2**32 - 2)).as_int())
+        >>> str((Formula.variable("n") + Formula.number(2**32 - 2)).as_int())
         'n + -2'
         """
         return Formula(tuple((t, (c + 2**31) % 2**32 - 2**31) for t, c in self.terms))
@@ -75,7 +75,7 @@ class Formula:
     def with_formulas(self, known: Mapping[str, Formula]) -> Formula | None:
         """Return it with every variable replaced by its formula; None if one has none.
 
-        >>> str((Formula.of("x") * Formula.number(2)).with_formulas({"x": Formula.of("n")}))
+        >>> str((Formula.variable("x") * Formula.number(2)).with_formulas({"x": Formula.variable("n")}))
         '2*n'
         """
         total = Formula(())
@@ -113,14 +113,14 @@ def formula(
         return Formula.number(constant)
     i = body.by_key.get(key(value))
     if i is None:
-        return Formula.of(value.name)
+        return Formula.variable(value.name)
     found = {} if found is None else found
     if i.key not in found:
         computed = _computed(i, body, lambda operand: formula(operand, body, name, found))
         if computed is None or len(computed.terms) > _MOST_TERMS:
             alike = (i.ref.name, *body.converted.get(i.key, ()))
             known = next((called for value in alike if (called := name(value))), None)
-            computed = Formula.of(known or f"%{i.ref.name}")  # % marks the IR's own names
+            computed = Formula.variable(known or f"%{i.ref.name}")  # % marks the IR's own names
         found[i.key] = computed
     return found[i.key]
 
@@ -235,7 +235,7 @@ class LaunchGrid:
 
     def _stored(self, load: Instruction, further: int) -> _Quotient | None:
         """Return the one value stored where a word is loaded from, and so many bytes further."""
-        places = self._points.of(load.operands[0])
+        places = self._points.targets(load.operands[0])
         values = [
             v for o, at in places if at is not None for v in self._points.written((o, at + further))
         ]

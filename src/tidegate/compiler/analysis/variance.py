@@ -115,7 +115,7 @@ class Variance:
             return i.block in self._headers
         if i.opcode == "load":
             # a thread's own variable; what other memory holds is the same for all that read it
-            kinds = {origin.kind for origin, _ in self._points.of(i.operands[0])}
+            kinds = {origin.kind for origin, _ in self._points.targets(i.operands[0])}
             return "stack" in kinds
         if i.opcode in ("atomicrmw", "cmpxchg"):
             return True  # each gets another ticket

@@ -90,7 +90,7 @@ class Walks:
         self._loops = [(loop, _turns_per_entry(loop, edges, frequency)) for loop in inner]
         self._changes: dict[tuple[int, str], bool] = {}
 
-    def of(self, block: str, address: Value | None = None) -> Reach:
+    def reach(self, block: str, address: Value | None = None) -> Reach:
         """Return how often a block runs; with an address, at how many addresses."""
         times, each, product = self._frequency[block], 1.0, ONCE
         for loop, turns in self._loops:
@@ -128,7 +128,7 @@ def _turns_per_entry(loop: Loop, edges: Edges, frequency: Mapping[str, float]) -
     return max(1.0, frequency[loop.header] / entered) if entered > 0 else 1.0
 
 
-UNKNOWN = Formula.of("%")
+UNKNOWN = Formula.variable("%")
 """A number that no variable gives."""
 
 _SAME_ADDRESS = (*CONVERSIONS, "bitcast", "addrspacecast", "freeze", "inttoptr", "ptrtoint")
@@ -174,7 +174,7 @@ class Strides:
         self._formulas: dict[int, Formula] = {}
         self._data: dict[int, bool] = {}
 
-    def of(self, pointer: Value) -> AddressPattern:
+    def pattern(self, pointer: Value) -> AddressPattern:
         """Return how an address changes."""
         offset = self._offset(pointer)
         strides: list[Formula] = []
@@ -202,9 +202,9 @@ class Strides:
                     many = self._formula(index) if times is None else Formula.number(times)
                     total += many * Formula.number(by)
             elif i.opcode not in _SAME_ADDRESS:
-                return total + Formula.of(f"%{i.ref.name}")
+                return total + Formula.variable(f"%{i.ref.name}")
             pointer = i.operands[0]
-        return total + Formula.of(pointer.name)
+        return total + Formula.variable(pointer.name)
 
     def _formula(self, value: Value) -> Formula:
         return formula(value, self._body, lambda name: None, self._formulas)
@@ -254,7 +254,7 @@ class Strides:
         return False
 
     def _is_shared_memory(self, load: Instruction) -> bool:
-        kinds = {origin.kind for origin, _ in self._points.of(load.operands[0])}
+        kinds = {origin.kind for origin, _ in self._points.targets(load.operands[0])}
         return bool(kinds) and "stack" not in kinds
 
     def _varies(self, variable: str) -> bool:

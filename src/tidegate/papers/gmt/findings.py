@@ -129,7 +129,7 @@ def _by_table_2() -> Iterator[Measure]:
 
 
 def because(r: Results, application: str, system: str) -> str:
-    """Return how one application under one placement differs from BaM, by its books."""
+    """Return how one application under one placement differs from BaM, from its counts."""
     run, base = r.run(application, system), r.run(application, BASE)
     c = run.counts
     reads, moved = (

@@ -31,7 +31,7 @@ class Schemes(Results):
     """Runs by (workload, scheme)."""
 
     @classmethod
-    def of(cls, groups: Groups) -> Schemes:
+    def from_groups(cls, groups: Groups) -> Schemes:
         return cls(groups.get(GRID, Results({})).runs)
 
     def workloads(self, fits: bool | None = None, among: Iterable[str] = ()) -> list[Workload]:
@@ -103,7 +103,7 @@ PARTIAL = 0.7  # H5: what partial mapping adds
 PUBLISHED_EDGES = {0.0: 0.29, 1.0: 3.03}  # H7: share of edges accessed → implicit over explicit
 MINIVITE = ("louvain",)
 
-# What the books of a run cannot show: what is likely to be different on the paper's machine, or in
+# What the counts of a run cannot show: what is likely to be different on the paper's machine, or in
 # its programs. The longest label that a finding's label starts with applies.
 LIKELY = {
     "H1": (
@@ -141,7 +141,7 @@ def findings_of(groups: Groups) -> list[Finding]:
         part("H7", f"{share:.0%} accessed", edge_density, share, value)
         for share, value in PUBLISHED_EDGES.items()
     ]
-    found = find(CLAIMS, _measures(), Schemes.of(groups)) + find(CLAIMS, edges, groups)
+    found = find(CLAIMS, _measures(), Schemes.from_groups(groups)) + find(CLAIMS, edges, groups)
     return [_with_likely_cause(finding) for finding in found]
 
 
@@ -185,7 +185,7 @@ def _compare(r: Schemes, workload: Workload, scheme: str, base: str) -> str:
 
 
 def _cause(r: Schemes, scheme: str, base: str = BASE, fits: bool | None = False) -> str:
-    """Return each application's gain, and the books of the workload that gains least."""
+    """Return each application's gain, and why the workload that gains least does so."""
     gains = r.gains(scheme, base, fits)
     least = min(gains, key=lambda w: gains[w])
     return f"{ranked(by_application(gains))}; {least}: {_compare(r, least, scheme, base)}"

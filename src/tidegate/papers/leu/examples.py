@@ -63,14 +63,14 @@ def example_findings() -> Iterator[Finding]:
     by_block = priorities("axayaz", 6)
     for name, said in _FIGURE_3.items():
         ours = f"{by_block[name].priority} (lease {by_block[name].lease})"
-        yield CLAIMS["L1"].of(name).exact(ours, said)
+        yield CLAIMS["L1"].for_part(name).exact(ours, said)
     other = priorities("aaxyz", 5)
     ranked = sorted(other, key=lambda name: -other[name].priority)
-    yield CLAIMS["L2"].of("order").exact(", ".join(ranked), "a, x, y, z")
+    yield CLAIMS["L2"].for_part("order").exact(", ".join(ranked), "a, x, y, z")
     by_reference = priorities("axayaz", 6, REFERENCES)
     for name in "xyz":
         ours, said = (str(blocks[name].priority) for blocks in (by_reference, by_block))
-        yield CLAIMS["L3"].of(name).exact(ours, said)
+        yield CLAIMS["L3"].for_part(name).exact(ours, said)
 
 
 def examples_figure() -> Exhibit:
@@ -140,11 +140,11 @@ def stack_findings(sequences: int) -> Iterator[Finding]:
         )
     over = f"{sequences} random sequences of {TOUCHES} touches, half of them by reference"
     said, ours = "a smaller memory's blocks are in the larger's", f"{included:,} of {steps:,} steps"
-    yield claim.of("inclusion").holds(included == steps, said, ours, why=f"on {over}")
+    yield claim.for_part("inclusion").holds(included == steps, said, ours, why=f"on {over}")
     ours = f"{grown} of {sizes - sequences:,} sizes grow"
-    yield claim.of("misses").holds(grown == 0, "misses never grow with size", ours)
+    yield claim.for_part("misses").holds(grown == 0, "misses never grow with size", ours)
     ours = f"{equal:,} of {sizes:,} sizes equal, {over}"
-    yield claim.of("one pass").holds(equal == sizes, "one pass gives all sizes", ours)
+    yield claim.for_part("one pass").holds(equal == sizes, "one pass gives all sizes", ours)
 
 
 def random_sequences(n: int) -> Iterator[tuple[list[int], list[int] | None]]:

@@ -87,7 +87,7 @@ class LEU(paper.Paper[Setup]):
         curves = _curves(results)
         yield examples_figure()
         yield curves_figure(curves)
-        yield from gap_figures(Gaps.of(results[RUNS].runs, curves))
+        yield from gap_figures(Gaps.from_runs(results[RUNS].runs, curves))
 
     def notes(self, setup: Setup, results: Groups) -> Iterator[str]:
         yield (

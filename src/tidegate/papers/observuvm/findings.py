@@ -230,7 +230,7 @@ def overhead(claim: Claim, r: Results, value: float | None, which: int) -> Findi
 def overheads(run: Run) -> tuple[float, float, float]:
     """Return policy overhead as a share of time: all, for moving sampled pages, and the rest.
 
-    The run's books have the whole; it is divided by the cost of its counts at the machine's
+    The run has the whole; it is divided by the cost of its counts at the machine's
     constants.
     """
     machine, c, page = load_machine(run.facts["machine"]), run.counts, run.facts["page_bytes"]

@@ -126,19 +126,19 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
         count_scale=1,
     )
 
-    def spell(policy: str, kind: Registry[Any] = eviction) -> str:
+    def scaled_spec(policy: str, kind: Registry[Any] = eviction) -> str:
         own = own_options(policy, options)
         return spell_policy(policy, counts_at(setup.scale, kind.find(policy), own))
 
     if system in ("lfu", "cp"):
-        return replace(run, eviction=spell(system))
+        return replace(run, eviction=scaled_spec(system))
     if system == "ea":
-        return replace(run, prefetch=spell("early-adaptor", prefetch))
+        return replace(run, prefetch=scaled_spec("early-adaptor", prefetch))
     if not system.startswith("tm"):
         return run
-    contestants = f"lru+{spell('lfu')}+{spell('cp')}"
-    tournament = spell_policy(spell("tournament"), {"policies": contestants})
-    fdp, rgp = spell("fdp", prefetch), spell("rgp", prefetch)
+    contestants = f"lru+{scaled_spec('lfu')}+{scaled_spec('cp')}"
+    tournament = spell_policy(scaled_spec("tournament"), {"policies": contestants})
+    fdp, rgp = scaled_spec("fdp", prefetch), scaled_spec("rgp", prefetch)
     ahead = {"tm": "tree", "tm+": fdp, "tm++": f"{fdp}+{rgp}"}[system]
     return replace(run, eviction=tournament, prefetch=ahead)
 

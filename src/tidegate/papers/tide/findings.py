@@ -58,7 +58,7 @@ def all_findings(setup: Setup, results: Groups) -> Iterator[Finding]:
     yield from moved_findings(claims, results[MOVED])
     if not setup.recorded:
         how = "give --recorded FOLDER; benchmarks.own_programs records programs into one"
-        yield claims["T1"].of("recorded").unmeasured(how)
+        yield claims["T1"].for_part("recorded").unmeasured(how)
     yield claims["T5"].unmeasured(
         "benchmarks.live_patterns measures it; figures in docs/live-costs.md"
     )
@@ -75,14 +75,14 @@ def time_findings(claims: Claims, level: str, results: Results) -> Iterable[Find
             best = next(iter(own))
             ahead = 1 - own[OURS] / own[best]
             show = f"{percent(ahead)}: {own[OURS]:.2f} of uvm's time, {best} {own[best]:.2f}"
-            claim = claims["T1"].of(f"{suite} {half} {level}")
+            claim = claims["T1"].for_part(f"{suite} {half} {level}")
             yield claim.ratio(ahead, "ahead by", at_least=True, show=show)
     ratios = results.ratios(OURS, BASE)
     worst = max(ratios, key=lambda at: ratios[at])
     behind = [at.name for at in ratios if ratios[at] > MOST_BEHIND]
     why = f"behind on {', '.join(behind)}" if behind else ""
     ours = f"{ratios[worst]:.2f} ({worst.suite} {worst.name})"
-    yield claims["T2"].of(level).holds(not behind, f"at most {MOST_BEHIND}", ours, why=why)
+    yield claims["T2"].for_part(level).holds(not behind, f"at most {MOST_BEHIND}", ours, why=why)
 
 
 def moved_findings(claims: Claims, results: Results) -> Iterable[Finding]:
@@ -94,7 +94,9 @@ def moved_findings(claims: Claims, results: Results) -> Iterable[Finding]:
             mean = geometric_mean(gaps[at] for at in wanted)
             beside = geometric_mean(moved(results, "leu-observed")[at] for at in wanted)
             ours = f"{mean:.2f}; leu-observed {beside:.2f}"
-            yield claims["T3"].of(name).holds(mean <= MOST_MOVED, f"at most {MOST_MOVED}", ours)
+            yield (
+                claims["T3"].for_part(name).holds(mean <= MOST_MOVED, f"at most {MOST_MOVED}", ours)
+            )
     worst = max(gaps, key=lambda at: gaps[at])
     ours = f"{gaps[worst]:.2f} ({worst.suite} {worst.name})"
     yield claims["T4"].holds(gaps[worst] <= WORST_MOVED, f"at most {WORST_MOVED}", ours)

@@ -16,7 +16,7 @@ from tidegate.workloads.thread_blocks import FLOAT, across, blocks, launch_of, s
 
 # of the default size: 20 inner points and 31 outer ones; rows and columns of a frame
 POINTS, FRAME = 51, (590, 609)
-TEMPLATE, SEARCH, MASK = 25, 40, 10  # tSize, sSize, maxMove
+TEMPLATE, SEARCH = 25, 40  # tSize, sSize
 _ALIGNED = 256  # bytes: where cudaMalloc begins
 _PIECE = 1024  # floats that all 256 threads use in four turns: a page
 
