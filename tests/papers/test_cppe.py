@@ -223,7 +223,7 @@ def test_open_points_are_options_that_exist_and_begin_with_their_defaults() -> N
 def test_an_applications_own_readings_reach_its_workload() -> None:
     setup = Setup(readings=24)
     options = [g["MRQ", "cppe", "50%"] for g in PAPER.variants(setup)]
-    workloads_of = {str(PAPER.specification(v, setup).workload) for v in options}
+    workloads_of = {str(PAPER.readings.specification(v, setup).workload) for v in options}
     assert {spec.partition("samples=")[2] for spec in workloads_of} == {"2048)", "1024)", "3072)"}
     others = {k for g in PAPER.variants(setup) for k, _ in g["NW", "cppe", "50%"].options}
     assert not any(name.startswith("MRQ") for name in others)
@@ -246,7 +246,7 @@ def test_variants_carry_their_reading() -> None:
     setup = replace(TINY, readings=12)
     assert len(PAPER.variants(setup)) == 12
     variants = [v for v in distinct(PAPER.variants(setup)) if v.key[1] in ("cppe", "sl+lru")]
-    asks = [PAPER.specification(v, setup).prepare() for v in variants]
+    asks = [PAPER.readings.specification(v, setup).prepare() for v in variants]
     assert {a.eviction.settings().get("counts") for a in asks} >= {"pages", "faults"}
     assert {a.eviction.name for a in asks} == {"mhpe", "lrm", "lru-ideal"}
     assert {a.machine.driver.batch_faults for a in asks} == {16, 64}

@@ -49,7 +49,7 @@ def test_the_first_reading_is_the_grid_itself() -> None:
     (grid,) = PAPER.variants(setup)
     assert set(grid) == {(a, s, GRID) for a in ("MM", "2DC") for s in SYSTEMS}
     for (application, system, _), variant in grid.items():
-        ours = PAPER.specification(variant, setup)
+        ours = PAPER.readings.specification(variant, setup)
         asked = specify(setup, setup.applications[application], system)
         assert ours.run(cache=False).counts == asked.run(cache=False).counts, (application, system)
 
@@ -84,7 +84,7 @@ def test_an_applications_own_readings_matter_to_its_own_runs() -> None:
         for g in grids
         if ("GMV.iterations", 3) in g["GMV", "uvm", GRID].options
     )
-    assert "iterations=3" in PAPER.specification(variant, setup).workload
+    assert "iterations=3" in PAPER.readings.specification(variant, setup).workload
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_variants_are_run_once_and_then_fetched() -> None:
     reading = {name: values[0] for name, values in OPEN.items()}
     keys = [(a, s, GRID) for a in ("MM", "2DC") for s in ("uvm", "lfu")]
     wanted = [READINGS.variant(key, reading) for key in keys]
-    specs = {variant: PAPER.specification(variant, setup) for variant in wanted}
+    specs = {variant: PAPER.readings.specification(variant, setup) for variant in wanted}
     seen: list[int] = []
     runs = run_variants(specs, workers=1, progress=seen.append)
     assert sum(seen) == len(wanted) == len(runs)

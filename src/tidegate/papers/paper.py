@@ -29,7 +29,7 @@ class Paper(ABC, Generic[S]):
     """One paper: what is run for it, and what is made of the results.
 
     A run specification is anything with ``prepare()``, which looks names and numbers up, and
-    ``answer(cache)``, which runs it.
+    ``run(cache)``, which runs it.
     """
 
     name: str  # of its folder

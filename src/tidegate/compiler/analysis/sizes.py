@@ -75,7 +75,8 @@ class Formula:
     def with_formulas(self, known: Mapping[str, Formula]) -> Formula | None:
         """Return it with every variable replaced by its formula; None if one has none.
 
-        >>> str((Formula.variable("x") * Formula.number(2)).with_formulas({"x": Formula.variable("n")}))
+        >>> twice = Formula.variable("x") * Formula.number(2)
+        >>> str(twice.with_formulas({"x": Formula.variable("n")}))
         '2*n'
         """
         total = Formula(())

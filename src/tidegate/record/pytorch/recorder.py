@@ -151,25 +151,25 @@ class Recorder(TorchDispatchMode):
             number = numbers[i]
             if i < len(reads):
                 gathered = operator.gathers and i == 0
-                self._add_operand(
+                self._operand(
                     number, tensor, group, False, moved if gathered else 0, operator, args
                 )
             else:
                 scattered = operator.scatters and i == len(reads)
                 if operator.reads_what_it_writes and not scattered:
-                    self._add_operand(number, tensor, group, False, 0, operator, args)
-                self._add_operand(
+                    self._operand(number, tensor, group, False, 0, operator, args)
+                self._operand(
                     number, tensor, group, True, moved if scattered else 0, operator, args
                 )
         for number, (tensor, group) in zip(
             numbers[len(reads) + len(writes) :], fresh, strict=False
         ):
-            self._add_operand(number, tensor, group, True, 0, operator, args)
+            self._operand(number, tensor, group, True, 0, operator, args)
         modules.launched()
         if build.launches >= self.most_launches:
             raise TidegateError(_TOO_MANY.format(most=self.most_launches))
 
-    def _add_operand(
+    def _operand(
         self,
         number: int,
         tensor: Any,
