@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from tidegate.experiments.sweeps.batches import WholeRuns
 from tidegate.experiments.sweeps.execution import run_all
 from tidegate.papers.ledger import Claims, Finding, Ledger, load_claims
-from tidegate.papers.readings import Readings, Variant, distinct, run_variants, with_shares
+from tidegate.papers.readings import Readings, VariedRun, distinct, run_variants, with_shares
 from tidegate.papers.report import Exhibit, Reproduction
 from tidegate.papers.results import Groups, Key
 from tidegate.papers.setup import Setup
@@ -135,14 +135,14 @@ class Paper(ABC, Generic[S]):
 
     # Open readings
 
-    def variants(self, setup: S) -> list[dict[Key, Variant]]:
+    def variants(self, setup: S) -> list[dict[Key, VariedRun]]:
         """Return the grid of every reading that is tried."""
         if not setup.readings or not self.readings:
             return []
         small = self.readings.reduce(setup)
         return self.readings.grids(small, self.grid(small))
 
-    def reading_specs(self, setup: S) -> dict[Variant, Any]:
+    def reading_specs(self, setup: S) -> dict[VariedRun, Any]:
         """Return the run specification of every variant that is tried, each once."""
         assert self.readings
         small = self.readings.reduce(setup)

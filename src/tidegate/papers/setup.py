@@ -22,7 +22,7 @@ _MOST_READINGS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Option:
+class CommandOption:
     """One option of a command: the field of a ``Setup`` it sets, and how its text is read."""
 
     field: str
@@ -133,7 +133,7 @@ class Setup:
         return published if published in values else values[0]
 
     @classmethod
-    def options(cls) -> list[Option]:
+    def options(cls) -> list[CommandOption]:
         """Return the options of the paper's command."""
         hints = get_type_hints(cls)
         declared = [f for f in fields(cls) if "help" in f.metadata]
@@ -149,15 +149,15 @@ def _flag(f: Any) -> str:
     return f.metadata["flag"] or f"--{f.name.replace('_', '-')}"
 
 
-def _option(f: Any, hint: Any) -> Option:
+def _option(f: Any, hint: Any) -> CommandOption:
     flag = _flag(f)
     assert f.default is not MISSING
     shown = "" if f.default is None else _show(f.default, f.metadata["share"])
     if get_origin(hint) is tuple:
         read = _list_reader(flag, get_args(hint)[0], bool(f.default))
-        return Option(f.name, flag, f.metadata["help"], str, read, shown)
+        return CommandOption(f.name, flag, f.metadata["help"], str, read, shown)
     if f.metadata["share"]:
-        return Option(
+        return CommandOption(
             f.name,
             flag,
             f.metadata["help"],
@@ -167,7 +167,7 @@ def _option(f: Any, hint: Any) -> Option:
         )
     kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
     kind = str if str in kinds else kinds[0]
-    return Option(f.name, flag, f.metadata["help"], kind, lambda given: given, shown)
+    return CommandOption(f.name, flag, f.metadata["help"], kind, lambda given: given, shown)
 
 
 def _show(value: Any, share: bool) -> str:

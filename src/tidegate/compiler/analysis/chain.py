@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _LEAVES = 1e-12
 
 
-class Chain:
+class MarkovChain:
     """A chain of `states` states that starts in state 0. What the steps of a state lack to 1 is the
     probability of the end.
     """
@@ -72,7 +72,7 @@ def eliminated(
     states: int, steps: Mapping[tuple[int, int], float], kept: Iterable[int]
 ) -> dict[tuple[int, int], float]:
     """Return the steps of the chain that has only the kept states."""
-    chain = Chain(states, steps)
+    chain = MarkovChain(states, steps)
     work = _Elimination(chain._out, chain._end)
     left = set(kept)
     work.eliminate(sorted(set(range(states)) - left))

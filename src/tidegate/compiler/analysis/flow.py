@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from tidegate.compiler.analysis.chain import Chain
+from tidegate.compiler.analysis.chain import MarkovChain
 from tidegate.compiler.analysis.trip_counts import counted_exits
 from tidegate.compiler.ir.loops import Loop, natural_loops, reverse_postorder
 from tidegate.compiler.ir.module import Body
@@ -110,7 +110,7 @@ class Flow:
     def frequency_with(self, edges: Edges) -> Mapping[str, float]:
         """Return how often each block runs if its steps have these probabilities."""
         steps = {(self.number[a], self.number[b]): p for (a, b), p in edges.items()}
-        visits = Chain(len(self.blocks), steps).visits()
+        visits = MarkovChain(len(self.blocks), steps).visits()
         return dict(zip(self.blocks, visits, strict=True))
 
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 import llvmlite.binding as llvm
 
-from tidegate.compiler.analysis.inclusion import Copying, Graph, Location, Origin
+from tidegate.compiler.analysis.inclusion import Copying, InclusionGraph, Location, Origin
 from tidegate.compiler.ir.calls import ALLOCATES_TASK, ALLOCATORS
 from tidegate.compiler.ir.layout import Structs, gep_offset
 from tidegate.compiler.ir.module import Body, Instruction, Value, constant_int, key
@@ -52,7 +52,7 @@ class PointsTo:
     ):
         self._function = body.name
         self._structs = body.structs
-        self._graph = Graph()
+        self._graph = InclusionGraph()
         self._nodes: dict[int, int] = {}  # key of a value → its node
         self._moves: list[tuple[int, int, int | None]] = []  # nodes before, after; bytes
         self._written: dict[Location, list[Value]] = defaultdict(list)

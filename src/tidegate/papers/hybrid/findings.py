@@ -14,7 +14,7 @@ from tidegate.experiments.planning import Rehearsal
 from tidegate.experiments.runs import Run
 from tidegate.papers.comparisons import compare_runs
 from tidegate.papers.hybrid.applications.grids import CFD
-from tidegate.papers.hybrid.grid import EDGES, GRID, Workload
+from tidegate.papers.hybrid.grid import EDGES, GRID, SizedApplication
 from tidegate.papers.hybrid.setup import BASE, BASELINES, NEAR, PARTS
 from tidegate.papers.ledger import Claim, Finding, Verdict, load_claims, times
 from tidegate.papers.results import Groups, Measure, NotRun, Results, find, part
@@ -24,7 +24,7 @@ from tidegate.trace.geometry import Geometry
 from tidegate.trace.plan import Plan
 from tidegate.trace.trace import lay_out
 
-Gains = dict[Workload, float]
+Gains = dict[SizedApplication, float]
 
 
 class Schemes(Results):
@@ -34,7 +34,9 @@ class Schemes(Results):
     def from_groups(cls, groups: Groups) -> Schemes:
         return cls(groups.get(GRID, Results({})).runs)
 
-    def workloads(self, fits: bool | None = None, among: Iterable[str] = ()) -> list[Workload]:
+    def workloads(
+        self, fits: bool | None = None, among: Iterable[str] = ()
+    ) -> list[SizedApplication]:
         """Return the workloads that fit, those that do not, or all."""
         only = set(among)
         return [
@@ -180,7 +182,7 @@ def _measures() -> Iterator[Measure]:
     yield part("H10", "", minivite_gain)
 
 
-def _compare(r: Schemes, workload: Workload, scheme: str, base: str) -> str:
+def _compare(r: Schemes, workload: SizedApplication, scheme: str, base: str) -> str:
     return compare_runs(r.run(workload, scheme), scheme, r.run(workload, base), base)
 
 

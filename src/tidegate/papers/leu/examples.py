@@ -24,7 +24,7 @@ from tidegate.papers.report import Exhibit, make_exhibit
 CLAIMS = load_claims("leu")
 
 
-class Block(NamedTuple):
+class ExampleBlock(NamedTuple):
     """A block at some time: touches since its last one, its priority, and the lease that has it."""
 
     tesla: int
@@ -32,17 +32,20 @@ class Block(NamedTuple):
     lease: int | None
 
 
-def priorities(period: str, now: int, references: Sequence[str] | None = None) -> dict[str, Block]:
+def priorities(
+    period: str, now: int, references: Sequence[str] | None = None
+) -> dict[str, ExampleBlock]:
     """Return every block at time ``now`` (from 1) of a sequence that repeats this period.
 
     >>> priorities("axayaz", 6)["x"]
-    Block(tesla=4, priority=Fraction(1, 2), lease=6)
+    ExampleBlock(tesla=4, priority=Fraction(1, 2), lease=6)
     """
     owners = references or period
     known = distributions(period, owners, endless=True)
     last = {block: i for i, block in enumerate(period[:now], start=1)}
     return {
-        block: Block(now - i, *known[owners[i - 1]].priority(now - i)) for block, i in last.items()
+        block: ExampleBlock(now - i, *known[owners[i - 1]].priority(now - i))
+        for block, i in last.items()
     }
 
 

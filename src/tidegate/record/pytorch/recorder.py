@@ -1,4 +1,4 @@
-"""Recorder: sees every operator below autograd and notes launches, operands and births.
+"""OperatorRecorder: sees every operator below autograd and notes launches, operands and births.
 
 An operator launches a kernel if it writes an argument or if an output has memory of its own; others
 make views. Arguments that the schema marks as written are written, and also read unless the
@@ -21,7 +21,7 @@ from tidegate.record.pytorch.operators import Operator, describe, flops_of, row_
 _Operand = tuple[Any, int]  # a tensor and its group
 
 
-class Recorder(TorchDispatchMode):
+class OperatorRecorder(TorchDispatchMode):
     """Notes what operators do while it is active.
 
     ``answer``: what a program gets that asks for a tensor's value; None refuses whole numbers.
