@@ -3,8 +3,8 @@
     python -m benchmarks.readings_apart hybrid [--only machine.unmap,program.first_touch]
         [--applications cfd,bfs] [--schemes um,host,lru,glm,rdm] [--findings H1,H2]
 
-Every value but the default of each open point (``readings.py`` of the paper) is tried with all
-others at their defaults, with the setup of ``--robustness``. The table has a row for each: the
+Every value but the default of each open point (``OPEN`` of the paper) is tried with all others at
+their defaults, with the setup of ``--robustness``. The table has a row for each: the
 findings' numbers, and how many verdicts differ from the default's.
 """
 
@@ -69,7 +69,7 @@ def main() -> None:
     by_reading = {
         name: {
             f.label: f
-            for f in paper.findings(small, Groups.of({k: runs[v] for k, v in grid.items()}))
+            for f in paper.findings(small, Groups.from_runs({k: runs[v] for k, v in grid.items()}))
         }
         for name, grid in grids.items()
     }

@@ -20,8 +20,8 @@ from tidegate.experiments import RunSpec
 from tidegate.experiments.sweeps.batches import Task, Work
 from tidegate.experiments.sweeps.execution import run_all
 from tidegate.papers.cppe import grid as cppe
-from tidegate.papers.observuvm.grid import GRID, grid_of
-from tidegate.papers.observuvm.setup import Setup
+from tidegate.papers.observuvm.paper import grid_of
+from tidegate.papers.observuvm.setup import GRID, Setup
 
 
 class Timed(NamedTuple):

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.analysis import ReuseDistances
-from tidegate.analysis.histogram import histogram
-from tidegate.analysis.reuse import FEWEST_SLOTS
+from tidegate.analysis.reuse import FEWEST_SLOTS, histogram
 
 pytestmark = pytest.mark.oracle
 

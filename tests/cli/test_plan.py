@@ -20,7 +20,7 @@ from tidegate.compiler.ir.clang import TARGET
 from tidegate.compiler.plan.emit import emit_cuda, emit_openmp
 from tidegate.compiler.plan.schedule import Schedule
 from tidegate.experiments.planning import make_policy, rehearse, settle
-from tidegate.papers.hybrid.applications.offloaded import model_named
+from tidegate.papers.hybrid.applications import model_named
 from tidegate.trace.geometry import Geometry
 from tidegate.workloads.modelled import Modelled
 

@@ -12,7 +12,7 @@ from tidegate.papers import find_paper, find_setup, paper_names
 from tidegate.papers.gmt import setup as gmt
 from tidegate.papers.hybrid import setup as hybrid
 from tidegate.papers.leu import setup as leu
-from tidegate.papers.observuvm import grid
+from tidegate.papers.observuvm import paper as observuvm
 from tidegate.papers.paper import Paper
 from tidegate.papers.setup import Setup
 from tidegate.papers.tide import setup as tide
@@ -25,7 +25,7 @@ STAND_INS = ("cyclic(bytes=16MiB)", "stencil(bytes=16MiB)")
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two small applications in place of Table II."""
     monkeypatch.setattr(suites, "suite", lambda name, scale: STAND_INS)
-    monkeypatch.setattr(grid, "PROBED", (32, 256, 512))
+    monkeypatch.setattr(observuvm, "PROBED", (32, 256, 512))
     tiers = gmt.Setup(
         given=(("Hotspot", "gmt-Hotspot(bytes=4MiB)", 4 << 16),), systems=("bam", "tier-reuse")
     )

@@ -14,7 +14,7 @@ from tidegate.compiler import ProgramModel, model_of_ir, model_of_source
 from tidegate.compiler.ir import clang
 from tidegate.compiler.ir.module import parse
 from tidegate.compiler.model_file import load
-from tidegate.compiler.plan.make import launch_names
+from tidegate.compiler.plan.schedule import launch_names
 from tidegate.compiler.project import units_of_project
 from tidegate.errors import TidegateError
 from tidegate.experiments.planning import make_policy, predict, rehearse, settle

@@ -10,12 +10,12 @@ import pytest
 
 from offloaded import clang_19
 from tidegate.compiler import ProgramModel
+from tidegate.compiler.analysis.flow import branch_probabilities
 from tidegate.compiler.analysis.measures import with_values
-from tidegate.compiler.files import model_of_files
-from tidegate.compiler.ir.cuda import cuda_folder, kernel_of_stub
+from tidegate.compiler.ir.clang import cuda_folder, kernel_of_stub
 from tidegate.compiler.ir.module import parse, run_passes
-from tidegate.compiler.ir.probabilities import branch_probabilities
 from tidegate.compiler.plan.emit import emit_cuda
+from tidegate.compiler.project import model_of_files
 from tidegate.errors import TidegateError
 from tidegate.experiments.planning import make_policy, rehearse
 from tidegate.trace.geometry import Geometry
@@ -186,7 +186,7 @@ def test_without_headers_it_says_what_to_install(
 
     clang_19()
     monkeypatch.setattr(sys, "path", [])
-    monkeypatch.setattr("tidegate.compiler.ir.cuda._is_usable", lambda folder: False)
+    monkeypatch.setattr("tidegate.compiler.ir.clang._is_usable", lambda folder: False)
     (tmp_path / "x.cu").write_text("int main() {}")
     with pytest.raises(TidegateError, match=r"no headers of CUDA 12 .*pip install nvidia-cuda"):
         model_of_files([tmp_path / "x.cu"])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.compiler.analysis.distances import Distances
+from tidegate.compiler.analysis.chain import Distances
 from tidegate.compiler.model import LaunchSite
 
 LAUNCHES, EVENTS = 5, 2

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.compiler.analysis.distances import Distances, use_of_object, use_of_region
-from tidegate.compiler.analysis.flow import Flow
+from tidegate.compiler.analysis.chain import Distances, use_of_object, use_of_region
+from tidegate.compiler.analysis.flow import Flow, branch_probabilities
 from tidegate.compiler.analysis.host import host_flow
 from tidegate.compiler.analysis.sizes import Formula
 from tidegate.compiler.ir.layout import gep_offset, struct_bodies
 from tidegate.compiler.ir.loops import natural_loops
 from tidegate.compiler.ir.module import Body, parse
-from tidegate.compiler.ir.probabilities import branch_probabilities
 from tidegate.compiler.model import Argument, LaunchSite
 from tidegate.errors import TidegateError
 
@@ -189,7 +188,7 @@ def test_layout(text: str, bytes_: int | None) -> None:
 
 
 def test_formula() -> None:
-    n, m = Formula.of("n"), Formula.of("m")
+    n, m = Formula.variable("n"), Formula.variable("m")
     size = (n + Formula.number(1)) * (m + Formula.number(-1)) * Formula.number(4)
     assert size.at({"n": 3, "m": 5}) == 64
     assert str(Formula.number(0)) == "0"

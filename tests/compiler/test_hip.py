@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from offloaded import clang_19
-from tidegate.compiler.files import model_of_files
-from tidegate.compiler.ir import hip
-from tidegate.compiler.project import units_of_project
+from tidegate.compiler.ir import clang
+from tidegate.compiler.project import model_of_files, units_of_project
 from tidegate.errors import TidegateError
 
 HEADER = """
@@ -79,5 +78,5 @@ def test_hipcc_compiles_cu_files_as_hip(tmp_path: Path) -> None:
 
 def test_without_headers_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "is_file", lambda path: False)
-    with pytest.raises(TidegateError, match=f"apt-get install {hip.PACKAGE}"):
-        hip.rocm_folder()
+    with pytest.raises(TidegateError, match=f"apt-get install {clang.PACKAGE}"):
+        clang.rocm_folder()

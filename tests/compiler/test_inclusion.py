@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.compiler.analysis.inclusion import Graph, Location, Origin
+from tidegate.compiler.analysis.inclusion import InclusionGraph, Location, Origin
 from tidegate.compiler.analysis.points_to import PointsTo
 from tidegate.compiler.ir.loops import components
 from tidegate.compiler.ir.module import Body, parse
@@ -24,7 +24,7 @@ def heap(name: str) -> Location:
 @settings(deadline=None)
 def test_every_node_holds_what_leads_to_it(first: list, later: list) -> None:
     """`later` edges come from rules, when nodes on a cycle may have become one already."""
-    graph = Graph()
+    graph = InclusionGraph()
     nodes = [graph.new_node() for _ in range(NODES)]
     for n in nodes:
         graph.add(n, heap(f"h{n}"))
@@ -40,12 +40,12 @@ def test_every_node_holds_what_leads_to_it(first: list, later: list) -> None:
         assert {o.name for o, _ in graph.held(n)} == {f"h{a}" for a in leads}
 
 
-def linking(graph: Graph, a: int, b: int) -> Callable[[Location], None]:
+def linking(graph: InclusionGraph, a: int, b: int) -> Callable[[Location], None]:
     return lambda _: graph.link(a, b)
 
 
 def test_a_rule_sees_everything_that_its_cycle_holds() -> None:
-    graph = Graph()
+    graph = InclusionGraph()
     a, b = graph.new_node(), graph.new_node()
     seen: set[str] = set()
     graph.on_new(a, lambda place: seen.add(place[0].name))
@@ -83,7 +83,7 @@ end:
     module = parse(text, "text")
     body = Body(module.get_function("main"))
     points = PointsTo(body)
-    offsets = {i.ref.name: {at for _, at in points.of(i.ref)} for i in body if i.ref.name}
+    offsets = {i.ref.name: {at for _, at in points.targets(i.ref)} for i in body if i.ref.name}
     assert offsets["after"] == {None}
     assert offsets["at"] == {0, None}
     assert offsets["field"] == {4, None}

@@ -9,7 +9,7 @@ from benchmarks.large_program import program
 
 from offloaded import clang_19
 from tidegate.compiler import model_of_source
-from tidegate.compiler.ir import size
+from tidegate.compiler.ir import inline
 from tidegate.compiler.ir.clang import compile_ir
 from tidegate.compiler.project import units_of_project
 
@@ -22,7 +22,7 @@ def test_what_would_make_main_too_long_is_left_out(
     source = tmp_path / "large.c"
     source.write_text(program(200))
     assert not any("too large" in note.text for note in model_of_source(source).notes)
-    monkeypatch.setattr(size, "_MOST_LINES", 700)
+    monkeypatch.setattr(inline, "_MOST_LINES", 700)
     model = model_of_source(source)
     assert any("too large" in note.text for note in model.notes)
     assert len(model.launches) == 40

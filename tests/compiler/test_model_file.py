@@ -9,9 +9,9 @@ import pytest
 
 from offloaded import NAMES
 from tidegate.compiler import ProgramModel
-from tidegate.compiler.files import model_of_files
 from tidegate.compiler.ir import clang
 from tidegate.compiler.model_file import load, save
+from tidegate.compiler.project import model_of_files
 from tidegate.errors import TidegateError
 
 

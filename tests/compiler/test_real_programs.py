@@ -14,12 +14,11 @@ from offloaded import clang_19
 from tidegate.compiler import ProgramModel, model_of_source
 from tidegate.compiler.analysis.measures import with_values
 from tidegate.compiler.analysis.trip_counts import first_true
-from tidegate.compiler.files import model_of_files
 from tidegate.compiler.ir.inline import inline_into_main
 from tidegate.compiler.ir.loops import in_cycles
 from tidegate.compiler.ir.module import parse
 from tidegate.compiler.plan.emit import emit_openmp
-from tidegate.compiler.project import units_of_project
+from tidegate.compiler.project import model_of_files, units_of_project
 from tidegate.errors import TidegateError
 from tidegate.experiments.planning import make_policy, rehearse, settle
 from tidegate.trace.geometry import Geometry

@@ -11,8 +11,8 @@ import pytest
 
 from offloaded import EXAMPLES, NAMES, RunOutput, clang_19
 from tidegate.compiler import ProgramModel, model_of_source
-from tidegate.compiler.plan.make import make_plan
-from tidegate.papers.hybrid.inner_loop import kept_by, locality_order
+from tidegate.compiler.plan.schedule import make_plan
+from tidegate.papers.hybrid.findings import kept_by, locality_order
 
 
 def _gaps(output: RunOutput) -> dict[tuple[str, str], list[int]]:

@@ -9,7 +9,7 @@ from benchmarks.agreement import Agreement, agreement
 from benchmarks.truth import Log, log_of, mark
 
 from offloaded import clang_19
-from tidegate.compiler.files import model_of_files
+from tidegate.compiler.project import model_of_files
 
 MAKEFILE = """
 main: main.c

@@ -12,12 +12,11 @@ from papers.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.papers.cppe.crossing import crossed_of
+from tidegate.papers.cppe.figures import sweep_figures
 from tidegate.papers.cppe.findings import findings_of
 from tidegate.papers.cppe.grid import KINDS, grid_of, specify
-from tidegate.papers.cppe.paper import PAPER
-from tidegate.papers.cppe.readings import DEPENDS, OPEN
+from tidegate.papers.cppe.paper import DEPENDS, OPEN, PAPER
 from tidegate.papers.cppe.setup import LEVELS, OWN, SYSTEMS, Setup
-from tidegate.papers.cppe.sweeps import sweep_figures
 from tidegate.papers.ledger import Verdict
 from tidegate.papers.readings import distinct
 from tidegate.papers.results import Groups, Results
@@ -61,7 +60,7 @@ def test_several_thresholds_make_a_table_of_sensitivity() -> None:
     assert grid["NW", "cppe", "t3 16 50%"].eviction != grid["NW", "cppe", "50%"].eviction
     assert setup.as_published
     runs = {key: make_run(time=2.0 if key[1] == "sl+lru" else 1.0) for key in grid}
-    (exhibit,) = sweep_figures(setup, Groups.of(runs))
+    (exhibit,) = sweep_figures(setup, Groups.from_runs(runs))
     assert exhibit.table["value"].to_list() == ["16", "32"]
     assert exhibit.table["50%"].to_list() == [2.0, 2.0]
 
@@ -224,7 +223,7 @@ def test_open_points_are_options_that_exist_and_begin_with_their_defaults() -> N
 def test_an_applications_own_readings_reach_its_workload() -> None:
     setup = Setup(readings=24)
     options = [g["MRQ", "cppe", "50%"] for g in PAPER.variants(setup)]
-    workloads_of = {str(PAPER.specification(v, setup).workload) for v in options}
+    workloads_of = {str(PAPER.readings.specification(v, setup).workload) for v in options}
     assert {spec.partition("samples=")[2] for spec in workloads_of} == {"2048)", "1024)", "3072)"}
     others = {k for g in PAPER.variants(setup) for k, _ in g["NW", "cppe", "50%"].options}
     assert not any(name.startswith("MRQ") for name in others)
@@ -247,7 +246,7 @@ def test_variants_carry_their_reading() -> None:
     setup = replace(TINY, readings=12)
     assert len(PAPER.variants(setup)) == 12
     variants = [v for v in distinct(PAPER.variants(setup)) if v.key[1] in ("cppe", "sl+lru")]
-    asks = [PAPER.specification(v, setup).prepare() for v in variants]
+    asks = [PAPER.readings.specification(v, setup).prepare() for v in variants]
     assert {a.eviction.settings().get("counts") for a in asks} >= {"pages", "faults"}
     assert {a.eviction.name for a in asks} == {"mhpe", "lrm", "lru-ideal"}
     assert {a.machine.driver.batch_faults for a in asks} == {16, 64}

@@ -12,11 +12,9 @@ from papers.synthetic import make_run
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.papers.gmt.figures import figures_of
-from tidegate.papers.gmt.findings import REUSE, SPEEDUPS, findings_of
+from tidegate.papers.gmt.findings import REUSE, SPEEDUPS, findings_of, optimistic_run
 from tidegate.papers.gmt.grid import grid_of, specify
-from tidegate.papers.gmt.optimistic import optimistic_run
-from tidegate.papers.gmt.paper import PAPER
-from tidegate.papers.gmt.readings import OPEN
+from tidegate.papers.gmt.paper import OPEN, PAPER, READINGS
 from tidegate.papers.gmt.setup import STATED, SYSTEMS, TABLE_2, Setup
 from tidegate.papers.gmt.transfers import transfer_figures
 from tidegate.papers.ledger import Finding, Verdict
@@ -293,7 +291,10 @@ def test_the_default_reading_is_the_grids() -> None:
     setup = replace(TINY, readings=1)
     (grid,) = PAPER.variants(setup)
     for key, variant in grid.items():
-        one, other = PAPER.specification(variant, setup).prepare(), specify(setup, *key).prepare()
+        one, other = (
+            READINGS.specification(variant, setup).prepare(),
+            specify(setup, *key).prepare(),
+        )
         assert (one.near, one.middle, one.settings) == (other.near, other.middle, other.settings)
         assert one.placement.settings() == other.placement.settings()
 
@@ -312,7 +313,7 @@ def test_every_open_point_changes_something() -> None:
         assert different, name
         for variant in list(different)[:1]:
             plain = replace(variant, options=tuple((k, default[k]) for k, _ in variant.options))
-            one, other = (PAPER.specification(v, setup).prepare() for v in (variant, plain))
+            one, other = (READINGS.specification(v, setup).prepare() for v in (variant, plain))
             assert (one.near, one.settings, one.placement.settings(), one.trace.identity()) != (
                 other.near,
                 other.settings,

@@ -15,9 +15,8 @@ from tidegate.experiments.runs import Run
 from tidegate.machine.machine import load_machine
 from tidegate.papers.hybrid.figures import figures_of
 from tidegate.papers.hybrid.findings import LIKELY, MIXED, PUBLISHED, findings_of
-from tidegate.papers.hybrid.grid import EDGES, GRID, Workload, edges_of, grid_of, specify
-from tidegate.papers.hybrid.paper import PAPER
-from tidegate.papers.hybrid.readings import OPEN, reduced
+from tidegate.papers.hybrid.grid import EDGES, GRID, SizedApplication, edges_of, grid_of, specify
+from tidegate.papers.hybrid.paper import OPEN, PAPER, READINGS, reduced
 from tidegate.papers.hybrid.setup import APPLICATIONS, BASELINES, MACHINE, NEAR, SCHEMES, Setup
 from tidegate.papers.ledger import Finding, Verdict
 from tidegate.papers.results import Groups, Key
@@ -56,7 +55,7 @@ def as_published() -> dict[Key, Run]:
         moved = {**dict.fromkeys(BASELINES, 10.0), "um": 1.0, "um-pf": 5.0}
         for gb, times in ((9.0, fit), (19.0, larger)):
             for s, time in times.items():
-                runs[Workload(a, gb), s, GRID] = run(time, moved.get(s, 1.0))
+                runs[SizedApplication(a, gb), s, GRID] = run(time, moved.get(s, 1.0))
     for share, time in ((0.0, 29.0), (0.5, 150.0), (1.0, 303.0)):
         runs[share, "implicit", EDGES] = run(time)
         runs[share, "explicit", EDGES] = run(100.0)
@@ -64,7 +63,7 @@ def as_published() -> dict[Key, Run]:
 
 
 def found(runs: dict[Key, Run]) -> dict[str, Finding]:
-    return {f.label: f for f in findings_of(Groups.of(runs))}
+    return {f.label: f for f in findings_of(Groups.from_runs(runs))}
 
 
 def changed(
@@ -77,7 +76,7 @@ def changed(
 ) -> dict[Key, Run]:
     """The grid with another time for a scheme, of one application or all."""
     names = APPLICATIONS if application is None else (application,)
-    return runs | {(Workload(a, size), scheme, GRID): run(time, moved) for a in names}
+    return runs | {(SizedApplication(a, size), scheme, GRID): run(time, moved) for a in names}
 
 
 def test_a_grid_as_published_holds_everywhere() -> None:
@@ -148,7 +147,7 @@ def test_what_was_not_run_is_not_measured_and_h6_needs_no_run() -> None:
 
 
 def test_figures_show_the_runs() -> None:
-    shown = {e.name: e for e in figures_of(Groups.of(as_published()))}
+    shown = {e.name: e for e in figures_of(Groups.from_runs(as_published()))}
     assert list(shown) == [
         "Figure 1",
         "Figure 2",
@@ -178,7 +177,9 @@ def test_figures_show_the_runs() -> None:
 
 
 def test_a_figure_of_one_application_has_room_for_its_legend() -> None:
-    figure = next(e for e in figures_of(Groups.of(as_published())) if e.name == "Figure 1").draw()
+    figure = next(
+        e for e in figures_of(Groups.from_runs(as_published())) if e.name == "Figure 1"
+    ).draw()
     FigureCanvasAgg(figure).draw()
     whole, legend = figure.bbox, figure.legends[0].get_window_extent()
     assert whole.x0 <= legend.x0
@@ -187,14 +188,18 @@ def test_a_figure_of_one_application_has_room_for_its_legend() -> None:
 
 def test_figures_without_runs_are_left_out() -> None:
     assert list(figures_of(Groups())) == []
-    only = {(Workload("nn", 19.0), s, GRID): run(1.0) for s in SCHEMES}
-    names = [e.name for e in figures_of(Groups.of(only))]
+    only = {(SizedApplication("nn", 19.0), s, GRID): run(1.0) for s in SCHEMES}
+    names = [e.name for e in figures_of(Groups.from_runs(only))]
     assert names == ["Figure 4", "Figure 5b", "Figure 6"]
 
 
 def test_several_large_sizes_of_bfs_are_figure_7() -> None:
-    runs = {(Workload("bfs", gb), s, GRID): run(gb) for gb in (25.0, 48.0, 112.0) for s in SCHEMES}
-    shown = {e.name: e for e in figures_of(Groups.of(runs))}
+    runs = {
+        (SizedApplication("bfs", gb), s, GRID): run(gb)
+        for gb in (25.0, 48.0, 112.0)
+        for s in SCHEMES
+    }
+    shown = {e.name: e for e in figures_of(Groups.from_runs(runs))}
     assert shown["Figure 7"].table["GB"].to_list() == [48.0, 112.0]
     assert isinstance(shown["Figure 7"].draw(), Figure)
 
@@ -210,12 +215,12 @@ def test_baselines_are_run_where_everything_fits_only() -> None:
 
 def test_scale_keeps_ratios() -> None:
     for scale in (1, 1 / 32):
-        spec = specify(Setup(scale=scale), Workload("cfd", 1.5 * NEAR), "rdm")
+        spec = specify(Setup(scale=scale), SizedApplication("cfd", 1.5 * NEAR), "rdm")
         assert spec.bytes == pytest.approx(1.5 * float(spec.near or 0), rel=0.005)
 
 
 def test_gigabytes_are_those_of_the_other_papers() -> None:
-    assert specify(Setup(scale=1), Workload("cfd", 9), "rdm").bytes == 9 * suites.GB
+    assert specify(Setup(scale=1), SizedApplication("cfd", 9), "rdm").bytes == 9 * suites.GB
     assert load_machine(MACHINE).near.bytes / suites.GB == pytest.approx(NEAR, abs=0.05)
 
 
@@ -254,7 +259,7 @@ def test_the_default_reading_is_the_grid_itself() -> None:
     assert set(default) == set(plain)
     for key, variant in default.items():
         ours, theirs = (
-            spec.prepare() for spec in (PAPER.specification(variant, reduced(setup)), plain[key])
+            spec.prepare() for spec in (READINGS.specification(variant, reduced(setup)), plain[key])
         )
         assert ours.machine.constants() == theirs.machine.constants(), key
         assert ours.trace.identity() == theirs.trace.identity()
@@ -269,12 +274,12 @@ def test_every_open_point_changes_a_run() -> None:
     touched = set()
     for (_, scheme, _), variant in default.items():
         own = dict(variant.options)
-        before = PAPER.specification(variant, reduced(setup))
+        before = READINGS.specification(variant, reduced(setup))
         for name in own:
             other = replace(
                 variant, options=tuple((k, OPEN[k][1] if k == name else v) for k, v in own.items())
             )
-            if PAPER.specification(other, reduced(setup)) != before:
+            if READINGS.specification(other, reduced(setup)) != before:
                 touched.add(name)
         assert "program.loops" in own, scheme
     assert touched == set(OPEN)

@@ -154,7 +154,7 @@ def test_findings_say_both_values_and_why_only_where_it_matters() -> None:
         HOLDS,
         "",
     )
-    differs = CLAIM.of("MM").ratio(0.5, why=lambda: "looked for")
+    differs = CLAIM.for_part("MM").ratio(0.5, why=lambda: "looked for")
     assert (differs.label, differs.why) == ("O2 MM", "looked for")
     winner = CLAIM.winner("lru", {"lru": 110, "lfu": 100, "cp": 250}, beside="; uvm -10 %")
     assert (winner.ours, winner.verdict) == ("lfu; lru +10 %, cp +150 %; uvm -10 %", DIFFERS)
@@ -172,7 +172,7 @@ def test_a_claim_that_cannot_be_measured_says_so() -> None:
         "",
         "nothing was run",
     )
-    assert CLAIM.of("MM").unmeasured("MM was not run").paper == ""
+    assert CLAIM.for_part("MM").unmeasured("MM was not run").paper == ""
 
 
 # The ledger
@@ -182,7 +182,7 @@ def make_ledger() -> Ledger:
     claims = load_claims("observuvm")
     o1, o2 = claims["O1"], claims["O2"]
     times = {"lru": 1.0, "lfu": 2.0, "cp": 3.0}
-    won, lost = o1.of("MM").winner("lru", times), o1.of("LU").winner("lfu", times)
+    won, lost = o1.for_part("MM").winner("lru", times), o1.for_part("LU").winner("lfu", times)
     return Ledger(claims, (o2.ratio(0.5, why="<b>& why"), won, lost))
 
 

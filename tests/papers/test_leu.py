@@ -29,12 +29,12 @@ from tidegate.papers.leu.examples import (
     example_findings,
     examples_figure,
     priorities,
+    random_sequences,
+    stack_findings,
 )
 from tidegate.papers.leu.gaps import EXACT, Gaps, gap_figures, statement
-from tidegate.papers.leu.grid import RUNS, grid_of, specify
-from tidegate.papers.leu.paper import PAPER
+from tidegate.papers.leu.paper import PAPER, RUNS, grid_of, specify
 from tidegate.papers.leu.setup import BEST, SUITES, Application, Setup
-from tidegate.papers.leu.stack import random_sequences, stack_findings
 from tidegate.policies.registries import eviction
 
 pytestmark = pytest.mark.paper
@@ -96,10 +96,10 @@ def test_the_stack_property_is_shown() -> None:
 
 
 def test_a_broken_stack_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tidegate.papers.leu import stack
+    from tidegate.papers.leu import examples
 
-    monkeypatch.setattr(stack, "leu_misses", lambda ids, capacity, references: -1)
-    assert [f.verdict for f in stack.stack_findings(2)] == [
+    monkeypatch.setattr(examples, "leu_misses", lambda ids, capacity, references: -1)
+    assert [f.verdict for f in examples.stack_findings(2)] == [
         Verdict.HOLDS,
         Verdict.HOLDS,
         Verdict.DIFFERS,
@@ -178,7 +178,7 @@ def made_up() -> Gaps:
     runs = {
         (at, p): make_run(pages_in=n[i]) for p, n in pages.items() for i, at in enumerate((A, B))
     }
-    return Gaps.of(runs, {A: curves(), B: curves()})
+    return Gaps.from_runs(runs, {A: curves(), B: curves()})
 
 
 def test_gaps_are_geometric_means_over_belady() -> None:

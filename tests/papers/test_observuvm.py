@@ -13,11 +13,10 @@ from papers.synthetic import APPLICATIONS, as_published, make_run, results
 from tidegate.errors import TidegateError
 from tidegate.papers.ledger import Finding, Ledger, Verdict, load_claims
 from tidegate.papers.observuvm.findings import grid_findings, overheads
-from tidegate.papers.observuvm.grid import FIGURE_3, FIGURE_5, GRID, PROBED, grid_of, probe, specify
 from tidegate.papers.observuvm.locality import locality_findings
-from tidegate.papers.observuvm.paper import PAPER
+from tidegate.papers.observuvm.paper import PAPER, grid_of, probe, specify
 from tidegate.papers.observuvm.saturation import saturation_findings
-from tidegate.papers.observuvm.setup import SYSTEMS, Setup
+from tidegate.papers.observuvm.setup import FIGURE_3, FIGURE_5, GRID, PROBED, SYSTEMS, Setup
 from tidegate.papers.report import page_of, write_report
 from tidegate.papers.results import Results
 from tidegate.workloads.suites import GB, suite

@@ -7,10 +7,9 @@ import math
 import pytest
 
 from papers.synthetic import make_run
-from tidegate.papers.geometric_means import extremes, mean_of
+from tidegate.papers.comparisons import compare_runs, extremes, mean_of
 from tidegate.papers.pictures import grouped_bars, means_of
 from tidegate.papers.results import NotRun, Results
-from tidegate.papers.run_comparison import compare_runs
 
 pytestmark = pytest.mark.paper
 

@@ -6,10 +6,8 @@ import pytest
 
 from tidegate.experiments.specification import RunSpec
 from tidegate.papers.ledger import Claim, Finding, Verdict
-from tidegate.papers.observuvm.grid import GRID, specify
-from tidegate.papers.observuvm.paper import PAPER
-from tidegate.papers.observuvm.readings import DEPENDS, OPEN, READINGS, TOURNAMENTS
-from tidegate.papers.observuvm.setup import SYSTEMS, Setup
+from tidegate.papers.observuvm.paper import DEPENDS, OPEN, PAPER, READINGS, TOURNAMENTS, specify
+from tidegate.papers.observuvm.setup import GRID, SYSTEMS, Setup
 from tidegate.papers.readings import choose, distinct, run_variants, with_shares
 from tidegate.policies.registries import eviction, prefetch
 from tidegate.workloads import workloads
@@ -51,7 +49,7 @@ def test_the_first_reading_is_the_grid_itself() -> None:
     (grid,) = PAPER.variants(setup)
     assert set(grid) == {(a, s, GRID) for a in ("MM", "2DC") for s in SYSTEMS}
     for (application, system, _), variant in grid.items():
-        ours = PAPER.specification(variant, setup)
+        ours = PAPER.readings.specification(variant, setup)
         asked = specify(setup, setup.applications[application], system)
         assert ours.run(cache=False).counts == asked.run(cache=False).counts, (application, system)
 
@@ -86,7 +84,7 @@ def test_an_applications_own_readings_matter_to_its_own_runs() -> None:
         for g in grids
         if ("GMV.iterations", 3) in g["GMV", "uvm", GRID].options
     )
-    assert "iterations=3" in PAPER.specification(variant, setup).workload
+    assert "iterations=3" in PAPER.readings.specification(variant, setup).workload
 
 
 @pytest.mark.slow
@@ -95,7 +93,7 @@ def test_variants_are_run_once_and_then_fetched() -> None:
     reading = {name: values[0] for name, values in OPEN.items()}
     keys = [(a, s, GRID) for a in ("MM", "2DC") for s in ("uvm", "lfu")]
     wanted = [READINGS.variant(key, reading) for key in keys]
-    specs = {variant: PAPER.specification(variant, setup) for variant in wanted}
+    specs = {variant: PAPER.readings.specification(variant, setup) for variant in wanted}
     seen: list[int] = []
     runs = run_variants(specs, workers=1, progress=seen.append)
     assert sum(seen) == len(wanted) == len(runs)
@@ -110,14 +108,14 @@ def test_a_share_counts_readings_that_hold_and_ties_apart() -> None:
     claim = Claim("O1", "winner", "", "")
 
     def finding(lfu: float) -> Finding:
-        return claim.of("MM").winner("lru", {"lru": 1.0, "lfu": lfu})
+        return claim.for_part("MM").winner("lru", {"lru": 1.0, "lfu": lfu})
 
     tried = [
         [finding(2.0)],
         [finding(2.0)],
         [finding(1.01)],
         [finding(0.5)],
-        [claim.of("MM").unmeasured("not run")],
+        [claim.for_part("MM").unmeasured("not run")],
     ]
     (robust,) = with_shares([finding(2.0)], tried)
     assert (robust.verdict, robust.share, robust.tied, robust.readings) == (
@@ -126,5 +124,5 @@ def test_a_share_counts_readings_that_hold_and_ties_apart() -> None:
         0.25,
         4,
     )
-    (unknown,) = with_shares([claim.of("other").exact(1, 1)], tried)
+    (unknown,) = with_shares([claim.for_part("other").exact(1, 1)], tried)
     assert unknown.share is None

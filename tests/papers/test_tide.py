@@ -83,7 +83,7 @@ def findings(**times: float) -> dict[str, Any]:
     for policy, pages in {"belady": 100, "tide": 130, "leu-observed": 140}.items():
         for at in (MM, GMM):
             runs[at, policy, MOVED] = make_run(pages_in=pages)
-    found = all_findings(Setup(levels=("50%",)), Groups.of(runs))
+    found = all_findings(Setup(levels=("50%",)), Groups.from_runs(runs))
     return {f.label: f for f in found}
 
 

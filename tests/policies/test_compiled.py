@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from policies import broken, refused, subset
 from tidegate.errors import PolicyError
-from tidegate.papers.observuvm.grid import GRID, grid_of
-from tidegate.papers.observuvm.setup import SYSTEMS, Setup
+from tidegate.papers.observuvm.paper import grid_of
+from tidegate.papers.observuvm.setup import GRID, SYSTEMS, Setup
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.policy import PlacementPolicy, PrefetchPolicy

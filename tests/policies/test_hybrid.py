@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tidegate.errors import PolicyError
 from tidegate.experiments.planning import Rehearsal
 from tidegate.experiments.specification import RunSpec
-from tidegate.papers.hybrid.inner_loop import kept_by, locality_order
+from tidegate.papers.hybrid.findings import kept_by, locality_order
 from tidegate.policies.placement.objects import ObjectPlacement
 from tidegate.policies.registries import placement
 from tidegate.trace.geometry import Geometry

@@ -332,7 +332,7 @@ def test_models_are_recorded(name, options, weights):
 
 @pytest.mark.closed_form
 def test_llama_has_its_published_size():
-    from tidegate.record.models.llama import SIZES
+    from tidegate.record.models.transformers import LLAMA_SIZES
 
     def parameters(shape) -> int:
         head = shape.width // shape.heads
@@ -340,7 +340,7 @@ def test_llama_has_its_published_size():
         layer = attention + 3 * shape.width * shape.inner + 2 * shape.width
         return 2 * shape.words * shape.width + shape.layers * layer + shape.width
 
-    billions = {name: round(parameters(shape) / 1e9, 1) for name, shape in SIZES.items()}
+    billions = {name: round(parameters(shape) / 1e9, 1) for name, shape in LLAMA_SIZES.items()}
     assert billions == {"7b": 6.7, "13b": 13.0, "70b": 69.0, "405b": 405.9}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tidegate.compiler.host_flow import HostFlow, HostLoop
 from tidegate.experiments.planning import brief
-from tidegate.papers.hybrid.applications.offloaded import model_named
+from tidegate.papers.hybrid.applications import model_named
 from tidegate.workloads.modelled import Modelled, order_of
 
 

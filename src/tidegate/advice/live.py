@@ -25,7 +25,7 @@ from tidegate.experiments.settings import GpuModel
 from tidegate.experiments.specification import RunSpec
 from tidegate.live.arena.setup import EVICTION as DEFAULT
 from tidegate.live.script.run import LEAST_ARRAY, ScriptOptions
-from tidegate.record.script import check_script
+from tidegate.record import check_script
 from tidegate.trace.file import TraceFile
 from tidegate.units import exact_size, show_size
 

@@ -81,7 +81,7 @@ def is_model(given: str) -> bool:
 
 
 def _compiled(path: Path, near: int, machine: Machine, values: Mapping[str, int]) -> Subject:
-    from tidegate.compiler.files import model_of_files
+    from tidegate.compiler.project import model_of_files
 
     model = model_of_files([path])
     settled, notes = settle(model, values, near)

@@ -1,18 +1,15 @@
 """Analysis of traces without a machine: reuse distances, miss-ratio curves, Belady, footprint."""
 
 from tidegate.analysis.analysis import Analysis, analyze
-from tidegate.analysis.arc import arc_misses
-from tidegate.analysis.belady import belady_misses
+from tidegate.analysis.belady import belady_misses, vmin_misses
 from tidegate.analysis.curves import MissRatioCurve, belady_curve, lru_curve
 from tidegate.analysis.flat import clock_misses, fifo_misses, lru_misses
 from tidegate.analysis.footprint import Footprint
+from tidegate.analysis.ghosts import arc_misses, s3_fifo_misses, two_q_misses
 from tidegate.analysis.remaining import remaining_distances
 from tidegate.analysis.reuse import ReuseDistances
-from tidegate.analysis.s3_fifo import s3_fifo_misses
 from tidegate.analysis.sequence import Sequence
 from tidegate.analysis.shards import Shards, shards_curve
-from tidegate.analysis.two_q import two_q_misses
-from tidegate.analysis.vmin import vmin_misses
 
 __all__ = [
     "Analysis",

@@ -1,13 +1,17 @@
-"""Belady's misses: the fewest any eviction policy can have (Belady, IBM Systems Journal 5(2),
-1966).
+"""Bounds on misses: Belady's, of policies in a fixed memory, and VMIN's, in C frames on average.
 
-On a miss the id used furthest in the future leaves; ids never used again leave first. Every miss is
-brought in (demand paging).
+Belady (IBM Systems Journal 5(2), 1966): on a miss the id used furthest in the future leaves; ids
+never used again leave first. Every miss is brought in (demand paging). No heap and no ids are
+needed. The times of next use are all different, so the resident set is a set of future times: a
+touch hits exactly if its own time is in the set, and the victim is the set's greatest member. The
+set is a bitmap over time with summaries above it, one bit for 64, so that a few steps find its
+greatest member.
 
-No heap and no ids are needed. The times of next use are all different, so the resident set is a set
-of future times: a touch hits exactly if its own time is in the set, and the victim is the set's
-greatest member. The set is a bitmap over time with summaries above it, one bit for 64, so that a
-few steps find its greatest member.
+VMIN (Prieve & Fabry, CACM 19(5), 1976): after each touch a block stays until its next one if that
+is at most τ away; otherwise it leaves at once. A reuse at interval r costs r frame-touches, and
+every hit has the same value. So taking the shortest intervals first until N · C is spent gives the
+most hits. Of the intervals equal to τ, as many are taken as there is room for. At the size of a
+fixed memory it has no more misses than Belady, whose hits occupy at most N · C, too.
 """
 
 from __future__ import annotations
@@ -105,3 +109,18 @@ def _drop_greatest(bits: Any, starts: Any) -> None:
         if bits[word]:
             break
         time >>= _SIX
+
+
+def vmin_misses(ids: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
+    """Return the misses at each of these average sizes, first touches included.
+
+    >>> vmin_misses([0, 1, 2, 0, 1, 2], [0, 1, 2]).tolist()
+    [6, 4, 3]
+    """
+    array, bound = checked(ids, capacity=1)
+    n = len(array)
+    uses = next_uses(array.copy(), bound)
+    intervals = (uses - np.arange(n, dtype=np.int64))[uses < n]
+    intervals.sort()
+    budget = np.floor(np.asarray(sizes, np.float64) * n)
+    return n - np.searchsorted(np.cumsum(intervals), budget, side="right")

@@ -77,7 +77,7 @@ def analyze(
 
 def rows(found: Analysis) -> list[dict[str, float]]:
     """Return the curve at up to 64 sizes."""
-    from tidegate.analysis.display import curve_points
+    from tidegate.analysis.analysis import curve_points
 
     return curve_points(found)
 
@@ -96,7 +96,7 @@ def data(found: Analysis) -> dict[str, object]:
 
 
 def show(found: Analysis) -> None:
-    from tidegate.analysis.display import analysis_head, analysis_tables
+    from tidegate.analysis.analysis import analysis_head, analysis_tables
 
     output.print_text(analysis_head(found))
     output.print_tables(analysis_tables(found))

@@ -53,9 +53,9 @@ def compile(
 
     tidegate compile examples/openmp/cfd.c
     """
-    from tidegate.compiler.files import model_of_files
     from tidegate.compiler.model_file import save as write
     from tidegate.compiler.model_file import to_data
+    from tidegate.compiler.project import model_of_files
 
     output.check(as_json, False, plot)
     if out is not None:

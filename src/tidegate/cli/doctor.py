@@ -89,8 +89,7 @@ def _live_memory() -> Iterator[Check]:
 
 
 def _compilers() -> Iterator[Check]:
-    from tidegate.compiler.ir.clang import find_clang
-    from tidegate.compiler.ir.cuda import cuda_folder
+    from tidegate.compiler.ir.clang import cuda_folder, find_clang
     from tidegate.errors import TidegateError
 
     clang = find_clang()

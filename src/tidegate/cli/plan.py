@@ -64,8 +64,8 @@ def plan(
     tidegate plan examples/openmp/cfd.c --near 16GiB --set side=12000 --emit cuda
     """
     from tidegate import units
-    from tidegate.compiler.files import model_of_files
     from tidegate.compiler.plan.emit import emit_cuda, emit_openmp
+    from tidegate.compiler.project import model_of_files
     from tidegate.experiments.planning import RIVALS, brief, make_policy, predict, rehearse, settle
     from tidegate.machine.machine import load_machine
     from tidegate.workloads.modelled import Modelled

@@ -64,7 +64,7 @@ def torch(
     """
     from tidegate import record
     from tidegate.display.figures import check_output
-    from tidegate.record.script import check_script
+    from tidegate.record import check_script
 
     check_output(path, (".parquet",))
     check_script(script)
@@ -107,7 +107,7 @@ def triton(
     """
     from tidegate import record
     from tidegate.display.figures import check_output
-    from tidegate.record.script import check_script
+    from tidegate.record import check_script
     from tidegate.trace import save_trace
     from tidegate.trace.geometry import Geometry
     from tidegate.units import show_count, show_size

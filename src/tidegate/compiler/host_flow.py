@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tidegate.compiler.analysis.chain import Chain
+from tidegate.compiler.analysis.chain import MarkovChain
 from tidegate.compiler.analysis.sizes import Formula
 
 MOST_TURNS = 1e6
@@ -102,12 +102,12 @@ class HostFlow:
             rows.setdefault(state, []).append(launch)
         return rows
 
-    def _chain(self, turns: Sequence[float]) -> Chain:
+    def _chain(self, turns: Sequence[float]) -> MarkovChain:
         steps = {(a, b): p for a, b, p in self.steps}
         for loop, often in zip(self.loops, turns, strict=True):
             steps[loop.branch, loop.out] = 1 / often
             steps[loop.branch, loop.stay] = 1 - 1 / often
-        return Chain(self.states, steps)
+        return MarkovChain(self.states, steps)
 
     def variables(self) -> set[str]:
         """Return the variables that loops depend on."""

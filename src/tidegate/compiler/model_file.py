@@ -128,7 +128,7 @@ def _launch(data: dict[str, Any]) -> LaunchSite:
     read = {
         "arguments": tuple(map(_argument, data["arguments"])),
         "trip_count": _formula(data["trip_count"]),
-        "uses": tuple(map(_use, data["uses"])),
+        "uses": tuple(map(_use_from_data, data["uses"])),
         "calls": tuple(data.get("calls", ())),
     }
     return LaunchSite(**{**data, **read})
@@ -142,7 +142,7 @@ def _use_data(use: Use) -> dict[str, Any]:
     return {**vars(use), "distance": _finite(use.distance), "walks": walks}
 
 
-def _use(data: dict[str, Any]) -> Use:
+def _use_from_data(data: dict[str, Any]) -> Use:
     walks = tuple(map(_walk, data.get("walks", ())))
     return Use(**{**data, "distance": _distance(data["distance"]), "walks": walks})
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tidegate.compiler.analysis.alternatives import alternatives, with_alternatives
+from tidegate.compiler.analysis.allocations import Precedence, alternatives, with_alternatives
 from tidegate.compiler.analysis.copies import differing_copies
-from tidegate.compiler.analysis.flow import Flow
-from tidegate.compiler.analysis.grid import Grid
+from tidegate.compiler.analysis.flow import Flow, branch_probabilities
 from tidegate.compiler.analysis.host import host_flow
 from tidegate.compiler.analysis.launches import (
     DecodedLaunch,
@@ -19,23 +18,18 @@ from tidegate.compiler.analysis.launches import (
     launches,
     plain_or_structure,
     region_name,
+    run_tasks_at_once,
 )
 from tidegate.compiler.analysis.locality import RegionalLocality
 from tidegate.compiler.analysis.measures import measure
-from tidegate.compiler.analysis.object_names import ObjectNames
+from tidegate.compiler.analysis.object_names import DebugNames, ObjectNames
 from tidegate.compiler.analysis.points_to import Origin, PointsTo
-from tidegate.compiler.analysis.precedence import Precedence
-from tidegate.compiler.analysis.sizes import Formula, formula
-from tidegate.compiler.analysis.tasks import run_tasks_at_once
-from tidegate.compiler.ir.allocators import ALLOCATORS, UNMANAGED
+from tidegate.compiler.analysis.sizes import Formula, LaunchGrid, formula
+from tidegate.compiler.ir.calls import ALLOCATORS, ENTRY_POINTS, UNMANAGED
 from tidegate.compiler.ir.clang import TARGET, compile_ir
-from tidegate.compiler.ir.entry_points import ENTRY_POINTS
-from tidegate.compiler.ir.inline import inline_into_main, simplify
+from tidegate.compiler.ir.inline import inline_into_main, leave_out_large, simplify
 from tidegate.compiler.ir.layout import array_bytes
 from tidegate.compiler.ir.module import Body, Instruction, Module, Printed, parse
-from tidegate.compiler.ir.names import DebugNames
-from tidegate.compiler.ir.probabilities import branch_probabilities
-from tidegate.compiler.ir.size import leave_out_large
 from tidegate.compiler.model import (
     Argument,
     DataObject,
@@ -167,7 +161,7 @@ def _holders(body: Body, points: PointsTo) -> dict[str, str]:
     for i in body:
         allocator = ALLOCATORS.get(i.callee)
         if allocator is not None and allocator.result is not None:
-            set_ = points.of(i.arguments[allocator.result])
+            set_ = points.targets(i.arguments[allocator.result])
             if len(set_) == 1 and (origin := next(iter(set_))[0]).kind in ("stack", "global"):
                 holders[i.ref.name] = origin.name
     return holders
@@ -223,7 +217,7 @@ def _objects(program: _Program, used: set[Origin], notes: list[Note]) -> dict[Or
         for argument in allocator.sizes if allocator else ():
             factor = formula(i.arguments[argument], flow.body, names.variable)
             size = (size or Formula.number(1)) * factor
-        name = names.of(origin, i.callee)
+        name = names.name_object(origin, i.callee)
         way = names.way_to(origin.name)
         objects[origin] = DataObject(name, origin.kind, i.callee, names.line(origin), size, way)
         if origin in program.either:
@@ -254,7 +248,7 @@ def _globals(
     objects: dict[Origin, DataObject] = {}
     for origin in sorted((o for o in used if o.kind == "global"), key=lambda o: o.name):
         size = Formula.number(sizes[origin.name]) if origin.name in sizes else None
-        objects[origin] = made = DataObject(names.of(origin, ""), "global", "", None, size)
+        objects[origin] = made = DataObject(names.name_object(origin, ""), "global", "", None, size)
         if size is not None:
             text = "is a global array; it is placed as if it were managed memory (__managed__)"
             notes.append(Note(made.name, text))
@@ -306,7 +300,7 @@ def _trips(launch: DecodedLaunch, program: _Program) -> Formula | None:
     """
     body, name, device = program.flow.body, program.names.variable, program.device
     if launch.grid:
-        return Grid(body, program.points, name).threads(launch.grid)
+        return LaunchGrid(body, program.points, name).threads(launch.grid)
     formulas = {formula(value, body, name) for value in launch.trip_count}
     formulas -= {Formula.number(0)}
     if len(formulas) == 1:

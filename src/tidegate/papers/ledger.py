@@ -148,7 +148,7 @@ class Claim:
     within: float | None = None
     part: str = ""
 
-    def of(self, part: str) -> Claim:
+    def for_part(self, part: str) -> Claim:
         """Return the same claim for one part. A part of a claim may have a value of its own."""
         return replace(self, part=part) if part else self
 

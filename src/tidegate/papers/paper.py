@@ -13,11 +13,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from tidegate.experiments.runs import Run
 from tidegate.experiments.sweeps.batches import WholeRuns
 from tidegate.experiments.sweeps.execution import run_all
 from tidegate.papers.ledger import Claims, Finding, Ledger, load_claims
-from tidegate.papers.readings import Readings, Variant, distinct, run_variants, with_shares
+from tidegate.papers.readings import Readings, VariedRun, distinct, run_variants, with_shares
 from tidegate.papers.report import Exhibit, Reproduction
 from tidegate.papers.results import Groups, Key
 from tidegate.papers.setup import Setup
@@ -30,7 +29,7 @@ class Paper(ABC, Generic[S]):
     """One paper: what is run for it, and what is made of the results.
 
     A run specification is anything with ``prepare()``, which looks names and numbers up, and
-    ``answer(cache)``, which runs it.
+    ``run(cache)``, which runs it.
     """
 
     name: str  # of its folder
@@ -77,11 +76,22 @@ class Paper(ABC, Generic[S]):
         grid = self.grid(setup)
         _check(grid)
         runs = self._run(grid, workers, cache, progress)
-        results, done = Groups.of(runs), list(runs.values())
+        results, done = Groups.from_runs(runs), list(runs.values())
         findings = list(self.findings(setup, results))
         if setup.readings and self.readings:
-            tried = self._try(setup, workers, cache, progress)
-            findings = with_shares(findings, self._tried(setup, tried))
+            tried = run_variants(
+                self.reading_specs(setup),
+                shares_traces=self.caches_traces,
+                workers=workers,
+                cache=cache,
+                progress=progress,
+            )
+            small = self.readings.reduce(setup)
+            each = (
+                self.findings(small, Groups.from_runs({key: tried[v] for key, v in grid.items()}))
+                for grid in self.variants(setup)
+            )
+            findings = with_shares(findings, each)
             done += tried.values()
         if not setup.as_published:
             findings = [finding.without_claim() for finding in findings]
@@ -125,45 +135,19 @@ class Paper(ABC, Generic[S]):
 
     # Open readings
 
-    def variants(self, setup: S) -> list[dict[Key, Variant]]:
+    def variants(self, setup: S) -> list[dict[Key, VariedRun]]:
         """Return the grid of every reading that is tried."""
         if not setup.readings or not self.readings:
             return []
         small = self.readings.reduce(setup)
         return self.readings.grids(small, self.grid(small))
 
-    def specification(self, variant: Variant, setup: S) -> Any:
-        """Return the run specification of a variant."""
-        assert self.readings
-        return self.readings.specification(variant, setup)
-
-    def reading_specs(self, setup: S) -> list[Any]:
-        """Return the run specifications of all readings that are tried, each once."""
-        assert self.readings
-        small = self.readings.reduce(setup)
-        return [self.specification(v, small) for v in distinct(self.variants(setup))]
-
-    def _try(
-        self, setup: S, workers: int | None, cache: bool, progress: Progress
-    ) -> dict[Variant, Run]:
-        """Run all readings."""
+    def reading_specs(self, setup: S) -> dict[VariedRun, Any]:
+        """Return the run specification of every variant that is tried, each once."""
         assert self.readings
         small = self.readings.reduce(setup)
         variants = distinct(self.variants(setup))
-        return run_variants(
-            {v: self.specification(v, small) for v in variants},
-            shares_traces=self.caches_traces,
-            workers=workers,
-            cache=cache,
-            progress=progress,
-        )
-
-    def _tried(self, setup: S, runs: Mapping[Variant, Run]) -> Iterator[Iterable[Finding]]:
-        """Yield the findings under every reading."""
-        assert self.readings
-        small = self.readings.reduce(setup)
-        for grid in self.variants(setup):
-            yield self.findings(small, Groups.of({key: runs[v] for key, v in grid.items()}))
+        return {v: self.readings.specification(v, small) for v in variants}
 
 
 def _check(grid: Mapping[Key, Any]) -> None:

@@ -4,7 +4,7 @@ system, the geometric mean at the end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from tidegate.display.figures import COLOURS
-from tidegate.papers.geometric_means import Mean, mean_of
+from tidegate.papers.comparisons import Mean, mean_of
 
 HIGHEST = 2.0  # bars above are cut off and labelled, so that one does not flatten the others
 LINE = {"color": "#444444", "linewidth": 0.8}  # of reference
@@ -87,6 +87,37 @@ def grouped_bars(
     axes.legend(**below, frameon=False, fontsize=8)
     if dominated:
         figure.supxlabel(f"* {dominators_text(means)}", fontsize=8, color="#444444")
+    return figure
+
+
+def sweep_table(
+    by_value: Mapping[str, Mapping[str, Mapping[str, float]]],
+    mean: Callable[[Mapping[str, float]], float],
+) -> pl.DataFrame:
+    """Return a row per value of an option: the mean of each series, and each application's ratio.
+
+    ``by_value``: value → series → application → ratio.
+    """
+    rows = []
+    for value, series in by_value.items():
+        row: dict[str, Any] = {"value": value}
+        for name, ratios in series.items():
+            row[name] = mean(ratios)
+            row |= {f"{name} {a}": ratio for a, ratio in ratios.items()}
+        rows.append(row)
+    return pl.DataFrame(rows)
+
+
+def sweep_lines(
+    table: pl.DataFrame, series: Mapping[str, str], title: str, x: str, y: str
+) -> Figure:
+    """Draw the series, column → label, over the values of an option; absent ones are left out."""
+    figure, axes = new_axes(5.5, 3.2, title, xlabel=x, ylabel=y)
+    for (column, label), colour in zip(series.items(), COLOURS, strict=False):
+        if column in table.columns:
+            axes.plot(table["value"], table[column], marker="o", color=colour, label=label)
+    axes.legend(frameon=False, fontsize=8)
+    axes.set(ylim=(0, None))
     return figure
 
 

@@ -6,7 +6,7 @@ A paper declares its open points, option → values, the default first:
 
 A reading chooses one value for each. There are more readings than can be run, so ``choose`` draws
 some, always the same. A system depends on a few options only, so most readings share most of their
-runs: a ``Variant`` is a run that differs.
+runs: a ``VariedRun`` is a run that differs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Points = Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True)
-class Variant:
+class VariedRun:
     """One run of a grid, with the options in force that its system depends on."""
 
     key: Key
@@ -66,7 +66,7 @@ class Readings(Generic[S]):
     includes: Callable[[S, Key, int], bool] = lambda setup, key, number: True
     remark: str = ""
 
-    def grids(self, setup: S, keys: Iterable[Key]) -> list[dict[Key, Variant]]:
+    def grids(self, setup: S, keys: Iterable[Key]) -> list[dict[Key, VariedRun]]:
         """Return each reading as a grid of variants."""
         every = list(keys)
         return [
@@ -74,7 +74,7 @@ class Readings(Generic[S]):
             for number, reading in enumerate(choose(self.points, setup.readings))
         ]
 
-    def variant(self, key: Key, reading: Reading) -> Variant:
+    def variant(self, key: Key, reading: Reading) -> VariedRun:
         """Return the run under a reading, with the options of its application and those that its
         system depends on.
         """
@@ -82,9 +82,9 @@ class Readings(Generic[S]):
         own = key[0][0] if isinstance(key[0], tuple) else key[0]
         owners = {*self.always, *self.depends.get(key[1], ()), own}
         given = ((k, v) for k, v in reading.items() if k.partition(".")[0] in owners)
-        return Variant(key, tuple(given))
+        return VariedRun(key, tuple(given))
 
-    def specification(self, variant: Variant, setup: S) -> Any:
+    def specification(self, variant: VariedRun, setup: S) -> Any:
         """Return the run specification of a variant."""
         return self.specify(setup, variant.key, dict(variant.options))
 
@@ -118,7 +118,7 @@ def _reading(points: Points, number: int) -> Reading:
     return reading
 
 
-def distinct(grids: Iterable[Mapping[Key, Variant]]) -> list[Variant]:
+def distinct(grids: Iterable[Mapping[Key, VariedRun]]) -> list[VariedRun]:
     """Return all variants that differ, by application, so that each trace is made once."""
     every = dict.fromkeys(v for grid in grids for v in grid.values())
     return sorted(every, key=lambda v: (str(v.key[0]), v.key[2]))
@@ -162,13 +162,13 @@ def counts_at(
 
 
 def run_variants(
-    variants: Mapping[Variant, RunSpec],
+    variants: Mapping[VariedRun, RunSpec],
     *,
     shares_traces: bool = True,
     workers: int | None = None,
     cache: bool = True,
     progress: Callable[[int], None] = lambda runs: None,
-) -> dict[Variant, Run]:
+) -> dict[VariedRun, Run]:
     """Run all variants, without timelines: a sweep whose store is in the cache folder."""
     with ExitStack() as stack:
         place = Folder(cache_folder() / "variants")

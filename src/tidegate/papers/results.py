@@ -15,8 +15,8 @@ from typing import Any
 import polars as pl
 
 from tidegate.experiments.runs import Run
+from tidegate.papers.comparisons import compare_runs
 from tidegate.papers.ledger import Claims, Finding
-from tidegate.papers.run_comparison import compare_runs
 
 Key = tuple[Any, str, str]  # application (a name, or a tuple that names it), system, group
 
@@ -106,7 +106,7 @@ class Groups(dict[str, Results]):
     """Results by group. A group that was not run raises ``NotRun`` when it is looked up."""
 
     @classmethod
-    def of(cls, runs: Mapping[Key, Any]) -> Groups:
+    def from_runs(cls, runs: Mapping[Key, Any]) -> Groups:
         """Sort the results of a grid by group; the order of the grid is kept."""
         sorted_: dict[str, dict[tuple[Any, str], Any]] = {}
         for (application, system, group), run in runs.items():
@@ -148,7 +148,7 @@ def find(claims: Claims, measures: Iterable[Measure], results: Any) -> list[Find
     """Return the finding of every measure; one whose runs are missing is not measured."""
     found = []
     for m in measures:
-        claim = claims[m.claim].of(m.part)
+        claim = claims[m.claim].for_part(m.part)
         try:
             own = results[m.group] if m.group else results
             found.append(m.make(claim, own, *m.given, **m.named))

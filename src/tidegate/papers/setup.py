@@ -22,7 +22,7 @@ _MOST_READINGS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Option:
+class CommandOption:
     """One option of a command: the field of a ``Setup`` it sets, and how its text is read."""
 
     field: str
@@ -87,10 +87,17 @@ class Setup:
         expected = f"systems must include {self.base}, which all others are compared with"
         require(self.base in systems, expected, ", ".join(systems))
         for f in fields(self):
-            if "meaning" in f.metadata and isinstance(values := getattr(self, f.name), tuple):
-                meanings = set(map(f.metadata["meaning"], values))
-                expected = f"{_flag(f)} must have each value once"
-                require(len(meanings) == len(values), expected, ",".join(map(str, values)))
+            values = getattr(self, f.name)
+            if "help" not in f.metadata or not isinstance(f.default, tuple):
+                continue
+            if not isinstance(values, tuple):  # one value may stand alone
+                values = () if values is None else (values,)
+                object.__setattr__(self, f.name, values)
+            if f.metadata["sweeps"]:
+                require(bool(values), f"{_flag(f)[2:]} must have a value", "none")
+            meanings = set(map(f.metadata["meaning"], values))
+            expected = f"{_flag(f)} must have each value once"
+            require(len(meanings) == len(values), expected, ",".join(map(str, values)))
 
     @classmethod
     def quick(cls) -> Self:
@@ -126,7 +133,7 @@ class Setup:
         return published if published in values else values[0]
 
     @classmethod
-    def options(cls) -> list[Option]:
+    def options(cls) -> list[CommandOption]:
         """Return the options of the paper's command."""
         hints = get_type_hints(cls)
         declared = [f for f in fields(cls) if "help" in f.metadata]
@@ -142,15 +149,15 @@ def _flag(f: Any) -> str:
     return f.metadata["flag"] or f"--{f.name.replace('_', '-')}"
 
 
-def _option(f: Any, hint: Any) -> Option:
+def _option(f: Any, hint: Any) -> CommandOption:
     flag = _flag(f)
     assert f.default is not MISSING
     shown = "" if f.default is None else _show(f.default, f.metadata["share"])
     if get_origin(hint) is tuple:
         read = _list_reader(flag, get_args(hint)[0], bool(f.default))
-        return Option(f.name, flag, f.metadata["help"], str, read, shown)
+        return CommandOption(f.name, flag, f.metadata["help"], str, read, shown)
     if f.metadata["share"]:
-        return Option(
+        return CommandOption(
             f.name,
             flag,
             f.metadata["help"],
@@ -160,7 +167,7 @@ def _option(f: Any, hint: Any) -> Option:
         )
     kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
     kind = str if str in kinds else kinds[0]
-    return Option(f.name, flag, f.metadata["help"], kind, lambda given: given, shown)
+    return CommandOption(f.name, flag, f.metadata["help"], kind, lambda given: given, shown)
 
 
 def _show(value: Any, share: bool) -> str:

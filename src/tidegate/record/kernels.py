@@ -20,6 +20,7 @@ import triton
 from triton.runtime import interpreter
 
 from tidegate.errors import TidegateError
+from tidegate.record import check_script, run_script
 from tidegate.record.sampled_grid import (
     Place,
     Touches,
@@ -28,7 +29,6 @@ from tidegate.record.sampled_grid import (
     number_in,
     places_to_run,
 )
-from tidegate.record.script import check_script, run_script
 from tidegate.trace.importers.importer import Allocation, Importer, RawLaunch, coalesce
 from tidegate.trace.trace import Provenance
 

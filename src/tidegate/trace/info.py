@@ -53,7 +53,7 @@ def describe(trace: Trace, progress: Callable[[int], None] = lambda touches: Non
             writes += int(np.count_nonzero(s.write))
             progress(s.touches)
         used += launch_bytes
-        rows.append((*_told(launch), blocks, touches, launch_bytes))
+        rows.append((*_launch_figures(launch), blocks, touches, launch_bytes))
         live.free(launch.frees)
     if not seen.any():
         raise TidegateError(f"trace {trace.name} is empty: it touches nothing")
@@ -91,7 +91,7 @@ _LAUNCH_COLUMNS = {
 }
 
 
-def _told(launch: Launch) -> tuple[str, str, float, int, int]:
+def _launch_figures(launch: Launch) -> tuple[str, str, float, int, int]:
     """Return what is known of a launch without reading its touches."""
     copied = sum(copy.pages for copy in launch.copies)
     freed = sum(end - first for first, end in launch.frees)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tidegate.compiler.analysis.measures import with_values
 from tidegate.compiler.model import ProgramModel
-from tidegate.compiler.plan.make import launch_names, make_plan
+from tidegate.compiler.plan.schedule import launch_names, make_plan
 from tidegate.errors import TidegateError
 from tidegate.trace.plan import Plan
 from tidegate.workloads.offloaded import StreamedBytes, loop_launch

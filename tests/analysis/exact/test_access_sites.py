@@ -26,7 +26,7 @@ def test_stays_are_what_the_exact_equations_keep(pairs, capacity, by_reference):
     ids, references = ([p[i] for p in pairs] for i in (0, 1))
     owners = references if by_reference else None
     resident = exact_leu(ids, capacity, owners).resident
-    stays = leu_stays(TouchSequence.of(ids, owners), capacity)
+    stays = leu_stays(TouchSequence.from_ids(ids, owners), capacity)
     for i, id in enumerate(ids):
         ends = (j for j in range(i + 1, len(ids)) if ids[j] == id or id not in resident[j])
         assert stays[i] == next(ends, len(ids)) - i

@@ -114,7 +114,7 @@ def test_equation_1_is_conditional():
 def test_phases_are_the_exact_priorities(given_touches, endless):
     ids, references = given_touches
     known = distributions(ids, references, endless)
-    phases = phases_of(TouchSequence.of(ids, references).histograms(endless))
+    phases = phases_of(TouchSequence.from_ids(ids, references).histograms(endless))
     for owner, distribution in known.items():
         rows = phases.rows[phases.first[owner] : phases.last[owner] + 1]
         assert rows[0, START] == 0
@@ -127,7 +127,7 @@ def test_phases_are_the_exact_priorities(given_touches, endless):
 
 
 def test_there_are_no_more_phases_than_promised():
-    touches = TouchSequence.of(np.random.default_rng(0).integers(0, 50, 20_000))
+    touches = TouchSequence.from_ids(np.random.default_rng(0).integers(0, 50, 20_000))
     histograms = touches.histograms()
     phases = phases_of(histograms)
     assert (phases.last - phases.first + 1 <= 2 * np.diff(histograms.first) + 1).all()

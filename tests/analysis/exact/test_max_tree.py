@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.analysis.exact.leu.max_tree import ROOT, highest_leaf, max_tree, set_leaf
+from tidegate.analysis.exact.leu.priorities import ROOT, highest_leaf, max_tree, set_leaf
 from tidegate.compiled.jit import jit
 
 pytestmark = pytest.mark.oracle

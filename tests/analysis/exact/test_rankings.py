@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tidegate.analysis import belady_misses, lru_misses
 from tidegate.analysis.exact import leu_misses, osl_leases
 from tidegate.analysis.exact.intervals import TouchSequence
-from tidegate.analysis.exact.rankings import lease_misses, mean_interval_misses, mean_intervals
+from tidegate.analysis.exact.osl import lease_misses, mean_interval_misses, mean_intervals
 
 pytestmark = pytest.mark.oracle
 
@@ -29,7 +29,7 @@ def plain_misses(ids: list[int], worth: dict[int, float], capacity: int) -> int:
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=80), st.integers(1, 8))
 def test_both_equal_a_plain_cache(ids: list[int], capacity: int) -> None:
-    touches = TouchSequence.of(ids)
+    touches = TouchSequence.from_ids(ids)
     means = dict(zip(touches.ids.tolist(), mean_intervals(touches)[touches.ids], strict=True))
     expected = plain_misses(touches.ids.tolist(), {b: -m for b, m in means.items()}, capacity)
     assert mean_interval_misses(ids, capacity) == expected
@@ -39,7 +39,7 @@ def test_both_equal_a_plain_cache(ids: list[int], capacity: int) -> None:
 
 
 def test_mean_intervals() -> None:
-    assert mean_intervals(TouchSequence.of([0, 1, 0, 2, 0])).tolist() == [2, np.inf, np.inf]
+    assert mean_intervals(TouchSequence.from_ids([0, 1, 0, 2, 0])).tolist() == [2, np.inf, np.inf]
 
 
 def test_in_a_loop_means_are_equal_and_rank_nothing() -> None:

@@ -34,7 +34,7 @@ class TouchSequence:
     bound: int
 
     @classmethod
-    def of(cls, ids: ArrayLike, references: ArrayLike | None = None) -> TouchSequence:
+    def from_ids(cls, ids: ArrayLike, references: ArrayLike | None = None) -> TouchSequence:
         """Return a sequence whose touches belong to their access sites (``references``), if they
         are given, else to their blocks.
         """
@@ -74,12 +74,12 @@ class TouchSequence:
         # runs that continue from one segment to the next
         ends = np.append(joined[1:] != joined[:-1], True)
         owners = np.concatenate(references)[ends].astype(np.int32)
-        return cls.of(joined[ends], owners - min(0, int(owners.min())))
+        return cls.from_ids(joined[ends], owners - min(0, int(owners.min())))
 
     def intervals(self, endless: bool = False) -> NDArray[np.int32]:
         """Return every touch's reuse interval, or NEVER.
 
-        >>> TouchSequence.of([0, 0, 1, 1]).intervals(endless=True).tolist()
+        >>> TouchSequence.from_ids([0, 0, 1, 1]).intervals(endless=True).tolist()
         [1, 3, 1, 3]
         """
         found = np.empty(len(self.ids), np.int32)

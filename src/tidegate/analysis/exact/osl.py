@@ -18,10 +18,16 @@ Beware of hindsight: distributions are counted on the very sequence the leases a
 et al. The lease of a block with one interval is its future. If most blocks are used twice, OSL has
 the same information as OPT. So OSL is a bound on what leases can do, not what a system reaches that
 has to learn them.
+
+Two simpler rankings of blocks for a fixed size, which MEMSYS'19 argues against in 4.2: the block
+with the longest average interval between its touches leaves, or the one with the shortest lease.
+Both are incomplete: once all blocks stay for their mean interval, or their lease, there is no more
+to rank by. Of equals the one touched longest ago leaves, as under LRU.
 """
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +52,7 @@ def osl_misses(ids: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
     >>> osl_misses([0, 1, 2, 0, 1, 2], [0, 1, 3]).tolist()
     [6, 5, 3]
     """
-    touches = TouchSequence.of(ids)
+    touches = TouchSequence.from_ids(ids)
     steps = osl_steps(touches)
     taken = _fitting(steps, np.asarray(sizes, np.float64) * len(touches.ids))
     return len(touches.ids) - np.append(0, np.cumsum(steps.hits))[taken]
@@ -54,7 +60,7 @@ def osl_misses(ids: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
 
 def osl_leases(ids: ArrayLike, size: float) -> NDArray[np.int64]:
     """Return every block's lease for this average size; 0: it does not stay."""
-    touches = TouchSequence.of(ids)
+    touches = TouchSequence.from_ids(ids)
     steps = osl_steps(touches)
     leases = np.zeros(touches.blocks, np.int64)
     taken = int(_fitting(steps, np.array(size * len(touches.ids))))
@@ -117,3 +123,57 @@ def _above(hits: int, cost: int, top: Any, below: Any) -> bool:
         float(hits - below[0]) * float(top[1] - below[1])
         >= float(top[0] - below[0]) * float(cost - below[1])
     )
+
+
+def mean_interval_misses(ids: ArrayLike, capacity: int) -> int:
+    """Return the misses if the block with the longest mean interval leaves.
+
+    >>> mean_interval_misses([0, 1, 0, 2, 0, 1, 0, 2], 2)
+    5
+    """
+    touches = TouchSequence.from_ids(ids)
+    return int(_misses(touches.ids, -mean_intervals(touches), capacity))
+
+
+def lease_misses(ids: ArrayLike, capacity: int) -> int:
+    """Return the misses if the block with the shortest lease leaves.
+
+    >>> lease_misses([0, 1, 0, 2, 0, 1, 0, 2], 2)
+    5
+    """
+    touches = TouchSequence.from_ids(ids)
+    worth = osl_leases(touches.ids, capacity).astype(np.float64)
+    return int(_misses(touches.ids, worth, capacity))
+
+
+def mean_intervals(touches: TouchSequence) -> NDArray[np.float64]:
+    """Return every block's mean interval; that of one touched once is infinite."""
+    where = np.arange(len(touches.ids))
+    count = np.bincount(touches.ids, minlength=touches.blocks)
+    first = np.full(touches.blocks, len(where))
+    last = np.zeros(touches.blocks, np.int64)
+    np.minimum.at(first, touches.ids, where)
+    np.maximum.at(last, touches.ids, where)
+    with np.errstate(divide="ignore"):
+        return np.where(count > 1, (last - first) / np.maximum(count - 1, 1), np.inf)
+
+
+@jit
+def _misses(ids: Any, worth: Any, capacity: int) -> int:
+    """Count misses; the resident block of the lowest worth leaves, of equals the oldest."""
+    last = np.full(len(worth), -1)  # the latest touch of a resident block
+    heap = [(0.0, -1, -1) for _ in range(0)]
+    misses = held = 0
+    for now in range(len(ids)):
+        block = ids[now]
+        if last[block] < 0:
+            misses += 1
+            while held == capacity:
+                _, when, other = heappop(heap)
+                if last[other] == when:  # otherwise it was touched since
+                    last[other] = -1
+                    held -= 1
+            held += 1
+        last[block] = now
+        heappush(heap, (worth[block], now, np.int64(block)))  # type: ignore[misc]
+    return misses

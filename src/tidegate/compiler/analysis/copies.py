@@ -82,7 +82,7 @@ def _host_uses(
     written: dict[Origin, list[str]] = {}
     for i in flow.body:
         for pointer, into in _addresses(i):
-            for origin, _ in points.of(pointer):
+            for origin, _ in points.targets(pointer):
                 (written if into else read).setdefault(origin, []).append(i.block)
     return read, written
 

@@ -17,16 +17,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tidegate.compiler.analysis.chain import eliminated
-from tidegate.compiler.analysis.flow import Flow
+from tidegate.compiler.analysis.flow import NEVER, Edges, Flow, enter, take_others
 from tidegate.compiler.analysis.sizes import Formula
 from tidegate.compiler.analysis.trip_counts import Count, counted_exits
 from tidegate.compiler.analysis.walks import covered_by
-from tidegate.compiler.analysis.ways import NEVER, enter, take_others
 from tidegate.compiler.host_flow import HostFlow, HostLoop
-from tidegate.compiler.ir.entry_points import CONFIGURES, ENTRY_POINTS
+from tidegate.compiler.ir.calls import CONFIGURES, ENTRY_POINTS
 from tidegate.compiler.ir.loops import Loop, Successors
 from tidegate.compiler.ir.module import Instruction, key
-from tidegate.compiler.ir.probabilities import Edges
 
 Named = Callable[[str], str | None]
 """Returns the source's name of an SSA value, if it has one."""

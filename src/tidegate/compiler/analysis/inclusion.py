@@ -32,7 +32,7 @@ Location = tuple[Origin, int | None]
 Rule = Callable[[Location], None]
 
 
-class Graph:
+class InclusionGraph:
     """Nodes, the locations each holds, and what is done with those that are new."""
 
     def __init__(self) -> None:
@@ -227,7 +227,7 @@ class Graph:
         cells = self._cells.get(origin, {})
         return {at for at, node in cells.items() if at is not None and self.count(node)}
 
-    def take_memory(self, other: Graph) -> None:
+    def take_memory(self, other: InclusionGraph) -> None:
         """Start with the memory of a solved graph."""
         self.collapsed |= other.collapsed
         for origin, cells in other._cells.items():
@@ -294,7 +294,7 @@ class Copying:
     If those are many pairs, what all sources hold goes anywhere into all targets.
     """
 
-    def __init__(self, graph: Graph, length: int | None):
+    def __init__(self, graph: InclusionGraph, length: int | None):
         self._graph, self._length = graph, length
         self._begins: dict[Location, None] = {}  # in their order
         self._ends: dict[Location, None] = {}

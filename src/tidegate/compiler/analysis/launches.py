@@ -1,5 +1,8 @@
 """The launches in `main`, their arguments decoded from the arrays handed to libomptarget or to
 CUDA.
+
+A region launched with `nowait` is put into a task by clang, which the runtime calls later; the body
+of the task is called where the task is made (`run_tasks_at_once`).
 """
 
 from __future__ import annotations
@@ -9,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.compiler.analysis.points_to import Location, Origin, PointsTo
-from tidegate.compiler.ir.cuda import kernel_of_stub
-from tidegate.compiler.ir.entry_points import (
+from tidegate.compiler.ir.calls import (
+    ALLOCATES_TASK,
     BASES_AT,
     CONFIGURES,
     ENTRY_POINTS,
@@ -21,8 +24,18 @@ from tidegate.compiler.ir.entry_points import (
     TARGET_PARAMETER,
     TRIP_COUNT_AT,
 )
+from tidegate.compiler.ir.clang import kernel_of_stub
 from tidegate.compiler.ir.layout import POINTER_BYTES
-from tidegate.compiler.ir.module import Body, Instruction, Module, Value, constant_array, is_null
+from tidegate.compiler.ir.module import (
+    Body,
+    Instruction,
+    Module,
+    Value,
+    constant_array,
+    is_null,
+    parse,
+)
+from tidegate.compiler.model import Note
 
 _KERNEL = re.compile(
     r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(?P<function>.+)_l(?P<line>\d+)(?P<more>_\d+)?$"
@@ -138,7 +151,7 @@ def cuda_launch(call: Instruction, index: int, body: Body, points: PointsTo) -> 
     their addresses.
     """
     at = ENTRY_POINTS[call.callee].parameters or 0
-    arrays = {origin for origin, _ in points.of(call.arguments[at])}
+    arrays = {origin for origin, _ in points.targets(call.arguments[at])}
     offsets = [n for origin in arrays for n in points.offsets_held(origin)]
     entries: list[MapEntry] = []
     for n in range(max(offsets, default=-POINTER_BYTES) // POINTER_BYTES + 1):
@@ -203,16 +216,16 @@ def _arrays(
     """Return a launch's arrays of base pointers and pointers, its map types and its trip count."""
     entry = ENTRY_POINTS[call.callee]
     if entry.kernel_args is not None:
-        bundle = {origin for origin, _ in points.of(call.arguments[entry.kernel_args])}
+        bundle = {origin for origin, _ in points.targets(call.arguments[entry.kernel_args])}
         bases = {p for origin in bundle for p in points.at((origin, BASES_AT))}
         pointers = {p for origin in bundle for p in points.at((origin, POINTERS_AT))}
         types = {p[0] for origin in bundle for p in points.at((origin, MAP_TYPES_AT))}
         trips = tuple(v for origin in bundle for v in points.written((origin, TRIP_COUNT_AT)))
     else:
         at = entry.arrays or 0
-        bases = points.of(call.arguments[at])
-        pointers = points.of(call.arguments[at + 1])
-        types = {p[0] for p in points.of(call.arguments[at + 3])}
+        bases = points.targets(call.arguments[at])
+        pointers = points.targets(call.arguments[at + 1])
+        types = {p[0] for p in points.targets(call.arguments[at + 3])}
         trips = ()
     arrays = [constant_array(module, origin.name) for origin in sorted(types, key=lambda o: o.name)]
     return bases, pointers, next((a for a in arrays if a is not None), ()), trips
@@ -220,8 +233,8 @@ def _arrays(
 
 def mapped(call: Instruction, module: Module, points: PointsTo) -> dict[Origin, int]:
     """Return the map types of the objects that a call of libomptarget maps or updates."""
-    arrays = points.of(call.arguments[_DATA_POINTERS])
-    types = points.of(call.arguments[_DATA_POINTERS + 2])
+    arrays = points.targets(call.arguments[_DATA_POINTERS])
+    types = points.targets(call.arguments[_DATA_POINTERS + 2])
     found = [constant_array(module, o.name) for o, _ in sorted(types, key=lambda p: p[0].name)]
     entries = _entries(arrays, next((a for a in found if a is not None), ()), points)
     maps: dict[Origin, int] = {}
@@ -275,3 +288,47 @@ def _through_structures(
                 entry = replace(entry, through=(parameter, offset - start))
         found.append(entry)
     return tuple(found)
+
+
+_FUNCTION = re.compile(r"^define .*?^}", re.M | re.S)
+_MADE = re.compile(
+    r"%([\w.$-]+) = [^\n]*@__kmpc_omp_(?:target_)?task_alloc\([^\n]*ptr[^,\n]* @([\w.$]+)[,)]"
+)
+_GIVEN = re.compile(
+    r"call i32 @__kmpc_omp_task(?:_with_deps)?"
+    r"\(ptr [^,]+, i32 ([^,]+), ptr (?:[a-z]+ )*%([\w.$-]+)[^\n]*?\)"
+)
+_REGION = re.compile(r"@\.?(__omp_offloading_\w+?)\.region_id")
+
+
+def run_tasks_at_once(module: Module, name: str) -> tuple[Module, list[Note]]:
+    """Return the module with every task's body called where the task is passed to the runtime, and
+    a note for each.
+    """
+    text = str(module)
+    if not any(alloc in text for alloc in ALLOCATES_TASK):
+        return module, []
+    notes: list[Note] = []
+
+    def rewritten(function: re.Match[str]) -> str:
+        bodies = dict(_MADE.findall(function[0]))
+
+        def call(given: re.Match[str]) -> str:
+            if given[2] not in bodies:
+                return given[0]
+            body = bodies[given[2]]
+            why = "is launched in a task (nowait); it is taken to run where the task is made"
+            notes.append(Note(_region(body, text), why))
+            return f"call i32 @{body}(i32 {given[1]}, ptr %{given[2]})"
+
+        return _GIVEN.sub(call, function[0])
+
+    return parse(_FUNCTION.sub(rewritten, text), name), notes
+
+
+def _region(function: str, text: str) -> str:
+    """Return the region that a task's body launches, or the body's own name if it shows none."""
+    bodies = (found[0] for found in _FUNCTION.finditer(text))
+    body = next((b for b in bodies if f"@{function}(" in b.split("\n", 1)[0]), "")
+    region = _REGION.search(body)
+    return region_name(region[1]) if region else function

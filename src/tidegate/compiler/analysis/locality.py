@@ -13,13 +13,18 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tidegate.compiler.analysis.flow import Flow
-from tidegate.compiler.analysis.guards import with_guards
+from tidegate.compiler.analysis.flow import Edges, Flow, branch_probabilities
 from tidegate.compiler.analysis.points_to import Location, Origin, PointsTo
 from tidegate.compiler.analysis.sizes import Formula, formula
-from tidegate.compiler.analysis.strides import UNKNOWN, Pattern, Strides
-from tidegate.compiler.analysis.variance import Variance
-from tidegate.compiler.analysis.walks import Reach, Walks, known_turns
+from tidegate.compiler.analysis.variance import Variance, with_guards
+from tidegate.compiler.analysis.walks import (
+    UNKNOWN,
+    AddressPattern,
+    Reach,
+    Strides,
+    Walks,
+    known_turns,
+)
 from tidegate.compiler.analysis.worksharing import (
     DeviceCall,
     device_calls,
@@ -30,7 +35,6 @@ from tidegate.compiler.analysis.worksharing import (
 from tidegate.compiler.ir.layout import POINTER_BYTES, size_and_alignment, split
 from tidegate.compiler.ir.loops import Loop
 from tidegate.compiler.ir.module import Body, Instruction, Module, Printed, Value, constant_int, key
-from tidegate.compiler.ir.probabilities import Edges, branch_probabilities
 from tidegate.compiler.model import Walk
 
 _BLOCKS = ("llvm.memset", "llvm.memcpy", "llvm.memmove")
@@ -51,7 +55,7 @@ class Accesses:
     bytes: float = 0.0  # at addresses that are the iteration's own
     common_bytes: float = 0.0  # at addresses that are the same for all iterations
     writes: float = 0.0  # accesses that write
-    # parts of the bytes, in formulas of the kernel's parameters; each with its `Pattern.place`
+    # parts of the bytes, in formulas of the kernel's parameters; each with its pattern's place
     walks: tuple[tuple[str, Walk], ...] = ()
 
     def __add__(self, other: Accesses) -> Accesses:
@@ -116,7 +120,7 @@ class RegionalLocality:
         self._found: dict[tuple[str, int], dict[ParameterPath, Accesses] | None] = {}
         self._shared: dict[str, Formula | None] = {}
 
-    def of(self, kernel: str, count: int) -> dict[ParameterPath, Accesses] | None:
+    def accesses(self, kernel: str, count: int) -> dict[ParameterPath, Accesses] | None:
         """Return the accesses of an iteration to each of the program's own `count` parameters, and
         through them; None if the kernel is absent.
         """
@@ -128,14 +132,14 @@ class RegionalLocality:
         """Return whether a kernel divides a loop among its threads; otherwise each thread's run is
         an iteration.
         """
-        self.of(kernel, count)
+        self.accesses(kernel, count)
         return kernel in self._shared
 
     def iterations(self, kernel: str, count: int) -> Formula | None:
         """Return the iterations of the loop that a kernel divides, in its parameters (#0, #1, …);
         None if they are not computed from them.
         """
-        self.of(kernel, count)
+        self.accesses(kernel, count)
         return self._shared.get(kernel)
 
     def _accesses_of(self, kernel: str, count: int) -> dict[ParameterPath, Accesses] | None:
@@ -144,7 +148,7 @@ class RegionalLocality:
             return None
         own = _without_dyn_ptr(body, count)
         given: dict[str, set[Location]] = {p.name: {(Origin("parameter", p.name), 0)} for p in own}
-        known = {p.name: Formula.of(f"#{n}") for n, p in enumerate(own)}
+        known = {p.name: Formula.variable(f"#{n}") for n, p in enumerate(own)}
         touched: dict[Origin, Accesses] = defaultdict(Accesses)
         self._kernel = kernel
         self._visit(
@@ -167,7 +171,7 @@ class RegionalLocality:
 
     def globals_of(self, kernel: str) -> list[str]:
         """Return the globals that a kernel accesses by name, not as parameters (declare target).
-        Call `of` first.
+        Call `accesses` first.
         """
         return self._globals.get(kernel, [])
 
@@ -219,12 +223,12 @@ class RegionalLocality:
         for i in flow.body:
             for access in _accesses(i, points):
                 own = variance.varies(access.pointer)
-                found = access.within(own, strides.of(access.pointer), walks, i.block, once)
+                found = access.within(own, strides.pattern(access.pointer), walks, i.block, once)
                 for origin in access.origins:
                     touched[origin] += found
         here = replace(call, known=known, cells=_cells(flow.body, points, known, variance, call))
         for c in onward if call.deeper else ():
-            often = walks.of(c.instruction.block).within(once)
+            often = walks.reach(c.instruction.block).within(once)
             shared = call.shared or (loop is not None and not halves)
             often = Reach(1.0, each=1.0) if halves else often
             self._visit(self._onward(c, here, flow, points, variance, often, shared), touched)
@@ -269,7 +273,7 @@ def _read_cells(
     """Return the loads of variables of callers that the function itself does not set."""
     found = []
     for i in body if cells else ():
-        places = points.of(i.operands[0]) if i.opcode == "load" else set()
+        places = points.targets(i.operands[0]) if i.opcode == "load" else set()
         if len(places) == 1 and not points.written(place := next(iter(places))) and place in cells:
             found.append((i, cells[place]))
     return found
@@ -344,13 +348,13 @@ class _Access:
     count: int = 1
 
     def within(
-        self, own: bool, pattern: Pattern, walks: Walks, block: str, once: Reach
+        self, own: bool, pattern: AddressPattern, walks: Walks, block: str, once: Reach
     ) -> Accesses:
         """Return it as accesses of an iteration in which its function runs `once`; `own`: whether
         its address is the iteration's own.
         """
-        size, count = float(self.bytes), self.count * walks.of(block).times * once.times
-        reach = walks.of(block, self.pointer).within(once)
+        size, count = float(self.bytes), self.count * walks.reach(block).times * once.times
+        reach = walks.reach(block, self.pointer).within(once)
         walked = size * reach.times
         turns = reach.turns * UNKNOWN if pattern.endless else reach.turns
         apart = pattern.apart_of(self.bytes)
@@ -369,7 +373,7 @@ class _Access:
 def _accesses(i: Instruction, points: PointsTo) -> Iterator[_Access]:
     """Yield what an instruction reads or writes of parameters and globals."""
     for pointer, width, writes in _addressed(i):
-        origins = {o for o, _ in points.of(pointer)}
+        origins = {o for o, _ in points.targets(pointer)}
         known = tuple(o for o in origins if o.kind in ("parameter", "global"))
         if known:
             count = max(1, -(-width // _WORD)) if i.callee else 1

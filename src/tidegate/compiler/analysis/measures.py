@@ -8,10 +8,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tidegate.compiler.analysis.distances import Distances, use_of_object, use_of_region
+from tidegate.compiler.analysis.chain import Distances, use_of_object, use_of_region
 from tidegate.compiler.analysis.locality import Accesses, ParameterPath, RegionalLocality
 from tidegate.compiler.analysis.sizes import Formula
-from tidegate.compiler.analysis.strides import UNKNOWN
+from tidegate.compiler.analysis.walks import UNKNOWN
 from tidegate.compiler.model import Argument, LaunchSite, Note, ProgramModel, Use, Walk
 
 Localities = Mapping[str, Mapping[ParameterPath, Accesses]]
@@ -27,7 +27,7 @@ def measure(
     localities are 0, and a note says so.
     """
     regions = model.regions
-    kernels = {r.name: device.of(r.kernel, r.parameters) if device else None for r in regions}
+    kernels = {r.name: device.accesses(r.kernel, r.parameters) if device else None for r in regions}
     localities: Localities = {name: found or {} for name, found in kernels.items()}
     launches = tuple(
         replace(launch, uses=_uses(launch, localities[launch.region], values))

@@ -19,9 +19,8 @@ from collections.abc import Mapping
 
 import llvmlite.binding as llvm
 
-from tidegate.compiler.analysis.inclusion import Copying, Graph, Location, Origin
-from tidegate.compiler.ir.allocators import ALLOCATORS
-from tidegate.compiler.ir.entry_points import ALLOCATES_TASK
+from tidegate.compiler.analysis.inclusion import Copying, InclusionGraph, Location, Origin
+from tidegate.compiler.ir.calls import ALLOCATES_TASK, ALLOCATORS
 from tidegate.compiler.ir.layout import Structs, gep_offset
 from tidegate.compiler.ir.module import Body, Instruction, Value, constant_int, key
 
@@ -39,7 +38,7 @@ _COPY_CALLS |= {"hipMemcpy", "hipMemcpyAsync"}
 
 
 class PointsTo:
-    """The solution for one function, given by `of` and `at`.
+    """The solution for one function, given by `targets` and `at`.
 
     `parameters`: where the function's own parameters point; unknown by default. `caller`: the
     solution for the calling function, in whose variables it may be passed pointers.
@@ -53,7 +52,7 @@ class PointsTo:
     ):
         self._function = body.name
         self._structs = body.structs
-        self._graph = Graph()
+        self._graph = InclusionGraph()
         self._nodes: dict[int, int] = {}  # key of a value → its node
         self._moves: list[tuple[int, int, int | None]] = []  # nodes before, after; bytes
         self._written: dict[Location, list[Value]] = defaultdict(list)
@@ -74,7 +73,7 @@ class PointsTo:
         self._graph.solve()
         self._note_writes(body)
 
-    def of(self, value: Value) -> set[Location]:
+    def targets(self, value: Value) -> set[Location]:
         """Return where a value may point."""
         constant = self._of_constant(value)
         if constant is not None:
@@ -217,7 +216,7 @@ class PointsTo:
     def _note_writes(self, body: Body) -> None:
         for i in body:
             if i.opcode == "store":
-                for place in self.of(i.operands[1]):
+                for place in self.targets(i.operands[1]):
                     self._written[place].append(i.operands[0])
 
 

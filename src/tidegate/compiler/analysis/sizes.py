@@ -2,6 +2,11 @@
 
 Variables are named by debug information, which optimisers sometimes leave wrong. So formulas serve
 readers and plans made ahead; at a launch, sizes are those allocated.
+
+The threads of a CUDA launch are such a formula: blocks of the grid times threads of a block.
+Programs round up: ``(n + 255) / 256`` blocks of 256 threads are n threads and a rest that does
+nothing. So a factor of a quotient that is also a factor of the block is cancelled, and what was
+added to round up is left out.
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tidegate.compiler.analysis.points_to import PointsTo
 from tidegate.compiler.ir.module import CONVERSIONS, Body, Instruction, Value, constant_int, key
 from tidegate.errors import TidegateError
 
@@ -24,7 +30,7 @@ _LOW_HALVES = (2**32 - 1, 2**31 - 1)  # masks that do not change an int
 class Formula:
     """A polynomial in the program's variables.
 
-    >>> str(Formula.of("n") * Formula.number(4) + Formula.number(4))
+    >>> str(Formula.variable("n") * Formula.number(4) + Formula.number(4))
     '4*n + 4'
     """
 
@@ -36,9 +42,9 @@ class Formula:
         return Formula((((), value),) if value else ())
 
     @staticmethod
-    def of(variable: str) -> Formula:
-        """Return a variable."""
-        return Formula((((variable,), 1),))
+    def variable(name: str) -> Formula:
+        """Return the formula that is this variable."""
+        return Formula((((name,), 1),))
 
     def __add__(self, other: Formula) -> Formula:
         total = dict(self.terms)
@@ -57,7 +63,7 @@ class Formula:
     def as_int(self) -> Formula:
         """Return the formula in 32 bits, where adding 2³² - 2 subtracts 2.
 
-        >>> str((Formula.of("n") + Formula.number(2**32 - 2)).as_int())
+        >>> str((Formula.variable("n") + Formula.number(2**32 - 2)).as_int())
         'n + -2'
         """
         return Formula(tuple((t, (c + 2**31) % 2**32 - 2**31) for t, c in self.terms))
@@ -69,7 +75,8 @@ class Formula:
     def with_formulas(self, known: Mapping[str, Formula]) -> Formula | None:
         """Return it with every variable replaced by its formula; None if one has none.
 
-        >>> str((Formula.of("x") * Formula.number(2)).with_formulas({"x": Formula.of("n")}))
+        >>> twice = Formula.variable("x") * Formula.number(2)
+        >>> str(twice.with_formulas({"x": Formula.variable("n")}))
         '2*n'
         """
         total = Formula(())
@@ -107,14 +114,14 @@ def formula(
         return Formula.number(constant)
     i = body.by_key.get(key(value))
     if i is None:
-        return Formula.of(value.name)
+        return Formula.variable(value.name)
     found = {} if found is None else found
     if i.key not in found:
         computed = _computed(i, body, lambda operand: formula(operand, body, name, found))
         if computed is None or len(computed.terms) > _MOST_TERMS:
             alike = (i.ref.name, *body.converted.get(i.key, ()))
             known = next((called for value in alike if (called := name(value))), None)
-            computed = Formula.of(known or f"%{i.ref.name}")  # % marks the IR's own names
+            computed = Formula.variable(known or f"%{i.ref.name}")  # % marks the IR's own names
         found[i.key] = computed
     return found[i.key]
 
@@ -163,3 +170,127 @@ def _unless_overflown(select: Instruction) -> Value | None:
     """Return the size in a select between it and -1, which `new T[n]` requests on overflow."""
     _, true, false = select.operands
     return false if constant_int(true) == -1 else true if constant_int(false) == -1 else None
+
+
+_ONE, _NONE = Formula.number(1), Formula(())
+_HALF = 32  # bits: x and y of a dim3 are one 64-bit word
+
+
+@dataclass(frozen=True)
+class _Quotient:
+    """A dimension: `above` over `below`, rounded."""
+
+    above: Formula
+    below: Formula = _ONE
+
+    @property
+    def rounded_up(self) -> Formula:
+        """The dividend without what was added to round up: n of (n + 255) / 256."""
+        plain = self.above + self.below * Formula.number(-1) + _ONE
+        return plain if plain.terms and all(count > 0 for _, count in plain.terms) else self.above
+
+
+class LaunchGrid:
+    """Reads dimensions of launches from the values of one function."""
+
+    def __init__(self, body: Body, points: PointsTo, name: Callable[[str], str | None]):
+        self._body, self._points, self._name = body, points, name
+
+    def threads(self, grid: tuple[Value, ...]) -> Formula | None:
+        """Return how many threads a launch with this configuration has; None if not known."""
+        if len(grid) != 4:
+            return None
+        blocks = [*self._halves(grid[0]), self._quotient(grid[1])]
+        threads = [*self._halves(grid[2]), self._quotient(grid[3])]
+        if any(d is None for d in (*blocks, *threads)):
+            return None
+        return _product([d for d in blocks if d], [d for d in threads if d])
+
+    def _halves(self, word: Value) -> tuple[_Quotient | None, _Quotient | None]:
+        """Return x and y, the lower and the upper half of a word."""
+        constant = constant_int(word)
+        if constant is not None:
+            low, high = constant & (1 << _HALF) - 1, constant >> _HALF & (1 << _HALF) - 1
+            return _Quotient(Formula.number(low)), _Quotient(Formula.number(high))
+        i = self._body.by_key.get(key(word))
+        if i is None:
+            return None, None
+        if i.opcode == "zext":
+            return self._quotient(i.operands[0]), _Quotient(_NONE)
+        if i.opcode == "shl" and constant_int(i.operands[1]) == _HALF:
+            return _Quotient(_NONE), self._low_half(i.operands[0])
+        if i.opcode in ("or", "add"):
+            (a, b), (c, d) = self._halves(i.operands[0]), self._halves(i.operands[1])
+            return _sum(a, c), _sum(b, d)
+        if i.opcode == "and" and constant_int(i.operands[1]) == (1 << _HALF) - 1:
+            return self._low_half(i.operands[0]), _Quotient(_NONE)
+        if i.opcode == "and" and constant_int(i.operands[1]) == -(1 << _HALF):
+            return _Quotient(_NONE), self._halves(i.operands[0])[1]
+        if i.opcode == "load":
+            return self._stored(i, 0), self._stored(i, 4)
+        return None, None
+
+    def _low_half(self, word: Value) -> _Quotient | None:
+        low, _ = self._halves(word)
+        return low if low is not None else self._quotient(word)
+
+    def _stored(self, load: Instruction, further: int) -> _Quotient | None:
+        """Return the one value stored where a word is loaded from, and so many bytes further."""
+        places = self._points.targets(load.operands[0])
+        values = [
+            v for o, at in places if at is not None for v in self._points.written((o, at + further))
+        ]
+        if len({key(v) for v in values}) == 1:
+            if str(values[0].type).strip() == "i64":
+                return self._halves(values[0])[0]
+            return self._quotient(values[0])
+        if further and not values:  # the whole word was stored at once
+            whole = [v for o, at in places if at is not None for v in self._points.written((o, at))]
+            if len({key(v) for v in whole}) == 1 and str(whole[0].type).strip() == "i64":
+                return self._halves(whole[0])[1]
+        return None
+
+    def _quotient(self, value: Value) -> _Quotient | None:
+        i = self._body.by_key.get(key(value))
+        while i is not None and i.opcode in ("zext", "sext", "trunc", "freeze"):
+            value = i.operands[0]
+            i = self._body.by_key.get(key(value))
+        if i is not None and i.opcode == "load":
+            return self._stored(i, 0) or self._named(value)
+        if i is not None and i.opcode in ("sdiv", "udiv"):
+            above, below = (formula(o, self._body, self._name) for o in i.operands)
+            return _Quotient(above, below)
+        if i is not None and i.opcode in ("lshr", "ashr"):
+            by = constant_int(i.operands[1])
+            if by is not None and by < _HALF:
+                dividend = formula(i.operands[0], self._body, self._name)
+                return _Quotient(dividend, Formula.number(1 << by))
+        return self._named(value)
+
+    def _named(self, value: Value) -> _Quotient:
+        return _Quotient(formula(value, self._body, self._name))
+
+
+def _sum(a: _Quotient | None, b: _Quotient | None) -> _Quotient | None:
+    if a is None or b is None:
+        return None
+    return a if not b.above.terms else b if not a.above.terms else None
+
+
+def _product(blocks: list[_Quotient], threads: list[_Quotient]) -> Formula | None:
+    """Return the product of all dimensions, quotients cancelled against equal factors."""
+    if any(d.below != _ONE for d in threads):
+        return None
+    factors = [d.above for d in threads if d.above != _ONE]
+    for dimension in blocks:
+        if dimension.below == _ONE:
+            factors.append(dimension.above)
+        elif dimension.below in factors:
+            factors.remove(dimension.below)
+            factors.append(dimension.rounded_up)
+        else:
+            return None
+    total = _ONE
+    for factor in factors:
+        total *= factor
+    return total if total.terms else None

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from tidegate.compiler.ir.layout import gep_offset
 from tidegate.compiler.ir.loops import Loop, Successors
 from tidegate.compiler.ir.module import (
+    MIRRORED,
+    OPPOSITE,
     Body,
     Instruction,
     Value,
@@ -20,8 +22,8 @@ from tidegate.compiler.ir.module import (
     in_bits,
     int_bits,
     key,
+    predicate_of,
 )
-from tidegate.compiler.ir.predicates import MIRRORED, OPPOSITE, predicate_of
 
 MOST_TRIPS = 1_000_000
 """A loop that runs longer keeps LLVM's estimate: the difference would change no decision."""

@@ -41,19 +41,21 @@ def device_calls(body: Body, points: PointsTo, defined: set[str]) -> Iterator[De
     for i in body:
         # ident, count, function, arguments...
         if i.callee in ("__kmpc_fork_call", "__kmpc_fork_teams"):
-            given = [points.of(a) for a in i.arguments[3:]]
+            given = [points.targets(a) for a in i.arguments[3:]]
             values = (None, None, *i.arguments[3:])
             yield DeviceCall(i, i.arguments[2].name, (*_OUTLINED_OWN, *given), values)
         # on GPUs: ..., function (5), wrapper, array of arguments (7), count
         elif i.callee.startswith("__kmpc_parallel_"):
-            array = {origin for origin, _ in points.of(i.arguments[7])}
+            array = {origin for origin, _ in points.targets(i.arguments[7])}
             count = int(i.arguments[8].get_constant_value()) if i.arguments[8].is_constant else 0
             given = [{p for o in array for p in points.at((o, 8 * n))} for n in range(count)]
             stored = [[v for o in array for v in points.written((o, 8 * n))] for n in range(count)]
             values = (None, None, *(each[0] if len(each) == 1 else None for each in stored))
             yield DeviceCall(i, i.arguments[5].name, (*_OUTLINED_OWN, *given), values)
         elif i.callee in defined:
-            yield DeviceCall(i, i.callee, tuple(points.of(a) for a in i.arguments), i.arguments)
+            yield DeviceCall(
+                i, i.callee, tuple(points.targets(a) for a in i.arguments), i.arguments
+            )
 
 
 def shared_loop(flow: Flow) -> Loop | None:
@@ -74,7 +76,7 @@ def takes_bounds(body: Body, points: PointsTo) -> bool:
     """
     for i in body:
         if i.callee.startswith(_INITS) and "dispatch" not in i.callee:
-            bounds = points.of(i.arguments[_LOWER_BOUND])
+            bounds = points.targets(i.arguments[_LOWER_BOUND])
             return any(_is_parameter(v, body) for at in bounds for v in points.written(at))
     return False
 
@@ -88,7 +90,7 @@ def shared_count(body: Body, points: PointsTo, known: Mapping[str, Formula]) -> 
         return None
     bounds = []
     for argument in (_LOWER_BOUND, _LOWER_BOUND + 1):
-        stored = {v for at in points.of(init.arguments[argument]) for v in points.written(at)}
+        stored = {v for at in points.targets(init.arguments[argument]) for v in points.written(at)}
         formulas = {
             formula(value, body, lambda name: None).with_formulas(known) for value in stored
         }

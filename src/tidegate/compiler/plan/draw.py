@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from tidegate.compiler.model import ProgramModel
-from tidegate.compiler.plan.make import launch_names
+from tidegate.compiler.plan.schedule import launch_names
 from tidegate.display.figures import COLOURS
 
 _LEAST_SHOWN = 0.005  # less likely steps are exits after errors

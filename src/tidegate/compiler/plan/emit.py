@@ -1,5 +1,5 @@
 """The code of a schedule: a C header of CUDA calls or OpenMP directives, one function per launch
-site.
+site, with C and C++ identifiers for objects and sites whose names are none.
 """
 
 from __future__ import annotations

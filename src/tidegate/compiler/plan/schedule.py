@@ -1,12 +1,75 @@
-"""Schedule: the requests to memory before each launch of a program."""
+"""The plan of a program (trace/plan.py), from its model and the values of its variables, and its
+schedule: the requests to memory before each launch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tidegate.compiler.plan.identifiers import identifiers
+from tidegate.compiler.model import FROM, TO, LaunchSite, ProgramModel
+from tidegate.trace.plan import Plan, PlannedLaunch, PlannedUse
+
+
+def make_plan(model: ProgramModel, variables: Mapping[str, int], by_region: bool = False) -> Plan:
+    """Return the plan of a program whose variables have these values.
+
+    ``by_region``: use the paper's distances from region to region, not those from launch to launch.
+    """
+    placeable = {o.name for o in model.placeable()}
+    launches = tuple(
+        PlannedLaunch(name, _uses(model, launch, placeable, variables, by_region))
+        for name, launch in zip(launch_names(model), model.launches, strict=True)
+    )
+    return Plan(launches, {name: model.global_locality(name) for name in sorted(placeable)})
+
+
+def launch_names(model: ProgramModel) -> list[str]:
+    """Return a name for every launch site: its function, with the line or a number if that is
+    ambiguous.
+    """
+    functions = Counter(_function(region.name) for region in model.regions)
+    places: Counter[str] = Counter()
+    names = []
+    for launch in model.launches:
+        function = _function(launch.region)
+        name = function if functions[function] == 1 else launch.region
+        places[name] += 1
+        names.append(name if places[name] == 1 else f"{name}/{places[name]}")
+    return names
+
+
+def _function(region: str) -> str:
+    """Return a region's function, which in C++ may contain colons."""
+    return region.rpartition(":")[0] or region
+
+
+def _uses(
+    model: ProgramModel,
+    launch: LaunchSite,
+    placeable: set[str],
+    variables: Mapping[str, int],
+    by_region: bool,
+) -> tuple[PlannedUse, ...]:
+    maps: Counter[str] = Counter()
+    for argument in launch.arguments:
+        for name in argument.objects:
+            maps[name] |= argument.map_type
+    return tuple(
+        PlannedUse(
+            use.object,
+            use.locality,
+            model.nearest_region(launch.region, use.object) if by_region else use.distance,
+            model.access_density(launch, use, variables),
+            bool(maps[use.object] & TO),
+            bool(maps[use.object] & FROM),
+        )
+        for use in launch.uses
+        if use.object in placeable
+    )
 
 
 @dataclass(frozen=True)
@@ -126,3 +189,45 @@ class Schedule:
 
     def to_data(self) -> dict[str, Any]:
         return asdict(self)
+
+
+# Identifiers
+
+# of C23 and C++23, alternative spellings of operators included
+_WORDS = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
+char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
+constinit continue decltype default delete do double dynamic_cast else enum explicit export extern
+false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr
+operator or or_eq private protected public register reinterpret_cast requires restrict return short
+signed sizeof static static_assert static_cast struct switch template this thread_local throw true
+try typedef typeid typename typeof typeof_unqual union unsigned using virtual void volatile wchar_t
+while xor xor_eq
+"""
+_KEYWORDS = frozenset(_WORDS.split())
+# digits, and the prefixes of names of the emitted code, its headers and the compiler
+_NOT_OURS = re.compile(r"\d|cuda|CUDA|tidegate|TIDEGATE|omp_|__|_[A-Z]|$")
+
+
+def identifiers(names: Iterable[str]) -> dict[str, str]:
+    """Return an identifier for each name: the name itself where possible, and no two the same.
+
+    >>> identifiers(["x", "class", "malloc:6", "malloc.6"])
+    {'x': 'x', 'class': 'class_', 'malloc:6': 'malloc_6', 'malloc.6': 'malloc_6_2'}
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    # names that are identifiers already come first and stay as they are
+    for name in sorted(dict.fromkeys(names), key=lambda name: name != _as_identifier(name)):
+        spelt = _as_identifier(name)
+        numbers = range(2, len(taken) + 3)
+        found[name] = next(s for s in (spelt, *(f"{spelt}_{n}" for n in numbers)) if s not in taken)
+        taken.add(found[name])
+    return found
+
+
+def _as_identifier(name: str) -> str:
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    if _NOT_OURS.match(plain):
+        plain = f"o_{plain}"
+    return f"{plain}_" if plain in _KEYWORDS else plain

@@ -110,5 +110,5 @@ def _of_readings(given: Mapping[str, Any]) -> list[RunSpec]:
     if paper.readings is None:
         raise TidegateError(f"{given['paper']} leaves no readings open; choose another paper")
     setup = paper.setup.quick() if given.get("quick") else paper.setup()
-    specs: list[RunSpec] = paper.reading_specs(replace(setup, readings=count))
+    specs: list[RunSpec] = [*paper.reading_specs(replace(setup, readings=count)).values()]
     return specs

@@ -1,20 +1,20 @@
-"""Figures 3, 7, 8 and 9, and the sizes of CPPE's structures (VI-C)."""
+"""Figures 3, 4, 7, 8 and 9, the sizes of CPPE's structures (VI-C), and its sensitivity (VI-A)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from statistics import mean
+from statistics import geometric_mean, mean
 from typing import Any
 
 import polars as pl
 from matplotlib.figure import Figure
 
-from tidegate.papers.cppe.grid import KINDS
-from tidegate.papers.cppe.setup import BASE, OTHERS
-from tidegate.papers.pictures import grouped_bars, new_axes, stack_bars
+from tidegate.papers.cppe.grid import KINDS, SWEPT, sweep_group
+from tidegate.papers.cppe.setup import BASE, OTHERS, Setup
+from tidegate.papers.pictures import grouped_bars, new_axes, stack_bars, sweep_lines
 from tidegate.papers.report import Exhibit, make_exhibit
-from tidegate.papers.results import Results
+from tidegate.papers.results import Groups, Results
 
 FIGURE_3 = ("SRD", "HSD", "MRQ", "STN", "B+T", "HYB")
 FIGURE_7 = ("MVT", "SPV", "B+T", "BIC", "SAD", "BFS", "NW", "HWL", "HIS")
@@ -143,3 +143,38 @@ def _draw_structures(table: pl.DataFrame) -> Figure:
     names = (table["application"] + " " + table["fits"]).to_list()
     axes.set_xticks(range(len(table)), names, rotation=90, fontsize=6)
     return figure
+
+
+def sweep_figures(setup: Setup, groups: Groups) -> Iterator[Exhibit]:
+    """Yield the sensitivity study (VI-A): a figure for each option that has several values.
+
+    The paper's values are not in our copy, so nothing is judged here.
+    """
+    for name in setup.swept():
+        by_value = {
+            value: {
+                level: groups[
+                    level if value == setup.main(name) else sweep_group(name, value, level)
+                ]
+                for level in setup.levels
+            }
+            for value in getattr(setup, name)
+        }
+        table = _sweep_table(by_value)
+        lines = {level: f"{level} fits" for level in setup.levels}
+        title, label = f"sensitivity of CPPE to {name}", f"mean speed-up over {BASE}"
+        draw = partial(sweep_lines, table, lines, f"Sensitivity of CPPE to {name}", name, label)
+        yield make_exhibit("cppe", f"Sensitivity {name}", title, table, draw)
+
+
+def _sweep_table(by_value: Mapping[Any, Mapping[str, Results]]) -> pl.DataFrame:
+    """Return a row per value: CPPE's mean speed-up at each level, and each application's."""
+    rows = []
+    for value, levels in by_value.items():
+        ratios = {level: results.ratios(*SWEPT) for level, results in levels.items()}
+        row: dict[str, Any] = {"value": str(value)}
+        row |= {level: geometric_mean(own.values()) for level, own in ratios.items()}
+        for level, own in ratios.items():
+            row |= {f"{a} {level}": ratio for a, ratio in own.items()}
+        rows.append(row)
+    return pl.DataFrame(rows)

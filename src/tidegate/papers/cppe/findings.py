@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from statistics import geometric_mean, mean
 
+from tidegate.papers.comparisons import extremes
 from tidegate.papers.cppe.figures import FIGURE_7
 from tidegate.papers.cppe.grid import KINDS
 from tidegate.papers.cppe.setup import BASE, LEVELS
-from tidegate.papers.geometric_means import extremes
 from tidegate.papers.ledger import TIE_WITHIN, Claim, Finding, load_claims, percent, signed, times
 from tidegate.papers.results import Groups, Measure, NotRun, Results, find, part
 

@@ -63,11 +63,6 @@ class Setup(setup.Setup):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(bool(self.levels), "fits must name a share that fits, such as 75%,50%", "none")
-        for name in (*_LEAST, "chunk"):
-            value = getattr(self, name)
-            values = value if isinstance(value, tuple) else (value,)  # one may stand alone
-            require(bool(values), f"{name} must have a value", "none")
-            object.__setattr__(self, name, values)
         for name, least in _LEAST.items():
             expected = f"{name} must be a number of pages from {least} to {_MOST}"
             for value in getattr(self, name):

@@ -1,9 +1,10 @@
-"""Figures 4, 7, 8, 9, 10 and 14, and the stated factor beside Table 2's sizes."""
+"""Figures 4 and 7 to 14, and the stated factor beside Table 2's sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,29 @@ from matplotlib.figure import Figure
 
 from tidegate.display.figures import COLOURS
 from tidegate.experiments.runs import Run
-from tidegate.papers.gmt.optimistic import OPTIMISTIC, with_optimistic
-from tidegate.papers.gmt.setup import BASE, PLACEMENTS
+from tidegate.papers.gmt.findings import OPTIMISTIC, with_optimistic
+from tidegate.papers.gmt.grid import SWEPT, sweep_setups
+from tidegate.papers.gmt.setup import BASE, PLACEMENTS, Setup
 from tidegate.papers.gmt.transfers import transfer_figures
-from tidegate.papers.pictures import grouped_bars, new_axes, new_panels, side_by_side
+from tidegate.papers.pictures import (
+    grouped_bars,
+    new_axes,
+    new_panels,
+    side_by_side,
+    sweep_lines,
+    sweep_table,
+)
 from tidegate.papers.report import Exhibit, make_exhibit
-from tidegate.papers.results import Results
+from tidegate.papers.results import Groups, Results
 
 FIGURE_4 = ("MultiVectorAdd", "PageRank")
 _HIGHEST = 4.0  # speed-ups above are cut off and labelled
+# Option → figure and title
+SENSITIVITY = {
+    "factor": ("Figure 11", "the over-subscription factor"),
+    "ratio": ("Figure 12", "the ratio of Tier-2 to Tier-1"),
+    "near": ("Figure 13", "the size of Tier-1"),
+}
 _NOTES = {
     "Figure 4": (
         "A line through all pairs and (1, 0), a page touched twice running, which visits leave "
@@ -238,3 +253,26 @@ def _draw_7(r: Results) -> Figure:
     figure.supxlabel(label, fontsize=8)
     figure.supylabel("share", fontsize=8)
     return figure
+
+
+# Sensitivity
+
+
+def sweep_figures(setup: Setup, groups: Groups) -> Iterator[Exhibit]:
+    """Yield Figures 11 to 13, of the options that have several values.
+
+    The paper's values are not in our copy, so nothing is judged here.
+    """
+    base, *placements = SWEPT
+    for name, (figure, title) in SENSITIVITY.items():
+        own = {g.split()[1]: groups[g] for g in sweep_setups(setup) if g.split()[0] == name}
+        if own:
+            speedups = {
+                value: {s: r.ratios(base, s) for s in placements if s in r.systems}
+                for value, r in own.items()
+            }
+            table = sweep_table(speedups, lambda ratios: geometric_mean(ratios.values()))
+            title, label = f"sensitivity to {title}", "mean speed-up over BaM"
+            lines = dict(zip(placements, placements, strict=True))
+            draw = partial(sweep_lines, table, lines, f"{figure}: {title}", name, label)
+            yield make_exhibit("gmt", figure, title, table, draw)

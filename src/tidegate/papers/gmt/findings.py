@@ -1,4 +1,8 @@
-"""The findings on G1 to G8."""
+"""The findings on G1 to G8, and the "optimistic" HMM of 3.6 that they and Figure 14 compare with.
+
+As in the paper the optimistic HMM is computed, not run: HMM's time for SSD reads is lowered to the
+share of its pages that GMT-Reuse reads. Its driver waits for every read, so all of that time shows.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,32 @@ from dataclasses import replace
 from functools import partial
 from statistics import geometric_mean
 
-from tidegate.papers.gmt.optimistic import OPTIMISTIC, with_optimistic
+from tidegate.experiments.runs import Run
 from tidegate.papers.gmt.setup import BASE, STATED, TABLE_2, Setup
 from tidegate.papers.ledger import Claim, Finding, load_claims, percent, signed, times
 from tidegate.papers.results import Groups, Measure, Results, find, part
+
+OPTIMISTIC = "hmm-optimistic"
+
+
+def with_optimistic(results: Results) -> Results:
+    """Return the results and, where HMM and GMT-Reuse were run, the optimistic HMM."""
+    added = {
+        (a, OPTIMISTIC): optimistic_run(run, results.runs[a, "tier-reuse"])
+        for (a, system), run in results.runs.items()
+        if system == "hmm" and (a, "tier-reuse") in results.runs
+    }
+    return Results(added | dict(results.runs))
+
+
+def optimistic_run(hmm: Run, reuse: Run) -> Run:
+    """Return HMM's run with as many pages read as GMT-Reuse reads, if those are fewer."""
+    read = hmm.counts["far_reads"] + hmm.counts.get("read_ahead", 0)
+    share = min(1.0, reuse.counts["far_reads"] / max(1, read))
+    saved = (1 - share) * hmm.busy.get("storage_read", 0.0)
+    waited = max(0.0, hmm.parts.get("fault_handling", 0.0) - saved)
+    return replace(hmm, parts=hmm.parts | {"fault_handling": waited})
+
 
 CLAIMS = load_claims("gmt")
 # Application → published speed-up of GMT-Reuse over BaM (G1), and share of pages reused (G4)
@@ -103,7 +129,7 @@ def _by_table_2() -> Iterator[Measure]:
 
 
 def because(r: Results, application: str, system: str) -> str:
-    """Return how one application under one placement differs from BaM, by its books."""
+    """Return how one application under one placement differs from BaM, from its counts."""
     run, base = r.run(application, system), r.run(application, BASE)
     c = run.counts
     reads, moved = (

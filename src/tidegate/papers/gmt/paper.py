@@ -1,19 +1,84 @@
-"""The reproduction of GMT."""
+"""The reproduction of GMT, and what the paper leaves open (--robustness).
+
+docs/gmt.md has the source of each open point.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from tidegate.experiments.specification import RunSpec
+from tidegate.options import parse_spec
 from tidegate.papers import paper
-from tidegate.papers.gmt.figures import figures_of
+from tidegate.papers.gmt.figures import figures_of, sweep_figures
 from tidegate.papers.gmt.findings import findings_of
-from tidegate.papers.gmt.grid import grid_of
-from tidegate.papers.gmt.readings import READINGS
-from tidegate.papers.gmt.setup import Setup
-from tidegate.papers.gmt.sweeps import sweep_figures
+from tidegate.papers.gmt.grid import grid_of, specify
+from tidegate.papers.gmt.setup import PAGE, Setup
 from tidegate.papers.ledger import Finding
+from tidegate.papers.readings import Reading, Readings, own_options, spell_policy
 from tidegate.papers.report import Exhibit
 from tidegate.papers.results import Groups, Key
+
+# Option → values, the default first.
+OPEN = {
+    # medium reuse is below the size of Tier-2 (equation 1), or of both (Figure 7)
+    "tier-reuse.reach": ("middle", "both"),
+    # a full Tier-2: the newcomer is discarded (2.1.3), or the oldest leaves (2.2)
+    "tier-reuse.full": ("discard", "fifo"),
+    "tier-reuse.weights": ("page", "shared"),  # the Markov chain's (Figure 5)
+    "tier-reuse.unknown": ("middle", "far"),  # where a page without a history goes
+    "tier-reuse.window": (64, 16, 256),  # how many are "the last evictions" (2.2)
+    "stays.most": (64, 8),  # candidates that may stay before one has to go
+    "tiers.shared": (True, False),  # the SSD reads and writes from one queue, or has one for each
+    "tiers.flush": (True, False),  # what is dirty at the end is written, or left
+    # misses under way: as many less as sizes are smaller, or the GPU's 864
+    "tiers.slots": ("scaled", "machine"),
+    # Tier-1 has one page more: results should not depend on that
+    "tiers.pages": (0, 1),
+    # misses under way are in no order, or in the trace's; then MultiVectorAdd's victims alternate
+    "tiers.jitter": (True, False),
+    "tiers.spare": (False, True),  # a page waits for its victim, or frames are set apart
+    "tiers.transfers": ("hybrid", "zero-copy"),  # Hybrid-32T (2.3), or 50 µs always (3.4)
+    # the page cache reads ahead, so that only the SSD's bandwidth shows
+    "cpu.read_ahead": (False, True),
+    "hmm.cached": ("inclusive", "exclusive"),  # the page cache keeps copies of near pages
+    # 40 % of Table 2 are 5; 3.3's "larger reuse distances" than the tiers are 2 or 3
+    "MultiVectorAdd.inputs": (5, 2, 3),
+}
+DEPENDS = {"tier-reuse": ("tier-reuse", "stays"), "hmm": ("cpu", "hmm")}
+
+
+def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
+    """Return a run of the grid under a reading's options."""
+    run = specify(setup, *key)
+    tiering, application = str(run.tiering), str(key[0])
+    workload = str(run.workload)
+    if parse_spec(workload)[0] == f"gmt-{application}":
+        workload = spell_policy(workload, own_options(application, options))
+    assert isinstance(run.near, int)
+    return run.change(
+        workload=workload,
+        jitter=run.tiers.jitter if options["tiers.jitter"] else 0,
+        spare=options["tiers.spare"],
+        transfers=options["tiers.transfers"],
+        tiering=spell_policy(tiering, own_options(tiering, options)),
+        near=run.near + PAGE * options["tiers.pages"],
+        shared=options["tiers.shared"],
+        slots=run.slots if options["tiers.slots"] == "scaled" else None,
+        flush=options["tiers.flush"],
+        most_stays=options.get("stays.most", run.tiers.most_stays),
+        read_ahead=options.get("cpu.read_ahead", False),
+    )
+
+
+READINGS: Readings[Setup] = Readings(
+    OPEN,
+    ("tiers",),
+    DEPENDS,
+    specify_reading,
+    # the bound has no open points
+    includes=lambda setup, key, number: key[2] in setup.sizes and key[1] != "tier-belady",
+)
 
 
 class GMT(paper.Paper[Setup]):

@@ -67,11 +67,6 @@ class Setup(setup.Setup):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("factor", "ratio", "near"):  # one value may stand alone
-            value = getattr(self, name)
-            if not isinstance(value, tuple):
-                object.__setattr__(self, name, () if value is None else (value,))
-        require(bool(self.ratio), "tier2-ratio must have a value", "none")
         for factor in self.factor:
             expected = (
                 "factor must be the footprint over both tiers, positive and at most 1024, such as 2"

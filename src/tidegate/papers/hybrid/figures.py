@@ -11,8 +11,8 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from tidegate.display.figures import COLOURS
-from tidegate.papers.hybrid.findings import MINIVITE
-from tidegate.papers.hybrid.gains import (
+from tidegate.papers.hybrid.findings import (
+    MINIVITE,
     Schemes,
     by_application,
     implicit_over_explicit,
@@ -46,7 +46,7 @@ _EDGE_NOTE = (
 
 def figures_of(groups: Groups) -> Iterator[Exhibit]:
     """Yield each figure for which there are runs."""
-    r = Schemes.of(groups)
+    r = Schemes.from_groups(groups)
     for make in (_figure_1, _figure_2, _figure_4, _figure_5a, _figure_5b, _figure_6, _figure_7):
         with suppress(NotRun):
             yield make(r)

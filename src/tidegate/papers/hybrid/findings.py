@@ -1,26 +1,100 @@
-"""The findings on H1 to H10, from the grid and from cfd's analysis."""
+"""The findings on H1 to H10, from the grid and from cfd's analysis.
+
+Speed-ups are by workload, which is an application of a size.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from statistics import geometric_mean
 
+from tidegate.experiments.planning import Rehearsal
 from tidegate.experiments.runs import Run
-from tidegate.papers.hybrid.gains import (
-    Schemes,
-    by_application,
-    implicit_over_explicit,
-    mean_gain,
-    ranked,
-    traffic,
-)
-from tidegate.papers.hybrid.grid import EDGES, Workload
-from tidegate.papers.hybrid.inner_loop import kept_by, locality_order
-from tidegate.papers.hybrid.setup import BASE, BASELINES, PARTS
+from tidegate.papers.comparisons import compare_runs
+from tidegate.papers.hybrid.applications.grids import CFD
+from tidegate.papers.hybrid.grid import EDGES, GRID, SizedApplication
+from tidegate.papers.hybrid.setup import BASE, BASELINES, NEAR, PARTS
 from tidegate.papers.ledger import Claim, Finding, Verdict, load_claims, times
-from tidegate.papers.results import Groups, Measure, NotRun, find, part
-from tidegate.papers.run_comparison import compare_runs
+from tidegate.papers.results import Groups, Measure, NotRun, Results, find, part
+from tidegate.policies.placement.objects import ObjectPlacement
+from tidegate.policies.registries import placement
+from tidegate.trace.geometry import Geometry
+from tidegate.trace.plan import Plan
+from tidegate.trace.trace import lay_out
+
+Gains = dict[SizedApplication, float]
+
+
+class Schemes(Results):
+    """Runs by (workload, scheme)."""
+
+    @classmethod
+    def from_groups(cls, groups: Groups) -> Schemes:
+        return cls(groups.get(GRID, Results({})).runs)
+
+    def workloads(
+        self, fits: bool | None = None, among: Iterable[str] = ()
+    ) -> list[SizedApplication]:
+        """Return the workloads that fit, those that do not, or all."""
+        only = set(among)
+        return [
+            w
+            for w in self.applications
+            if (not only or w.application in only) and (fits is None or (w.gb < NEAR) == fits)
+        ]
+
+    def gains(
+        self,
+        scheme: str,
+        base: str = BASE,
+        fits: bool | None = None,
+        among: Iterable[str] = (),
+        what: Callable[[Run], float] = lambda run: run.time,
+    ) -> Gains:
+        """Return how many times faster a scheme is than ``base``, or has less of ``what``."""
+        found = {
+            w: what(self.runs[w, base]) / what(self.runs[w, scheme])
+            for w in self.workloads(fits, among)
+            if (w, scheme) in self.runs and (w, base) in self.runs
+        }
+        if not found:
+            kind = {True: "that fits ", False: "larger than near memory ", None: ""}[fits]
+            raise NotRun(f"nothing {kind}was run under both {scheme} and {base}")
+        return found
+
+
+def mean_gain(gains: Gains) -> float:
+    """Return the geometric mean over workloads, as in the paper."""
+    return geometric_mean(gains.values())
+
+
+def by_application(gains: Gains) -> dict[str, float]:
+    """Return each application's geometric mean over its sizes."""
+    names = dict.fromkeys(w.application for w in gains)
+    return {a: geometric_mean([g for w, g in gains.items() if w.application == a]) for a in names}
+
+
+def traffic(run: Run) -> float:
+    """Return bytes over the link, both ways and remote; at least a page, so that ratios exist."""
+    moved = ("pages_in", "pages_home", "pages_written_back", "pages_sampled")
+    page = run.facts["page_bytes"]
+    return max(page * sum(run.counts[c] for c in moved) + run.counts["remote_bytes"], page)
+
+
+def ranked(gains: Mapping[str, float]) -> str:
+    """Return applications and their gains, the largest first."""
+    largest_first = sorted(gains.items(), key=lambda item: -item[1])
+    return ", ".join(f"{a} {times(g)}" for a, g in largest_first)
+
+
+def implicit_over_explicit(groups: Groups) -> dict[float, float]:
+    """Return time with edges left to faults over time with edges prefetched, by share accessed."""
+    if EDGES not in groups:
+        raise NotRun("bfs was not run with part of its edges accessed")
+    return groups[EDGES].ratios("implicit", "explicit")
+
 
 CLAIMS = load_claims("hybrid")
 PUBLISHED = {"host": 8.2, "lru": 8.5, "rlm": 3.7, "glm": 15.7, "rdm": 18.7}  # H1
@@ -31,7 +105,7 @@ PARTIAL = 0.7  # H5: what partial mapping adds
 PUBLISHED_EDGES = {0.0: 0.29, 1.0: 3.03}  # H7: share of edges accessed → implicit over explicit
 MINIVITE = ("louvain",)
 
-# What the books of a run cannot show: what is likely to be different on the paper's machine, or in
+# What the counts of a run cannot show: what is likely to be different on the paper's machine, or in
 # its programs. The longest label that a finding's label starts with applies.
 LIKELY = {
     "H1": (
@@ -69,7 +143,7 @@ def findings_of(groups: Groups) -> list[Finding]:
         part("H7", f"{share:.0%} accessed", edge_density, share, value)
         for share, value in PUBLISHED_EDGES.items()
     ]
-    found = find(CLAIMS, _measures(), Schemes.of(groups)) + find(CLAIMS, edges, groups)
+    found = find(CLAIMS, _measures(), Schemes.from_groups(groups)) + find(CLAIMS, edges, groups)
     return [_with_likely_cause(finding) for finding in found]
 
 
@@ -108,12 +182,12 @@ def _measures() -> Iterator[Measure]:
     yield part("H10", "", minivite_gain)
 
 
-def _compare(r: Schemes, workload: Workload, scheme: str, base: str) -> str:
+def _compare(r: Schemes, workload: SizedApplication, scheme: str, base: str) -> str:
     return compare_runs(r.run(workload, scheme), scheme, r.run(workload, base), base)
 
 
 def _cause(r: Schemes, scheme: str, base: str = BASE, fits: bool | None = False) -> str:
-    """Return each application's gain, and the books of the workload that gains least."""
+    """Return each application's gain, and why the workload that gains least does so."""
     gains = r.gains(scheme, base, fits)
     least = min(gains, key=lambda w: gains[w])
     return f"{ranked(by_application(gains))}; {least}: {_compare(r, least, scheme, base)}"
@@ -244,3 +318,45 @@ def minivite_gain(claim: Claim, r: Schemes) -> Finding:
     gains = r.gains("rdm", among=MINIVITE)
     by_size = ", ".join(f"{w.gb:g} GB {times(gain)}" for w, gain in gains.items())
     return claim.ratio(mean_gain(gains), unit=times, why=by_size)
+
+
+LETTERS = {"variables": "V", "normals": "N", "fluxes": "F", "old_variables": "O"}
+ROUNDS = 4  # of the outer loop: enough to settle
+
+
+def locality_order(plan: Plan | None = None) -> str:
+    """Return the four objects by global locality, the highest first.
+
+    Without a plan, cfd's saved analysis is used.
+    """
+    locality = (plan or CFD().plan()).global_locality
+    return " > ".join(LETTERS[name] for name in sorted(LETTERS, key=lambda name: -locality[name]))
+
+
+def kept_by(policy: str, plan: Plan | None = None) -> str:
+    """Return which two of four equally large objects are near in the inner loop."""
+    geometry = Geometry()
+    plan = four_objects(plan or CFD().plan())
+    memory = Rehearsal(
+        lay_out(dict.fromkeys(LETTERS, geometry.region), geometry), geometry, 2, plan
+    )
+    decider = placement.make("rdm(partial=no)" if policy == "rdm" else policy)
+    assert isinstance(decider, ObjectPlacement)
+    decider.attach(memory)  # type: ignore[arg-type]
+    decider.start()
+    inner = ["compute_flux", "time_step"] * 3
+    for n, memory.place in enumerate(
+        ["initialize_variables", *["copy", "compute_step_factor", *inner] * ROUNDS]
+    ):
+        decider.on_launch(n)
+        if memory.place == "compute_flux":
+            held = "".join(LETTERS[name] for name in LETTERS if decider.held[name])
+    return held
+
+
+def four_objects(plan: Plan) -> Plan:
+    """Return the plan with the four objects of the figure only."""
+    launches = tuple(
+        replace(x, uses=tuple(u for u in x.uses if u.object in LETTERS)) for x in plan.launches
+    )
+    return Plan(launches, plan.global_locality)

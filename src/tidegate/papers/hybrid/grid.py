@@ -24,7 +24,7 @@ ACCESSED = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)  # share of the edges
 WAYS = {"implicit": "rdm(left=edges)", "explicit": "rdm"}
 
 
-class Workload(NamedTuple):
+class SizedApplication(NamedTuple):
     """An application of a size, in the paper's GB."""
 
     application: str
@@ -37,7 +37,7 @@ class Workload(NamedTuple):
 def grid_of(setup: Setup) -> dict[Key, RunSpec]:
     """Return applications × sizes × schemes; baselines only for what fits."""
     return {
-        (Workload(a, size), scheme, GRID): specify(setup, Workload(a, size), scheme)
+        (SizedApplication(a, size), scheme, GRID): specify(setup, SizedApplication(a, size), scheme)
         for a in setup.applications
         for size in setup.sizes(a)
         for scheme in (*SCHEMES, *(BASELINES if size < NEAR else ()))
@@ -48,7 +48,7 @@ def edges_of(setup: Setup) -> dict[Key, RunSpec]:
     """Return every share of edges both ways; none unless bfs is among the applications."""
     if EDGE_APPLICATION not in setup.applications:
         return {}
-    bfs = Workload(EDGE_APPLICATION, EDGE_SIZE)
+    bfs = SizedApplication(EDGE_APPLICATION, EDGE_SIZE)
     return {
         (share, way, EDGES): place(setup, bfs, placement, connected=share)
         for share in ACCESSED
@@ -56,7 +56,7 @@ def edges_of(setup: Setup) -> dict[Key, RunSpec]:
     }
 
 
-def specify(setup: Setup, workload: Workload, scheme: str) -> RunSpec:
+def specify(setup: Setup, workload: SizedApplication, scheme: str) -> RunSpec:
     """Return one run of the grid."""
     placement = (SCHEMES | BASELINES)[scheme]
     if setup.threshold != 0.5 and placement.partition("(")[0] in ("rlm", "glm", "rdm"):
@@ -64,7 +64,7 @@ def specify(setup: Setup, workload: Workload, scheme: str) -> RunSpec:
     return place(setup, workload, placement)
 
 
-def place(setup: Setup, workload: Workload, placement: str, **options: object) -> RunSpec:
+def place(setup: Setup, workload: SizedApplication, placement: str, **options: object) -> RunSpec:
     """Return one run under any placement, of a workload with any options."""
     if setup.distances != "launches":
         options["distances"] = setup.distances

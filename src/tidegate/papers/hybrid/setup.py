@@ -81,7 +81,7 @@ class Setup(setup.Setup):
         "Sizes of bfs beside the others, in GB, with commas; 48,64,80,96,112 are Figure 7's.",
         changes_claims=False,
     )
-    distances: str = "launches"  # of reuse: see applications/offloaded.py
+    distances: str = "launches"  # of reuse: see ``Offloaded``
 
     def __post_init__(self) -> None:
         super().__post_init__()

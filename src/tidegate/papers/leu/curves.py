@@ -27,7 +27,7 @@ from tidegate.analysis import (
     vmin_misses,
 )
 from tidegate.analysis.exact import TouchSequence, leu_curve, leu_misses, osl_misses
-from tidegate.analysis.exact.rankings import lease_misses, mean_interval_misses
+from tidegate.analysis.exact.osl import lease_misses, mean_interval_misses
 from tidegate.display.figures import COLOURS
 from tidegate.experiments.specification import RunSpec
 from tidegate.papers.ledger import Finding, load_claims, percent, signed
@@ -133,11 +133,11 @@ def curve_findings(curves: Mapping[Application, Curves]) -> Iterator[Finding]:
             f"{signed(most - 1)}; {_WHY[base]}"
         )
         gap = 1 - (max(_by_share(curves, OSL, base)) if base == LRU else mean)
-        yield claim.of(base).sign(gap, f"OSL {said}", ours, strict=False, why=why)
+        yield claim.for_part(base).sign(gap, f"OSL {said}", ours, strict=False, why=why)
     each = (c.ratios(VMIN, name) > 1 for c in curves.values() for name in ALGORITHMS)
     broken = sum(int(below.sum()) for below in each)
     ours = f"{broken} sizes with fewer misses than VMIN"
-    yield claim.of(VMIN).holds(broken == 0, "VMIN is the bound", ours)
+    yield claim.for_part(VMIN).holds(broken == 0, "VMIN is the bound", ours)
 
 
 def _by_share(curves: Mapping[Application, Curves], one: str, other: str) -> list[float]:

@@ -44,7 +44,7 @@ class Gaps:
     over: Mapping[str, Mapping[Application, float]]
 
     @classmethod
-    def of(
+    def from_runs(
         cls, runs: Mapping[tuple[Application, str], Run], curves: Mapping[Application, Curves]
     ) -> Gaps:
         best = {at: moved(run) for (at, policy), run in runs.items() if policy == BEST}

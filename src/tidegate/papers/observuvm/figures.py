@@ -1,4 +1,4 @@
-"""Figures 9 to 13: the grid, normalised to UVM."""
+"""Figures 9 to 13, the grid normalised to UVM, and 14, 16 and 17, its sensitivity."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from functools import partial
 
 import polars as pl
 
-from tidegate.papers.geometric_means import Mean
-from tidegate.papers.pictures import dominators_text, grouped_bars, means_of
+from tidegate.papers.comparisons import Mean, mean_of
+from tidegate.papers.observuvm.findings import contestants_left
+from tidegate.papers.observuvm.setup import GRID, SWEPT, Setup, sweep_group
+from tidegate.papers.pictures import (
+    dominators_text,
+    grouped_bars,
+    means_of,
+    sweep_lines,
+    sweep_table,
+)
 from tidegate.papers.report import Exhibit, make_exhibit
-from tidegate.papers.results import Results
+from tidegate.papers.results import Groups, Results
 
 _TOURNAMENTS = ("uvm", "tm", "tm+", "tm++")
 _EVICTIONS = ("uvm", "lru", "lfu", "cp", "tm")
@@ -21,6 +29,12 @@ FIGURES = {
     "Figure 11": ("evictions with different policies", _EVICTIONS, "evictions"),
     "Figure 12": ("page faults with TM, TM+ and TM++", _TOURNAMENTS, "faults"),
     "Figure 13": ("TM++ against UVM, ACBM and EarlyAdaptor", ("uvm", "acbm", "ea", "tm++"), "time"),
+}
+# Option → figure and title
+SENSITIVITY = {
+    "oversubscribe": ("Figure 14", "levels of oversubscription"),
+    "observed": ("Figure 16", "observable regions"),
+    "samples": ("Figure 17", "samples per region"),
 }
 _NOTES = {
     "Figure 12": (
@@ -65,7 +79,23 @@ def _with_means(table: pl.DataFrame, means: dict[str, Mean]) -> pl.DataFrame:
     return pl.concat([table, pl.DataFrame(rows)], how="diagonal_relaxed")
 
 
-def contestants_left(results: Results, application: str) -> str:
-    """Return the policies that the tournament had not retired at the end."""
-    run = results.runs.get((application, "tm"))
-    return "" if run is None else "/".join(run.facts.get("policy_report", {}).get("left", []))
+def sweep_figures(setup: Setup, groups: Groups) -> Iterator[Exhibit]:
+    """Yield Figures 14, 16 and 17: a figure for each option that has several values.
+
+    The paper's values are not in our copy, so nothing is judged here.
+    """
+    base, *systems = SWEPT
+    for name in setup.swept():
+        figure, title = SENSITIVITY[name]
+        by_value = {
+            value: groups[GRID if value == setup.main(name) else sweep_group(name, value)]
+            for value in getattr(setup, name)
+        }
+        ratios = {
+            str(value): {s: own.ratios(s, base) for s in systems} for value, own in by_value.items()
+        }
+        table = sweep_table(ratios, lambda ratios: mean_of(ratios).value)
+        title, label = f"sensitivity to {title}", "mean time over uvm's"
+        lines = dict(zip(systems, systems, strict=True))
+        draw = partial(sweep_lines, table, lines, f"{figure}: {title}", name, label)
+        yield make_exhibit("observuvm", figure, title, table, draw)

@@ -9,9 +9,8 @@ from statistics import mean as average
 
 from tidegate.experiments.runs import Run
 from tidegate.machine.machine import load_machine
-from tidegate.papers.geometric_means import extremes, mean_of
+from tidegate.papers.comparisons import extremes, mean_of
 from tidegate.papers.ledger import TIE_WITHIN, Claim, Finding, load_claims, percent, signed
-from tidegate.papers.observuvm.figures import contestants_left
 from tidegate.papers.results import Measure, Results, find, part
 from tidegate.policies.registries import prefetch
 
@@ -231,7 +230,7 @@ def overhead(claim: Claim, r: Results, value: float | None, which: int) -> Findi
 def overheads(run: Run) -> tuple[float, float, float]:
     """Return policy overhead as a share of time: all, for moving sampled pages, and the rest.
 
-    The run's books have the whole; it is divided by the cost of its counts at the machine's
+    The run has the whole; it is divided by the cost of its counts at the machine's
     constants.
     """
     machine, c, page = load_machine(run.facts["machine"]), run.counts, run.facts["page_bytes"]
@@ -243,3 +242,9 @@ def overheads(run: Run) -> tuple[float, float, float]:
     whole = run.parts["policy_overhead"] / run.time
     share = moving / (moving + telling) if moving + telling else 0.0
     return whole, whole * share, whole * (1 - share)
+
+
+def contestants_left(results: Results, application: str) -> str:
+    """Return the policies that the tournament had not retired at the end."""
+    run = results.runs.get((application, "tm"))
+    return "" if run is None else "/".join(run.facts.get("policy_report", {}).get("left", []))

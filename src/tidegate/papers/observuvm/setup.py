@@ -15,6 +15,15 @@ SYSTEMS = ("uvm", "acbm", "ea", "lru", "lfu", "cp", "tm", "tm+", "tm++")
 OBSERVED = 100  # regions, at the paper's sizes (IV-A)
 WATCHED = 100  # evicted regions, likewise (V-D)
 QUICK_SCALE = ROBUST_SCALE = 1 / 8
+GRID, FIGURE_3, FIGURE_5 = "grid", "Figure 3", "Figure 5"  # groups
+SWEPT = ("uvm", "tm", "tm++")  # systems that are run with other values too
+# regions of Figure 3
+PROBED = (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512, 768, 1024)
+
+
+def sweep_group(name: str, value: Any) -> str:
+    """Return the group of the runs with another value of a swept option."""
+    return f"{name} {value}"
 
 
 @dataclass(frozen=True)
@@ -50,11 +59,6 @@ class Setup(setup.Setup):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.robust_scale > 0, "robust_scale must be positive", self.robust_scale)
-        for name in ("oversubscribe", "observed", "samples"):  # one value may stand alone
-            value = getattr(self, name)
-            values = value if isinstance(value, tuple) else (value,)
-            require(bool(values), f"{name} must have a value", "none")
-            object.__setattr__(self, name, values)
         most = 2**31 - 1
         for observed in self.observed:
             require(observed >= 1, "observed must be at least 1 region", observed)

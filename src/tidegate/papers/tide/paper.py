@@ -8,8 +8,7 @@ from tidegate.papers import paper
 from tidegate.papers.ledger import Finding
 from tidegate.papers.report import Exhibit
 from tidegate.papers.results import Groups, Key
-from tidegate.papers.tide.figures import all_figures
-from tidegate.papers.tide.findings import all_findings
+from tidegate.papers.tide.findings import all_figures, all_findings
 from tidegate.papers.tide.grid import grid_of
 from tidegate.papers.tide.setup import Setup
 

@@ -11,12 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tidegate.errors import UnknownName
-from tidegate.record.models.gpt import GPT
-from tidegate.record.models.llama import Llama
-from tidegate.record.models.mixtral import Mixtral
+from tidegate.record.models.convolutions import ResNet, UNet
 from tidegate.record.models.ready_model import ReadyModel
-from tidegate.record.models.resnet import ResNet
-from tidegate.record.models.unet import UNet
+from tidegate.record.models.transformers import GPT, Llama, Mixtral
 from tidegate.trace.ops.ops import Ops
 
 FAMILIES: dict[str, type[ReadyModel]] = {

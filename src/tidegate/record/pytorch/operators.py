@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
-from tidegate.trace.ops.spans import Span, make_span
+from tidegate.trace.ops.build import Span, make_span
 
 _ALLOCATE = {"empty", "empty_like", "empty_strided", "empty_permuted", "empty_quantized"}
 _ALLOCATE |= {"new_empty", "new_empty_strided", "resize_", "set_"}

@@ -23,7 +23,7 @@ from torch.utils import _device as default_device
 from torch.utils._python_dispatch import _disable_current_modes
 
 from tidegate.errors import TidegateError
-from tidegate.record.pytorch.recorder import Recorder
+from tidegate.record.pytorch.recorder import OperatorRecorder
 
 _CPU, _GPU = torch.device("cpu"), torch.device("cuda", 0)
 _MEMORY = 80 << 30  # bytes of the GPU that programs are told of
@@ -34,7 +34,7 @@ _NO_STATE = torch.empty(0)
 class Redirect(TorchFunctionMode):
     """Rewrites devices of calls."""
 
-    def __init__(self, recorder: Recorder):
+    def __init__(self, recorder: OperatorRecorder):
         super().__init__()
         self._recorder = recorder
         self._handlers: dict[Any, Callable[..., Any]] = {
@@ -190,7 +190,7 @@ def _is_gpu(device: Any) -> bool:
 
 
 @contextmanager
-def pretend_gpu(recorder: Recorder) -> Iterator[None]:
+def pretend_gpu(recorder: OperatorRecorder) -> Iterator[None]:
     """Pretend that there is a GPU."""
     counts = recorder.counts
     with ExitStack() as stack:
@@ -261,7 +261,7 @@ class _Generator(torch._C.Generator):
         return super().__new__(cls)  # of the CPU
 
 
-def _cuda(recorder: Recorder) -> dict[str, Any]:
+def _cuda(recorder: OperatorRecorder) -> dict[str, Any]:
     """Return what replaces the functions of ``torch.cuda``."""
     storages = recorder.storages
     properties = SimpleNamespace(

@@ -1,4 +1,4 @@
-"""Recorder: sees every operator below autograd and notes launches, operands and births.
+"""OperatorRecorder: sees every operator below autograd and notes launches, operands and births.
 
 An operator launches a kernel if it writes an argument or if an output has memory of its own; others
 make views. Arguments that the schema marks as written are written, and also read unless the
@@ -15,14 +15,13 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tidegate.errors import TidegateError
-from tidegate.record.pytorch.modules import Modules
+from tidegate.record.pytorch.modules import Modules, Storages
 from tidegate.record.pytorch.operators import Operator, describe, flops_of, row_of, span
-from tidegate.record.pytorch.storages import Storages
 
 _Operand = tuple[Any, int]  # a tensor and its group
 
 
-class Recorder(TorchDispatchMode):
+class OperatorRecorder(TorchDispatchMode):
     """Notes what operators do while it is active.
 
     ``answer``: what a program gets that asks for a tensor's value; None refuses whole numbers.
@@ -152,21 +151,25 @@ class Recorder(TorchDispatchMode):
             number = numbers[i]
             if i < len(reads):
                 gathered = operator.gathers and i == 0
-                self._use(number, tensor, group, False, moved if gathered else 0, operator, args)
+                self._operand(
+                    number, tensor, group, False, moved if gathered else 0, operator, args
+                )
             else:
                 scattered = operator.scatters and i == len(reads)
                 if operator.reads_what_it_writes and not scattered:
-                    self._use(number, tensor, group, False, 0, operator, args)
-                self._use(number, tensor, group, True, moved if scattered else 0, operator, args)
+                    self._operand(number, tensor, group, False, 0, operator, args)
+                self._operand(
+                    number, tensor, group, True, moved if scattered else 0, operator, args
+                )
         for number, (tensor, group) in zip(
             numbers[len(reads) + len(writes) :], fresh, strict=False
         ):
-            self._use(number, tensor, group, True, 0, operator, args)
+            self._operand(number, tensor, group, True, 0, operator, args)
         modules.launched()
         if build.launches >= self.most_launches:
             raise TidegateError(_TOO_MANY.format(most=self.most_launches))
 
-    def _use(
+    def _operand(
         self,
         number: int,
         tensor: Any,

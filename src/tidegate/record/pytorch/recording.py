@@ -18,10 +18,9 @@ import torch._dynamo  # PyTorch imports it when first needed, which fails while 
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tidegate.errors import UnknownName
-from tidegate.record.pytorch.modules import Modules
+from tidegate.record.pytorch.modules import Modules, Storages
 from tidegate.record.pytorch.pretend import pretend_gpu, refuse_processes
-from tidegate.record.pytorch.recorder import Recorder
-from tidegate.record.pytorch.storages import Storages
+from tidegate.record.pytorch.recorder import OperatorRecorder
 from tidegate.trace.ops.file import save_ops
 from tidegate.trace.ops.ops import KINDS, Ops
 from tidegate.trace.ops.replicate import replicate
@@ -55,7 +54,7 @@ class Recording:
         self._progress = progress
         self._storages = Storages()
         self._modules = Modules(self._storages, self._after_step)
-        self._recorder = Recorder(self._storages, self._modules, most_launches, answer)
+        self._recorder = OperatorRecorder(self._storages, self._modules, most_launches, answer)
         self._shown = 0
         self._ops: Ops | None = None
 

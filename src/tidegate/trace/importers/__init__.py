@@ -4,7 +4,7 @@
                                     └─▶ ImportedTrace            objects and pages, for a geometry
                        ExecutionTrace ──▶ ops ──▶ OpTrace        operators and tensors
 
-An importer is one module: it recognises its format by content and streams launches. Addresses
+An importer is one class: it recognises its format by content and streams launches. Addresses
 become objects and pages in ``imported.py``, for all formats alike.
 
 >>> sorted(IMPORTERS)[:3]
@@ -18,38 +18,21 @@ from pathlib import Path
 
 from tidegate.errors import TidegateError
 from tidegate.trace.geometry import Geometry
-from tidegate.trace.importers import (
-    accel_sim,
-    csv,
-    execution_trace,
-    kv_cache,
-    lackey,
-    moe,
-    nsight,
-    nvbit,
-    oracle_general,
-    uvm_tools,
-)
+from tidegate.trace.importers.execution_trace import ExecutionTrace
+from tidegate.trace.importers.faults import Nsight, UvmTools
 from tidegate.trace.importers.imported import Progress
 from tidegate.trace.importers.importer import Importer, read_head
+from tidegate.trace.importers.instructions import AccelSim, NvBit
+from tidegate.trace.importers.lackey import Lackey
+from tidegate.trace.importers.requests import Csv, OracleGeneral
+from tidegate.trace.importers.serving import KvCache, MoE
 from tidegate.trace.trace import Trace
 
-IMPORTERS: dict[str, type[Importer]] = {
-    module.FORMAT.name: module.FORMAT
-    for module in (
-        # binary formats with a signature first, loose text formats last
-        nsight,
-        execution_trace,
-        nvbit,
-        accel_sim,
-        lackey,
-        kv_cache,
-        moe,
-        uvm_tools,
-        oracle_general,
-        csv,
-    )
-}
+# binary formats with a signature first, loose text formats last
+_BY_CONFIDENCE: tuple[type[Importer], ...] = (
+    *(Nsight, ExecutionTrace, NvBit, AccelSim, Lackey, KvCache, MoE, UvmTools, OracleGeneral, Csv),
+)
+IMPORTERS: dict[str, type[Importer]] = {importer.name: importer for importer in _BY_CONFIDENCE}
 
 
 def import_trace(

@@ -21,7 +21,7 @@ from tidegate.errors import TidegateError
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.importers.importer import Importer, RawLaunch, open_packed
 from tidegate.trace.ops import Ops, OpsBuilder, OpTrace
-from tidegate.trace.ops.spans import Span, make_span
+from tidegate.trace.ops.build import Span, make_span
 from tidegate.trace.trace import Provenance
 
 _ALLOCATE = ("aten::empty", "aten::new_empty", "aten::resize_", "aten::set_")
@@ -37,7 +37,7 @@ _DTYPES = {
 _MOST = 1 << 47  # bytes of a storage
 
 
-class Operand(NamedTuple):
+class TraceOperand(NamedTuple):
     storage: int
     span: Span
     write: bool
@@ -51,7 +51,7 @@ class Node(NamedTuple):
     id: int
     parent: int
     name: str
-    operands: tuple[Operand, ...]
+    operands: tuple[TraceOperand, ...]
     active: bool  # it writes something
     flops: float
     dtype: str
@@ -105,9 +105,6 @@ class ExecutionTrace(Importer):
             else:
                 others[number] = parent
         return _with_parents(nodes, others, phases)
-
-
-FORMAT = ExecutionTrace
 
 
 def _rows(path: Path, progress: Callable[[int], None]) -> Iterator[dict[str, Any]]:
@@ -171,7 +168,7 @@ def _with_parents(
 def _node(number: int, parent: int, name: str, schema: str, row: dict[str, Any]) -> Node:
     written = _written(schema)
     inputs, outputs = row["inputs"], row["outputs"]
-    operands: list[Operand] = []
+    operands: list[TraceOperand] = []
     for position, (value, shape, stride) in enumerate(_triples(inputs)):
         write = written[position] if position < len(written) else not schema
         for tensor, group in _tensors(value, shape, stride):
@@ -207,7 +204,7 @@ def _triples(given: dict[str, Any]) -> Iterator[tuple[Any, Any, Any]]:
     yield from zip(values, shapes, given.get("strides") or [[]] * len(values), strict=False)
 
 
-def _tensors(value: Any, shape: Any, stride: Any) -> Iterator[tuple[Operand, int]]:
+def _tensors(value: Any, shape: Any, stride: Any) -> Iterator[tuple[TraceOperand, int]]:
     """Yield the tensors of an argument, and their places in its list."""
     if not isinstance(value, list):
         return
@@ -218,7 +215,7 @@ def _tensors(value: Any, shape: Any, stride: Any) -> Iterator[tuple[Operand, int
             if span is not None:
                 if not 0 <= span.low < span.high <= _MOST:
                     raise ValueError(f"a tensor must lie within {_MOST} bytes, got {span.high}")
-                yield Operand(int(storage), span, False, 0, device.startswith("cuda")), 0
+                yield TraceOperand(int(storage), span, False, 0, device.startswith("cuda")), 0
         return
     strides = (
         stride if isinstance(stride, list) and len(stride) == len(value) else [[]] * len(value)

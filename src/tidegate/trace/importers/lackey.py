@@ -118,6 +118,3 @@ def _blank(text: Any, at: int, end: int) -> bool:
         if text[i] != 32 and text[i] != 13:
             return False
     return True
-
-
-FORMAT = Lackey

@@ -21,7 +21,7 @@ BLOCK_TOUCHES = 4  # of one block: a few pages, so that a large launch has block
 _ALL = 8  # this many rows for each page use all pages, but for one in three thousand
 
 
-class Sweep:
+class OperandSweep:
     """The operands of one launch, as addresses in bytes, sorted by group."""
 
     def __init__(

@@ -143,7 +143,7 @@ class Ops:
     @cached_property
     def instances(self) -> Instances:
         """The lives of the tensors, and which of them each operand uses."""
-        return Instances.of(self)
+        return Instances.from_ops(self)
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Instances:
     of_operand: NDArray[np.int64]
 
     @classmethod
-    def of(cls, ops: Ops) -> Instances:
+    def from_ops(cls, ops: Ops) -> Instances:
         """Return the lives in the order of births. Raise ValueError if an operand uses no life."""
         tensor = ops.events["tensor"].to_numpy().astype(np.int64)
         launch = ops.events["launch"].to_numpy().astype(np.int64)

@@ -1,6 +1,6 @@
 """OpTrace: ops laid out in pages, a trace like any other.
 
-    Ops ──▶ place (allocator) ──▶ objects and addresses ──▶ Sweep ──▶ launches of touches
+    Ops ──▶ place (allocator) ──▶ objects and addresses ──▶ OperandSweep ──▶ launches of touches
 
 How long a launch takes follows from its bytes and floating-point operations. A page's data die with
 the last tensor on it. A page is unwritten at the start unless a tensor with host data is the first
@@ -22,7 +22,7 @@ from tidegate.errors import TidegateError
 from tidegate.options import Configurable, Option
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.ops.allocators import ALLOCATORS, Places, place
-from tidegate.trace.ops.expand import Sweep
+from tidegate.trace.ops.expand import OperandSweep
 from tidegate.trace.ops.file import load_ops
 from tidegate.trace.ops.ops import Ops
 from tidegate.trace.trace import Launch, Object, Ranges, Trace, lay_out
@@ -90,7 +90,7 @@ class OpTrace(Trace):
             begin, end = self._bounds[number], self._bounds[number + 1]
             if begin == end:
                 continue
-            sweep = Sweep(*(column[begin:end] for column in self._columns))
+            sweep = OperandSweep(*(column[begin:end] for column in self._columns))
             yield Launch(
                 f"{where}/{name}" if where else name,
                 sweep.segments(self.geometry.page, number),

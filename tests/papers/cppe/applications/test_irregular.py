@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from papers.cppe.applications.python_kernels import Block, check, check_launch, small
-from tidegate.papers.cppe.applications import btree, heartwall, hybridsort
+from tidegate.papers.cppe.applications import btree, hybridsort, videos
 from tidegate.trace.geometry import Geometry
 from tidegate.workloads.graph import csr
 from tidegate.workloads.rodinia_tree import grown_tree
@@ -72,7 +72,7 @@ def test_heartwall() -> None:
     shape, points = workload.shape, workload.points
     template, search = shape.template, shape.search
     conv, padded = template + search - 1, search + 2 * template
-    sizes = dict(zip(heartwall.ARRAYS, shape.elements, strict=True))
+    sizes = dict(zip(videos.ARRAYS, shape.elements, strict=True))
     assert sizes["in2"] == search**2
     assert (sizes["conv"], sizes["in2_sub_cumh"], sizes["in2_pad_cumv"]) == (
         conv**2,
@@ -83,21 +83,19 @@ def test_heartwall() -> None:
         blocks = launch.blocks()
         assert len(blocks) == points
         for point, touches in enumerate(blocks):
-            mine = {
-                name: heartwall_pages(trace, shape, name, point) for name in heartwall.ARRAYS[1:]
-            }
+            mine = {name: heartwall_pages(trace, shape, name, point) for name in videos.ARRAYS[1:]}
             written = {page for page, write, _, _ in touches if write}
-            names = set(heartwall.ARRAYS[2:]) if frame else {"T"}
+            names = set(videos.ARRAYS[2:]) if frame else {"T"}
             names |= {"T"} if frame % 10 == 0 else set()
             assert written == set().union(*(mine[name] for name in names))
             read_only = {page for page, _, _, reference in touches if reference > 0} - written
             assert read_only == (mine["T"] - written if frame else set())
 
 
-def heartwall_pages(trace: object, shape: heartwall.Shape, name: str, point: int) -> set[int]:
+def heartwall_pages(trace: object, shape: videos.PointArrays, name: str, point: int) -> set[int]:
     """Return the pages of one point's array."""
     (owner,) = (o for o in trace.objects if o.name == name)  # type: ignore[attr-defined]
-    at = heartwall.ARRAYS.index(name)
+    at = videos.ARRAYS.index(name)
     low = shape.stride[at] * point
     high = low + 4 * shape.elements[at]
     page = trace.geometry.page  # type: ignore[attr-defined]
@@ -106,11 +104,11 @@ def heartwall_pages(trace: object, shape: heartwall.Shape, name: str, point: int
 
 def test_heartwall_sweeps_as_often_as_the_kernel() -> None:
     """Yield its loops between two __syncthreads, but for the one that cuts in2 out of the frame."""
-    used = {array: [phase for phase in heartwall.PHASES if array in phase] for array in range(14)}
-    assert len(used[heartwall.ARRAYS.index("conv")]) == 3
-    assert len(used[heartwall.ARRAYS.index("in2")]) == 3
-    assert len(used[heartwall.ARRAYS.index("in2_pad_cumv")]) == 8
-    assert len(heartwall.PHASES) == 31
+    used = {array: [phase for phase in videos.PHASES if array in phase] for array in range(14)}
+    assert len(used[videos.ARRAYS.index("conv")]) == 3
+    assert len(used[videos.ARRAYS.index("in2")]) == 3
+    assert len(used[videos.ARRAYS.index("in2_pad_cumv")]) == 8
+    assert len(videos.PHASES) == 31
 
 
 def test_heartwall_is_rodinias() -> None:

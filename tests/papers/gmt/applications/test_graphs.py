@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from papers.gmt.applications.python_kernels import Used, small
-from tidegate.papers.gmt.applications.edge_lists import ENTRY
-from tidegate.papers.gmt.applications.sssp import weight
+from tidegate.papers.gmt.applications.graphs import ENTRY, weight
 from tidegate.trace.trace import Trace
 from tidegate.workloads import workloads
 from tidegate.workloads.graph import csr, start_node

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from papers.gmt.applications.python_kernels import PAGE, Used, check, small
-from tidegate.papers.gmt.applications.lavamd import BOX
-from tidegate.papers.gmt.applications.page_visits import Stretch, lockstep
+from tidegate.papers.gmt.applications.array_walks import BOX, Stretch, lockstep
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object, lay_out
 from tidegate.workloads.program import Space
@@ -48,7 +47,7 @@ def test_lockstep_is_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None
         Stretch("c", 1000, 9001),
     ]
     (whole,) = lockstep(here, stretches)
-    monkeypatch.setattr("tidegate.papers.gmt.applications.page_visits.SEGMENT_TOUCHES", 12)
+    monkeypatch.setattr("tidegate.papers.gmt.applications.array_walks.SEGMENT_TOUCHES", 12)
     pieces = list(lockstep(here, stretches))
     assert len(pieces) > 5
     for column in ("page", "write", "bytes", "reference"):

@@ -11,7 +11,7 @@ import pytest
 from offloaded import EXAMPLES, NAMES, clang_19
 from tidegate.compiler import ProgramModel, model_of_source
 from tidegate.experiments.specification import RunSpec
-from tidegate.papers.hybrid.applications.offloaded import model_named
+from tidegate.papers.hybrid.applications import model_named
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.papers.hybrid.applications.bfs import BFS
+from tidegate.papers.hybrid.applications.graphs import BFS
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import lay_out
 from tidegate.workloads import offloaded

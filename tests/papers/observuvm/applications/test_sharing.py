@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate.papers.observuvm.applications.alexnet import AlexNet
 from tidegate.papers.observuvm.applications.btree import NODE, BTree
-from tidegate.papers.observuvm.applications.gmm import GMM
-from tidegate.papers.observuvm.applications.gmv import GMV
-from tidegate.papers.observuvm.applications.hel import HEL
-from tidegate.papers.observuvm.applications.sr2 import SR2
-from tidegate.papers.observuvm.applications.srk import SRK
+from tidegate.papers.observuvm.applications.networks import AlexNet
+from tidegate.papers.observuvm.applications.products import GMM, GMV, HEL, SR2, SRK
 from tidegate.trace.trace import Launch
 from tidegate.workloads.matmul import TILE, MatMul
 from tidegate.workloads.matrix_products import (

@@ -2,8 +2,7 @@
 
 misses             count misses and stays at one capacity, misses at all capacities
 victim_search      the block with the lowest priority, without looking at every block
-inverse_priority   the priority of a block as a line that falls with time
-max_tree           the highest of many numbers that change
+priorities         the priority of a block as a line that falls with time; the highest line
 rational           the paper's equations in rational arithmetic: the oracle of the tests
 """
 

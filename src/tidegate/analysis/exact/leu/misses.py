@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tidegate.analysis.curves import MissRatioCurve
 from tidegate.analysis.exact.intervals import NEVER, TouchSequence
-from tidegate.analysis.exact.leu.inverse_priority import (
+from tidegate.analysis.exact.leu.priorities import (
     BLOCK_COLUMNS,
     OWNER,
     PHASE,
@@ -52,14 +52,14 @@ def leu_misses(ids: ArrayLike, capacity: int, references: ArrayLike | None = Non
     >>> leu_misses([0, 1, 2, 0, 1, 2, 0, 1, 2], capacity=2)
     6
     """
-    return _run(TouchSequence.of(ids, references), capacity, np.zeros(0, np.int32))
+    return _run(TouchSequence.from_ids(ids, references), capacity, np.zeros(0, np.int32))
 
 
 def leu_stays(touches: TouchSequence, capacity: int) -> NDArray[np.int32]:
     """Return how long the block stays after each touch: until its next touch, its eviction or the
     end.
 
-    >>> leu_stays(TouchSequence.of([0, 1, 0, 2]), capacity=2).tolist()
+    >>> leu_stays(TouchSequence.from_ids([0, 1, 0, 2]), capacity=2).tolist()
     [2, 2, 2, 1]
     """
     stays = np.zeros(len(touches.ids), np.int32)
@@ -84,7 +84,7 @@ def leu_curve(
     of a pass is proportional to the touches times the depth at which they hit: for very many
     blocks, a few calls of :func:`leu_misses` are quicker.
     """
-    touches = TouchSequence.of(ids, references)
+    touches = TouchSequence.from_ids(ids, references)
     n = len(touches.ids)
     if not n:
         raise TidegateError("ids must have at least one touch, got none")

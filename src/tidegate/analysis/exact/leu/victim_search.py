@@ -1,6 +1,6 @@
 """Victim search: find the block with the lowest LEU priority without looking at every block.
 
-The victim is the block whose line is highest (inverse_priority.py). A line only falls, until its
+The victim is the block whose line is highest (priorities.py). A line only falls, until its
 block is touched or its next phase begins:
 
     1/priority │ ╲                      Most lines are never the highest. A block whose line is
@@ -30,18 +30,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.analysis.exact.leu.inverse_priority import (
+from tidegate.analysis.exact.leu.priorities import (
     BLOCK_COLUMNS,
     ENDLESS_HEIGHT,
     OWNER,
     PHASE,
+    ROOT,
     SLACK,
     TOUCHED,
     enter_phase,
     height,
+    highest_leaf,
     is_lower,
+    max_tree,
+    set_leaf,
 )
-from tidegate.analysis.exact.leu.max_tree import ROOT, highest_leaf, max_tree, set_leaf
 from tidegate.compiled.intrinsics import fetch_ahead, sort
 from tidegate.compiled.jit import jit_bare, jit_inline
 from tidegate.policies.eviction.leu.phases import RARER, ROW_COLUMNS, START, WITHIN, waits
@@ -68,7 +71,7 @@ class Residents(NamedTuple):
     """Resident blocks and the state of the search; compiled functions get it by an ArrayTable.
 
     ``blocks``: a row per block, resident or not. ``held``: the block in each frame. ``bounds``: a
-    tree of maxima over frames (max_tree.py), whose leaves begin at ``first_leaf``. ``wheel``: the
+    tree of maxima over frames (priorities.py), whose leaves begin at ``first_leaf``. ``wheel``: the
     first block with an alarm at each time. ``levels``: the level, and the lowest victim since it
     was moved. ``counts``: how often it was lowered, and how many more blocks woke since it was
     moved than were evicted. ``wake``: a row per owner. ``heights``: room for those of a sample.

@@ -1,4 +1,4 @@
-"""The 23 applications of CPPE's Table II, one module each."""
+"""The 23 applications of CPPE's Table II. Those of one shape share a module."""
 
 from __future__ import annotations
 

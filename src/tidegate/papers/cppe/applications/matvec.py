@@ -16,7 +16,8 @@ from typing import Any
 
 from tidegate.compiled.jit import jit
 from tidegate.options import Option
-from tidegate.workloads.program import Derived, Launches, Space
+from tidegate.workloads.program import Derived, Launches, Space, workload
+from tidegate.workloads.suites import published_footprint
 from tidegate.workloads.thread_blocks import (
     FLOAT,
     LINE,
@@ -67,3 +68,37 @@ def _product(log: Any, count: int, shape: Any) -> None:
             use_rect(log, _MATRIX, n, rows, columns, False)
             use_floats(log, vector, now[0], now[1], False)
             use_floats(log, out, own[0], own[1], True)
+
+
+@workload("cppe-MVT")
+class MVT(MatrixAndVectors):
+    """x1 += A·y1, x2 += Aᵀ·y2, A n × n floats, row-major: MVT of PolyBench/GPU, 256 threads.
+
+        mvt_kernel1   for j:  x1[i] += a[i n + j] * y1[j]
+        mvt_kernel2   for j:  x2[i] += a[j n + i] * y2[j]
+
+    A thread has a float of x. Steps and strides: see ``matvec``. Grid order: from the first float
+    to the last. Access sites: the arrays as they are allocated. Table II: MVT, 64.1 MB, Type III; n
+    = 4096, PolyBench's size, makes 64.06 MiB.
+    """
+
+    bytes = published_footprint("cppe-MVT", "size of the matrix and four vectors")
+    arrays = ("a", "x1", "x2", "y1", "y2")
+    kernels = (("mvt_kernel1", True, 3, 1), ("mvt_kernel2", False, 4, 2))
+
+
+@workload("cppe-BIC")
+class BICG(MatrixAndVectors):
+    """s = Aᵀ·r, q = A·p, A n × n floats, row-major: BICG of PolyBench/GPU, 256 threads.
+
+        bicg_kernel1   for i:  s[j] += A[i n + j] * r[i]
+        bicg_kernel2   for j:  q[i] += A[i n + j] * p[j]
+
+    A thread has a float of the result. Steps and strides: see ``matvec``. Grid order: from the
+    first float to the last. Access sites: the arrays as they are allocated. Table II: BICG, 64.1
+    MB, Type III; n = 4096, PolyBench's size, makes 64.06 MiB.
+    """
+
+    bytes = published_footprint("cppe-BIC", "size of the matrix and four vectors")
+    arrays = ("A", "r", "s", "p", "q")
+    kernels = (("bicg_kernel1", False, 1, 2), ("bicg_kernel2", True, 3, 4))

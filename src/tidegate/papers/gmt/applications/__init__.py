@@ -1,4 +1,4 @@
-"""The nine applications of GMT's Table 2, one module each."""
+"""The nine applications of GMT's Table 2. Those of one shape share a module."""
 
 from __future__ import annotations
 

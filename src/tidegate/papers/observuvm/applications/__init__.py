@@ -1,4 +1,4 @@
-"""The fourteen applications of ObservUVM's Table II, one module each."""
+"""The fourteen applications of ObservUVM's Table II. Those of one shape share a module."""
 
 from __future__ import annotations
 

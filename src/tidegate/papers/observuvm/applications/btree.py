@@ -35,7 +35,7 @@ KEYS_PER_PLACE = 250e6 / 2**25
 _QUERIES, _POOL, _RESULTS = range(3)  # access sites, and the steps of a wave
 
 
-class Tree(NamedTuple):
+class TreeArrays(NamedTuple):
     """A B-tree: nodes by level, leaves first, and look-ups that read a page, per look-up."""
 
     levels: list[int]
@@ -101,7 +101,7 @@ class BTree(WaveWorkload):
             levels.append(max(1, round(levels[-1] / each)))
         return levels
 
-    def tree(self, page: int) -> Tree:
+    def tree(self, page: int) -> TreeArrays:
         """Return the tree; a page has so many bytes."""
         levels = self.levels()
         used = min(sum(levels), self.nodes)
@@ -113,7 +113,7 @@ class BTree(WaveWorkload):
             reads += here / count
             others += here
         leaves = np.maximum(places - others, 0)
-        return Tree(levels, reads + leaves / leaves.sum())
+        return TreeArrays(levels, reads + leaves / leaves.sum())
 
     def launches(self, space: Space) -> Launches:
         lanes = min(self.lanes, _SLOTS * self.wave)

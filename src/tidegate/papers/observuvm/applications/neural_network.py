@@ -61,7 +61,7 @@ class Tensor(NamedTuple):
     of: int
 
 
-class Work(NamedTuple):
+class LayerWork(NamedTuple):
     """The work of a launch: images ``first`` to ``stop`` of ``images``, in waves."""
 
     images: int
@@ -139,7 +139,7 @@ class Network(WaveWorkload):
         wave = min(self.wave, (stop - first) * layer.blocks)
         lanes = min(self.lanes, wave)
         images, spread = self.images, int(layer.spread)
-        work = Work(images, first, stop, layer.blocks, layer.reach, spread, wave, lanes)
+        work = LayerWork(images, first, stop, layer.blocks, layer.reach, spread, wave, lanes)
         used = np.zeros(3)
         for s in _touches(space, layer, work):
             used += np.bincount(s.reference, s.bytes, minlength=3)
@@ -148,7 +148,7 @@ class Network(WaveWorkload):
         return Launch(layer.kernel, touches, max(1, wave // lanes), intensity, sharing=sharing)
 
 
-def _sharing(space: Space, layer: Layer, work: Work, used: NDArray[Any]) -> tuple[float, ...]:
+def _sharing(space: Space, layer: Layer, work: LayerWork, used: NDArray[Any]) -> tuple[float, ...]:
     """Return by access site how many blocks use each byte: what all blocks use over what waves do.
 
     Halos, and outputs into which several blocks write, are not counted.
@@ -167,7 +167,7 @@ def _sharing(space: Space, layer: Layer, work: Work, used: NDArray[Any]) -> tupl
     return source, shared(1, layer.weights, layer.part, 1 if layer.spread else share, 1), 1.0
 
 
-def _touches(space: Space, layer: Layer, work: Work) -> Iterator[Segment]:
+def _touches(space: Space, layer: Layer, work: LayerWork) -> Iterator[Segment]:
     def tensor(name: str, site: int, part: Part, write: int = 0) -> Tensor:
         owner = space[name]
         return Tensor(owner.first_page, space.geometry.page, site, write, owner.bytes, *part)
