@@ -14,7 +14,7 @@ import tidegate
 from tidegate import RunSpec, TidegateError, compare, run
 from tidegate.errors import UnknownName
 from tidegate.experiments import run_grid
-from tidegate.experiments.comparison import ComparisonSpec
+from tidegate.experiments.comparison_spec import ComparisonSpec
 
 MODULES = (
     "tidegate",

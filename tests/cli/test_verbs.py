@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tidegate.experiments.comparison import POLICIES
+from tidegate.experiments.comparison_spec import POLICIES
 from tidegate.policies.registries import eviction
 
 FORMATS = ["png", "svg", "html"]

@@ -126,11 +126,11 @@ def _advise(
 ) -> Advice:
     from tidegate import units
     from tidegate.advice import Simulator, advise_on, find_subject
-    from tidegate.cli.plan import given_values
+    from tidegate.cli.plan import parse_values
 
     room = machine.near.bytes if near is None else units.size(near)
     with ProgressBar(f"read {program}", unit="launches") as bar, output.user_code():
-        subject = find_subject(program, room, machine, given_values(values), bar.advance)
+        subject = find_subject(program, room, machine, parse_values(values), bar.advance)
     with _Steps(subject) as steps:
         return advise_on(
             subject, machine, room, Simulator(workers, cache, steps.advance), steps.begin

@@ -60,7 +60,7 @@ def compare(
     """
     output.check(as_json, as_csv, plot)
     on = [name for words in workload for name in o.split_workloads(words)]
-    from tidegate.experiments.comparison import ComparisonSpec
+    from tidegate.experiments.comparison_spec import ComparisonSpec
 
     with output.user_code():
         spec = ComparisonSpec.make(on, settings, bound=belady)

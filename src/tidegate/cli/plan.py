@@ -75,7 +75,7 @@ def plan(
             raise TidegateError(f"--json and --emit {emit.value} were both given; give one")
         emit = Form.json
     _check_out(out, emit)
-    given = given_values(values or [])
+    given = parse_values(values or [])
     policy, on = make_policy(placement), load_machine(machine)
     room = units.size(near) if near is not None else on.near.bytes
     frames = _frames(room, on.geometry.region)
@@ -139,7 +139,7 @@ def _frames(room: int, region: int) -> int:
     return room // region
 
 
-def given_values(texts: list[str]) -> dict[str, int]:
+def parse_values(texts: list[str]) -> dict[str, int]:
 
     found: dict[str, int] = {}
     for name, value in map(_value, texts):

@@ -1,5 +1,5 @@
 from .comparison import Comparison as Comparison
-from .comparison import compare as compare
+from .comparison_spec import compare as compare
 from .grid import run_grid as run_grid
 from .runs import Run as Run
 from .settings import GpuModel as GpuModel

@@ -11,7 +11,8 @@ import numpy as np
 from tidegate.analysis.curves import belady_curve
 from tidegate.display.figures import svg_text
 from tidegate.errors import TidegateError
-from tidegate.experiments.comparison import Comparison, ComparisonSpec, Entry
+from tidegate.experiments.comparison import Comparison, Entry
+from tidegate.experiments.comparison_spec import ComparisonSpec
 from tidegate.experiments.display import failure_lines
 from tidegate.experiments.specification import RunSpec
 from tidegate.experiments.workload_analysis import analyze

@@ -46,7 +46,7 @@ def expand_runs(
     4
     """
     _check(run, axes, zips)
-    choices = [[{name: value} for value in _several(name, v)] for name, v in axes.items()]
+    choices = [[{name: value} for value in _axis_values(name, v)] for name, v in axes.items()]
     choices += [_rows(columns) for columns in zips]
     total = 1
     for choice in choices:
@@ -84,7 +84,7 @@ def _check(
         )
 
 
-def _several(name: str, values: Any) -> list[Any]:
+def _axis_values(name: str, values: Any) -> list[Any]:
     """Return the values of an axis; a text may be a sweep of options itself."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise TidegateError(f"axis {name} must be a list, such as [{values!r}], got {values!r}")
