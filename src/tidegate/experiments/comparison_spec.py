@@ -26,7 +26,6 @@ from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
 from tidegate.workloads.program import Program, WorkloadLike
 
-
 T = TypeVar("T")
 OneOrMore: TypeAlias = T | Iterable[T]
 
