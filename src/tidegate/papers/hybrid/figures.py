@@ -11,15 +11,15 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from tidegate.display.figures import COLOURS
-from tidegate.papers.hybrid.findings import (
-    MINIVITE,
+from tidegate.papers.hybrid.findings import MINIVITE
+from tidegate.papers.hybrid.grid import (
+    EDGE_SIZE,
     Schemes,
     by_application,
     implicit_over_explicit,
     mean_gain,
     traffic,
 )
-from tidegate.papers.hybrid.grid import EDGE_SIZE
 from tidegate.papers.hybrid.setup import BASE, BASELINES, LARGER, NEAR, PARTS
 from tidegate.papers.pictures import LINE, legend_of, new_axes, new_panels, side_by_side, stack_bars
 from tidegate.papers.report import Exhibit, make_exhibit
