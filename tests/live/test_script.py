@@ -92,7 +92,7 @@ print(json.dumps(*[a for a in running.running_arenas() if a["process"] == os.get
     assert not done.stderr
     stats = json.loads(done.stdout)
     assert [o["bytes"] for o in stats["objects"]] == [8 << 15]
-    assert stats["objects"][0]["name"] == "script.py:9"
+    assert stats["objects"][0]["name"] == "script.py:10"
     assert stats["near_bytes"] == 2 * (128 << 10)
     assert stats["bytes_out"] <= 20 * (1 << 20)
 
