@@ -5,25 +5,29 @@ from __future__ import annotations
 import atexit
 import functools
 import os
-import threading
+import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from tidegate.errors import TidegateError
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
 
 def write_atomically(path: Path, content: str | bytes | Callable[[Path], None]) -> None:
     """Write a file whole, or leave the old one as it was, whatever is raised.
 
     ``content`` may be a function that writes to the path it is given. The file is written beside
-    its place and then renamed.
+    its place and then renamed. Its name cannot be foreseen, and it must be new: in a folder that
+    others can write, it could be a link to another file of ours.
     """
     check_place(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_native_id()}.part")
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     remove = functools.partial(_remove, partial)
     atexit.register(remove)  # several Ctrl-C in a row can cut the ``finally`` below short
     try:
+        os.close(os.open(partial, _NEW, 0o666))
         if callable(content):
             content(partial)
         elif isinstance(content, bytes):

@@ -19,7 +19,7 @@ REGION = 128 << 10
 
 
 def ours() -> dict:
-    """Return the one arena of this process; on a busy machine it may not answer in time at first."""
+    """Return the arena of this process; on a busy machine it may not answer in time at first."""
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
         for arena in running_arenas(residency=True):

@@ -35,6 +35,7 @@ from tidegate.cli import (
 from tidegate.cli.streams import prepare_streams
 from tidegate.cli.usage import explain, refuse_repeated
 from tidegate.cli.welcome import welcome
+from tidegate.display.tables import printable
 from tidegate.interrupts import INTERRUPTED, raising_interrupts
 
 app = typer.Typer(
@@ -152,11 +153,11 @@ def _command() -> Any:
 
 def _show_warning(message: object, *place: object) -> None:
     """Print a warning as one line on standard error."""
-    print(f"tidegate: {message}", file=sys.stderr)
+    print(f"tidegate: {printable(str(message))}", file=sys.stderr)
 
 
 def _fail(message: str, error: BaseException) -> int:
     if _debug:
         raise error
-    print("tidegate: " + " ".join(message.split()), file=sys.stderr)
+    print("tidegate: " + " ".join(printable(message).split()), file=sys.stderr)
     return 2

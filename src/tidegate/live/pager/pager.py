@@ -19,6 +19,7 @@ import socket
 import time
 from typing import Any, NamedTuple
 
+from tidegate.display.tables import printable
 from tidegate.errors import TidegateError
 from tidegate.live.arena.setup import ArenaSetup
 from tidegate.live.pager.calls import Failure, PolicyCalls, PolicyFailure, suspect
@@ -416,7 +417,7 @@ def end_program(pidfd: int, why: str) -> None:
     A program that handles SIGBUS is killed soon after.
     """
     said = f"tidegate: live memory cannot go on: {why}; the program ends with SIGBUS"
-    os.write(2, f"{said} (see docs/live-limits.md)\n".encode())
+    os.write(2, f"{printable(said)} (see docs/live-limits.md)\n".encode())
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, signal.SIGBUS)
         ended = select.poll()

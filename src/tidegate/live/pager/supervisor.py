@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.compiled.own_process import mark_own_process
+from tidegate.display.tables import printable
 from tidegate.errors import TidegateError
 from tidegate.interrupts import ignore_interrupts
 from tidegate.live.arena.peers import is_own
@@ -178,7 +179,8 @@ class Supervisor:
         """Write what the program changed in its files: it has ended without closing the arena."""
         if self._files and (said := LastChanges(self._setup).write(self._objects, self._files)):
             with contextlib.suppress(OSError):  # nobody may be there to read it
-                os.write(2, f"tidegate: the program left its arena open; {said}\n".encode())
+                line = f"tidegate: the program left its arena open; {printable(said)}\n"
+                os.write(2, line.encode())
 
     def _pager_ended(self) -> int | None:
         """Start another pager, unless this one closed the arena or cannot be replaced."""
