@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from tidegate.display.tables import printable
 from tidegate.errors import TidegateError
-from tidegate.live.arena.setup import ArenaSetup
+from tidegate.live.arena.setup import GONE, ArenaSetup
 from tidegate.live.pager.calls import Failure, PolicyCalls, PolicyFailure, suspect
 from tidegate.live.pager.engine import Engine
 from tidegate.live.pager.policies import make_policies
@@ -412,12 +412,14 @@ class Pager:
 
 
 def end_program(pidfd: int, why: str) -> None:
-    """Say why and end the program, because it could read a wrong byte.
-
-    A program that handles SIGBUS is killed soon after.
-    """
+    """Say why and end the program, because it could read a wrong byte."""
     said = f"tidegate: live memory cannot go on: {why}; the program ends with SIGBUS"
     os.write(2, f"{printable(said)} (see docs/live-limits.md)\n".encode())
+    send_sigbus(pidfd)
+
+
+def send_sigbus(pidfd: int) -> None:
+    """End the program; one that handles SIGBUS is killed soon after."""
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, signal.SIGBUS)
         ended = select.poll()
@@ -434,7 +436,9 @@ def main(setup: ArenaSetup, control: socket.socket, state: PagerState, calls: Po
 
     def orphaned(*_: Any) -> None:
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # it can come more than once
-        end_program(setup.pidfd, "its supervisor is gone")
+        if setup.witness < 0:  # else that says it
+            os.write(2, f"{GONE}\n".encode())
+        send_sigbus(setup.pidfd)
         os._exit(FAILED)
 
     signal.signal(signal.SIGUSR1, orphaned)

@@ -140,7 +140,9 @@ class Supervisor:
                 os.register_at_fork(after_in_child=lambda: os._exit(1))  # one pager is enough
                 for end in (self._control, self._program, self._listener):
                     end.close()
-                os.close(self._setup.lifeline)
+                for fd in (self._setup.lifeline, self._setup.witness):
+                    if fd >= 0:
+                        os.close(fd)
                 for reader in self._readers.values():
                     os.close(reader.lifeline)
                 readers = {r.number: (r.uffd, r.base) for r in self._readers.values()}
@@ -391,6 +393,14 @@ def main() -> int:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # two per opened file
     setup, program = ArenaSetup.of(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))
+    code = _supervise(setup, program)
+    if setup.witness >= 0:
+        with contextlib.suppress(OSError):  # it was killed
+            os.write(setup.witness, b"ended well\n")
+    return code
+
+
+def _supervise(setup: ArenaSetup, program: socket.socket) -> int:
     try:
         _send(program, {}, [])  # what follows is code of policies: the program waits for so long
         policies = make_policies(setup)
