@@ -42,6 +42,8 @@ SIGBUS_SECONDS = 3
 # how a pager ends, as noted in PolicyCalls, because a policy may exit with any code: the arena was
 # closed; the program must not go on; a policy must be replaced
 CLOSED, FAILED, POLICY_FAILED = 100, 101, 102
+SPARE_DESCRIPTORS = 8  # for the supervisor's own: sockets of pagers, and files of /proc
+READER_BITS = 16  # of a thread's number: threads of two processes may have the same
 LIMITS = ("RLIMIT_NOFILE", "RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_FSIZE", "RLIMIT_NPROC")
 
 
@@ -136,11 +138,12 @@ class Pager:
     def _classify(self, events: list[Fault]) -> tuple[list[int], list[int]]:
         """Sort the kernel's messages into notifications and faults; answer the rest at once."""
         notifications: list[int] = []
+        engine = self._engine
         faults, self._left_over = self._left_over, []
         for event in events:
             page = (event.address - self._setup.base) // self._geometry.page
             number, within = divmod(page, self._ppr)
-            region = self._engine.region.get(number)
+            region = engine.region.get(number)
             if region is None or within >= region.pages:
                 self._poison(event, page)
                 continue
@@ -153,9 +156,12 @@ class Pager:
                 self._tiers.note_use()
             if self._setup.log >= 0:
                 self._log.append(2 * page + event.write)
+            thread = event.thread << READER_BITS | event.reader
             if sampled:
+                engine.threads.note_use(thread, number)
                 notifications.append(page)
                 continue
+            engine.threads.note_fault(thread, number, bit)
             faults.append(page)
             self._mover.read_early(number, within)
             if event.write:
@@ -205,7 +211,7 @@ class Pager:
             return
         request = json.loads(data)
         try:
-            check_descriptors(request, flags)
+            check_descriptors(request, flags, fds)
             reply = getattr(self, f"_do_{request['do']}")(request, fds) or {}
         except (TidegateError, OSError) as error:
             # at the end an error of a policy's own check; else the policy is replaced, and the
@@ -478,9 +484,10 @@ def describe_error(error: Exception) -> str:
     return (str(error) if is_ours else f"{type(error).__name__}: {error}")[:LONGEST_ERROR]
 
 
-def check_descriptors(request: dict[str, Any], flags: int) -> None:
-    """Refuse a request whose descriptors this process could not receive."""
-    if flags & socket.MSG_CTRUNC:
+def check_descriptors(request: dict[str, Any], flags: int, fds: list[int]) -> None:
+    """Refuse a request whose descriptors this process could not receive, or that takes the last."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_DESCRIPTORS
+    if flags & socket.MSG_CTRUNC or max(fds, default=0) >= most:
         name = request["object"]["name"] if "object" in request else "the shared arena"
         raise TidegateError(
             f"{name} cannot be opened: Too many open files; drop some arrays, or raise ulimit -n"

@@ -234,7 +234,7 @@ class Supervisor:
             request = json.loads(data)
             if peer is not self._program:
                 request = self._checked(peer, request, fds, flags)
-            pager.check_descriptors(request, flags)
+            pager.check_descriptors(request, flags, fds)
             if request["do"] == "join":
                 size = self._setup.pages * self._setup.page
                 socket.send_fds(peer, [json.dumps({"bytes": size}).encode()], [self._setup.memory])
