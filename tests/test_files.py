@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -68,3 +69,28 @@ def test_the_cache_folder_can_be_chosen(tmp_path, monkeypatch):
     monkeypatch.delenv("TIDEGATE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder() == tmp_path / "tidegate"
+
+
+def test_links_in_place_of_half_written_files_are_not_followed(tmp_path, monkeypatch):
+    """In a folder that others can write they may guess a name: then nothing is written at all."""
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    public = tmp_path / "public"
+    public.mkdir()
+    monkeypatch.setattr("secrets.token_hex", lambda n: "guessed")
+    (public / ".t.parquet.guessed.part").symlink_to(precious)
+    with pytest.raises(TidegateError, match="cannot write"):
+        write_atomically(public / "t.parquet", "new")
+    assert precious.read_text() == "mine"
+    assert not (public / "t.parquet").exists()
+
+
+def test_half_written_files_have_names_that_nobody_can_foresee(tmp_path):
+    names = []
+    for _ in range(2):
+        write_atomically(
+            tmp_path / "t", lambda path: names.append(path.name) or path.write_text("")
+        )
+    assert all(re.fullmatch(r"\.t\.[0-9a-f]{16}\.part", name) for name in names)
+    assert len(set(names)) == 2
+    assert [f.name for f in tmp_path.iterdir()] == ["t"]

@@ -63,3 +63,19 @@ def test_wrong_input_is_one_line(refused, accesses, arguments, said):
 def test_bytes_do_not_go_with_a_file(accesses):
     with pytest.raises(TidegateError, match="has its size already"):
         run(str(accesses), bytes="1GiB")
+
+
+def test_names_in_files_are_not_obeyed_by_terminals_and_spreadsheets(works, refused, tmp_path):
+    log = moe(tmp_path / "=1+\x1b]0;title\x07\n.jsonl", [(0, 0, [1, 2])])
+    shown = [
+        works("trace", "info", str(log)),
+        works("run", str(log), "--near", "16MiB", "--no-cache"),
+        works("compare", str(log), "--near", "16MiB", "-e", "lrm,mru", "--csv"),
+        works("trace", "import", str(log), "x.parquet"),
+        works("trace", "info", "x.parquet"),
+    ]
+    for said in shown:
+        assert all(line.isprintable() for line in (said.out + said.err).splitlines())
+    assert not any(cell.startswith("=") for cell in shown[2].out.replace("\n", ",").split(","))
+    error = refused("trace", "info", str(tmp_path / "none\x1b[2J"))
+    assert error.strip().isprintable()

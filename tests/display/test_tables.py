@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.display.tables import FULL, ShareBar, Table, cell_width, wrap
+from tidegate.display.tables import FULL, ShareBar, Table, cell_width, csv_of, printable, wrap
 
 RACE = Table(
     ["eviction", "time", "against lrm", "faults", "evictions", "in", "out", ""],
@@ -114,3 +115,21 @@ def test_html_is_escaped():
     assert "&lt;b&gt;" in found
     assert "&lt;i&gt;" in found
     assert "width:4.00em" in found
+
+
+HOSTILE = "\x1b]0;title\x07\x9b2Jk\r\n\u202e"
+
+
+def test_no_text_is_obeyed_by_a_terminal():
+    table = Table([HOSTILE, "b"], [[HOSTILE, "1"]], title=HOSTILE)
+    assert all(line.isprintable() for line, _ in table.lines(80))
+    assert printable(HOSTILE).isprintable()
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r"])
+def test_cells_of_text_are_no_formulas(first):
+    frame = pl.DataFrame({first + "name": [first + "1+1", None, "lrm"], "n": [-1, None, 2]})
+    csv = csv_of(frame)
+    assert [line.split(",")[-1] for line in csv.splitlines()] == ["n", "-1", "", "2"]
+    assert not any(line.strip('"').startswith(first) for line in csv.splitlines())
+    assert csv_of(pl.DataFrame({"n": [-1.5]})) == "n\n-1.5\n"

@@ -83,20 +83,24 @@ def configuration(seed: int, seconds: float) -> Configuration:
     choose = random.Random(seed)
     geometry = choose.choice(GEOMETRIES)
     region = {"64KiB": 1 << 16, "128KiB": 1 << 17, "512KiB": 1 << 19, "2MiB": 1 << 21}
-    middle = choose.random() < 0.2
+    middle, frames = choose.random() < 0.2, choose.choice((6, 8, 16))
     return Configuration(
         seed=seed,
         seconds=seconds,
         eviction=choose.choice(live_policies()),
         prefetch=choose.choice(PREFETCH),
         geometry=geometry,
-        near=region[geometry.split("/")[1]] * choose.choice((6, 8, 16)),
+        near=region[geometry.split("/")[1]] * frames,
         middle=(1 << 20) if middle else 0,
         tiering=choose.choice(TIERINGS) if middle else "",
         ratio=choose.choice((1.5, 3, 5)),
         arenas=choose.choice((1, 1, 2)),
         threads=choose.choice((1, 2, 4, 8)),
         readers=choose.choice((0, 0, 1, 2)),
+        strangers=choose.choice((0, 0, 1)),
+        read_only=choose.random() < 0.4,
+        pinned=choose.choice((0, 0, 1, frames // 2 - 1)),
+        files=choose.choice((0, 0, 128)),
     )
 
 

@@ -3,16 +3,20 @@
     python tests/live/stress.py CONFIGURATION      (JSON; see Configuration)
 
 Threads write and read their own words of shared pages in compiled loops, one thread does so by
-system calls, one uses verbs, one makes and drops arrays. Some arrays are files. Other processes
-read a shared array. Others kill the pagers meanwhile (soak.py). Prints what was checked as JSON.
+system calls, one uses verbs, one makes and drops arrays. Some arrays are files, some of which can
+only be read, and some regions stay pinned. Other processes read a shared array, or pester the
+arenas, as another user where there is one. Others kill the pagers meanwhile (soak.py). Prints what
+was checked as JSON.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -45,6 +49,35 @@ print(words, wrong)
 """
 
 
+# another process: connects to all arenas, sends nonsense or nothing, and leaves, until stdin ends;
+# as root it becomes another user, who must get no answer at all, and prints any that it gets
+STRANGER = """
+import os, random, re, select, socket, sys
+from pathlib import Path
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+other = os.geteuid() == 65534
+sent = (b'{"do": "join"}', b'{"do": "stats"}', b"nonsense", b"[" * 9999)
+def pester(name):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
+        peer.settimeout(5)
+        try:
+            peer.connect("\\0" + name)
+            peer.send(random.choice(sent))
+            if other and (got := peer.recv(1000)):
+                print(got, flush=True)
+        except OSError:
+            pass
+while not select.select([sys.stdin], [], [], 0.05)[0]:
+    names = re.findall(r"@(tidegate-live-\\S+)", Path("/proc/net/unix").read_text())
+    for name in names:
+        if f"-{sys.argv[1]}-" in name:
+            pester(name)
+"""
+
+
 @dataclass
 class Configuration:
     """One configuration of arenas and their users."""
@@ -61,6 +94,10 @@ class Configuration:
     arenas: int = 1
     threads: int = 4
     readers: int = 0  # other processes
+    strangers: int = 0  # processes that do not belong
+    read_only: bool = False  # one more array of a file that can only be read
+    pinned: int = 0  # regions that stay pinned all the time
+    files: int = 0  # limit of open files of the program and its helpers; 0: as it is
 
 
 @dataclass
@@ -71,6 +108,7 @@ class Array:
     live: Any
     right: Any
     path: Path | None
+    read_only: bool = False
 
 
 @dataclass
@@ -133,7 +171,13 @@ class Stress:
         self._c, self.result, self._enough = configuration, Result(), threading.Event()
         self._random = random.Random(configuration.seed)
         self._owners = configuration.threads + 1
+        if configuration.files:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (configuration.files, configuration.files))
         self._arrays = [a for i in range(configuration.arenas) for a in self._open(folder, i)]
+        self._pins = contextlib.ExitStack()
+        for a in self._arrays[:: len(self._arrays) // configuration.arenas]:
+            self._pin(a)
+        self._strangers = [self._start(STRANGER) for _ in range(configuration.strangers)]
         self._readers = [self._read_elsewhere() for _ in range(configuration.readers)]
 
     def _open(self, folder: Path, number: int) -> list[Array]:
@@ -153,21 +197,39 @@ class Stress:
         path = folder / f"{number}.bin"
         right = np.random.default_rng(c.seed).integers(0, 1 << 63, words // 2 + 77, "u8")
         right.tofile(path)
-        return [own, Array(arena, arena.open(path, "u8", mode="r+"), right, path)]
+        found = [own, Array(arena, arena.open(path, "u8", mode="r+"), right, path)]
+        if c.read_only:
+            path = folder / f"{number}.readonly"
+            right = np.random.default_rng(c.seed + 1).integers(0, 1 << 63, words // 4 + 77, "u8")
+            right.tofile(path)
+            found.append(Array(arena, arena.open(path, "u8"), right, path, read_only=True))
+        return found
+
+    def _pin(self, a: Array) -> None:
+        """Pin the first regions of an array until the end."""
+        if self._c.pinned:
+            words = self._c.pinned * a.arena.geometry.region // 8
+            self._pins.enter_context(a.arena.pin(a.live[: words - 1]))
 
     def _read_elsewhere(self) -> subprocess.Popen[str]:
         """Start a process that reads an array which nobody writes to."""
         arena = self._arrays[0].arena
         array = arena.empty(self._c.near // 16, "u8")
         array[:] = np.arange(len(array))
-        command = [sys.executable, "-c", READER]
-        pipe = subprocess.PIPE
-        reader = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+        reader = self._start(READER)
         assert reader.stdin is not None
         print(pickle.dumps(arena.share(array)).hex(), file=reader.stdin, flush=True)
         return reader
 
+    @staticmethod
+    def _start(code: str) -> subprocess.Popen[str]:
+        command, pipe = [sys.executable, "-c", code, str(os.getpid())], subprocess.PIPE
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+
     def _stop_readers(self) -> None:
+        for stranger in self._strangers:
+            if got := stranger.communicate(timeout=HANG)[0]:
+                self.result.errors.append(f"another user got {got[:200]}")
         for reader in self._readers:
             said, _ = reader.communicate(timeout=HANG)
             if reader.returncode:
@@ -195,6 +257,7 @@ class Stress:
             self.result.errors.append("a thread hangs")
             return self.result
         self._guard(self._stop_readers)
+        self._guard(self._pins.close)
         self._check_all()
         return self.result
 
@@ -210,15 +273,25 @@ class Stress:
         choose = random.Random(own)
         while not self._enough.is_set():
             a = choose.choice(self._arrays)
+            if a.read_only:
+                self._read(a, choose)
+                continue
             counts = use(a.live, a.right, own, self._owners, state, 20_000)
             self.result.note(f"thread {own}", *counts)
+
+    def _read(self, a: Array, choose: random.Random) -> None:
+        first = choose.randrange(len(a.live))
+        part = slice(first, first + choose.choice((1, 500, 20_000)))
+        wrong = int((a.live[part] != a.right[part]).sum())
+        self.result.note("read-only file", len(a.right[part]), wrong)
 
     def _use_system_calls(self) -> None:
         """Read and write words of its own by preadv and pwritev: faults in the kernel."""
         choose, own = random.Random(self._c.seed), self._c.threads
         fd = os.memfd_create("words")
+        arrays = [a for a in self._arrays if not a.read_only]
         while not self._enough.is_set():
-            a = choose.choice(self._arrays)
+            a = choose.choice(arrays)
             if not a.arena.serves_system_calls:
                 return
             begin = choose.randrange(len(a.live) // STRIPE // self._owners - 1)

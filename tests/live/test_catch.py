@@ -173,3 +173,14 @@ def test_room_without_catch_is_refused(tmp_path: Path) -> None:
     script.touch()
     done = live_run(script, "--room", "1GiB")
     assert (done.returncode, "without --catch" in done.stderr) == (2, True)
+
+
+def test_a_library_is_not_taken_from_where_others_can_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEGATE_CACHE", str(tmp_path / "cache"))
+    made = catch.library()
+    assert catch.library() == made
+    made.parent.chmod(0o777)
+    with pytest.raises(TidegateError, match="others own or can write"):
+        catch.library()

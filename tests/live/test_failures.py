@@ -94,6 +94,40 @@ while True:
     assert run(code).returncode in (-signal.SIGBUS, -signal.SIGKILL)
 
 
+@pytest.mark.parametrize("what", ["sum", "write", "sleep", "system call", "handled"])
+def test_pager_and_supervisor_die_together(what: str) -> None:
+    """Whatever the program does meanwhile, it ends, with one line."""
+    code = f"""{OPEN}
+from live.soak import children
+a = arena.empty(8 << 20, "u1")
+a[:] = 7
+supervisor = arena._supervisor.pid
+(pager,) = children(supervisor)
+target = os.open("/dev/null", os.O_WRONLY)
+if "{what}" == "handled":
+    signal.signal(signal.SIGBUS, lambda *_: None)
+os.kill(supervisor, signal.SIGSTOP)  # so that they die together
+os.kill(pager, signal.SIGKILL)
+os.kill(supervisor, signal.SIGKILL)
+end = time.monotonic() + 100
+while time.monotonic() < end:
+    if "{what}" == "sum":
+        a.sum()
+    elif "{what}" == "write":
+        a[:] = 8
+    elif "{what}" == "system call":
+        os.write(target, a)
+    else:
+        time.sleep(1)
+"""
+    tests = str(Path(__file__).parent.parent)
+    done = run(code, env={**os.environ, "PYTHONPATH": tests})
+    expected = (-signal.SIGBUS, -signal.SIGKILL) if what == "handled" else (-signal.SIGBUS,)
+    assert done.returncode in expected
+    assert done.stderr.startswith("tidegate: live memory cannot go on: its supervisor is gone")
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_a_killed_program_leaves_nothing(tmp_path: Path) -> None:
     code = f"""{OPEN.replace("**", f"store={str(tmp_path / 'scratch.bin')!r}, **")}
 arena.empty(8 << 20, "u1")[:] = 7

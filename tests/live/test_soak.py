@@ -26,6 +26,17 @@ SECONDS = 3.0
             2, SECONDS, "tournament", "fdp+rgp", "64KiB/2MiB", 8 << 20, ratio=2, readers=1
         ),
         Configuration(3, SECONDS, "lru", "tree", middle=1 << 20, tiering="tier-random"),
+        Configuration(
+            4,
+            SECONDS,
+            "loop",
+            "stream",
+            strangers=1,
+            read_only=True,
+            pinned=3,
+            files=128,
+            readers=1,
+        ),
     ],
     ids=lambda given: f"{given.eviction}-{given.prefetch}",
 )

@@ -8,12 +8,14 @@ import time
 import zlib
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
 import pytest
 
 pytest.importorskip("starlette", reason="needs tidegate[studio]")
 pytest.importorskip("httpx", reason="Starlette's test client needs httpx")
+import uvicorn
 from starlette.testclient import TestClient
 
 from advice.programs import decode
@@ -25,10 +27,10 @@ from tidegate.files import cache_folder
 from tidegate.machine.machine import load_machine
 from tidegate.studio import advices
 from tidegate.studio.api import Studio
-from tidegate.studio.guard import Guard, user_token
+from tidegate.studio.guard import Guard
 from tidegate.studio.jobs import Cancelled, Job
 from tidegate.studio.library import Allowed, Library, respecify
-from tidegate.studio.serve import make_studio
+from tidegate.studio.serve import make_studio, serve
 from tidegate.trace.ops import save_ops
 
 pytestmark = pytest.mark.extra
@@ -127,14 +129,29 @@ def test_a_page_of_another_site_is_refused(client):
 
 def test_the_address_sets_a_cookie_and_hides_the_token(stranger):
     answer = stranger.get("/", params={"token": TOKEN})
-    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert answer.status_code == 200
+    assert TOKEN not in answer.text
+    assert "/enter.js" in answer.text  # which leaves the address
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
+    assert "max-age" not in cookie  # the next server has another token
     page = stranger.get("/")
     assert page.status_code == 200
     assert TOKEN not in page.text
     assert "default-src 'self'" in page.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("site", ["none", "cross-site"])
+def test_a_pass_opens_the_studio_once(studio, site):
+    guard = Guard(studio.app(), TOKEN, PORT)
+    visitor, later = (TestClient(guard, base_url=BASE) for _ in range(2))
+    asked = {"params": {"token": guard.once}, "headers": {"sec-fetch-site": site}}
+    assert visitor.get("/", **asked).status_code == 200
+    assert visitor.get("/api/names").status_code == 200
+    assert later.get("/", **asked).status_code in (401, 403)
+    assert later.get("/", params={"token": ""}).status_code == 401
+    assert later.get("/api/names").status_code == 401
 
 
 @pytest.mark.parametrize("path", ["//evil.example", "/%2e%2e/guard.py", "/../guard.py"])
@@ -144,12 +161,32 @@ def test_paths_lead_nowhere_else(client, path):
     assert client.get(BASE + path).status_code in (404, 400)
 
 
-def test_the_token_is_kept_for_this_user_only(tmp_path):
-    token = user_token()
-    file = tmp_path / "cache" / "studio-token"
-    assert user_token() == token == file.read_text()
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert len(token) >= 40
+def test_the_browser_is_given_a_private_page_and_no_token(tmp_path, monkeypatch):
+    """Everybody can read the arguments of a browser."""
+    seen, said = [], []
+
+    def open_browser(address: str) -> None:
+        page = Path(unquote(urlsplit(address).path))
+        seen.append((address, page.read_text(), page))
+        assert stat.S_IMODE(page.stat().st_mode) == 0o600
+        assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
+
+    def run(server: uvicorn.Server, sockets: Any) -> None:
+        guard: Any = server.config.app
+        assert guard.once in seen[-1][1]
+
+    monkeypatch.setattr("webbrowser.open", open_browser)
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    for _ in range(2):
+        serve(Studio(), 'run/<x>"', say=said.append)
+    tokens = [parse_qs(urlsplit(line.split()[-1]).query)["token"][0] for line in said]
+    assert len(set(tokens)) == 2  # new for each server
+    for address, page, file in seen:
+        assert address.startswith("file:///")
+        assert not any(token in address + page for token in tokens)
+        assert '#run/&lt;x&gt;&quot;"' in page
+        assert not file.parent.exists()  # gone with the server
+    assert not (tmp_path / "cache" / "studio-token").exists()
 
 
 # Files

@@ -23,6 +23,8 @@ from tidegate.experiments import RunSpec
 from tidegate.live import Arena
 
 pytest.importorskip("starlette", reason="needs tidegate[studio]")
+from tidegate.studio.guard import opening_page
+
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (make extras)")
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -303,12 +305,25 @@ def test_a_server_killed_and_started_again(browser, server):
         page.keyboard.press("+")
         page.wait_for_selector("#message:has-text('does not answer')")
         server.start(server.port)
+        page.context.new_page().goto(server.address)  # its token is another one
         page.evaluate("document.querySelector('canvas.heat').dataset.ready = ''")
         page.keyboard.press("+")
         wait_for_tile(page)
         page.errors[:] = [e for e in page.errors if "ERR_CONNECTION" not in e]  # as intended
     assert server.stop() == 0  # Ctrl-C ends it
     server.start()
+
+
+def test_from_the_private_page(browser, server):
+    """A file is another site to a browser, which sends no cookie along a redirection from it."""
+    with opening_page(server.address) as file:
+        page = browser.new_context().new_page()
+        page.goto(file.as_uri())
+        page.wait_for_url(f"http://127.0.0.1:{server.port}/#race")
+        page.wait_for_selector("#tabs [data-tab='race'][aria-selected='true']")
+        page.go_back()
+        assert "token" not in page.url
+        page.context.close()
 
 
 def test_without_the_token(browser, server):

@@ -34,6 +34,7 @@ from tidegate.cli import (
 )
 from tidegate.cli.output import prepare_streams
 from tidegate.cli.usage import Debugging, Verbs, explain, welcome
+from tidegate.display.tables import printable
 from tidegate.interrupts import INTERRUPTED, raising_interrupts
 
 app = Verbs(
@@ -147,11 +148,11 @@ def _command() -> Any:
 
 def _show_warning(message: object, *place: object) -> None:
     """Print a warning as one line on standard error."""
-    print(f"tidegate: {message}", file=sys.stderr)
+    print(f"tidegate: {printable(str(message))}", file=sys.stderr)
 
 
 def _fail(message: str, error: BaseException, debugging: Debugging) -> int:
     if debugging.wanted:
         raise error
-    print("tidegate: " + " ".join(message.split()), file=sys.stderr)
+    print("tidegate: " + " ".join(printable(message).split()), file=sys.stderr)
     return 2

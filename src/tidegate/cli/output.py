@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate.display.tables import Cell, Table
+from tidegate.display.tables import Cell, Table, csv_of, printable
 from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def print_json(data: Any) -> None:
 def print_csv(rows: Sequence[dict[str, Any]]) -> None:
     import polars as pl
 
-    sys.stdout.write(pl.DataFrame(rows, infer_schema_length=None).write_csv())
+    sys.stdout.write(csv_of(pl.DataFrame(rows, infer_schema_length=None)))
 
 
 def terminal_width() -> int | None:
@@ -116,7 +116,7 @@ def print_text(text: str) -> None:
     file can be copied.
     """
     width = terminal_width()
-    for line in text.splitlines():
+    for line in map(printable, text.splitlines()):
         if width is None:
             print(line)
             continue

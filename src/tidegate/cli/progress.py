@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from tidegate import units
+from tidegate.display.tables import printable
 
 
 class ProgressBar:
@@ -59,6 +60,6 @@ class ProgressBar:
         shown = Progress(
             *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
         )
-        self._task = shown.add_task(self._what, total=self._total, text="")
+        self._task = shown.add_task(printable(self._what), total=self._total, text="")
         shown.start()
         return shown

@@ -13,6 +13,7 @@ from tidegate.cli import output
 from tidegate.cli.progress import ProgressBar
 from tidegate.cli.run_options import Workers
 from tidegate.cli.usage import Verbs
+from tidegate.display.tables import csv_of
 from tidegate.errors import TidegateError
 from tidegate.interrupts import INTERRUPTED
 
@@ -118,7 +119,7 @@ def table(
     output.check(as_json, as_csv, None)
     rows = _load(file, store).table()
     if as_csv:
-        sys.stdout.write(rows.write_csv())
+        sys.stdout.write(csv_of(rows))
     elif as_json:
         output.print_json(rows.to_dicts())
     else:

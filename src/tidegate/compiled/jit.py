@@ -12,6 +12,7 @@ import functools
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,7 +27,7 @@ from tidegate.compiled.linking import EntryCompiler, LinkedCompiler
 from tidegate.compiled.own_process import prepare_numba
 from tidegate.compiled.source_digest import code_digest
 from tidegate.compiled.turns import own_turn
-from tidegate.files import cache_folder
+from tidegate.files import cache_folder, make_private
 
 _KEPT = 3  # states of the source whose compiled code stays
 _IN_USE = 24 * 3600  # seconds: a state used since then may be in use by another process
@@ -37,6 +38,10 @@ _COMPILED = (
 )
 
 prepare_numba()
+
+
+class UntrustedCache(UserWarning):
+    """Others could have put code into the cache."""
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -123,6 +128,8 @@ def jit_policy(function: Callable[[int, int], int]) -> CFunction:
 def _cached(compiler: Any, function: Callable[..., Any], **options: Any) -> Any:
     """Compile, and cache the result if a folder can be written to."""
     options["pipeline_class"] = EntryCompiler
+    if compiled_folder() is None:
+        return compiler(**options)(function)
     with _own_cache():
         try:
             compiled: Any = compiler(cache=True, **options)(function)
@@ -190,13 +197,24 @@ def _remove_old(states: Path) -> None:
 
 
 @functools.cache
-def compiled_folder() -> str:
+def compiled_folder() -> str | None:
+    """Return the folder of compiled code; "" if it cannot be written to, for Numba then falls back
+    on its own, beside the source; None if others could have put code there.
+    """
     folder = cache_folder() / "compiled" / code_digest(*_COMPILED)
     with suppress(OSError):
-        if not folder.exists():
-            folder.mkdir(parents=True)
+        is_new = not folder.exists()
+        if not make_private(folder):
+            warnings.warn(
+                f"compiled code in {folder} is not used, because others own it or can write there: "
+                "give the folder to this user (chown, chmod go-w), or set TIDEGATE_CACHE",
+                UntrustedCache,
+                stacklevel=2,
+            )
+            return None
+        if is_new:
             _remove_old(folder.parent)
         os.utime(folder)
         if os.access(folder, os.W_OK):
             return str(folder)
-    return ""  # no folder can be written to: Numba falls back on its own
+    return ""

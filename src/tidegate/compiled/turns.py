@@ -24,7 +24,7 @@ _depth = 0  # of compilations in this process: a compiled function may need anot
 
 
 @contextmanager
-def own_turn(folder: str, function: str) -> Iterator[None]:
+def own_turn(folder: str | None, function: str) -> Iterator[None]:
     """Compile a function in this block, as the only process with this folder of compiled code.
 
     Numba's lock comes first, so that two threads cannot wait for each other. A process holds the

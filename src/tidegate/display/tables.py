@@ -10,12 +10,17 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
 
 FULL = 120  # columns of tables that are not for a terminal; none of their columns is left out
 _NARROW = 60  # below it tables have no indent and smaller gaps
 _COMFORT = 20  # words are not wrapped to less than this while a column can be left out
 _LONGEST_FIGURE = 24  # longer cells are words
 _BAR, _LEAST_BAR = 16, 6
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell that begins so is code in a spreadsheet
 _BREAKS = ",;:/|()=+-_."  # a word that must be broken is broken behind one of these, if it can be
 
 
@@ -214,7 +219,7 @@ def wrap(text: str, width: int) -> list[str]:
     ['random(seed=', '1, x=2) is', 'slow']
     """
     lines: list[str] = []
-    for word in "".join(c if c.isprintable() else " " for c in text).split():
+    for word in printable(text).split():
         if lines and cell_width(f"{lines[-1]} {word}") <= width:
             lines[-1] += f" {word}"
             continue
@@ -224,6 +229,34 @@ def wrap(text: str, width: int) -> list[str]:
             word = word[at:]
         lines.append(word)
     return lines or [""]
+
+
+def printable(text: str) -> str:
+    """Return a text with spaces in place of characters that a terminal would obey.
+
+    >>> printable("a\x1b]0;title\x07b")
+    'a ]0;title b'
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+
+
+def for_spreadsheets(text: str) -> str:
+    """Return a cell of a CSV file that no spreadsheet takes for a formula.
+
+    >>> for_spreadsheets("=HYPERLINK(1)"), for_spreadsheets("lrm")
+    ("'=HYPERLINK(1)", 'lrm')
+    """
+    said = printable(text)
+    return f"'{said}" if text.startswith(_FORMULA) else said
+
+
+def csv_of(frame: pl.DataFrame) -> str:
+    """Return a frame as CSV; cells of text are safe for spreadsheets and terminals."""
+    import polars as pl
+    from polars import selectors as cs
+
+    safe = frame.with_columns(cs.string().map_elements(for_spreadsheets, return_dtype=pl.String))
+    return safe.rename(for_spreadsheets).write_csv()
 
 
 def _break(word: str, width: int) -> int:

@@ -3,21 +3,26 @@
 Every request needs the token, as a cookie that the opened address sets or as a bearer token, and a
 Host of this server; so a page of another site cannot reach it by a name that it controls. A request
 that changes something must come from this server's own page.
+
+    terminal   prints the address with the token, which is new for each server
+    browser    is given the name of a private page, because everybody can read the arguments of a
+               process; the page leads on with a pass, which opens the studio once
 """
 
 from __future__ import annotations
 
+import contextlib
 import hmac
-import os
+import html
 import secrets
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
-
-from tidegate.files import cache_folder
 
 HEADERS = {
     "content-security-policy": (
@@ -30,29 +35,39 @@ HEADERS = {
     "cache-control": "no-store",
 }
 LOST = "tidegate studio: open the address that the command printed; it has the token\n"
-A_YEAR = 365 * 24 * 3600
+OPENING = """<!doctype html>
+<meta charset="utf-8"><meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={0}">
+<title>Tidegate Studio</title><a href="{0}">Tidegate Studio</a>
+"""
 
 
-def user_token() -> str:
-    """Return this user's token: the same for every server, so that a copied link stays good."""
-    file = cache_folder() / "studio-token"
-    with suppress(OSError):
-        if len(kept := file.read_text().strip()) >= 32:
-            return kept
-    token = secrets.token_urlsafe(32)
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(opened, "w") as to:
-            to.write(token)
-    return token
+@contextlib.contextmanager
+def opening_page(address: str) -> Iterator[Path]:
+    """Make a page that only this user can read, which leads to an address; it is gone at the end.
+
+    Its folder has a random name, and mode 0700.
+    """
+    with tempfile.TemporaryDirectory(prefix="tidegate-studio-") as folder:
+        page = Path(folder) / "open.html"
+        page.write_text(OPENING.format(html.escape(address)), encoding="utf-8")
+        page.chmod(0o600)
+        yield page
+
+
+# The way in leads over a page of this server: a browser that comes from elsewhere, also from the
+# opening page, would not send the cookie along a redirection. What is behind # stays.
+ENTRANCE = '<!doctype html><title>Tidegate Studio</title><script src="/enter.js"></script>'
 
 
 class Guard:
-    """An ASGI application around another: it lets in whoever has the token."""
+    """An ASGI application around another: it lets in whoever has the token.
+
+    ``once``: the pass, which is exchanged for the token once.
+    """
 
     def __init__(self, app: ASGIApp, token: str, port: int):
-        self._app, self._token = app, token
+        self._app, self._token, self.once = app, token, secrets.token_urlsafe(32)
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
         self._cookie = f"tidegate-studio-{port}"  # cookies are shared by all ports of a host
 
@@ -76,17 +91,19 @@ class Guard:
         if origin is not None and origin not in {f"http://{known}" for known in self._hosts}:
             return PlainTextResponse("tidegate studio: wrong Origin\n", 403)
         site = request.headers.get("sec-fetch-site", "none")
-        if site not in ("none", "same-origin") and not self._is(request.query_params.get("token")):
+        given = request.query_params.get("token")
+        if site not in ("none", "same-origin") and not (self._is(given) or self._is_pass(given)):
             return PlainTextResponse("tidegate studio: request of another site\n", 403)
         return None
 
     def _let_in(self, request: Request) -> Response | None:
         """Return None for a request with the token; set the cookie for an address that has it."""
-        if request.method == "GET" and self._is(request.query_params.get("token")):
-            answer = RedirectResponse("/", 303)  # the view is behind #, which browsers keep
-            answer.set_cookie(
-                self._cookie, self._token, max_age=A_YEAR, httponly=True, samesite="strict"
-            )
+        given = request.query_params.get("token")
+        if request.method == "GET" and (self._is(given) or self._is_pass(given)):
+            if self._is_pass(given):
+                self.once = ""
+            answer = HTMLResponse(ENTRANCE)
+            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return answer
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
         if self._is(request.cookies.get(self._cookie)) or self._is(bearer):
@@ -95,6 +112,9 @@ class Guard:
 
     def _is(self, given: str | None) -> bool:
         return hmac.compare_digest((given or "").encode(), self._token.encode())
+
+    def _is_pass(self, given: str | None) -> bool:
+        return bool(self.once) and hmac.compare_digest((given or "").encode(), self.once.encode())
 
 
 def _with_headers(send: Send) -> Send:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import secrets
 import socket
 import webbrowser
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 from tidegate.errors import TidegateError
 from tidegate.studio.api import Studio
-from tidegate.studio.guard import Guard, user_token
+from tidegate.studio.guard import Guard, opening_page
 from tidegate.studio.library import MEMORY, Allowed, Library
 from tidegate.studio.papers import read_json
 
@@ -77,20 +78,24 @@ def serve(
     """Serve until Ctrl-C, on 127.0.0.1 only."""
     import uvicorn
 
-    token = user_token()
-    with _listen(port) as listener:
+    token = secrets.token_urlsafe(32)
+    with _listen(port) as listener, contextlib.ExitStack() as opened:
         number = listener.getsockname()[1]
-        address = f"http://127.0.0.1:{number}/?token={token}" + (f"#{view}" if view else "")
         app = Guard(studio.app(), token, number)
         config = uvicorn.Config(
             app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1
         )
-        say(f"tidegate studio: {address}")
+        say(f"tidegate studio: {_address(number, token, view)}")
         if browser:
+            page = opened.enter_context(opening_page(_address(number, app.once, view)))
             with contextlib.suppress(webbrowser.Error):
-                webbrowser.open(address)
+                webbrowser.open(page.as_uri())
         with contextlib.suppress(KeyboardInterrupt):  # the way to end it
             uvicorn.Server(config).run(sockets=[listener])
+
+
+def _address(port: int, token: str, view: str) -> str:
+    return f"http://127.0.0.1:{port}/?token={token}" + (f"#{view}" if view else "")
 
 
 def _listen(port: int | None) -> socket.socket:

@@ -194,6 +194,90 @@ def test_words_for_damaged_safetensors(tmp_path: Path, content: bytes, said: str
         load_safetensors(path, **SMALL)
 
 
+def header(*tensors: str, more: str = "") -> bytes:
+    """A file whose header has these tensors as they are written here, and 64 bytes of data."""
+    entries = [
+        *(f'"t{i}":{said}' for i, said in enumerate(tensors)),
+        *filter(None, more.split("|")),
+    ]
+    said = "{" + ",".join(entries) + "}"
+    return struct.pack("<Q", len(said)) + said.encode() + bytes(64)
+
+
+def tensor(shape: str = "[8]", offsets: str = "[0,8]", kind: str = '"U8"') -> str:
+    return f'{{"dtype":{kind},"shape":{shape},"data_offsets":{offsets}}}'
+
+
+HOSTILE = {
+    "negative offsets": tensor(offsets="[-8,0]"),
+    "the header as data": tensor(offsets="[-40,-32]"),
+    "float offsets": tensor(offsets="[0.0,8.0]"),
+    "float in a shape": tensor(shape="[8.0]"),
+    "a text in a shape": tensor(shape='["8"]'),
+    "true in a shape": tensor(shape="[true]", offsets="[0,1]"),
+    "a text as a shape": tensor(shape='"8"'),
+    "infinite offsets": tensor(offsets="[0,Infinity]"),
+    "offsets of no number": tensor(offsets="[NaN,NaN]"),
+    "large offsets": tensor(offsets="[1e308,1e308]"),
+    "three offsets": tensor(offsets="[0,8,8]"),
+    "negative lengths": tensor(shape="[-2,-4]"),
+    "a hundred dimensions": tensor(shape=str([1] * 100), offsets="[0,1]"),
+    "lengths of no array": tensor(shape=f"[0,{1 << 62},{1 << 62}]", offsets="[0,0]"),
+    "lengths beyond 64 bits": tensor(shape=f"[0,{1 << 70}]", offsets="[0,0]"),
+    "long numbers": tensor(offsets="[0," + "9" * 5000 + "]"),
+    "a list as a type": tensor(kind='["U8"]'),
+    "beyond the end": tensor(shape="[65]", offsets="[0,65]"),
+    "nested": "[" * 200_000 + "]" * 200_000,
+    "nested tables": '{"a":' * 100_000 + "1" + "}" * 100_000,
+    "a list": "[]",
+    "nothing": "null",
+    "a type of no name": tensor(kind='"\\u001b]0;taken\\u0007\\n"'),
+}
+
+
+def refused(path: Path, load: Any) -> None:
+    """Expect one clear line."""
+    with pytest.raises(TidegateError, match="damaged") as raised:
+        load(path, **SMALL)
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 1000
+
+
+@pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_safetensors_are_one_clear_line(tmp_path: Path, said: str) -> None:
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(header(said, more='"good":' + tensor()))
+    refused(path, load_safetensors)
+
+
+@pytest.mark.parametrize(
+    "more", ['"a":1|"a":1', '"__metadata__":[]', '"__metadata__":1', '"__metadata__":"x"']
+)
+def test_hostile_metadata_is_one_clear_line(tmp_path: Path, more: str) -> None:
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(header(tensor(), more=more))
+    refused(path, load_safetensors)
+
+
+def test_a_hostile_name_is_one_clear_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    name = '"' + "\\u001b[2J\\n" * 1000 + '":'
+    path.write_bytes(header(more=name + tensor(shape="[1000]", offsets="[0,1000]")))
+    refused(path, load_safetensors)
+
+
+@pytest.mark.parametrize("shape", [(1,) * 9, (0, 1 << 62, 1 << 62), (1 << 63, 2)])
+@pytest.mark.parametrize("offset", [0, 1 << 63])
+def test_hostile_gguf_is_one_clear_line(
+    tmp_path: Path, shape: tuple[int, ...], offset: int
+) -> None:
+    dims = struct.pack(f"<I{len(shape)}Q", len(shape), *shape)
+    table = text("\x1b[2J\n" * 100) + dims + struct.pack("<IQ", 24, offset)
+    path = tmp_path / "x.gguf"
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + table + bytes(1000))
+    refused(path, load_gguf)
+
+
 def test_what_is_no_file(tmp_path: Path) -> None:
     for path, said in ((tmp_path, "not a regular file"), ([], "at least one file")):
         with pytest.raises(TidegateError, match=said):

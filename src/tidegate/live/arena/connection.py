@@ -2,6 +2,7 @@
 
 request    one request, one answer; if a Ctrl-C interrupts it, the late answer is skipped
 lifeline   if the supervisor dies, the kernel itself sends SIGBUS: Python may be unable to run
+witness    a shell that waits for the supervisor's end and says so; one that ends well tells it
 """
 
 from __future__ import annotations
@@ -21,12 +22,25 @@ from typing import Any
 
 from tidegate.errors import TidegateError
 from tidegate.interrupts import repeat_until_done
-from tidegate.live.arena.setup import ArenaSetup
+from tidegate.live.arena.setup import GONE, ArenaSetup
 from tidegate.live.pager.calls import START_TIMES, suspect
 
 MESSAGE = 1 << 17  # bytes of a request or an answer at most
 _F_SETSIG = 10
 _GOODBYE = 10  # seconds for the supervisor to end
+# Pager and supervisor may die together, and the program cannot say anything: the thread that has
+# Python's lock may wait for a page. If it handles SIGBUS it is killed after three seconds.
+_WITNESS = f"""read -r end && exit
+echo "{GONE}" >&2
+n=0
+while [ $n -lt 30 ]; do
+    sleep 0.1
+    n=$((n + 1))
+    read -r own name state parent rest < /proc/$$/stat
+    [ "$parent" = "$PPID" ] || exit  # the program has ended
+done
+kill -KILL "$PPID"
+"""
 
 
 class RequestError(TidegateError):
@@ -46,6 +60,10 @@ class Connection:
         with contextlib.ExitStack() as passed_on:
             passed_on.callback(theirs.close)
             passed_on.callback(os.close, setup.lifeline)
+            self._witness, setup.witness = _start_witness()
+            if self._witness is not None:
+                undo.callback(self._witness.wait)
+                passed_on.callback(os.close, setup.witness)
             self.supervisor = _start(setup, theirs.fileno())
             undo.callback(self._hang_up)
         self._wait_for_start(setup)
@@ -95,7 +113,7 @@ class Connection:
             try:
                 answer, fds, _, _ = socket.recv_fds(self._socket, MESSAGE, 1)
             except TimeoutError:
-                self.supervisor.kill()  # it may be stopped, and cannot say anything
+                self._kill()  # it may be stopped, and cannot say anything
                 said = f"{own.said if own else ''} within {seconds:g} s"
                 raise TidegateError(f"{said}; mend it, or raise watchdog") from None
             self._socket.settimeout(None)
@@ -136,8 +154,14 @@ class Connection:
         try:
             self.supervisor.wait(timeout=_GOODBYE)
         except subprocess.TimeoutExpired:
-            self.supervisor.kill()
+            self._kill()
             self.supervisor.wait()
+
+    def _kill(self) -> None:
+        """Kill the supervisor, which is no accident."""
+        if self._witness is not None:
+            self._witness.kill()
+        self.supervisor.kill()
 
 
 def tie_lifeline(fd: int, tied: bool) -> None:
@@ -146,6 +170,27 @@ def tie_lifeline(fd: int, tied: bool) -> None:
         fcntl.fcntl(fd, _F_SETSIG, signal.SIGBUS)
         fcntl.fcntl(fd, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(fd, fcntl.F_SETFL, os.O_NONBLOCK | (os.O_ASYNC if tied else 0))
+
+
+def _start_witness() -> tuple[subprocess.Popen[bytes] | None, int]:
+    """Start the witness; return it and the pipe by which the supervisor tells it that all is well.
+
+    Where there is no shell there is no witness: then the pager says that the supervisor is gone.
+    """
+    ours, theirs = os.pipe()
+    try:
+        witness = subprocess.Popen(
+            ["/bin/sh", "-c", _WITNESS],
+            stdin=ours,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        os.close(theirs)
+        return None, -1
+    finally:
+        os.close(ours)
+    return witness, theirs
 
 
 def _start(setup: ArenaSetup, socket: int) -> subprocess.Popen[bytes]:

@@ -8,6 +8,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tidegate.display.tables import printable
 from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def write_back(arenas: list[Arena]) -> None:
 
 def report(error: TidegateError) -> None:
     """Report an error that cannot be raised: one line, and the program's exit code."""
-    print(f"tidegate: {error}", file=sys.stderr, flush=True)
+    print(f"tidegate: {printable(str(error))}", file=sys.stderr, flush=True)
     set_exit_code(1)
 
 

@@ -10,6 +10,11 @@ from dataclasses import asdict, dataclass, field
 
 # the policies of an arena by default: the best over the patterns of docs/live-costs.md
 EVICTION, PREFETCH = "loop", "stream"
+# what a program's end is called if there is nobody left to serve its faults
+GONE = (
+    "tidegate: live memory cannot go on: its supervisor is gone; the program ends with SIGBUS "
+    "(see docs/live-limits.md)"
+)
 
 
 @dataclass
@@ -42,6 +47,7 @@ class ArenaSetup:
     store: int = -1
     store_plain: int = -1
     lifeline: int = -1  # never written to; when it closes, the kernel signals the program
+    witness: int = -1  # written to when the supervisor ends well
     middle: int = -1
     log: int = -1  # faults and notifications, if they are recorded
     log_events: int = 0  # of which at most so many are kept
@@ -60,5 +66,5 @@ class ArenaSetup:
     def descriptors(self) -> list[int]:
         """All descriptors that must be passed on."""
         names = ("uffd", "memory", "flags", "copies", "pidfd", "store", "store_plain", "lifeline")
-        every = [getattr(self, name) for name in (*names, "middle", "log")]
+        every = [getattr(self, name) for name in (*names, "witness", "middle", "log")]
         return [fd for fd in every if fd >= 0]

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from tidegate.display.tables import printable
 from tidegate.errors import PolicyError
 from tidegate.live.arena.setup import ArenaSetup
 
@@ -226,5 +227,6 @@ def replace_policy(setup: ArenaSetup, failure: Failure) -> bool:
         return False
     setattr(setup, kind, plain)
     setup.replaced[kind] = failed
-    os.write(2, f"tidegate: warning: {failure.said}; {kind} goes on with '{plain}'\n".encode())
+    said = f"warning: {printable(failure.said)}; {kind} goes on with '{plain}'"
+    os.write(2, f"tidegate: {said}\n".encode())
     return True

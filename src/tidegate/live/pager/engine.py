@@ -13,7 +13,7 @@ mover moves the bytes. A set of a region's pages is the bits of an integer.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -29,6 +29,7 @@ from tidegate.live.pager.regions import (
     bits,
     tree_prefetch,
 )
+from tidegate.live.pager.threads import Threads
 from tidegate.live.pager.tier_placement import MOST_STAYS, LiveTiers
 from tidegate.live.pager.view import LiveMemory
 from tidegate.live.transfer.mover import LiveMover
@@ -47,11 +48,6 @@ from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object
 
 RESTORED = -1  # in place of touched pages: these are sampled pages to restore
-# A livelock is so many faults in a row, each of pages that were among the latest to fault. A
-# processor can need several regions at a time, which a simulated block never does: two operands, or
-# the columns of a table. A policy that always evicts one of the latest regions (mru, loop) would
-# evict them in turn for ever.
-LIVELOCK_FAULTS, LIVELOCK_LATEST, LIVELOCK_MOST = 12, 3, 16
 EVENTS = (*("on_launch", "on_fault", "on_prefetch", "on_eviction", "on_free"), "on_notification")
 COUNTS = (
     *("faults", "evictions", "notifications", "observations", "batches", "decisions"),
@@ -103,11 +99,8 @@ class Engine:
         self._arriving: list[tuple[int, int, int]] = []  # region, pages, touched ones or RESTORED
         self._remote = RemotePages(self.ppr)
         self.threshold = NO_TREE
-        # the latest regions to fault, with their pages, and how many faults in a row were of them
-        # of a loop in a few frames all faults are among the latest, and none is a livelock
-        self._watched = max(LIVELOCK_LATEST, min(LIVELOCK_MOST, frames // 4))
-        self._latest: deque[tuple[int, int]] = deque(maxlen=self._watched)
-        self._repeated = 0
+        self.threads = Threads.for_frames(frames)
+        self._by_age: OrderedDict[int, None] = OrderedDict()  # regions with a frame, oldest first
         self.turn = self.used = 0
         self.started = False
         # by event: policies that handle it, their methods, and the calls' numbers
@@ -149,6 +142,7 @@ class Engine:
         """Take a region whose data died from the policies."""
         region = self.region[number]
         self.used -= region.has_frame
+        self._by_age.pop(number, None)
         if region.has_frame and not region.pinned:
             self.turn += 1
             self._tell("on_free", number)
@@ -164,6 +158,7 @@ class Engine:
         for number, pages in (resident or {}).items():
             self.region[number].near = pages
             self.used += 1
+            self._by_age[number] = None
         for policy in self.policies:
             self._start(policy)
         self.started = True
@@ -195,6 +190,7 @@ class Engine:
     def serve(self, faults: Iterable[int], notifications: Iterable[int] = ()) -> list[int]:
         """Serve one turn: used sampled pages, then faults. Return the faults left over."""
         self.turn += 1
+        self.threads.begin(self.turn)
         for page in notifications:
             self._serve_notification(page)
         by_region: dict[int, int] = {}
@@ -207,21 +203,25 @@ class Engine:
                 by_region[number] = by_region.get(number, 0) | bit
         self.count["batches"] += bool(by_region)
         left: list[int] = []
+        left_regions: dict[int, int] = {}
         order = sorted(by_region) if len(by_region) > 1 else list(by_region)
         for i, number in enumerate(order):
             try:
                 self._serve_region(number, by_region[number])
             except VictimServedError:
-                left = [r * self.ppr + p for r in order[i:] for p in bits(by_region[r])]
-                for r in order[i:]:
+                left_regions = {r: by_region[r] for r in order[i:]}
+                left = [r * self.ppr + p for r, pages in left_regions.items() for p in bits(pages)]
+                for r in left_regions:
                     self.region[r].faulted = 0
                 break
+        self.threads.end(left_regions)
         self._end_turn()
         return left
 
     def prefetch_turn(self) -> None:
         """Serve some of the prefetches in the queue."""
         self.turn += 1
+        self.threads.begin(self.turn)
         for _ in range(min(PREFETCH_TURN, max(1, self.frames // 2))):
             if not self.queue:
                 break
@@ -229,7 +229,7 @@ class Engine:
             region = self.region[number]
             if region.to_prefetch:
                 try:
-                    self._find_frame(region)
+                    self._find_frame(number, region)
                 except VictimServedError:
                     break
                 region.served = self.turn
@@ -255,12 +255,11 @@ class Engine:
     def _serve_region(self, number: int, faulted: int) -> None:
         region = self.region[number]
         if not region.has_frame:
-            self._repeated = self._repeated + 1 if (number, faulted) in self._latest else 0
-            self._latest.append((number, faulted))
+            self.threads.serve(number, faulted)
             if self.observe_most:
                 self._observation.note_return(region)
         region.faulted = faulted
-        self._find_frame(region)
+        self._find_frame(number, region)
         region.served = self.turn
         n = faulted.bit_count()
         self.count["faults"] += n
@@ -321,13 +320,14 @@ class Engine:
 
     # Frames
 
-    def _find_frame(self, region: RegionState) -> None:
+    def _find_frame(self, number: int, region: RegionState) -> None:
         if region.has_frame:
             return
         by_page = self.tiers is not None and self.ppr == 1
         while self.used + 1 > self.frames:
             self._evict(self._ask_candidate() if by_page else self._ask_victim())
         self.used += 1
+        self._by_age[number] = None
 
     def _ask_candidate(self) -> int:
         """Return a victim that the tiering policy lets go; one that stays counts as faulted."""
@@ -349,10 +349,12 @@ class Engine:
         self.count["decisions"] += 1
         number = self._ask(self.eviction, "victim")
         self._carry_out()
-        if self._repeated >= LIVELOCK_FAULTS:
-            other = self.region.served_longest_ago(before=self.turn - self._watched)
+        if self.threads.in_livelock:
+            other = self.region.served_longest_ago(before=self.turn - self.threads.watched)
             if other is not None:
                 return other
+        if number in self.threads.held and (oldest := self._oldest()) is not None:
+            return oldest
         region = self.region.named(number)
         if region is not None and region.served == self.turn:
             raise VictimServedError
@@ -363,6 +365,20 @@ class Engine:
                 f"not resident; it must answer one of the {self.used} regions in self.resident",
             )
         return int(number)
+
+    def _oldest(self) -> int | None:
+        """Return the region that got its frame first, of those that no thread waits for; if threads
+        wait for all, the first of all.
+        """
+        first = None
+        for number in self._by_age:
+            region = self.region[number]
+            if region.pinned or region.served == self.turn:
+                continue
+            if number not in self.threads.held:
+                return number
+            first = number if first is None else first
+        return first
 
     def _evict(self, number: int) -> None:
         region = self.region[number]
@@ -375,21 +391,24 @@ class Engine:
         self.count["pages_evicted"] += region.near.bit_count()
         region.near = 0
         self.used -= 1
+        self._by_age.pop(number, None)
         self.mover.evict(number)
 
     def _evict_asked(self) -> None:
-        """Evict the regions that policies asked to evict, unless they are pinned or served.
+        """Evict the regions that policies asked to evict, unless they are pinned, served or held.
 
         In a livelock none is evicted: the program needs several of them at a time.
         """
-        if self._repeated >= LIVELOCK_FAULTS:
+        if not self._evictions_asked:
+            return
+        if self.threads.in_livelock:
             self._evictions_asked.clear()
         while self._evictions_asked:
             number = self._evictions_asked.pop()
             region = self.region.get(number)
             if region is None or not region.has_frame or region.pinned:
                 continue
-            if region.served != self.turn:
+            if region.served != self.turn and number not in self.threads.held:
                 self._evict(number)
 
     # Pinned by the program
@@ -409,7 +428,7 @@ class Engine:
             self._observation.forget(region)
             self._evictions_asked.clear()
         else:
-            self._find_frame(region)
+            self._find_frame(number, region)
         self._remote.forget(number)
         whole = (1 << region.pages) - 1
         if missing := whole & ~region.resident:
@@ -444,7 +463,7 @@ class Engine:
                 f"policy '{label(self.eviction)}' named region {number!r} in observe(), which is "
                 "not resident; it must answer a resident region or None",
             )
-        if region.sampled or region.served == self.turn:
+        if region.sampled or region.served == self.turn or number in self.threads.held:
             return
         if sampled := self._observation.sample(region):
             self.count["observations"] += 1

@@ -19,8 +19,9 @@ import socket
 import time
 from typing import Any, NamedTuple
 
+from tidegate.display.tables import printable
 from tidegate.errors import TidegateError
-from tidegate.live.arena.setup import ArenaSetup
+from tidegate.live.arena.setup import GONE, ArenaSetup
 from tidegate.live.pager.calls import Failure, PolicyCalls, PolicyFailure, suspect
 from tidegate.live.pager.engine import Engine
 from tidegate.live.pager.policies import make_policies
@@ -41,6 +42,8 @@ SIGBUS_SECONDS = 3
 # how a pager ends, as noted in PolicyCalls, because a policy may exit with any code: the arena was
 # closed; the program must not go on; a policy must be replaced
 CLOSED, FAILED, POLICY_FAILED = 100, 101, 102
+SPARE_DESCRIPTORS = 8  # for the supervisor's own: sockets of pagers, and files of /proc
+READER_BITS = 16  # of a thread's number: threads of two processes may have the same
 LIMITS = ("RLIMIT_NOFILE", "RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_FSIZE", "RLIMIT_NPROC")
 
 
@@ -135,11 +138,12 @@ class Pager:
     def _classify(self, events: list[Fault]) -> tuple[list[int], list[int]]:
         """Sort the kernel's messages into notifications and faults; answer the rest at once."""
         notifications: list[int] = []
+        engine = self._engine
         faults, self._left_over = self._left_over, []
         for event in events:
             page = (event.address - self._setup.base) // self._geometry.page
             number, within = divmod(page, self._ppr)
-            region = self._engine.region.get(number)
+            region = engine.region.get(number)
             if region is None or within >= region.pages:
                 self._poison(event, page)
                 continue
@@ -152,9 +156,12 @@ class Pager:
                 self._tiers.note_use()
             if self._setup.log >= 0:
                 self._log.append(2 * page + event.write)
+            thread = event.thread << READER_BITS | event.reader
             if sampled:
+                engine.threads.note_use(thread, number)
                 notifications.append(page)
                 continue
+            engine.threads.note_fault(thread, number, bit)
             faults.append(page)
             self._mover.read_early(number, within)
             if event.write:
@@ -204,7 +211,7 @@ class Pager:
             return
         request = json.loads(data)
         try:
-            check_descriptors(request, flags)
+            check_descriptors(request, flags, fds)
             reply = getattr(self, f"_do_{request['do']}")(request, fds) or {}
         except (TidegateError, OSError) as error:
             # at the end an error of a policy's own check; else the policy is replaced, and the
@@ -411,12 +418,14 @@ class Pager:
 
 
 def end_program(pidfd: int, why: str) -> None:
-    """Say why and end the program, because it could read a wrong byte.
-
-    A program that handles SIGBUS is killed soon after.
-    """
+    """Say why and end the program, because it could read a wrong byte."""
     said = f"tidegate: live memory cannot go on: {why}; the program ends with SIGBUS"
-    os.write(2, f"{said} (see docs/live-limits.md)\n".encode())
+    os.write(2, f"{printable(said)} (see docs/live-limits.md)\n".encode())
+    send_sigbus(pidfd)
+
+
+def send_sigbus(pidfd: int) -> None:
+    """End the program; one that handles SIGBUS is killed soon after."""
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, signal.SIGBUS)
         ended = select.poll()
@@ -433,7 +442,9 @@ def main(setup: ArenaSetup, control: socket.socket, state: PagerState, calls: Po
 
     def orphaned(*_: Any) -> None:
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # it can come more than once
-        end_program(setup.pidfd, "its supervisor is gone")
+        if setup.witness < 0:  # else that says it
+            os.write(2, f"{GONE}\n".encode())
+        send_sigbus(setup.pidfd)
         os._exit(FAILED)
 
     signal.signal(signal.SIGUSR1, orphaned)
@@ -473,9 +484,10 @@ def describe_error(error: Exception) -> str:
     return (str(error) if is_ours else f"{type(error).__name__}: {error}")[:LONGEST_ERROR]
 
 
-def check_descriptors(request: dict[str, Any], flags: int) -> None:
-    """Refuse a request whose descriptors this process could not receive."""
-    if flags & socket.MSG_CTRUNC:
+def check_descriptors(request: dict[str, Any], flags: int, fds: list[int]) -> None:
+    """Refuse a request whose descriptors this process could not receive, or that takes the last."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_DESCRIPTORS
+    if flags & socket.MSG_CTRUNC or max(fds, default=0) >= most:
         name = request["object"]["name"] if "object" in request else "the shared arena"
         raise TidegateError(
             f"{name} cannot be opened: Too many open files; drop some arrays, or raise ulimit -n"

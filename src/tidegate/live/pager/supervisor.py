@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.compiled.own_process import mark_own_process
+from tidegate.display.tables import printable
 from tidegate.errors import TidegateError
 from tidegate.interrupts import ignore_interrupts
 from tidegate.live.arena.peers import is_own
@@ -139,7 +140,9 @@ class Supervisor:
                 os.register_at_fork(after_in_child=lambda: os._exit(1))  # one pager is enough
                 for end in (self._control, self._program, self._listener):
                     end.close()
-                os.close(self._setup.lifeline)
+                for fd in (self._setup.lifeline, self._setup.witness):
+                    if fd >= 0:
+                        os.close(fd)
                 for reader in self._readers.values():
                     os.close(reader.lifeline)
                 readers = {r.number: (r.uffd, r.base) for r in self._readers.values()}
@@ -178,7 +181,8 @@ class Supervisor:
         """Write what the program changed in its files: it has ended without closing the arena."""
         if self._files and (said := LastChanges(self._setup).write(self._objects, self._files)):
             with contextlib.suppress(OSError):  # nobody may be there to read it
-                os.write(2, f"tidegate: the program left its arena open; {said}\n".encode())
+                line = f"tidegate: the program left its arena open; {printable(said)}\n"
+                os.write(2, line.encode())
 
     def _pager_ended(self) -> int | None:
         """Start another pager, unless this one closed the arena or cannot be replaced."""
@@ -230,7 +234,7 @@ class Supervisor:
             request = json.loads(data)
             if peer is not self._program:
                 request = self._checked(peer, request, fds, flags)
-            pager.check_descriptors(request, flags)
+            pager.check_descriptors(request, flags, fds)
             if request["do"] == "join":
                 size = self._setup.pages * self._setup.page
                 socket.send_fds(peer, [json.dumps({"bytes": size}).encode()], [self._setup.memory])
@@ -389,6 +393,14 @@ def main() -> int:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # two per opened file
     setup, program = ArenaSetup.of(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))
+    code = _supervise(setup, program)
+    if setup.witness >= 0:
+        with contextlib.suppress(OSError):  # it was killed
+            os.write(setup.witness, b"ended well\n")
+    return code
+
+
+def _supervise(setup: ArenaSetup, program: socket.socket) -> int:
     try:
         _send(program, {}, [])  # what follows is code of policies: the program waits for so long
         policies = make_policies(setup)

@@ -66,8 +66,11 @@ class LiveMemory(MemoryView):
         return found is not None and found.has_frame
 
     def is_served(self, region: int) -> bool:
-        found = self._engine.region.get(region)
-        return found is not None and (found.pinned or found.served == self._engine.turn)
+        """Return whether the region is served, or a thread waits for it that may not have run."""
+        found, engine = self._engine.region.get(region), self._engine
+        if found is None:
+            return False
+        return found.pinned or found.served == engine.turn or region in engine.threads.held
 
     def faulted(self, region: int) -> NDArray[Any]:
         return np.flatnonzero(self._flags(region, self._engine.region[region].faulted))

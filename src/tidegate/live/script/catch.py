@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate.errors import TidegateError, UnknownName
-from tidegate.files import cache_folder
+from tidegate.files import cache_folder, make_private
 from tidegate.units import show_size
 
 if TYPE_CHECKING:
@@ -59,6 +59,15 @@ def library() -> Path:
     text = SOURCE.read_bytes()
     name = hashlib.sha256(text + platform.machine().encode()).hexdigest()[:32]
     target = cache_folder() / "compiled" / name / "catch.so"
+    try:
+        is_ours = make_private(target.parent)
+    except OSError as error:
+        raise TidegateError(f"--catch: {target.parent}: {error.strerror}") from error
+    if not is_ours:
+        raise TidegateError(
+            f"--catch would load a library from {target.parent}, which others own or can write; "
+            "give it to this user (chown, chmod go-w), or set TIDEGATE_CACHE"
+        )
     if not target.exists():
         _compile(target)
     return target
@@ -70,7 +79,6 @@ def _compile(target: Path) -> None:
         raise TidegateError(
             "--catch needs a C compiler once, and there is none; install cc, or set CC"
         )
-    target.parent.mkdir(parents=True, exist_ok=True)
     made = target.with_name(f"catch-{os.getpid()}.so")
     command = [*compiler.split(), str(SOURCE), "-o", str(made), *_FLAGS]
     try:

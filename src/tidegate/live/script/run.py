@@ -26,6 +26,7 @@ from types import CodeType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tidegate import units
+from tidegate.display.tables import printable
 from tidegate.errors import TidegateError
 from tidegate.interrupts import exiting_on_interrupt
 from tidegate.live.arena.process import set_exit_code
@@ -88,7 +89,7 @@ def main() -> int:
             sys.excepthook = _without_our_frames(script.path, sys.excepthook)
             begin = script.prepare()
     except TidegateError as error:
-        print(f"tidegate: {str(error).replace('geometry=', '--geometry')}", file=sys.stderr)
+        _print(str(error).replace("geometry=", "--geometry"))
         return 2
     script.run(begin)
     return 0
@@ -219,7 +220,7 @@ def _save(arena: Arena, path: str) -> RecordedTrace:
 
 
 def _print(line: str) -> None:
-    print(f"tidegate: {line}", file=sys.stderr, flush=True)
+    print(f"tidegate: {printable(line)}", file=sys.stderr, flush=True)
 
 
 def _summary(s: dict[str, Any]) -> str:

@@ -40,9 +40,9 @@ _NEW = 0xAA00  # the ioctl of /dev/userfaultfd that makes a descriptor
 _API, _REGISTER, _WAKE, _COPY = 0xC018AA3F, 0xC020AA00, 0x8010AA02, 0xC028AA03
 _PROTECT, _CONTINUE, _POISON = 0xC018AA06, 0xC020AA07, 0xC020AA08
 _MISSING, _WP, _MINOR = 1, 2, 4  # what a range is registered for
-_MINOR_SHMEM, _WP_SHMEM, _CAN_POISON = 1 << 10, 1 << 12, 1 << 14  # features
+_THREAD_ID, _MINOR_SHMEM, _WP_SHMEM, _CAN_POISON = 1 << 8, 1 << 10, 1 << 12, 1 << 14  # features
 _FAULT_EVENT = 0x12
-_MESSAGE = struct.Struct("=BxxxxxxxQQQ")
+_MESSAGE = struct.Struct("=BxxxxxxxQQIxxxx")
 _MESSAGES = 64  # read at a time
 
 PROT_NONE, PROT_READ, PROT_WRITE = 0, 1, 2
@@ -63,6 +63,7 @@ class Fault(NamedTuple):
     write: bool
     protected: bool  # a write to a write-protected page
     minor: bool  # the page is in memory and not mapped
+    thread: int = 0
     reader: int = 0  # the process that shares the arena; 0: its owner
 
 
@@ -87,7 +88,7 @@ class Userfault:
     def open(cls) -> tuple[Userfault, bool]:
         """Return a descriptor for this process, and whether faults in system calls are served."""
         fd, in_kernel = _new_descriptor()
-        wanted = _MINOR_SHMEM | _WP_SHMEM
+        wanted = _MINOR_SHMEM | _WP_SHMEM | _THREAD_ID
         api = bytearray(struct.pack("=QQQ", 0xAA, wanted, 0))
         try:
             fcntl.ioctl(fd, _API, api)
@@ -111,8 +112,8 @@ class Userfault:
         except BlockingIOError:
             return []
         return [
-            Fault(address, bool(flags & 1), bool(flags & 2), bool(flags & 4))
-            for event, flags, address, _ in _MESSAGE.iter_unpack(data)
+            Fault(address, bool(flags & 1), bool(flags & 2), bool(flags & 4), thread)
+            for event, flags, address, thread in _MESSAGE.iter_unpack(data)
             if event == _FAULT_EVENT
         ]
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from tidegate.errors import TidegateError
-from tidegate.live.weights.tensor_place import TensorPlace, check_places
+from tidegate.live.weights.tensor_place import TensorPlace, check_places, quoted
 
 MOST = 1 << 24  # tensors, entries or elements of metadata; a damaged count is larger
 _ALIGNMENT = 32
@@ -66,7 +66,7 @@ def read_gguf(path: Path) -> tuple[list[TensorPlace], dict[str, Any]]:
             raise TidegateError(f"{path} has the alignment {alignment!r}; fetch it anew")
         data = file.tell() + -file.tell() % alignment
     places = [replace(place, offset=data + place.offset) for place in described]
-    check_places(path, places, size)
+    check_places(path, places, data, size)
     return places, metadata
 
 
@@ -74,17 +74,19 @@ def _describe(path: Path, read: _Reader) -> TensorPlace:
     """Return the next tensor of the table; its offset counts from the data's beginning."""
     name, dimensions = read.text(), read.number("I")
     if dimensions > 8:
-        raise TidegateError(f"{path} is damaged: '{name[:40]}' has {dimensions} dimensions")
+        raise TidegateError(f"{path} is damaged: {quoted(name)} has {dimensions} dimensions")
     shape = tuple(read.number("Q") for _ in range(dimensions))[::-1]  # the last is contiguous
     number, offset = read.number("I"), read.number("Q")
     if number in _PLAIN:
         kind, dtype = _PLAIN[number]
         return TensorPlace(name, kind, np.dtype(dtype), shape, offset)
     if number not in _BLOCKS:
-        raise TidegateError(f"{path} has a tensor '{name}' of the unknown type {number}")
+        raise TidegateError(f"{path} has a tensor {quoted(name)} of the unknown type {number}")
     kind, elements, size = _BLOCKS[number]
     if not shape or shape[-1] % elements:
-        raise TidegateError(f"{path} is damaged: rows of '{name}' are not whole {kind} blocks")
+        raise TidegateError(
+            f"{path} is damaged: rows of {quoted(name)} are not whole {kind} blocks"
+        )
     rows = (*shape[:-1], shape[-1] // elements * size)
     return TensorPlace(name, kind, np.dtype("u1"), rows, offset)
 

@@ -9,7 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from tidegate.display.tables import printable
 from tidegate.errors import TidegateError
+
+MOST_DIMENSIONS = 32  # of NumPy's arrays, in all its versions
+MOST_BYTES = 1 << 62  # of an array, also of one with a length of 0 among its dimensions
+_LONGEST_NAME = 80  # characters, in an error
 
 
 @dataclass(frozen=True)
@@ -30,15 +35,32 @@ class TensorPlace:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def check_places(path: Path, places: list[TensorPlace], size: int) -> None:
-    """Refuse tensors beyond the end of a file of ``size`` bytes, and names that occur twice."""
+def check_places(path: Path, places: list[TensorPlace], data: int, size: int) -> None:
+    """Refuse tensors outside of the data, which are bytes ``data`` to ``size`` of the file, those
+    that NumPy cannot have, and names that occur twice.
+    """
     names = set()
     for place in places:
-        if place.offset < 0 or place.offset + place.bytes > size:
+        if place.offset < data or place.offset + place.bytes > size:
             raise TidegateError(
-                f"{path} is cut short or damaged: tensor '{place.name}' would end at byte "
-                f"{place.offset + place.bytes}, and the file has {size}; fetch it anew"
+                f"{path} is cut short or damaged: tensor {quoted(place.name)} would be bytes "
+                f"{place.offset} to {place.offset + place.bytes}, and the file has data from "
+                f"{data} to {size}; fetch it anew"
+            )
+        lengths = math.prod(max(1, n) for n in place.shape)
+        if len(place.shape) > MOST_DIMENSIONS or lengths * place.dtype.itemsize > MOST_BYTES:
+            raise TidegateError(
+                f"{path} is damaged: tensor {quoted(place.name)} has {len(place.shape)} dimensions "
+                f"or a length that no array can have (at most {MOST_DIMENSIONS} dimensions); "
+                "fetch it anew"
             )
         if place.name in names:
-            raise TidegateError(f"{path} has two tensors of the name '{place.name}'; make it anew")
+            raise TidegateError(
+                f"{path} has two tensors of the name {quoted(place.name)}; make it anew"
+            )
         names.add(place.name)
+
+
+def quoted(name: str) -> str:
+    """Return a name as a file has it for an error: short, and on one line."""
+    return f"'{printable(name[:_LONGEST_NAME])}'"

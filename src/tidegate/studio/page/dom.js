@@ -34,7 +34,7 @@ export async function ask(path, { body, signal, raw } = {}) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused("The server does not answer. Start it again with tidegate studio; this page goes on then.");
+    throw new Refused("The server does not answer. Start it again with tidegate studio and open its address; this page goes on then.");
   }
   if (answer.status === 401) throw new Refused("This page has no valid token. Open the address that tidegate studio printed.");
   if (!answer.ok) {

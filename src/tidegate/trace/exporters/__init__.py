@@ -16,13 +16,14 @@ import numpy as np
 import polars as pl
 
 from tidegate.compiled.jit import jit
+from tidegate.display.tables import for_spreadsheets
 from tidegate.trace.trace import Trace
 
 
 def export_csv(trace: Trace, path: Path, progress: Callable[[int], None]) -> None:
     """Write one line for each touch, with a header; pages are counted within their object."""
     first = np.array([o.first_page for o in trace.objects])
-    names = pl.Series("object", [o.name for o in trace.objects])
+    names = pl.Series("object", [for_spreadsheets(o.name) for o in trace.objects])
     with path.open("wb") as file:
         for number, launch in enumerate(trace.launches()):
             block = 0
@@ -33,7 +34,7 @@ def export_csv(trace: Trace, path: Path, progress: Callable[[int], None]) -> Non
                 frame = pl.DataFrame(
                     {
                         "launch": np.full(segment.touches, number, np.int32),
-                        "name": np.full(segment.touches, launch.name),
+                        "name": np.full(segment.touches, for_spreadsheets(launch.name)),
                         "block": blocks,
                         "object": names.gather(owner),
                         "page": segment.page - first[owner],

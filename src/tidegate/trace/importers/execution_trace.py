@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from tidegate.errors import TidegateError
 from tidegate.trace.geometry import Geometry
-from tidegate.trace.importers.importer import Importer, RawLaunch, open_packed
+from tidegate.trace.importers.importer import LONGEST_LINE, Importer, RawLaunch, open_packed
 from tidegate.trace.ops import Ops, OpsBuilder, OpTrace
 from tidegate.trace.ops.build import Span, make_span
 from tidegate.trace.trace import Provenance
@@ -125,13 +125,14 @@ def _rows(path: Path, progress: Callable[[int], None]) -> Iterator[dict[str, Any
             while True:
                 start = _skip(text, done)
                 if start >= len(text):
+                    done = start
                     break
                 if text[start] == "]":
                     return
                 try:
                     row, done = decoder.raw_decode(text, start)
                 except json.JSONDecodeError:
-                    if len(text) - start > 1 << 26:
+                    if len(text) - start > LONGEST_LINE:
                         raise
                     break  # the rest of it is in the next chunk
                 yield row

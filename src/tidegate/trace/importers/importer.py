@@ -30,10 +30,11 @@ from tidegate.trace.trace import Provenance, Trace
 GRAIN = 4096  # bytes: no geometry has smaller pages, so touches within one may be merged
 SEQUENCE = 1 << 18  # touches of one launch, where a file knows no launches: it keeps their order
 _HEAD = 1 << 16
+LONGEST_LINE = 1 << 24  # bytes; a small packed file can hold one line that no memory has room for
 # what libraries raise for damaged files
 _DAMAGE = (
     *(OSError, EOFError, ValueError, TypeError, OverflowError, KeyError, IndexError),
-    *(lzma.LZMAError, zlib.error, sqlite3.Error, PolarsError, zstandard.ZstdError),
+    *(RecursionError, lzma.LZMAError, zlib.error, sqlite3.Error, PolarsError, zstandard.ZstdError),
 )
 
 
@@ -120,6 +121,12 @@ def read_head(path: Path) -> bytes:
         raise TidegateError(f"{path} cannot be read: {error}") from error
 
 
+def is_packed(path: Path) -> bool:
+    """Return whether ``open_packed`` unpacks this file."""
+    with path.open("rb") as plain, open_packed(path) as file:
+        return type(file) is not type(plain)
+
+
 def open_packed(path: Path) -> IO[bytes]:
     """Open a file for reading, unpacking .xz, .gz and .zst by their signatures."""
     file = path.open("rb")
@@ -143,6 +150,8 @@ def lines(path: Path, progress: Callable[[int], None]) -> Iterator[bytes]:
             parts = (rest + chunk).split(b"\n")
             rest = parts.pop()
             yield from parts
+            if len(rest) > LONGEST_LINE:
+                raise ValueError(f"a line is longer than {LONGEST_LINE} bytes")
             pending += len(chunk)
             if pending >= 1 << 22:
                 progress(pending)

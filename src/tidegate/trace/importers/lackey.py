@@ -17,6 +17,7 @@ import numpy as np
 
 from tidegate.compiled.jit import jit
 from tidegate.trace.importers.importer import (
+    LONGEST_LINE,
     SEQUENCE,
     Importer,
     RawLaunch,
@@ -49,6 +50,8 @@ class Lackey(Importer):
                 chunk = file.read(_CHUNK)
                 progress(len(chunk))
                 whole, _, rest = (rest + chunk).rpartition(b"\n") if chunk else (rest, b"", b"")
+                if len(rest) > LONGEST_LINE:
+                    raise self.wrong(f"line {line + 1}", f"it is longer than {LONGEST_LINE} bytes")
                 address, size, write, lines, wrong = parse(np.frombuffer(whole + b"\n", np.uint8))
                 if wrong >= 0:
                     text = whole.split(b"\n")[wrong].decode("utf-8", "replace")[:60]

@@ -22,7 +22,16 @@ import polars as pl
 
 from tidegate.errors import TidegateError
 from tidegate.options import Option
-from tidegate.trace.importers.importer import SEQUENCE, Importer, RawLaunch, open_packed, sequence
+from tidegate.trace.importers.importer import (
+    LONGEST_LINE,
+    SEQUENCE,
+    Importer,
+    RawLaunch,
+    is_packed,
+    lines,
+    open_packed,
+    sequence,
+)
 
 _NAMES = {
     "key": ("key", "id", "obj_id", "objid", "obj", "object", "object_id", "address", "addr", "lbn"),
@@ -48,6 +57,9 @@ class Csv(Importer):
         return len(fields) > 1 and any(f in _NAMES["key"] for f in fields)
 
     def launches(self, progress: Callable[[int], None]) -> Iterator[RawLaunch]:
+        if is_packed(self.path):  # which polars unpacks whole: first see that it has lines
+            for _ in lines(self.path, lambda read: None):
+                pass
         found = self._columns()
         number = 0
         frame = pl.scan_csv(self.path, has_header=self._has_header(), infer_schema=False)
@@ -88,10 +100,13 @@ class Csv(Importer):
 
     def _first_line(self) -> list[str]:
         try:
-            with open(self.path, encoding="utf-8", errors="replace") as file:
-                return [f.strip().strip('"').lower() for f in file.readline().split(",")]
+            with open_packed(self.path) as file:
+                first = file.readline(LONGEST_LINE)
         except OSError as error:
             raise TidegateError(f"{self.path} cannot be read: {error}") from error
+        if len(first) == LONGEST_LINE:
+            raise self.wrong("line 1", f"it has {LONGEST_LINE} bytes or more")
+        return [f.strip().strip('"').lower() for f in first.decode("utf-8", "replace").split(",")]
 
     def _columns(self) -> dict[str, str]:
         """Return the polars name of each column that is used."""
