@@ -138,6 +138,8 @@ def invoke(arguments: list[str]) -> int:
         return 0
     except OSError as error:
         return _fail(f"{error.strerror or error}: {error.filename or 'standard output'}", error)
+    except RecursionError as error:
+        return _fail(f"{error}; is a file nested very deeply? --debug shows where", error)
     except MemoryError as error:
         return _fail(
             f"not enough memory: {error}; try a smaller workload, or a larger page with --geometry",
