@@ -66,7 +66,7 @@ class Option(Generic[T]):
         """The default, as text."""
         return units.show_size(self.default) if self._parse is units.size else str(self.default)  # type: ignore[arg-type]
 
-    def spell(self, value: T) -> str:
+    def format(self, value: T) -> str:
         """Return a value as it can be given again."""
         return units.exact_size(value) if self._parse is units.size else str(value)  # type: ignore[arg-type]
 
@@ -153,17 +153,17 @@ class Configurable:
         return {name: getattr(self, name) for name in self.options()}
 
 
-def spell(thing: Configurable, always: Collection[str] = ()) -> str:
+def format_spec(thing: Configurable, always: Collection[str] = ()) -> str:
     """Return a policy or workload as people write it, with the options that differ from their
     defaults, and those to show ``always``.
 
-    >>> from tidegate.plugins import prefetch, workload
-    >>> spell(prefetch.make("tree(threshold=75)")), spell(workload.make("cyclic(bytes=64MiB)"))
-    ('tree(threshold=75)', 'cyclic(bytes=64MiB)')
+    >>> from tidegate.plugins import prefetch
+    >>> format_spec(prefetch.make("tree(threshold=75)"))
+    'tree(threshold=75)'
     """
     declared = type(thing).options()
     changed = [
-        f"{k}={declared[k].spell(v)}"
+        f"{k}={declared[k].format(v)}"
         for k, v in thing.settings().items()
         if k in declared and (v != declared[k].default or k in always)
     ]

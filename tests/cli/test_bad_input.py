@@ -838,3 +838,9 @@ def test_debug_is_forgotten_by_the_next_command(tidegate, refused):
     with pytest.raises(TidegateError):
         tidegate("--debug", "run", "cyclc")
     refused("run", "cyclc")
+
+
+def test_a_file_that_is_nested_deeply_is_one_line(refused, tmp_path):
+    file = tmp_path / "deep.json"
+    file.write_text('{"a":' * 100_000)
+    assert "nested very deeply" in refused("plan", str(file))

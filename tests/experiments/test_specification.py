@@ -12,7 +12,7 @@ import tidegate
 from tidegate.errors import TidegateError, UnknownName
 from tidegate.experiments import GpuModel, RunSpec
 from tidegate.machine.machine import load_machine
-from tidegate.options import spell
+from tidegate.options import format_spec
 from tidegate.policies.registries import prefetch
 from tidegate.trace import save_trace
 from tidegate.workloads import workloads
@@ -284,7 +284,7 @@ def test_facts_spell_policies_as_people_write_them():
         5,
     )
     assert facts["provenance"] == "assumed"
-    assert spell(prefetch.make("tree(threshold=60)")) == "tree(threshold=60)"
+    assert format_spec(prefetch.make("tree(threshold=60)")) == "tree(threshold=60)"
 
 
 # Traces that cannot be run

@@ -531,3 +531,11 @@ def test_pixels_are_deflated(client):
     answer = client.send(request, stream=True)
     raw = b"".join(answer.iter_raw())
     assert len(zlib.decompress(raw)) == 64 * 32
+
+
+def test_a_request_that_is_nested_deeply_is_one_line(client):
+    answer = client.post("/api/race", content=b"[" * 60_000)
+    assert (answer.status_code, answer.json()) == (
+        400,
+        {"error": "the request must be JSON, got something else"},
+    )

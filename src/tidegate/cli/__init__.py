@@ -132,6 +132,10 @@ def invoke(arguments: list[str]) -> int:
     except OSError as error:
         text = f"{error.strerror or error}: {error.filename or 'standard output'}"
         return _fail(text, error, debugging)
+    except RecursionError as error:
+        return _fail(
+            f"{error}; is a file nested very deeply? --debug shows where", error, debugging
+        )
     except MemoryError as error:
         return _fail(
             f"not enough memory: {error}; try a smaller workload, or a larger page with --geometry",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tidegate.options import Configurable, spell
+from tidegate.options import Configurable, format_spec
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Labelled:
         as_object = isinstance(given, Configurable)
         settings = tuple(sorted((k, repr(v)) for k, v in thing.settings().items()))
         identity = id(given) if as_object else (type(thing), settings)
-        return cls(spell(thing), _origin(type(thing)), identity, thing)
+        return cls(format_spec(thing), _origin(type(thing)), identity, thing)
 
 
 def distinct_labels(things: Sequence[Sequence[Labelled]]) -> list[str]:
@@ -51,7 +51,7 @@ def _labels_of(column: Sequence[Labelled]) -> list[str]:
     of_text: dict[str, list[Labelled]] = {}
     for named in dict.fromkeys(column):
         thing = named.thing
-        text = named.text if thing is None else spell(thing, swept[type(thing)])
+        text = named.text if thing is None else format_spec(thing, swept[type(thing)])
         of_text.setdefault(text, []).append(named)
     labels: dict[Labelled, str] = {}
     for text, alike in of_text.items():

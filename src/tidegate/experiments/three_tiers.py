@@ -13,7 +13,7 @@ from tidegate import units
 from tidegate.analysis.remaining import remaining_by_id, reuse_pairs, shares
 from tidegate.experiments.prepared_run import PreparedRun, policy_inputs
 from tidegate.experiments.runs import Run
-from tidegate.options import spell
+from tidegate.options import format_spec
 from tidegate.policies.interface.policy import Policy
 from tidegate.policies.registries import eviction, tiering
 from tidegate.simulation.recorded import Recording
@@ -120,7 +120,7 @@ def _facts(s: Tiered) -> dict[str, Any]:
         "workload": s.trace.name,
         "provenance": s.trace.provenance.value,
         "machine": s.machine.name,
-        "tiering": spell(s.placement),
+        "tiering": format_spec(s.placement),
         "eviction": _eviction(s),
         "prefetch": "none",
         "placement": "none",
@@ -139,7 +139,7 @@ def _facts(s: Tiered) -> dict[str, Any]:
 def _eviction(s: Tiered) -> str:
     """Return the name of the policy that chooses the page to leave near memory."""
     if s.eviction is not None:
-        return spell(s.eviction)
+        return format_spec(s.eviction)
     return "its own" if s.chooses else "clock"
 
 
@@ -159,9 +159,10 @@ def _notes(s: Tiered) -> Iterator[str]:
     """Yield notes on what the policies see and what was left out."""
     for policy in (s.placement, s.eviction):
         if policy is not None and getattr(policy.sees, "future", False):
-            yield f"{spell(policy)} sees the future, which no machine shows; use it as a bound"
+            name = format_spec(policy)
+            yield f"{name} sees the future, which no machine shows; use it as a bound"
     if not s.placement.keeps_middle:
-        yield f"{spell(s.placement)} has no middle; what leaves near memory goes far"
+        yield f"{format_spec(s.placement)} has no middle; what leaves near memory goes far"
     if not s.flush:
         yield "pages that were dirty at the end were not written"
     yield from s.notes

@@ -9,7 +9,7 @@ import numpy as np
 from tidegate.experiments.prepared_run import PreparedRun, policy_inputs
 from tidegate.experiments.runs import Run
 from tidegate.experiments.settings import GpuModel
-from tidegate.options import spell
+from tidegate.options import format_spec
 from tidegate.policies.interface.page_flags import COMING, NEAR
 from tidegate.policies.interface.policy import Policy, PrefetchPolicy, label
 from tidegate.policies.interface.visibility import Samples
@@ -181,9 +181,9 @@ def _facts(s: Simulation, near: int) -> dict[str, Any]:
         "workload": s.trace.name,
         "provenance": s.trace.provenance.value,
         "machine": s.machine.name,
-        "eviction": spell(s.eviction),
-        "prefetch": spell(s.prefetch),
-        "placement": spell(s.placement),
+        "eviction": format_spec(s.eviction),
+        "prefetch": format_spec(s.prefetch),
+        "placement": format_spec(s.placement),
         "near_bytes": near,
         "footprint_bytes": s.trace.footprint,
         "page_bytes": s.trace.geometry.page,
@@ -207,29 +207,30 @@ def _notes(s: Simulation) -> list[str]:
     for policy in (s.eviction, s.prefetch, s.placement):
         if policy.sees.level not in s.machine.offers:
             notes.append(
-                f"{spell(policy)} sees {policy.sees.level}; "
+                f"{format_spec(policy)} sees {policy.sees.level}; "
                 f"the hardware of {s.machine.name} shows {', '.join(s.machine.offers)}"
             )
     if s.trace.plan is None and isinstance(s.placement, Planned):
         notes.append(
-            f"{s.trace.name} has no compiler's plan, so {spell(s.placement)} uses a perfect "
+            f"{s.trace.name} has no compiler's plan, so {format_spec(s.placement)} uses a perfect "
             "profile of its trace, where a compiler would estimate"
         )
     if isinstance(s.placement, CopyPlan):
         notes.append(
-            f"{spell(s.placement)} is planned from the whole trace, as from a rehearsed run"
+            f"{format_spec(s.placement)} is planned from the whole trace, as from a rehearsed run"
         )
     return notes
 
 
 def _without_effect(s: Simulation, model: GpuModel) -> list[str]:
     """Return a note on each setting of observation that was given where no policy observes."""
-    if any(isinstance(p.sees, Samples) for p in (s.eviction, s.prefetch, s.placement)):
+    policies = (s.eviction, s.prefetch, s.placement)
+    if any(isinstance(p.sees, Samples) for p in policies):
         return []
+    *names, last = map(format_spec, policies)
     given = {"observed": model.observed, "watched": model.watched, "samples": model.samples or None}
     return [
-        f"{name} = {value} has no effect: none of {spell(s.eviction)}, {spell(s.prefetch)} and "
-        f"{spell(s.placement)} observes"
+        f"{name} = {value} has no effect: none of {', '.join(names)} and {last} observes"
         for name, value in given.items()
         if value is not None
     ]

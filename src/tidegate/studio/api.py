@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import json
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,10 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from tidegate.errors import TidegateError
+from tidegate.live.arena.running import rates, running_arenas
 from tidegate.simulation.recorded import Recording
 from tidegate.simulation.recording import Window
-from tidegate.studio import advices, live, plans, races, recorded_views
+from tidegate.studio import advices, plans, races, recorded_views
 from tidegate.studio.jobs import Jobs
 from tidegate.studio.library import Allowed, Library, describe_run
 from tidegate.studio.names import known_names
@@ -43,6 +44,7 @@ from tidegate.studio.tiles import View, difference, tile, whole_of
 
 PAGE = Path(__file__).parent / "page"
 LARGEST_BODY = 1 << 16
+LIVE_SECONDS = 0.5  # between two looks at running arenas
 FAST = 1  # of zlib: the bytes stay on this machine
 
 
@@ -218,7 +220,17 @@ class Studio:
 
 
 async def _live(request: Request) -> Response:
-    return StreamingResponse(live.events(request), media_type="text/event-stream")
+    return StreamingResponse(_live_events(request), media_type="text/event-stream")
+
+
+async def _live_events(request: Request) -> AsyncIterator[str]:
+    """Yield server-sent events: this user's arenas, with rates since the event before."""
+    before: list[dict[str, Any]] = []
+    while not await request.is_disconnected():
+        now = await asyncio.to_thread(running_arenas, True)
+        yield f"data: {json.dumps(rates(before, now))}\n\n"
+        before = now
+        await asyncio.sleep(LIVE_SECONDS)
 
 
 def _answer(method: Callable[[Request], Any]) -> Callable[[Request], Awaitable[Response]]:
@@ -255,7 +267,7 @@ async def _answered(work: Callable[[], Any]) -> Response:
 def _object(body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         raise TidegateError("the request must be JSON, got something else") from None
     if not isinstance(found, dict):
         raise TidegateError("the request must be a JSON object, got something else")

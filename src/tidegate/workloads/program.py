@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.options import Configurable, Option, spell
+from tidegate.options import Configurable, Option, format_spec
 from tidegate.registry import Registry, error_line, place_of
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Launch, Object, Provenance, Segment, Trace, lay_out
@@ -201,7 +201,7 @@ class Program(Trace):
 
     def __init__(self, source: Workload, geometry: Geometry):
         self.workload, self.geometry = source, geometry
-        self.name = spell(source)
+        self.name = format_spec(source)
         self.provenance = source.provenance
         self.plan, self.first_touch = source.plan(), source.first_touch
         sizes = _checked_sizes(source, self.name)
