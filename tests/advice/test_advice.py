@@ -18,11 +18,10 @@ from tidegate.advice.bound import find_bound
 from tidegate.advice.candidates import BASELINE, candidates
 from tidegate.advice.causes import find_causes
 from tidegate.advice.confidence import variants
-from tidegate.advice.data import to_data
 from tidegate.advice.fit import measure_fit
 from tidegate.advice.page import page
 from tidegate.advice.simulate import StoppedEarly, Trial
-from tidegate.advice.words import sentences, tables
+from tidegate.advice.words import sentences, tables, to_data
 from tidegate.advice.worth import Point, Worth, sizes
 from tidegate.policies.systems import SYSTEMS
 from tidegate.simulation.gpu.forecast import forecast

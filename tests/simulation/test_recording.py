@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import BooksError, TidegateError
-from tidegate.experiments import RunSpec, recordings
+from tidegate.experiments import RunSpec, store
 from tidegate.simulation.gpu.recorded_moves import MARKS
 from tidegate.simulation.gpu.simulation import check_books
 from tidegate.simulation.recorded import Recording, read_recording
@@ -158,7 +158,7 @@ def test_a_recording_is_kept_with_its_run(tmp_path, monkeypatch):
     assert loaded.regions == recording.regions
     file = next((tmp_path / "recordings").rglob("*.npz"))
     file.write_bytes(file.read_bytes()[:100])
-    assert recordings.load(run.key) is None
+    assert store.load_recording(run.key) is None
     with pytest.raises(TidegateError, match="damaged"):
         Recording.load(file)
 

@@ -9,7 +9,7 @@ import typer
 
 from tidegate.cli import output
 from tidegate.cli import run_options as o
-from tidegate.cli.progress import ProgressBar
+from tidegate.cli.output import ProgressBar
 from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
@@ -179,9 +179,8 @@ class _Steps:
 
 
 def _show(found: list[Advice], kinds: list[str], out: Path | None, as_json: bool) -> None:
-    from tidegate.advice.data import to_data
     from tidegate.advice.emit import emit
-    from tidegate.advice.words import sentences, tables
+    from tidegate.advice.words import sentences, tables, to_data
 
     if out is not None:
         written = _write(found, kinds, out)

@@ -10,7 +10,7 @@ import typer
 
 from tidegate.cli import access_sites, output
 from tidegate.cli import run_options as o
-from tidegate.cli.progress import ProgressBar
+from tidegate.cli.output import ProgressBar
 from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 
 from tidegate.cli import output
 from tidegate.cli import run_options as o
-from tidegate.cli.progress import ProgressBar
+from tidegate.cli.output import ProgressBar
 
 if TYPE_CHECKING:
     from tidegate.experiments import Comparison

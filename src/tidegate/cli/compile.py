@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidegate.cli import output
-from tidegate.cli.progress import ProgressBar
+from tidegate.cli.output import ProgressBar
 
 if TYPE_CHECKING:
     from tidegate.compiler import DataObject, LaunchSite, ProgramModel

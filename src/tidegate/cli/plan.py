@@ -12,7 +12,7 @@ import typer
 from tidegate.cli import output
 from tidegate.cli import run_options as o
 from tidegate.cli.compile import ClangOptions, Define, Files, Include, Standard, clang_options
-from tidegate.cli.progress import ProgressBar
+from tidegate.cli.output import ProgressBar
 from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:

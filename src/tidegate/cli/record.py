@@ -10,7 +10,7 @@ import typer
 
 from tidegate.cli import output, run_options
 from tidegate.cli.live import Arguments, Script
-from tidegate.cli.progress import ProgressBar
+from tidegate.cli.output import ProgressBar
 from tidegate.cli.usage import Verbs
 from tidegate.errors import TidegateError
 

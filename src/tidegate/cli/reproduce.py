@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from tidegate.cli import output, run_options
-from tidegate.cli.progress import ProgressBar
+from tidegate.cli.output import ProgressBar
 from tidegate.cli.usage import Verbs
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 
 from tidegate.cli import output
 from tidegate.cli import run_options as o
-from tidegate.cli.progress import ProgressBar
+from tidegate.cli.output import ProgressBar
 from tidegate.cli.studio import require_studio
 
 if TYPE_CHECKING:

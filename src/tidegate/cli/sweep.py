@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidegate.cli import output
-from tidegate.cli.progress import ProgressBar
+from tidegate.cli.output import ProgressBar
 from tidegate.cli.run_options import Workers
 from tidegate.cli.usage import Verbs
 from tidegate.display.tables import csv_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate.cli import output, progress
+from tidegate.cli import output
 from tidegate.cli import run_options as o
 from tidegate.cli.usage import Verbs
 from tidegate.display.tables import ShareBar
@@ -40,7 +40,7 @@ def save(
     check_output(path, (".parquet",))
     with output.user_code():
         trace = o.find_trace(workload, settings)
-        with progress.ProgressBar(f"save {trace.name}") as bar:
+        with output.ProgressBar(f"save {trace.name}") as bar:
             save_trace(trace, path, bar.advance)
     output.print_text(f"saved {trace.name} to {path}, {show_size(path.stat().st_size)}")
 
@@ -62,7 +62,7 @@ def info(
 
     with output.user_code():
         trace = o.find_trace(workload, settings)
-        with progress.ProgressBar(f"read {trace.name}") as bar:
+        with output.ProgressBar(f"read {trace.name}") as bar:
             found = describe(trace, bar.advance)
     if as_json:
         output.print_json(_data(trace, found))
@@ -106,12 +106,12 @@ def import_(
     check_output(path, (".parquet",))
     chosen = dict(_setting(text) for text in options or ())
     made = None if geometry is None else Geometry.parse(geometry)
-    with progress.ProgressBar(f"read {file.name}", unit="bytes") as bar:
+    with output.ProgressBar(f"read {file.name}", unit="bytes") as bar:
         trace = import_trace(file, format, made, bar.advance, **chosen)
     if isinstance(trace, OpTrace):
         save_ops(trace.ops, path)
     else:
-        with progress.ProgressBar(f"save {trace.name}") as bar:
+        with output.ProgressBar(f"save {trace.name}") as bar:
             save_trace(trace, path, bar.advance)
     kind, size = find_importer(file, format).name, show_size(path.stat().st_size)
     output.print_text(f"imported {file.name} ({kind}) to {path}, {size}")
@@ -147,7 +147,7 @@ def export(
     check_output(path, None)
     with output.user_code():
         trace = o.find_trace(workload, settings)
-        with progress.ProgressBar(f"export {trace.name}") as bar:
+        with output.ProgressBar(f"export {trace.name}") as bar:
             write_atomically(path, lambda part: EXPORTERS[format](trace, part, bar.advance))
     output.print_text(f"exported {trace.name} to {path}, {show_size(path.stat().st_size)}")
 

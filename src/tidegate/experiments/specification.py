@@ -13,7 +13,7 @@ from typing import Any
 
 from tidegate import units
 from tidegate.errors import TidegateError
-from tidegate.experiments import recordings, store
+from tidegate.experiments import store
 from tidegate.experiments.prepared_run import PreparedRun
 from tidegate.experiments.runs import Run
 from tidegate.experiments.settings import GpuModel, RunSettings, TierModel
@@ -97,14 +97,14 @@ class RunSpec(RunSettings):
         named = store.name_run(prepared.inputs, prepared.code_dependencies)
         cache = cache and named.keeps and not prepared.simulation.checked
         if cache and whole:
-            stored, recorded = store.load(named.key), recordings.load(named.key)
+            stored, recorded = store.load(named.key), store.load_recording(named.key)
             if stored is not None and recorded is not None:
                 return stored, recorded
         prepared.run(progress)
         run, recording = prepared.describe(named.key, named.inputs), prepared.recording()
         if cache and whole and named.is_current():
             store.save(run)
-            recordings.save(named.key, recording)
+            store.save_recording(named.key, recording)
         return run, recording
 
     @property

@@ -26,6 +26,7 @@ from tidegate.compiled.source_digest import code_digest
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.files import cache_folder, write_atomically
+from tidegate.simulation.recorded import Recording
 from tidegate.user_code.fingerprint import Fingerprint, fingerprint
 
 # rooms and files whose code cannot change a run
@@ -204,3 +205,20 @@ def stored_keys() -> Iterator[str]:
 
 def _path(key: str) -> Path:
     return cache_folder() / "runs" / key[:2] / f"{key}.json"
+
+
+def load_recording(key: str) -> Recording | None:
+    """Return the recording of that run; one that is absent or damaged is None."""
+    with suppress(TidegateError):
+        return Recording.load(_recording_path(key))
+    return None
+
+
+def save_recording(key: str, recording: Recording) -> None:
+    """Store a recording, if the store can be written to."""
+    with suppress(OSError, TidegateError):
+        recording.save(_recording_path(key))
+
+
+def _recording_path(key: str) -> Path:
+    return cache_folder() / "recordings" / key[:2] / f"{key}.npz"

@@ -8,11 +8,10 @@ from typing import Any
 from tidegate import units
 from tidegate.advice import Advice, Simulator, advise_on, find_subject
 from tidegate.advice.advice import MACHINE
-from tidegate.advice.data import to_data
 from tidegate.advice.emit import EMITTERS, emit
 from tidegate.advice.page import draw_all
 from tidegate.advice.subject import is_model
-from tidegate.advice.words import tables
+from tidegate.advice.words import tables, to_data
 from tidegate.display.figures import svg_text
 from tidegate.display.tables import ShareBar, Table
 from tidegate.errors import TidegateError

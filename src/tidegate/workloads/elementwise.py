@@ -1,4 +1,6 @@
-"""Passes over several objects in step, as element-wise kernels make: ``b[i] = f(a[i], …)``."""
+"""Passes over several objects in step, as element-wise kernels make: ``b[i] = f(a[i], …)``; one of
+them is blackscholes.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,11 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
+from tidegate.options import Option
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.geometry import Geometry
-from tidegate.trace.trace import Object, Segment
-from tidegate.workloads.program import Space, bytes_within
+from tidegate.trace.trace import Launch, Object, Segment
+from tidegate.workloads.program import Derived, Launches, Space, bytes_within, footprint, workload
 
 
 def merged_blocks(geometry: Geometry, thread_block: int) -> tuple[int, int]:
@@ -62,3 +65,39 @@ def _rows(
     site = np.broadcast_to(np.arange(len(objects), dtype=np.int16), new.shape)
     pages = index + np.array([o.first_page for o in objects])
     return Segment(starts, pages[new], written[site[new]], used[new], site[new])
+
+
+# bytes of each vector: 128 threads of one float2, that is two options, each
+_THREAD_BLOCK = 128 * 8
+
+# Operations per option, counted in BlackScholes_kernel.cuh: 18 in each of two cndGPU and 23 around
+# them; exp, log, rsqrt and a division count as one each, and fabs, signs and comparisons as none.
+_FLOPS = 2 * 18 + 23
+
+
+@workload("blackscholes")
+class BlackScholes(Derived):
+    """Prices of European options: BlackScholes of NVIDIA's CUDA samples (5_Domain_Specific).
+
+        opt = blockDim.x * blockIdx.x + threadIdx.x            128 threads, each two options
+        d_CallResult[opt], d_PutResult[opt] =
+            f(d_StockPrice[opt], d_OptionStrike[opt], d_OptionYears[opt])
+
+    The sample prices the same options over and over, a launch each time (512 times; here
+    ``iterations``). Access sites, in order of use: 0 = stock, 1 = strike, 2 = years, 3 = call, 4 =
+    put.
+    """
+
+    bytes = footprint("1GiB", "size of the five vectors together")
+    iterations = Option(4, "how often all options are priced", least=1)
+
+    def sizes(self) -> dict[str, int]:
+        options = self.bytes // 40 * 2  # a thread prices two
+        return dict.fromkeys(("call", "put", "stock", "strike", "years"), 4 * options)
+
+    def launches(self, space: Space) -> Launches:
+        block, width = merged_blocks(space.geometry, _THREAD_BLOCK)
+        order = ["stock", "strike", "years", "call", "put"]
+        for _ in range(self.iterations):
+            touches = one_pass(space, order, block, writes=["call", "put"])
+            yield Launch("BlackScholesGPU", touches, width, intensity=_FLOPS / 20)

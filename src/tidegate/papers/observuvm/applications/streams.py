@@ -9,7 +9,7 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.papers.cppe.applications.convolutions import TILE_X, TILE_Y, Convolution2D
 from tidegate.trace.trace import Launch, Segment
-from tidegate.workloads.blackscholes import BlackScholes
+from tidegate.workloads.elementwise import BlackScholes
 from tidegate.workloads.program import Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
 from tidegate.workloads.thread_blocks import across
