@@ -100,3 +100,28 @@ def test_an_arena_shows_itself():
         del kept
     assert repr(arena).endswith(", closed>")
     assert "faults" in arena._repr_html_()
+
+
+HEAD = "{'descr': '<f8', 'fortran_order': False, 'shape': %s}"
+HOSTILE = {
+    "a negative length": HEAD % "(-1,)",
+    "two negative lengths": HEAD % "(-2, -4)",
+    "a hundred dimensions": HEAD % str((1,) * 100),
+    "true as a length": HEAD % "(True,)",
+    "a float as a length": HEAD % "(1.0,)",
+    "a length beyond 64 bits": HEAD % f"({1 << 70}, 0)",
+    "lengths of no array": HEAD % f"({1 << 62}, {1 << 62}, 0)",
+    "a long number": HEAD % ("9" * 5000),
+    "open brackets": "(" * 5000,
+    "nested signs": "-" * 8000 + "1",
+    "nested lists": "[" * 150 + "]" * 150,
+}
+
+
+@pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_npy_headers_are_one_clear_line(arena, tmp_path, said):
+    path, head = tmp_path / "x.npy", said.encode() + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + bytes(4096))
+    with pytest.raises(TidegateError, match="not a whole") as raised:
+        arena.open(path)
+    assert str(raised.value).isprintable()

@@ -7,6 +7,7 @@ import math
 import os
 import stat
 import tempfile
+import tokenize
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
+from tidegate.display.tables import printable
 from tidegate.errors import TidegateError
+
+MOST_DIMENSIONS = 32  # of NumPy's arrays, in all its versions
+MOST_BYTES = 1 << 62  # of an array, also of one with a length of 0 among its dimensions
+_LONGEST_REASON = 200  # characters of an error
+# what NumPy raises for a damaged header, which it reads as Python's literals
+_DAMAGE = (ValueError, SyntaxError, EOFError, MemoryError, RecursionError, tokenize.TokenError)
 
 
 def open_store(path: str | None) -> tuple[int, int, str]:
@@ -102,6 +110,13 @@ class NpyHead:
             )
 
 
+def is_possible(shape: tuple[int, ...], itemsize: int) -> bool:
+    """Return whether an array can have this shape, also on a platform with an older NumPy."""
+    if len(shape) > MOST_DIMENSIONS or not all(type(n) is int and n >= 0 for n in shape):
+        return False
+    return math.prod(max(1, n) for n in shape) * max(1, itemsize) <= MOST_BYTES
+
+
 def npy_head(path: str) -> NpyHead | None:
     """Return the head of a .npy file; None if it is none. Raise an error if it is broken."""
     check_regular(path)
@@ -113,12 +128,14 @@ def npy_head(path: str) -> NpyHead | None:
             version = npy.read_magic(file)
             read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
             shape, fortran, dtype = read(file)
+            if not is_possible(shape, dtype.itemsize):
+                raise ValueError("no array can have its shape")
             head = NpyHead(dtype, shape, fortran, file.tell())
             there = os.fstat(file.fileno()).st_size - head.offset
     except OSError as error:
         raise TidegateError(f"{path} cannot be opened: {explain(error)}") from error
-    except (ValueError, SyntaxError, EOFError) as error:
-        said = str(error).splitlines()[0]
+    except _DAMAGE as error:
+        said = printable(str(error)[:_LONGEST_REASON]) or type(error).__name__
         raise TidegateError(f"{path} is not a whole .npy file ({said}); save it anew") from error
     if dtype.hasobject:
         raise TidegateError(f"{path} holds Python objects; a live array must be of numbers")

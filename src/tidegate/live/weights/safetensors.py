@@ -16,7 +16,8 @@ import numpy as np
 
 from tidegate.display.tables import printable
 from tidegate.errors import TidegateError
-from tidegate.live.weights.tensor_place import MOST_DIMENSIONS, TensorPlace, check_places, quoted
+from tidegate.live.arena.files import MOST_DIMENSIONS
+from tidegate.live.weights.tensor_place import TensorPlace, check_places, quoted
 
 LONGEST_HEADER = 100 << 20  # bytes: the format's own limit
 # NumPy has neither bfloat16 nor 8-bit floats: their bits are unsigned integers

@@ -11,9 +11,8 @@ import numpy as np
 
 from tidegate.display.tables import printable
 from tidegate.errors import TidegateError
+from tidegate.live.arena.files import MOST_DIMENSIONS, is_possible
 
-MOST_DIMENSIONS = 32  # of NumPy's arrays, in all its versions
-MOST_BYTES = 1 << 62  # of an array, also of one with a length of 0 among its dimensions
 _LONGEST_NAME = 80  # characters, in an error
 
 
@@ -47,8 +46,7 @@ def check_places(path: Path, places: list[TensorPlace], data: int, size: int) ->
                 f"{place.offset} to {place.offset + place.bytes}, and the file has data from "
                 f"{data} to {size}; fetch it anew"
             )
-        lengths = math.prod(max(1, n) for n in place.shape)
-        if len(place.shape) > MOST_DIMENSIONS or lengths * place.dtype.itemsize > MOST_BYTES:
+        if not is_possible(place.shape, place.dtype.itemsize):
             raise TidegateError(
                 f"{path} is damaged: tensor {quoted(place.name)} has {len(place.shape)} dimensions "
                 f"or a length that no array can have (at most {MOST_DIMENSIONS} dimensions); "
