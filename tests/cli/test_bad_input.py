@@ -280,7 +280,7 @@ def test_folders_and_files_where_others_are_expected(refused, tmp_path, command,
 
 
 def test_what_is_given_twice_is_refused_before_anything_runs(refused, monkeypatch):
-    from tidegate.experiments import comparison
+    from tidegate.experiments import comparison_spec as comparison
 
     monkeypatch.setattr(comparison, "attempt_grid", lambda *_, **__: pytest.fail("it ran"))
     refused(*typed("compare SMALL -e lrm --near 8MiB,8MiB"))
