@@ -39,7 +39,9 @@ a[::5000] += 1
 """
 ENDS = {
     "SIGTERM": "os.kill(os.getpid(), signal.SIGTERM); signal.pause()",
-    "SIGHUP": "os.kill(os.getpid(), signal.SIGHUP); signal.pause()",
+    # under nohup it is ignored
+    "SIGHUP": "signal.signal(signal.SIGHUP, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGHUP); "
+    "signal.pause()",
     "SIGKILL": "os.kill(os.getpid(), signal.SIGKILL)",
     "_exit": "os._exit(3)",
     "exec": "os.execv(sys.executable, [sys.executable, '-c', ''])",
