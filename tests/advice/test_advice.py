@@ -87,6 +87,7 @@ def test_decode_streams_its_weights(decoding):
     assert best < 0.75 * driver
 
 
+@pytest.mark.slow
 def test_the_best_is_the_best_of_all_that_people_can_use(decoding, training):
     for advice in (decoding, training):
         usable = [o.time for o in advice.ranked if o.trial.candidate.usable]
@@ -94,6 +95,7 @@ def test_the_best_is_the_best_of_all_that_people_can_use(decoding, training):
         assert advice.best.time <= 1.02 * min(usable)
 
 
+@pytest.mark.slow
 def test_plans_are_runs_of_the_mechanism(training):
     for outcome in training.ranked:
         run = outcome.run
@@ -146,6 +148,7 @@ def test_bytes_that_a_launch_reads_again_are_counted_once():
     assert find_bound(forecast(trace, MACHINE), MACHINE, 32 * MIB).bytes_in == size
 
 
+@pytest.mark.slow
 def test_no_candidate_beats_the_bound(decoding, training):
     for advice in (decoding, training):
         assert 0 < advice.bound.time <= advice.ranked[0].time
@@ -175,6 +178,7 @@ def test_sizes_reach_from_half_of_memory_to_the_peak():
     assert all(size % (2 * MIB) == 0 for size in found)
 
 
+@pytest.mark.slow
 def test_more_memory_is_never_worth_less_than_nothing(decoding):
     times = [p.time for p in decoding.worth.points]
     assert times == sorted(times, reverse=True)
@@ -195,6 +199,7 @@ def test_constants_vary_by_thirty_per_cent():
     assert found["the GPU +30%"][0].link == LINK
 
 
+@pytest.mark.slow
 def test_a_slower_link_makes_a_plan_worth_more(decoding):
     """The plan is bound by the link, so is the driver; the spread is around the answer itself."""
     found = decoding.confidence
@@ -205,6 +210,7 @@ def test_a_slower_link_makes_a_plan_worth_more(decoding):
 # Causes
 
 
+@pytest.mark.slow
 def test_the_costliest_objects_are_those_that_move(decoding):
     causes = find_causes(
         decoding.baseline.run, forecast(decoding.subject.trace(MACHINE), MACHINE), MACHINE
@@ -264,6 +270,7 @@ def test_a_candidate_that_fails_says_why(monkeypatch):
     assert "it does not work" in tables(advice)[0].text()
 
 
+@pytest.mark.slow
 def test_words_say_the_figures(decoding):
     text = " ".join(sentences(decoding))
     assert "It does not fit." in text
@@ -273,6 +280,7 @@ def test_words_say_the_figures(decoding):
     assert "none was measured on a card" in text
 
 
+@pytest.mark.slow
 def test_data_are_json_and_whole(decoding):
     data = json.loads(json.dumps(to_data(decoding)))
     assert data["recommended"] == decoding.recommended.name
@@ -281,6 +289,7 @@ def test_data_are_json_and_whole(decoding):
     assert data["whole"] is True
 
 
+@pytest.mark.slow
 def test_the_page_has_words_pictures_and_escaped_code(decoding):
     text = page([decoding], {"advice.py": "if a < b: pass"})
     assert text.count("<svg") == 3

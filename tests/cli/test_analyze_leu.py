@@ -12,6 +12,7 @@ from tidegate.cli import invoke
 LOOP = "cyclic(bytes=32MiB, passes=5)"  # sixteen regions
 
 
+@pytest.mark.slow
 def test_the_table_names_every_reference(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["analyze", "matmul(bytes=48MiB)", "--leu"]) == 0
     out = capsys.readouterr().out

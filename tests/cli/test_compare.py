@@ -160,6 +160,7 @@ def test_several_workloads(works, words):
     assert "stream(bytes=16MiB), derived" in out
 
 
+@pytest.mark.slow
 def test_sweeps(works):
     rows = works(
         "compare",

@@ -36,6 +36,7 @@ def test_nobody_beats_belady_with_one_slot(ids, frames):
         assert run_of(trace, machine(), frames, eviction=other).counts["faults"] >= best, other
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(SEQUENCES, st.integers(1, 12), st.integers(0, 999))
 def test_nobody_beats_belady_in_whole_regions_either(ids, frames, seed):

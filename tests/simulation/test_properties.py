@@ -32,7 +32,11 @@ def outcome(run: Run) -> dict[str, Any]:
     return {"counts": run.counts, "parts": run.parts, "busy": run.busy, "tables": run.tables}
 
 
-@pytest.mark.parametrize("policy", EVICTIONS)
+# these two compile for twenty seconds with all that they are drawn with
+LONG = [pytest.param(p, marks=pytest.mark.slow) if p in ("belady", "leu") else p for p in EVICTIONS]
+
+
+@pytest.mark.parametrize("policy", LONG)
 @settings(deadline=None, max_examples=40, derandomize=True)
 @given(
     traces(),
@@ -97,10 +101,7 @@ def test_books_balance_whatever_is_run(
     assert run.timeline["touches"].is_sorted()
 
 
-CUT_ANYWHERE = EVICTIONS
-
-
-@pytest.mark.parametrize("policy", CUT_ANYWHERE)
+@pytest.mark.parametrize("policy", LONG)
 @settings(deadline=None, max_examples=40, derandomize=True)
 @given(traces(), machines(), st.integers(1, 9), st.sampled_from(PREFETCHES), st.data())
 def test_how_a_launch_is_cut_into_segments_makes_no_difference(

@@ -27,6 +27,7 @@ def record(pages, regions, frames, window=None, prefetcher="none", policy="fifo"
     return read_recording(s.memory, MARKS, int(s.books["touches"][0]), s.memory.region_pages), s
 
 
+@pytest.mark.slow
 @pytest.mark.closed_form
 def test_a_cyclic_scan_faults_and_evicts_every_region_in_every_pass():
     regions, frames, passes = 6, 4, 5

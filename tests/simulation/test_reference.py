@@ -233,24 +233,28 @@ def test_compiled_equals_reference_whatever_policies_ask_for(world):
     check(world)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200, derandomize=True)
 @given(worlds(presets(), scripted=True))
 def test_compiled_equals_reference_on_real_machines(world):
     check(world)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300, derandomize=True)
 @given(worlds(machines(), programs=lives()))
 def test_compiled_equals_reference_when_data_are_born_copied_and_freed(world):
     check(world)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=500, derandomize=True)
 @given(worlds(machines(), scripted=True, programs=lives(), script=AsynchronousScript))
 def test_compiled_equals_reference_with_copy_streams(world):
     check(world)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100, derandomize=True)
 @given(worlds(presets(), scripted=True, programs=lives(), script=AsynchronousScript))
 def test_compiled_equals_reference_with_copy_streams_on_real_machines(world):

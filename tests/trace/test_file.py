@@ -132,6 +132,7 @@ def path(tmp_path_factory):
     return tmp_path_factory.mktemp("traces") / "trace.parquet"
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(trace=traces, rows=st.sampled_from([1, 2, 7, 1 << 20]))
 def test_what_is_saved_is_what_is_read(path, trace, rows):

@@ -16,6 +16,7 @@ from traces import FLAT, PAGES, SMALL, Given, Kernel, Touch, one_block, reads
 pytestmark = pytest.mark.oracle
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=120)
 @given(
     st.lists(st.tuples(st.integers(0, 7), st.integers(0, 3)), min_size=1, max_size=60),

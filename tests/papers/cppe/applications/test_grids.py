@@ -20,6 +20,7 @@ def grid(trace: Trace, wide: int, tall: int) -> Iterator[tuple[Block, int, int]]
             yield Block(trace), bx, by
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "iterations", "pyramid"), [(40, 2, 2), (33, 3, 2), (12, 5, 1)])
 def test_hotspot(n: int, iterations: int, pyramid: int) -> None:
     _, trace = small("cppe-HOT", bytes=12 * n * n, iterations=iterations, pyramid=pyramid)

@@ -67,6 +67,7 @@ def test_leukocyte() -> None:
     check(trace, [gicov(), dilate(), imgvf(0), imgvf(1)])
 
 
+@pytest.mark.slow
 def test_heartwall() -> None:
     workload, trace = small("cppe-HWL", page=1024, bytes=1_000_000, frames=12)
     shape, points = workload.shape, workload.points
@@ -215,6 +216,7 @@ def test_spmv() -> None:
     check(trace, [launch(), launch()])
 
 
+@pytest.mark.slow
 def test_btree() -> None:
     workload, trace = small("cppe-B+T", page=1024, bytes=2_000_000)
     keys, levels = workload.keys, grown_tree(workload.keys).levels
@@ -270,6 +272,7 @@ def test_btree() -> None:
         assert found == walked(key) | walked(key + span)
 
 
+@pytest.mark.slow
 def test_hybridsort_moves_every_float_to_its_place() -> None:
     workload, trace = small("cppe-HYB", bytes=400_000)
     n = workload.n
@@ -386,6 +389,7 @@ def test_hybridsort_merges() -> None:
     assert set(pack.reference[pack.write == 1]) == {1 - len(passes) % 2}
 
 
+@pytest.mark.slow
 def test_bfs_searches_all_it_can_reach() -> None:
     trace = program("cppe-BFS", Geometry(4096, 65536), bytes=1_000_000)
     offsets, targets = csr(trace.workload.made())

@@ -108,6 +108,7 @@ def check(trace: Trace, plain: Plain, rounds: Iterator[list[int]]) -> int:
     return len(launches)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [256, 1024])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_bfs(page: int, seed: int) -> None:

@@ -128,6 +128,7 @@ def test_bfs_agrees_with_table_2s_io_and_not_with_its_share() -> None:
 
 # 3.3's categories, and its shares where it gives them: Pathfinder 99.99 % Tier-1; 94, 97 and 100 %
 # Tier-3.
+@pytest.mark.slow
 def test_remaining_distances_are_figure_7s() -> None:
     assert remaining("LavaMD") == (0, 0, 0), "what comes back has not left"
     assert remaining("Pathfinder")[0] > 0.999

@@ -39,6 +39,7 @@ def check(n: int, wave: int, lanes: int, page: int, swap: bool) -> None:
         check_waves(launch, busy, min(lanes, wave, len(blocks)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 8, 33, 34, 65, 100])
 @pytest.mark.parametrize("page", [64, 256, 4096])
 @pytest.mark.parametrize("wave", [1, 3, 656])

@@ -49,6 +49,7 @@ def check(n: int, tile: int, swizzle: int, wave: int, lanes: int, page: int) -> 
     check_waves(launch, waves, min(lanes, wave, len(blocks)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [64, 1024, 65536])
 @pytest.mark.parametrize("swizzle", [1, 3])
 @pytest.mark.parametrize("wave", [1, 5, 164])

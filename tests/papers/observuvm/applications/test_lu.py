@@ -99,6 +99,7 @@ def test_each_wave_uses_what_the_algorithm_does(wave: int, page: int, pivot: boo
     check(n=70, nb=20, tile=16, wave=wave, lanes=4, page=page, pivot=pivot)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(
     n=st.integers(1, 60),

@@ -109,6 +109,7 @@ def waves_of(trace: Trace, number: int, first: int, stop: int, wave: int) -> lis
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     batches=st.integers(1, 9),

@@ -85,6 +85,7 @@ def check_waves(
     assert launch.intensity == pytest.approx(2 * len(a.columns) * n / total / 0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fastest", ["rows", "columns"])
 @pytest.mark.parametrize("page", [64, 1024, 65536])
 @pytest.mark.parametrize("wave", [1, 5, 656])
