@@ -225,6 +225,7 @@ def commands() -> list:
     return [pytest.param(match[1], id=f"{page.name}: {match[1]}") for page, match in found if match]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", commands())
 def test_commands_have_the_options_they_are_shown_with(command, capsys):
     words = shlex.split(command, comments=True)

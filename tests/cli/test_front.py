@@ -13,6 +13,7 @@ import typer.main
 from tidegate.cli import app, invoke
 from tidegate.cli.examples import examples
 from tidegate.cli.usage import USES
+from tidegate.errors import TidegateError
 
 
 def test_tidegate_alone_shows_five_things(works):
@@ -165,6 +166,13 @@ def test_what_belongs_to_a_script_may_be_repeated(capsys):
     assert "there is no script missing.py" in capsys.readouterr().err
     assert invoke(["plan", "missing.c", "--set", "n=1", "--set", "m=2"]) == 2
     assert "missing.c" in capsys.readouterr().err
+
+
+def test_debug_is_ours_before_a_script_and_the_scripts_behind_it(capsys):
+    assert invoke(["live", "run", "missing.py", "--debug"]) == 2
+    assert "there is no script missing.py" in capsys.readouterr().err
+    with pytest.raises(TidegateError, match=r"there is no script missing\.py"):
+        invoke(["live", "run", "--debug", "missing.py"])
 
 
 def test_every_example_says_what_it_is(capsys):

@@ -106,6 +106,7 @@ def test_code_is_not_taken_from_where_others_can_write(harm, tmp_path, monkeypat
     check_refused(folder)
 
 
+@pytest.mark.slow
 @as_root
 @pytest.mark.parametrize("harm", FOREIGN.values(), ids=FOREIGN)
 def test_code_of_another_user_is_not_taken(harm, tmp_path, monkeypatch):

@@ -105,10 +105,16 @@ def pages_of(name: str, length: int = 3000) -> list[int]:
     return [real[i] for i in sequences(len(real), length)[name]]
 
 
-@pytest.mark.parametrize("name", ["cyclic", "uniform", "hot"])
-@pytest.mark.parametrize(
-    "prefetch_spec", ["none", "tree", "region", "fdp+rgp", "tbnp", "pattern", "stream"]
-)
+def or_slow(values: list[str], fast: set[str]) -> list[Any]:
+    """Return parameters of a test; those that are not fast are left to `make rest`."""
+    return [v if v in fast else pytest.param(v, marks=pytest.mark.slow) for v in values]
+
+
+PREFETCHES = ["none", "tree", "region", "fdp+rgp", "tbnp", "pattern", "stream"]
+
+
+@pytest.mark.parametrize("name", or_slow(["cyclic", "uniform", "hot"], {"hot"}))
+@pytest.mark.parametrize("prefetch_spec", or_slow(PREFETCHES, {"none", "tree", "stream"}))
 @pytest.mark.parametrize("policy", live_policies())
 def test_it_decides_as_the_simulated_driver_does(
     policy: str, prefetch_spec: str, name: str

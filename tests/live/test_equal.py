@@ -58,7 +58,7 @@ def benign(sequence: list[int]) -> list[int]:
     return [*sequence, sequence[-1]]
 
 
-@pytest.mark.parametrize("spec", ["none", "tree"])
+@pytest.mark.parametrize("spec", [pytest.param("none", marks=pytest.mark.slow), "tree"])
 @pytest.mark.parametrize("policy", live_policies())
 def test_real_memory_equals_simulated_memory(touch_live: Touch, policy: str, spec: str) -> None:
     sequence = benign([page for part in sequences(sum(OBJECTS), 400).values() for page in part])

@@ -94,7 +94,12 @@ while True:
     assert run(code).returncode in (-signal.SIGBUS, -signal.SIGKILL)
 
 
-@pytest.mark.parametrize("what", ["sum", "write", "sleep", "system call", "handled"])
+WAYS_TO_WAIT = ("write", "sleep", "system call", "handled")
+
+
+@pytest.mark.parametrize(
+    "what", ["sum", *(pytest.param(w, marks=pytest.mark.slow) for w in WAYS_TO_WAIT)]
+)
 def test_pager_and_supervisor_die_together(what: str) -> None:
     """Whatever the program does meanwhile, it ends, with one line."""
     code = f"""{OPEN}

@@ -77,7 +77,7 @@ def noise(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "tiering_spec", ["tier-order", "tier-random", "hmm(cached=exclusive, ahead=1)", "bam"]
 )
-@pytest.mark.parametrize("eviction_spec", ["fifo", "random"])
+@pytest.mark.parametrize("eviction_spec", ["fifo", pytest.param("random", marks=pytest.mark.slow)])
 def test_live_tiers_count_as_simulated_ones_do(
     eviction_spec: str, tiering_spec: str, noise: Path
 ) -> None:

@@ -219,6 +219,7 @@ def zipf_blocks(count: int, regions: int) -> list[Any]:
     return [reads(rng.zipf(1.2, 12) % (regions * PAGES)) for _ in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [*COMPILED, *(f"tournament(policies={p})" for p in TOURNAMENTS)])
 def test_compiled_is_python_in_long_runs(policy):
     """Long enough for every list to turn over many times."""
@@ -264,6 +265,7 @@ def test_compiled_prefetchers_are_python_in_long_runs(policy, ahead):
     assert books["pages_prefetched"] > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", COMPILED)
 def test_compiled_is_python_when_regions_come_and_go_without_pressure(policy):
     """No victim is needed, so nothing tidies up what the regions sent away leave behind; then
@@ -366,6 +368,7 @@ def test_short_runs_of_a_users_class_stay_in_python(monkeypatch, tmp_path):
     assert not isinstance(simulation._choices[0].caller, CompiledCaller)
 
 
+@pytest.mark.slow
 def test_a_run_that_turns_out_to_be_long_goes_on_compiled(monkeypatch):
     python = simulation_of(TRACE, machine(4), 13, eviction=subset.Structures(), compiled=False)
     python.run()

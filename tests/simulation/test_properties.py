@@ -101,7 +101,8 @@ def test_books_balance_whatever_is_run(
     assert run.timeline["touches"].is_sorted()
 
 
-@pytest.mark.parametrize("policy", LONG)
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", EVICTIONS)
 @settings(deadline=None, max_examples=40, derandomize=True)
 @given(traces(), machines(), st.integers(1, 9), st.sampled_from(PREFETCHES), st.data())
 def test_how_a_launch_is_cut_into_segments_makes_no_difference(

@@ -227,6 +227,7 @@ def test_compiled_equals_reference(world):
     check(world)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=500, derandomize=True)
 @given(worlds(machines(), scripted=True))
 def test_compiled_equals_reference_whatever_policies_ask_for(world):

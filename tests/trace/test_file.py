@@ -156,6 +156,7 @@ def test_what_is_saved_is_what_is_read(path, trace, rows):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     trace=traces,

@@ -52,6 +52,7 @@ def check_waves(n: int, wave: int, lanes: int, page: int) -> None:
     assert not blocks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [64, 256, 4096, 65536])
 @pytest.mark.parametrize("wave", [1, 4, 7, 656])
 @pytest.mark.parametrize("n", [64, 100])

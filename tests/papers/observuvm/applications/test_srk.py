@@ -80,6 +80,7 @@ def check(
     check_waves(launch, waves, min(lanes, wave, len(blocks)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("uplo", ["lower", "upper"])
 @pytest.mark.parametrize("trans", ["N", "T"])
 @pytest.mark.parametrize("wave", [1, 6, 164])
