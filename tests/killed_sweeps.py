@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tidegate.experiments import RunSpec, Sweep
 from tidegate.experiments.sweeps.parts import PARTS, unpacked
-from tidegate.experiments.sweeps.places import Storage
+from tidegate.experiments.sweeps.places import FileStore
 
 TINY = "cyclic(bytes=4MiB, passes=1)"
 
@@ -57,7 +57,7 @@ def deadly_runs(folder: Path, count: int) -> tuple[list[RunSpec], list[Path]]:
     return runs, marks
 
 
-def names_in(place: Storage) -> list[str]:
+def names_in(place: FileStore) -> list[str]:
     """Return the name of every row in a store, with repeats."""
     found: list[str] = []
     for file in place.names(PARTS):
@@ -126,7 +126,7 @@ def start_client(
     )
 
 
-def wait_for_rows(place: Storage, least: int, client: subprocess.Popen[str]) -> None:
+def wait_for_rows(place: FileStore, least: int, client: subprocess.Popen[str]) -> None:
     """Wait until the store has so many rows."""
     end = time.monotonic() + 300
     while len(names_in(place)) < least:

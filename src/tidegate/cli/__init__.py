@@ -88,7 +88,7 @@ def start(
         ),
     ] = False,
 ) -> None:
-    """Note ``--debug``, which may also be typed last (see ``Verb``)."""
+    """Note ``--debug``, which may also be typed last (see ``VerbCommand``)."""
     context.obj.wanted = debug
     if context.invoked_subcommand is None:
         welcome()

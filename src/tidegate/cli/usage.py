@@ -54,7 +54,7 @@ class Debugging:
     wanted: bool = False
 
 
-class Verb(TyperCommand):
+class VerbCommand(TyperCommand):
     """A command that takes ``--debug`` among its own words, and refuses an option with one value
     that is given twice: all but the last would be lost.
     """
@@ -82,7 +82,7 @@ class Verbs(typer.Typer):
     """A group of such commands."""
 
     def command(self, name: str | None = None, **settings: Any) -> Any:
-        return super().command(name, **{"cls": Verb, **settings})
+        return super().command(name, **{"cls": VerbCommand, **settings})
 
 
 USES = (

@@ -23,7 +23,7 @@ from polars.exceptions import PolarsError
 from tidegate.errors import TidegateError
 from tidegate.experiments.runs import Run
 from tidegate.experiments.sweeps.batches import Failed, Task, Work
-from tidegate.experiments.sweeps.places import Storage
+from tidegate.experiments.sweeps.places import FileStore
 
 PARTS, FAILED = "parts", "failed"
 FIGURES, WHOLE = "figures", "whole"  # what of a run is kept beside its row
@@ -42,7 +42,7 @@ class RowsOfRuns(Work):
     the same part: all its FIGURES, or the WHOLE run with timelines.
     """
 
-    place: Storage
+    place: FileStore
     detail: str = ""
     shares_traces: bool = True
 
@@ -113,7 +113,7 @@ def unpacked(content: bytes, columns: list[str] | None = None) -> pl.DataFrame:
 class SweepTables:
     """The parts in a place. What was read once is not read again."""
 
-    def __init__(self, place: Storage):
+    def __init__(self, place: FileStore):
         self.place = place
         self._seen: set[str] = set()  # files whose runs are known
         self._known: set[str] = set()

@@ -22,7 +22,7 @@ _RETRIES = 4
 _TIMEOUT = "20s"
 
 
-class Storage(ABC):
+class FileStore(ABC):
     """Files by name, such as ``parts/ab12.parquet``."""
 
     @abstractmethod
@@ -48,9 +48,9 @@ class Storage(ABC):
         self.remove([probe])
 
 
-def place_of(given: str | Path | Storage) -> Storage:
+def place_of(given: str | Path | FileStore) -> FileStore:
     """Return the place that a text names."""
-    if isinstance(given, Storage):
+    if isinstance(given, FileStore):
         return given
     text = str(given)
     if text.startswith(OBJECTS):
@@ -61,7 +61,7 @@ def place_of(given: str | Path | Storage) -> Storage:
 
 
 @dataclass(frozen=True)
-class Folder(Storage):
+class Folder(FileStore):
     """A folder; it is made when the first file is written."""
 
     path: Path
@@ -115,7 +115,7 @@ class Folder(Storage):
 
 
 @dataclass(frozen=True)
-class Bucket(Storage):
+class Bucket(FileStore):
     """Object storage, through obstore. Keys and the endpoint come from the usual variables of the
     environment, such as AWS_ACCESS_KEY_ID and AWS_ENDPOINT_URL.
     """

@@ -28,7 +28,7 @@ from tidegate.experiments.sweeps.executors import BatchExecutor
 from tidegate.experiments.sweeps.expansion import expand_runs, look_up
 from tidegate.experiments.sweeps.names import Names, anchored, settings_of
 from tidegate.experiments.sweeps.parts import WHOLE, RowsOfRuns, SweepTables, run_of
-from tidegate.experiments.sweeps.places import Storage, place_of
+from tidegate.experiments.sweeps.places import FileStore, place_of
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Sweep:
     ([2, 0], 2)
     """
 
-    def __init__(self, specs: Iterable[RunSpec], store: str | Path | Storage):
+    def __init__(self, specs: Iterable[RunSpec], store: str | Path | FileStore):
         self.specs = list(specs)
         for spec in self.specs:
             check_spec(spec, "a sweep")
@@ -73,7 +73,7 @@ class Sweep:
     @classmethod
     def over(
         cls,
-        store: str | Path | Storage,
+        store: str | Path | FileStore,
         *,
         run: Mapping[str, Any] | None = None,
         zips: Sequence[Mapping[str, Any]] = (),
