@@ -120,7 +120,7 @@ def test_a_real_terminal_is_measured():
 
 
 def test_a_pipe_gets_the_same_at_any_width(works, monkeypatch):
-    words = ("compare", "cyclic(bytes=16MiB, passes=2)", "-e", "lrm,mru")
+    words = ("compare", "cyclic(bytes=16MiB, passes=2)", "-e", "lrm,mru", "--no-cache")
     plain = works(*words).out
     monkeypatch.setenv("COLUMNS", "20")
     assert works(*words).out == plain
