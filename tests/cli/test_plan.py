@@ -270,6 +270,7 @@ def test_the_emitted_code_asks_at_each_launch_what_the_policy_asked(
     assert ("were rehearsed" in emit_cuda(schedule)) == (rehearsed == 49)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*NAMES, "awkward"])
 @pytest.mark.parametrize("form", ["cuda", "openmp"])
 def test_code_of_every_example_compiles(

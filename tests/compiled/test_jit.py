@@ -98,6 +98,7 @@ def check_refused(folder: Path) -> None:
     assert [f.name for f in folder.iterdir()] == ["inner"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", HOSTILE.values(), ids=HOSTILE)
 def test_code_is_not_taken_from_where_others_can_write(harm, tmp_path, monkeypatch):
     folder = with_code(tmp_path / "cache", monkeypatch)

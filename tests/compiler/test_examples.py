@@ -32,6 +32,7 @@ def test_launches_are_those_of_the_original(name: str, output_of: Callable[..., 
     assert re.fullmatch(LAUNCHES[name], " ".join(output_of(name).functions))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_printed_launches_are_those_of_libomptarget(
     name: str, output_of: Callable[..., RunOutput]

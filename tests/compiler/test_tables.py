@@ -60,6 +60,7 @@ VARIABLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_table(name: str, model: Callable[[str], ProgramModel]) -> None:
     found = {region.split(":")[0]: set(objects) for region, objects in model(name).table().items()}

@@ -51,7 +51,9 @@ def test_a_remote_page_that_a_prefetch_covers_keeps_its_bytes(
         assert (a[:PAGE] == 7).all()
 
 
-@pytest.mark.parametrize("kills", [False, True], ids=["", "killed"])
+@pytest.mark.parametrize(
+    "kills", [pytest.param(False, marks=pytest.mark.slow), True], ids=["", "killed"]
+)
 @pytest.mark.parametrize(
     ("policy", "spec"), [*TOUCH_BITS, ("lru", "tree"), ("tournament", "fdp+rgp"), ("mru", "region")]
 )

@@ -176,6 +176,7 @@ OBSERVING = given(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["lru", "lfu", "cp", "tournament"])
 @settings(max_examples=40, derandomize=True)
 @OBSERVING
@@ -190,6 +191,7 @@ def test_compiled_is_python_with_observation(policy, trace, on, frames, observed
     assert compiled == python
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [*PREFETCHERS, *TOGETHER])
 @settings(max_examples=25, derandomize=True)
 @OBSERVING
@@ -284,6 +286,7 @@ def test_compiled_is_python_with_one_region_and_one_frame(policy):
         assert compiled == python
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("application", ["GMV", "2DC", "BLK", "HEL", "SRK"])
 @pytest.mark.parametrize("system", [s for s in SYSTEMS if s != "uvm"])
 def test_applications_come_out_the_same(application, system):

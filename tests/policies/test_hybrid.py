@@ -309,6 +309,7 @@ def programs(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["rlm", "glm", "rdm", "object-lru"])
 @settings(deadline=None, max_examples=200)
 @given(programs())

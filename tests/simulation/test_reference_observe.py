@@ -48,6 +48,7 @@ TIMES = (
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=400, derandomize=True)
 @given(
     traces(),

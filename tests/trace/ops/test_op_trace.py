@@ -95,6 +95,7 @@ def plain_touches(ops: Ops, allocator: str, geometry: Geometry) -> Iterator[list
             yield [touch for _, touch in sorted(merged)]
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 @pytest.mark.parametrize("allocator", ALLOCATORS)
 @settings(max_examples=40, deadline=None)
