@@ -16,9 +16,11 @@ from tidegate.analysis.footprint import Footprint
 from tidegate.analysis.reuse import ReuseDistances, histogram
 from tidegate.analysis.sequence import Sequence, Unit, empty
 from tidegate.analysis.shards import Shards
-from tidegate.display.tables import Cell, ShareBar, Table
 from tidegate.trace.trace import Trace, check_trace
 from tidegate.units import show_count, show_size
+
+if TYPE_CHECKING:
+    from tidegate.display.tables import Cell, Table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,6 +129,8 @@ def analysis_head(found: Analysis) -> str:
 
 def analysis_tables(found: Analysis) -> list[Table]:
     """Return some points of the curve, and the reuse distances."""
+    from tidegate.display.tables import ShareBar, Table
+
     points = curve_points(found)
     step = max(1, len(points) // _SHOWN)
     sampled = "sampled_ratio" in points[0]

@@ -39,6 +39,7 @@ NOT_HASHED = (
     "studio",
     "experiments/sweeps",
     "experiments/comparison.py",
+    "experiments/comparison_spec.py",
     "experiments/display.py",
     "experiments/grid.py",
     "experiments/labels.py",

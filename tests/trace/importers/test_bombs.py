@@ -34,7 +34,7 @@ BEGINNINGS = {
 }
 # imports a file; prints why it cannot be, and the most memory that this took, in MiB
 IMPORT = """
-import resource, sys
+import sys
 from pathlib import Path
 from tidegate.errors import TidegateError
 from tidegate.trace.importers import import_trace
@@ -42,7 +42,9 @@ try:
     list(import_trace(Path(sys.argv[1]), format=sys.argv[2]).launches())
 except TidegateError as error:
     print(error)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+# ru_maxrss would be that of the process which started this one, if it is larger
+status = dict(line.split(":") for line in open("/proc/self/status"))
+print(int(status["VmHWM"].split()[0]) >> 10)
 """
 
 

@@ -2,7 +2,7 @@
 
 request    one request, one answer; if a Ctrl-C interrupts it, the late answer is skipped
 lifeline   if the supervisor dies, the kernel itself sends SIGBUS: Python may be unable to run
-witness    a shell that waits for the supervisor's end and says so; one that ends well tells it
+witness    a shell that waits for the supervisor's end and says so; it is told of a good end
 """
 
 from __future__ import annotations
@@ -30,7 +30,12 @@ _F_SETSIG = 10
 _GOODBYE = 10  # seconds for the supervisor to end
 # Pager and supervisor may die together, and the program cannot say anything: the thread that has
 # Python's lock may wait for a page. If it handles SIGBUS it is killed after three seconds.
-_WITNESS = f"""read -r end && exit
+_WITNESS = f"""serving=
+while read -r state; do
+    [ "$state" = ended ] && exit
+    serving=1
+done
+[ -n "$serving" ] || exit  # it ended while it started, which the program says itself
 echo "{GONE}" >&2
 n=0
 while [ $n -lt 30 ]; do

@@ -353,11 +353,12 @@ class Engine:
             other = self.region.served_longest_ago(before=self.turn - self.threads.watched)
             if other is not None:
                 return other
-        if number in self.threads.held and (oldest := self._oldest()) is not None:
-            return oldest
         region = self.region.named(number)
-        if region is not None and region.served == self.turn:
-            raise VictimServedError
+        if region is not None:
+            if number in self.threads.held and (oldest := self._oldest()) is not None:
+                return oldest
+            if region.served == self.turn:
+                raise VictimServedError
         if region is None or not region.has_frame or region.pinned:
             raise PolicyFailure(
                 "eviction",

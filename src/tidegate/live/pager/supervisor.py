@@ -394,10 +394,14 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # two per opened file
     setup, program = ArenaSetup.of(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))
     code = _supervise(setup, program)
+    _tell_witness(setup, "ended")
+    return code
+
+
+def _tell_witness(setup: ArenaSetup, state: str) -> None:
     if setup.witness >= 0:
         with contextlib.suppress(OSError):  # it was killed
-            os.write(setup.witness, b"ended well\n")
-    return code
+            os.write(setup.witness, f"{state}\n".encode())
 
 
 def _supervise(setup: ArenaSetup, program: socket.socket) -> int:
@@ -418,6 +422,7 @@ def _supervise(setup: ArenaSetup, program: socket.socket) -> int:
         _send(program, {"error": pager.describe_error(error)}, [])
         return 2
     gc.freeze()  # what was imported stays shared with every pager
+    _tell_witness(setup, "serving")
     _send(program, {}, [setup.memory])
     return supervisor.run()
 
