@@ -95,9 +95,6 @@ def analyze(
     return Analysis(trace.name, unit, size, reuse.touches, reuse.cold, *curves, *tables)
 
 
-if TYPE_CHECKING:
-    from tidegate.analysis.analysis import Analysis
-
 WIDTH = 80  # at a prompt
 _POINTS, _SHOWN = 64, 12  # of the curve
 
