@@ -46,7 +46,7 @@ class Unpacked:
         self._files, self._packed, self._expected = files, packed, expected
 
     def unpack(self) -> Any:
-        """Return the batch. Raise CannotTravel if its code here is not that of the parent."""
+        """Return the batch. Raise CannotUnpack if its code here is not that of the parent."""
         try:
             load_sources(pickle.loads(self._files))
             unpickler = _Unpickler(io.BytesIO(self._packed))
