@@ -154,7 +154,8 @@ def test_every_constant_names_a_run(name):
         values = getattr(m, part)
         for field in dataclasses.fields(values):
             value = getattr(values, field.name)
-            changed = {"region": "page", "page": "region", True: False, False: True}
+            changed = {"region": "page", "page": "region", "arrival": "slot", "slot": "arrival"}
+            changed |= {True: False, False: True}
             another = changed[value] if isinstance(value, str | bool) else (value or 0) + 1
             other = dataclasses.replace(values, **{field.name: another})
             assert dataclasses.replace(m, **{part: other}).constants() != m.constants()

@@ -27,6 +27,7 @@ from tidegate.options import parse_spec
 from tidegate.trace.geometry import Geometry
 
 FRAMES = ("region", "page")
+FAULT_ORDERS = ("arrival", "slot")
 _PRESETS = Path(__file__).parent / "presets"
 
 
@@ -83,10 +84,21 @@ def _switch(given: Any) -> bool:
     return given
 
 
-def _frame(given: Any) -> str:
-    if given not in FRAMES:
-        raise TidegateError(f"must be one of {', '.join(FRAMES)}, got {given!r}")
-    return str(given)
+def _one_of(choices: tuple[str, ...]) -> Callable[[Any], str]:
+    def parse(given: Any) -> str:
+        if given not in choices:
+            raise TidegateError(f"must be one of {', '.join(choices)}, got {given!r}")
+        return str(given)
+
+    return parse
+
+
+def _at_least_one(given: Any) -> float:
+    """Return a finite number of at least 1."""
+    number = units.fraction(given)
+    if not 1 <= number < math.inf:
+        raise TidegateError(f"must be a number of at least 1, got {given!r}")
+    return number
 
 
 def _levels(given: Any) -> tuple[str, ...]:
@@ -110,8 +122,15 @@ class Near:
     flops: float = _constant(_flops)
     latency: float = _constant(units.duration, default=0.0)  # the least time of a touch
     launch_overhead: float = _constant(units.duration, default=0.0)
-    frame: str = _constant(_frame, default="region")  # unit of allocation: regions or pages
+    # unit of allocation: regions or pages
+    frame: str = _constant(_one_of(FRAMES), default="region")
     jitter: float = _constant(_jitter, default=0.0)  # share by which slots differ in speed, at most
+    # touches of one block that can fault together: its warps do not wait for one another
+    block_faults: int = _constant(_count, default=1)
+    # raw faults that the fault buffer holds for each one that a block raises
+    duplicates: float = _constant(_at_least_one, default=1.0)
+    # in which order stalled blocks raise their faults after a replay: as they stalled, or by slot
+    fault_order: str = _constant(_one_of(FAULT_ORDERS), default="arrival")
 
     @property
     def slots(self) -> int:
@@ -129,6 +148,8 @@ class Link:
     run_overhead: float = _constant(units.duration)  # per contiguous run migrated
     remote_share: float = _constant(_share)  # share of ``inward`` that remote access reaches
     remote_latency: float = _constant(units.duration)  # of one remote touch
+    # per contiguous run written back
+    run_overhead_outward: float = _constant(units.duration, default=0.0)
 
 
 @dataclass(frozen=True)
@@ -142,6 +163,14 @@ class Driver:
     # the same for prefetches, which unmap in batches; None: as for faults
     unmap_prefetched_per_kib: float | None = _constant(units.duration, default=None)
     evict_overhead: float = _constant(units.duration, default=0.0)  # per region, beside its bytes
+    copy_overhead: float = _constant(units.duration, default=0.0)  # processor time of each run
+    first_overhead: float = _constant(units.duration, default=0.0)  # a region's first service
+    # what one fault asks for: it is copied apart from the rest of its page; None: the page
+    fault_bytes: int | None = _constant(units.size, default=None)
+    # copies are queued, and the driver goes on to the next region; it waits before the replay
+    asynchronous: bool = _constant(_switch, default=False)
+    # the prefetch tree of an allocation's last region has a power of two of leaves
+    round_tails: bool = _constant(_switch, default=False)
     # what a runtime evicts is mapped on the CPU again, so that its return pays for unmapping
     evict_maps: bool = _constant(_switch, default=True)
     decision: float = _constant(units.duration, default=0.0)  # per call of a policy outside it
@@ -221,6 +250,9 @@ class Machine:
             unmap_prefetched_per_kib=None,
             region_overhead=0.0,
             evict_overhead=0.0,
+            copy_overhead=0.0,
+            first_overhead=0.0,
+            fault_bytes=None,
         )
         return replace(self, driver=driver)
 

@@ -55,7 +55,7 @@ from tidegate.simulation.gpu.memory import (
     RUNNING,
     TIMELINE_ROWS,
 )
-from tidegate.simulation.gpu.observation import count_return, return_samples, take_samples
+from tidegate.simulation.gpu.observation import ACCESS, count_return, return_samples, take_samples
 from tidegate.simulation.gpu.policy_calls import call_policy, query, send_event
 from tidegate.simulation.gpu.recorded_moves import mark
 from tidegate.simulation.gpu.remote import touch_remote
@@ -72,10 +72,9 @@ from tidegate.simulation.recording import FAULTS, TOUCHES, note
 
 
 @jit_bare
-def serve_faults(memory: Any, constants: Any, relay: Any) -> int:
-    """Serve one batch: at most ``batch_faults`` raw faults, merged and sorted by address."""
+def serve_faults(memory: Any, constants: Any, relay: Any, blocks: Any) -> int:
+    """Serve one batch: at most ``batch_faults`` faults, merged and sorted by address."""
     books = memory.books[0]
-    take = min(books.queue_n, constants.batch_faults)
     started = memory.slot_time[memory.queue[0]]
     for i in range(books.queue_n):
         started = min(started, memory.slot_time[memory.queue[i]])
@@ -85,15 +84,8 @@ def serve_faults(memory: Any, constants: Any, relay: Any) -> int:
         return code
     books.fault_turn = 1
     books.batches += 1
-    books.raw_faults += take
     books.turn_handling = constants.batch_overhead
-    n = 0
-    for i in range(take):
-        page = memory.slot_page[memory.queue[i]]
-        if not memory.page_state[page] & FAULTED:
-            memory.page_state[page] |= FAULTED
-            memory.batch_page[n] = page
-            n += 1
+    n = fill_batch(memory, constants, blocks)
     sort(memory.batch_page, n)
     first = np.int64(0)
     while first < n and code == OK:
@@ -108,6 +100,58 @@ def serve_faults(memory: Any, constants: Any, relay: Any) -> int:
         memory.page_state[memory.batch_page[i]] &= ~FAULTED & 0xFF
     end_turn(memory, constants)
     return OK if code == CUT else code
+
+
+@jit_bare
+def fill_batch(memory: Any, constants: Any, blocks: Any) -> int:
+    """Take faults of stalled blocks until the batch is full; return how many pages they are of.
+
+    Every batch is a new set: after it the driver flushes the fault buffer and replays, and stalled
+    blocks raise their faults again (uvm_gpu_replayable_faults.c, BATCH_FLUSH).
+    """
+    books = memory.books[0]
+    if constants.by_slot:
+        sort(memory.queue, books.queue_n)
+    room = min(constants.batch_faults, books.queue_n * constants.block_faults)
+    n = raw = i = np.int64(0)
+    while i < books.queue_n and raw < room:
+        slot = memory.queue[i]
+        n, raw = add_fault(memory, constants, blocks, memory.slot_at[slot], n, raw)
+        last = min(memory.slot_end[slot], memory.slot_at[slot] + constants.block_faults)
+        at = memory.slot_at[slot] + 1
+        while at < last and raw < room:
+            if can_fault(memory, constants, touch_at(blocks, at)[0]):
+                n, raw = add_fault(memory, constants, blocks, at, n, raw)
+            at += 1
+        i += 1
+    books.raw_faults += raw
+    return n
+
+
+@jit_bare
+def add_fault(memory: Any, constants: Any, blocks: Any, at: int, n: int, raw: int) -> Any:
+    """Add the fault of the touch at a slot's place; return pages and faults of the batch."""
+    page, _, size, _, _ = touch_at(blocks, at)
+    first = not memory.page_state[page] & FAULTED
+    if first:
+        memory.page_state[page] |= FAULTED
+        memory.batch_page[n] = page
+        n += 1
+    if constants.fault_bytes < constants.page:
+        # an isolated access is alone on what its fault asks for
+        asked = size if size >= ACCESS else constants.fault_bytes
+        before = 0 if first else memory.faulted_bytes[page]
+        memory.faulted_bytes[page] = min(constants.page, before + asked)
+    return n, raw + 1
+
+
+@jit_bare
+def can_fault(memory: Any, constants: Any, page: int) -> bool:
+    """Return whether a page is absent and belongs to an object."""
+    number = page % constants.pages_per_region
+    if number >= memory.region_pages[page // constants.pages_per_region]:
+        return False
+    return not memory.page_state[page] & (NEAR | REMOTE | ARRIVING)
 
 
 @jit_bare
@@ -274,6 +318,7 @@ def begin_turn(memory: Any, start: float) -> None:
     books.driver_free = start
     books.coming_n = 0
     books.turn_handling = books.turn_in = books.turn_out = books.turn_policy = 0.0
+    books.turn_copied = 0.0
 
 
 @jit_bare
@@ -287,11 +332,31 @@ def end_turn(memory: Any, constants: Any) -> None:
             books.turn_in / constants.in_per_page + books.turn_out / constants.out_per_page
         ) * constants.both_per_page
         # only what lasts longer than the way in
-        books.turn_out = max(0.0, max(books.turn_out, both) - books.turn_in)
+        longer = max(0.0, max(books.turn_out, both) - books.turn_in)
+        books.turn_copied -= books.turn_out - longer
+        books.turn_out = longer
+    if constants.asynchronous:
+        hide_handling(memory)
     delay_copies(memory, books.driver_free)
     spent = books.turn_handling + books.turn_in + books.turn_out + books.turn_policy
     books.driver_time += spent
     books.driver_free += spent
+
+
+@jit_bare
+def hide_handling(memory: Any) -> None:
+    """Count only the handling during which no copy of the turn was under way.
+
+    Handling a region queues its copies, and the driver goes on to the next one; it waits for them
+    before the replay (uvm_gpu_replayable_faults.c, service_fault_batch_block: add to the tracker).
+    """
+    books = memory.books[0]
+    handled = books.turn_handling + books.turn_policy
+    copied = books.turn_in + books.turn_out
+    if handled > 0.0 and copied > 0.0:
+        left = max(0.0, max(handled, books.turn_copied) - copied) / handled
+        books.turn_handling *= left
+        books.turn_policy *= left
 
 
 @jit_bare

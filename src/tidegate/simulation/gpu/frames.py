@@ -74,17 +74,27 @@ def make_room(memory: Any, constants: Any, relay: Any, region: int, pages: int) 
 def evict(memory: Any, constants: Any, relay: Any, region: int, mapped: bool, why: int) -> int:
     """Send a region far in the driver's current turn; ``mapped`` and ``why``: see depart."""
     books = memory.books[0]
-    code, back, frames = depart(memory, constants, relay, region, mapped, why)
+    code, back, runs, frames = depart(memory, constants, relay, region, mapped, why)
     if code == OK:
-        books.turn_handling += constants.evict_overhead
-        books.turn_out += back * constants.out_per_page
+        books.turn_handling += constants.evict_overhead + runs * constants.copy_handling
+        time = runs * constants.run_outward + back * constants.out_per_page
+        books.turn_out += time
+        queue_copy(memory, time)
         books.frames_used -= frames
     return code
 
 
 @jit_bare
+def queue_copy(memory: Any, time: float) -> None:
+    """Queue a copy of the driver's turn: it begins when it is asked for and those before it end."""
+    books = memory.books[0]
+    asked = books.turn_handling + books.turn_policy
+    books.turn_copied = max(books.turn_copied, asked) + time
+
+
+@jit_bare
 def depart(memory: Any, constants: Any, relay: Any, region: int, mapped: bool, why: int) -> Any:
-    """Take a region's pages away; return a code, the pages to write back and its frames.
+    """Take a region's pages away; return a code, the pages to write back, their runs and its frames.
 
     Every near page is written back; with ``dirty_only``, and of read-mostly data, dirty ones only.
     ``mapped``: a runtime sent them to the CPU (cudaMemPrefetchAsync), which maps them there, so
@@ -95,12 +105,13 @@ def depart(memory: Any, constants: Any, relay: Any, region: int, mapped: bool, w
     memory.region_evictions[region] += 1
     code = send_event(memory, constants, relay, EVICTION, region)
     if code != OK:
-        return code, 0, 0
+        return code, 0, 0, 0
     held = drop_samples(memory, constants, region) if memory.observed[region] > 0 else 0
     if constants.observe_most > 0:
         count_eviction(memory, constants, region)
     base = region * constants.pages_per_region
-    pages = back = untouched = 0
+    pages = back = runs = untouched = 0
+    before = -2
     for page in range(base, base + memory.region_pages[region]):
         state = memory.page_state[page]
         if state & NEAR:
@@ -108,6 +119,8 @@ def depart(memory: Any, constants: Any, relay: Any, region: int, mapped: bool, w
             copied = constants.dirty_only or memory.page_data[page] & READ_MOSTLY
             if state & DIRTY or not copied:
                 back += 1
+                runs += page != before + 1
+                before = page
                 memory.page_data[page] &= ~UNWRITTEN & 0xFF
             if not state & TOUCHED:
                 untouched += 1
@@ -119,7 +132,7 @@ def depart(memory: Any, constants: Any, relay: Any, region: int, mapped: bool, w
     books.pages_unused += untouched
     record_left(memory, region, np.int64(pages), np.int64(untouched), why)
     memory.resident[region] = 0
-    return OK, back, pages + held if constants.by_page else 1
+    return OK, back, runs, pages + held if constants.by_page else 1
 
 
 @jit_bare
@@ -154,6 +167,7 @@ def migrate(memory: Any, constants: Any, region: int, taken: int, unmapping: flo
     books = memory.books[0]
     base = region * constants.pages_per_region
     pages = born = runs = mapped = prefetched = 0
+    apart = 0.0  # further runs, because what faulted is copied apart
     before = -2
     for page in range(base, base + memory.region_pages[region]):
         state = memory.page_state[page]
@@ -167,6 +181,8 @@ def migrate(memory: Any, constants: Any, region: int, taken: int, unmapping: flo
                 runs += page != before + 1
                 before = page
                 mapped += unmap(memory, page)
+                if state & FAULTED and constants.fault_bytes < constants.page:
+                    apart += runs_apart(memory, constants, page)
             if not state & FAULTED:
                 prefetched += 1
             state = (state | COMING) & ~ARRIVING & 0xFF
@@ -182,8 +198,34 @@ def migrate(memory: Any, constants: Any, region: int, taken: int, unmapping: flo
     books.pages_born += born
     books.runs_in += runs
     books.pages_prefetched += prefetched
-    books.turn_handling += constants.region_overhead + mapped * unmapping
-    books.turn_in += runs * constants.run_overhead + pages * constants.in_per_page
+    copies = runs + apart
+    books.turn_handling += handling(memory, constants, region, copies, mapped * unmapping)
+    time = copies * constants.run_overhead + pages * constants.in_per_page
+    books.turn_in += time
+    queue_copy(memory, time)
+
+
+@jit_bare
+def handling(memory: Any, constants: Any, region: int, copies: float, unmapping: float) -> float:
+    """Return the processor time of bringing pages of a region."""
+    time = constants.region_overhead + unmapping + copies * constants.copy_handling
+    if not memory.known[region]:
+        memory.known[region] = 1
+        time += constants.first_overhead
+    return time
+
+
+@jit_bare
+def runs_apart(memory: Any, constants: Any, page: int) -> float:
+    """Return how many more runs a faulted page's copy has, because what faulted is copied apart.
+
+    The driver ends a run where its cause changes between fault and prefetch
+    (uvm_va_block.c, block_copy_resident_pages_between). One of n parts, at any place with equal
+    chances, cuts its page in 1 + 2 (1 - 1/n) runs.
+    """
+    part = constants.fault_bytes
+    asked = min(constants.page, (max(1, memory.faulted_bytes[page]) + part - 1) // part * part)
+    return 2.0 * (1.0 - asked / constants.page)
 
 
 @jit_bare

@@ -70,7 +70,7 @@ _TIMES = """
     front driver_free prefetch_from notification_from latency link_free
     in_free in_begin in_end in_handling out_free out_end
     running launching near_time remote_time fault_handling transfer_in transfer_out policy_overhead
-    turn_handling turn_in turn_out turn_policy driver_time link_in_time link_out_time
+    turn_handling turn_in turn_out turn_policy turn_copied driver_time link_in_time link_out_time
 """  # clocks and parts of time, in ns
 
 _WORDS = (_COUNTERS + _STATE + _STREAMS + _OBSERVATION).split()
@@ -81,7 +81,7 @@ BOOKS = np.dtype(
 
 _REGION = """
     served:i8 faults:i8 evictions:i8 pages_in:i8
-    pages:i4 left_in:i4 observed:i2 queued:u1 ordered:u1 leaving:u1
+    pages:i4 left_in:i4 observed:i2 queued:u1 ordered:u1 leaving:u1 known:u1
 """
 _NAMES, _FORMATS = zip(*(field.split(":") for field in _REGION.split()), strict=True)
 # All data of a region lie in one cache line, 64 bytes, because serving a region uses all of them.
@@ -103,14 +103,22 @@ class RunConstants(NamedTuple):
     page: int
     pages_per_region: int
     region_shift: int  # pages_per_region is 1 << region_shift
-    batch_faults: int
+    batch_faults: int  # without the duplicates that fill the rest of a batch
+    block_faults: int
+    by_slot: bool  # the order of faults
     batch_overhead: float
     region_overhead: float
+    first_overhead: float
     unmap_per_page: float
     unmap_prefetched: float  # per page, too
     evict_overhead: float
     evict_maps: bool
-    run_overhead: float
+    copy_handling: float  # processor time of a run
+    run_overhead: float  # the link's
+    run_outward: float
+    fault_bytes: int
+    asynchronous: bool
+    round_tails: bool
     in_per_page: float
     out_per_page: float
     both_per_page: float
@@ -151,6 +159,7 @@ class Memory(NamedTuple):
     prefetch_queued: NDArray[np.uint8]
     ordered: NDArray[np.uint8]  # 1: in the inward stream's ring
     leaving: NDArray[np.uint8]  # 0, ASKED, CANCELLED or LEAVING
+    known: NDArray[np.uint8]  # the driver has served it before
     slot_time: NDArray[np.float64]
     slot_due: NDArray[np.float64]  # the same while the slot is running, else infinite
     moving: NDArray[np.uint32]  # slots that move on in this round
@@ -163,6 +172,7 @@ class Memory(NamedTuple):
     queue: NDArray[np.int64]  # slots that stalled, in the order of their faults
     arrivals: NDArray[np.int64]  # slots that wait for pages of the inward stream
     batch_page: NDArray[np.int64]
+    faulted_bytes: NDArray[np.int32]  # per page: what its faults ask for; if copied apart
     coming: NDArray[np.int64]
     occupied: NDArray[np.int32]
     requests: NDArray[np.int64]
@@ -229,9 +239,12 @@ def make_constants(
         page=page,
         pages_per_region=ppr,
         region_shift=ppr.bit_length() - 1,
-        batch_faults=driver.batch_faults,
+        batch_faults=max(1, int(driver.batch_faults / machine.near.duplicates)),
+        block_faults=machine.near.block_faults,
+        by_slot=machine.near.fault_order == "slot",
         batch_overhead=driver.batch_overhead,
         region_overhead=driver.region_overhead,
+        first_overhead=driver.first_overhead,
         unmap_per_page=driver.unmap_per_kib * page / 1024,
         unmap_prefetched=(
             driver.unmap_per_kib
@@ -242,7 +255,12 @@ def make_constants(
         / 1024,
         evict_overhead=driver.evict_overhead,
         evict_maps=driver.evict_maps,
+        copy_handling=driver.copy_overhead,
         run_overhead=link.run_overhead,
+        run_outward=link.run_overhead_outward,
+        fault_bytes=min(page, driver.fault_bytes or page),
+        asynchronous=driver.asynchronous,
+        round_tails=driver.round_tails,
         in_per_page=page / link.inward,
         out_per_page=page / link.outward,
         both_per_page=page / link.both,
@@ -316,6 +334,7 @@ def make_memory(
         prefetch_queued=region["queued"],
         ordered=region["ordered"],
         leaving=region["leaving"],
+        known=region["known"],
         slot_time=np.zeros(slots),
         slot_due=np.full(slots, np.inf),
         moving=np.zeros(slots, np.uint32),
@@ -328,6 +347,7 @@ def make_memory(
         queue=np.zeros(slots, np.int64),
         arrivals=np.zeros(slots, np.int64),
         batch_page=np.zeros(constants.batch_faults, np.int64),
+        faulted_bytes=np.zeros(pages if constants.fault_bytes < constants.page else 0, np.int32),
         coming=np.zeros(in_turn, np.int64),
         occupied=np.zeros(ppr + 1, np.int32),
         requests=np.zeros((REQUEST_ROWS, 4), np.int64),

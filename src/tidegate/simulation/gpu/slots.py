@@ -82,7 +82,7 @@ def play(
             return code
         # faults and prefetches take turns when both wait
         if books.queue_n > 0 and (books.prefetch_n == 0 or not books.fault_turn):
-            code = serve_faults(memory, constants, relay)
+            code = serve_faults(memory, constants, relay, blocks)
         elif books.prefetch_n > 0:
             code = serve_prefetches(memory, constants, relay)
         else:

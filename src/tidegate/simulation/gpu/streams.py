@@ -20,7 +20,7 @@ from tidegate.compiled.jit import jit_bare
 from tidegate.policies.interface.events import ASK_DISCARD, PREFETCH, VICTIM
 from tidegate.policies.interface.page_flags import ARRIVING, COMING, NEAR, UNWRITTEN, WANTED
 from tidegate.simulation.gpu.copy_orders import append_in, order_out, unblock
-from tidegate.simulation.gpu.frames import depart, is_copied_in, unmap
+from tidegate.simulation.gpu.frames import depart, handling, is_copied_in, unmap
 from tidegate.simulation.gpu.lifetimes import discard
 from tidegate.simulation.gpu.memory import ASKED, LEAVING, NOT_RESIDENT, OK
 from tidegate.simulation.gpu.policy_calls import query, send_event
@@ -79,14 +79,15 @@ def leave(memory: Any, constants: Any, relay: Any, region: int, why: int) -> int
     """Evict a region by the outward stream, which is idle; ``why`` is for a recording."""
     books = memory.books[0]
     memory.leaving[region] = LEAVING
-    code, back, frames = depart(memory, constants, relay, region, True, why)
+    code, back, runs, frames = depart(memory, constants, relay, region, True, why)
     if code != OK:
         return code
     if back == 0:
         memory.leaving[region] = 0
         books.frames_used -= frames
     else:
-        time = back * constants.out_per_page * (constants.crowded if books.in_busy else 1.0)
+        time = runs * constants.run_outward + back * constants.out_per_page
+        time *= constants.crowded if books.in_busy else 1.0
         books.link_out_time += time
         if books.driver_busy:
             time += max(0.0, min(books.turn_out, books.driver_free - books.out_free))
@@ -202,7 +203,8 @@ def come(memory: Any, constants: Any, relay: Any, region: int, taken: int) -> in
     books.pages_born += born
     books.runs_in += runs
     books.pages_prefetched += pages + born
-    books.in_handling += constants.region_overhead + mapped * constants.unmap_prefetched
+    unmapping = mapped * constants.unmap_prefetched
+    books.in_handling += handling(memory, constants, region, float(runs), unmapping)
     time = runs * constants.run_overhead + pages * constants.in_per_page
     begin_copy(memory, region, time * (constants.crowded if books.out_busy else 1.0))
     if pages_asked(memory, constants, region) > 0:  # while frames were found for the others

@@ -34,6 +34,9 @@ def mark_subtrees(memory: Any, constants: Any, region: int, first: int, last: in
         filled[i + 1] = filled[i] + (
             1 if memory.page_state[base + i] & (NEAR | COMING | FAULTED) else 0
         )
+    whole = constants.pages_per_region if constants.round_tails else pages
+    while whole >= 2 * pages:
+        whole //= 2
     done = 0  # nodes are aligned, so they only ever begin at or after the last one's end
     for j in range(first, last):
         leaf = memory.batch_page[j] - base
@@ -42,7 +45,8 @@ def mark_subtrees(memory: Any, constants: Any, region: int, first: int, last: in
         while size <= constants.pages_per_region:
             low = leaf // size * size
             high = min(low + size, pages)  # an object's last region may end early
-            if (filled[high] - filled[low]) * 100 > threshold * (high - low):
+            leaves = min(low + size, whole) - low
+            if (filled[high] - filled[low]) * 100 > threshold * leaves:
                 best_from, best_to = low, high
             size *= 2
         for i in range(max(best_from, done), best_to):

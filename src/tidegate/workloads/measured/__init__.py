@@ -1,0 +1,1 @@
+"""Programs whose times on real cards were published: what `tidegate validate` plays."""
