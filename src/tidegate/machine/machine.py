@@ -27,7 +27,6 @@ from tidegate.options import parse_spec
 from tidegate.trace.geometry import Geometry
 
 FRAMES = ("region", "page")
-FAULT_ORDERS = ("arrival", "slot")
 _PRESETS = Path(__file__).parent / "presets"
 
 
@@ -93,14 +92,6 @@ def _one_of(choices: tuple[str, ...]) -> Callable[[Any], str]:
     return parse
 
 
-def _at_least_one(given: Any) -> float:
-    """Return a finite number of at least 1."""
-    number = units.fraction(given)
-    if not 1 <= number < math.inf:
-        raise TidegateError(f"must be a number of at least 1, got {given!r}")
-    return number
-
-
 def _levels(given: Any) -> tuple[str, ...]:
     known = ("faults", "samples", "touch bits", "everything")
     if not isinstance(given, list):
@@ -125,12 +116,11 @@ class Near:
     # unit of allocation: regions or pages
     frame: str = _constant(_one_of(FRAMES), default="region")
     jitter: float = _constant(_jitter, default=0.0)  # share by which slots differ in speed, at most
-    # touches of one block that can fault together: its warps do not wait for one another
-    block_faults: int = _constant(_count, default=1)
-    # raw faults that the fault buffer holds for each one that a block raises
-    duplicates: float = _constant(_at_least_one, default=1.0)
-    # in which order stalled blocks raise their faults after a replay: as they stalled, or by slot
-    fault_order: str = _constant(_one_of(FAULT_ORDERS), default="arrival")
+    # SMs that translate addresses in one µTLB
+    utlb_sms: int = _constant(_count, default=1)
+    # faults that a µTLB raises at once, in the order of its blocks' stalls; µTLBs fill a batch by
+    # number. None: blocks fill it in the order of their stalls, with a fault each
+    utlb_faults: int | None = _constant(_count, default=None)
 
     @property
     def slots(self) -> int:

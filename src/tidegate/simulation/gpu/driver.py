@@ -107,30 +107,69 @@ def fill_batch(memory: Any, constants: Any, blocks: Any) -> int:
     """Take faults of stalled blocks until the batch is full; return how many pages they are of.
 
     Every batch is a new set: after it the driver flushes the fault buffer and replays, and stalled
-    blocks raise their faults again (uvm_gpu_replayable_faults.c, BATCH_FLUSH).
+    blocks raise their faults again (uvm_gpu_replayable_faults.c, BATCH_FLUSH). µTLBs raise theirs
+    by number, ``window`` at a time, so the first ones get on before the others do.
     """
     books = memory.books[0]
-    if constants.by_slot:
-        sort(memory.queue, books.queue_n)
-    room = min(constants.batch_faults, books.queue_n * constants.block_faults)
-    n = raw = i = np.int64(0)
-    while i < books.queue_n and raw < room:
-        slot = memory.queue[i]
-        n, raw = add_fault(memory, constants, blocks, memory.slot_at[slot], n, raw)
-        last = min(memory.slot_end[slot], memory.slot_at[slot] + constants.block_faults)
-        at = memory.slot_at[slot] + 1
-        while at < last and raw < room:
-            if can_fault(memory, constants, touch_at(blocks, at)[0]):
-                n, raw = add_fault(memory, constants, blocks, at, n, raw)
-            at += 1
-        i += 1
+    sort_by_utlb(memory, constants)
+    n = i = raw = np.int64(0)
+    for utlb in range(constants.utlbs):
+        left = constants.window * books.width
+        while i < memory.utlb_end[utlb] and min(left, constants.batch_faults - raw) > 0:
+            most = min(left, constants.batch_faults - raw)
+            n, raised = raise_faults(memory, constants, blocks, memory.by_utlb[i], n, most)
+            raw += raised
+            left -= raised
+            i += 1
+        i = memory.utlb_end[utlb]
     books.raw_faults += raw
     return n
 
 
 @jit_bare
-def add_fault(memory: Any, constants: Any, blocks: Any, at: int, n: int, raw: int) -> Any:
-    """Add the fault of the touch at a slot's place; return pages and faults of the batch."""
+def raise_faults(
+    memory: Any, constants: Any, blocks: Any, slot: int, n: int, most: int
+) -> Any:
+    """Take the faults that a block raises together; return pages in the batch and faults taken.
+
+    Its warps do not wait for one another, but a store waits for loads, and loads for stores.
+    """
+    at = memory.slot_at[slot]
+    last = min(memory.slot_end[slot], at + max(1, constants.ahead * memory.books[0].width))
+    _, writes, _, _, _ = touch_at(blocks, at)
+    raised = 0
+    while at < last and raised < most:
+        page, write, _, _, _ = touch_at(blocks, at)
+        if write != writes:
+            break
+        if can_fault(memory, constants, page):
+            n = add_fault(memory, constants, blocks, at, n)
+            raised += 1
+        at += 1
+    return n, raised
+
+
+@jit_bare
+def sort_by_utlb(memory: Any, constants: Any) -> None:
+    """Write the stalled slots by the number of their µTLB, each µTLB's in the order of stalls.
+
+    Thread blocks are placed on SMs in turn, so neighbouring slots are on different ones.
+    """
+    n, width, end = memory.books[0].queue_n, memory.books[0].width, memory.utlb_end
+    end[:] = 0
+    for i in range(n):
+        end[memory.queue[i] * width % constants.sms // constants.utlb_sms + 1] += 1
+    for utlb in range(constants.utlbs):
+        end[utlb + 1] += end[utlb]
+    for i in range(n):
+        utlb = memory.queue[i] * width % constants.sms // constants.utlb_sms
+        memory.by_utlb[end[utlb]] = memory.queue[i]
+        end[utlb] += 1
+
+
+@jit_bare
+def add_fault(memory: Any, constants: Any, blocks: Any, at: int, n: int) -> int:
+    """Add the fault of the touch at a slot's place; return how many pages are in the batch."""
     page, _, size, _, _ = touch_at(blocks, at)
     first = not memory.page_state[page] & FAULTED
     if first:
@@ -142,7 +181,7 @@ def add_fault(memory: Any, constants: Any, blocks: Any, at: int, n: int, raw: in
         asked = size if size >= ACCESS else constants.fault_bytes
         before = 0 if first else memory.faulted_bytes[page]
         memory.faulted_bytes[page] = min(constants.page, before + asked)
-    return n, raw + 1
+    return n
 
 
 @jit_bare

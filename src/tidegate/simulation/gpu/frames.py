@@ -166,8 +166,7 @@ def migrate(memory: Any, constants: Any, region: int, taken: int, unmapping: flo
     """
     books = memory.books[0]
     base = region * constants.pages_per_region
-    pages = born = runs = mapped = prefetched = 0
-    apart = 0.0  # further runs, because what faulted is copied apart
+    pages = born = runs = copies = mapped = prefetched = 0
     before = -2
     for page in range(base, base + memory.region_pages[region]):
         state = memory.page_state[page]
@@ -181,8 +180,8 @@ def migrate(memory: Any, constants: Any, region: int, taken: int, unmapping: flo
                 runs += page != before + 1
                 before = page
                 mapped += unmap(memory, page)
-                if state & FAULTED and constants.fault_bytes < constants.page:
-                    apart += runs_apart(memory, constants, page)
+                if state & FAULTED and is_apart(memory, constants, page):
+                    copies += 1
             if not state & FAULTED:
                 prefetched += 1
             state = (state | COMING) & ~ARRIVING & 0xFF
@@ -196,19 +195,19 @@ def migrate(memory: Any, constants: Any, region: int, taken: int, unmapping: flo
     memory.region_pages_in[region] += pages
     books.pages_in += pages
     books.pages_born += born
-    books.runs_in += runs
+    copies += runs
+    books.copies_in += copies
     books.pages_prefetched += prefetched
-    copies = runs + apart
-    books.turn_handling += handling(memory, constants, region, copies, mapped * unmapping)
+    books.turn_handling += handling(memory, constants, region, runs, mapped * unmapping)
     time = copies * constants.run_overhead + pages * constants.in_per_page
     books.turn_in += time
     queue_copy(memory, time)
 
 
 @jit_bare
-def handling(memory: Any, constants: Any, region: int, copies: float, unmapping: float) -> float:
+def handling(memory: Any, constants: Any, region: int, runs: int, unmapping: float) -> float:
     """Return the processor time of bringing pages of a region."""
-    time = constants.region_overhead + unmapping + copies * constants.copy_handling
+    time = constants.region_overhead + unmapping + runs * constants.copy_handling
     if not memory.known[region]:
         memory.known[region] = 1
         time += constants.first_overhead
@@ -216,16 +215,17 @@ def handling(memory: Any, constants: Any, region: int, copies: float, unmapping:
 
 
 @jit_bare
-def runs_apart(memory: Any, constants: Any, page: int) -> float:
-    """Return how many more runs a faulted page's copy has, because what faulted is copied apart.
+def is_apart(memory: Any, constants: Any, page: int) -> bool:
+    """Return whether what faulted of a page is copied apart from the rest of it.
 
-    The driver ends a run where its cause changes between fault and prefetch
-    (uvm_va_block.c, block_copy_resident_pages_between). One of n parts, at any place with equal
-    chances, cuts its page in 1 + 2 (1 - 1/n) runs.
+    The driver ends a copy where its cause changes between fault and prefetch
+    (uvm_va_block.c, block_copy_resident_pages_between). Where a fault lies in its page is not in
+    the trace; it is taken to be at the beginning.
     """
     part = constants.fault_bytes
-    asked = min(constants.page, (max(1, memory.faulted_bytes[page]) + part - 1) // part * part)
-    return 2.0 * (1.0 - asked / constants.page)
+    if part == constants.page:
+        return False
+    return (max(1, memory.faulted_bytes[page]) + part - 1) // part * part < constants.page
 
 
 @jit_bare

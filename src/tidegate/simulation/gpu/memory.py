@@ -47,13 +47,13 @@ ASKED, CANCELLED, LEAVING = 1, 2, 3
 
 _COUNTERS = """
     touches stalls waits remote_touches remote_bytes faults raw_faults batches evictions decisions
-    pages_in pages_born pages_prefetched pages_evicted pages_written_back pages_unused runs_in
+    pages_in pages_born pages_prefetched pages_evicted pages_written_back pages_unused copies_in
     pages_discarded
     observations notifications pages_sampled pages_home
 """
 _STATE = """
     frames_used frames_peak queue_n request_n coming_n prefetch_head prefetch_n threshold
-    turn driver_busy fault_turn next_block slots idle failed_at failed_event
+    turn driver_busy fault_turn next_block slots width idle failed_at failed_event
     timeline_n timeline_stride timeline_skip
 """
 # of the copy streams (streams.py). ``hold``: the driver waits for a copy to end
@@ -103,9 +103,12 @@ class RunConstants(NamedTuple):
     page: int
     pages_per_region: int
     region_shift: int  # pages_per_region is 1 << region_shift
-    batch_faults: int  # without the duplicates that fill the rest of a batch
-    block_faults: int
-    by_slot: bool  # the order of faults
+    batch_faults: int
+    utlbs: int  # 1 if faults are taken in the order of stalls
+    utlb_sms: int
+    sms: int
+    window: int  # faults that a µTLB raises at once
+    ahead: int  # touches of a block that can fault together
     batch_overhead: float
     region_overhead: float
     first_overhead: float
@@ -170,6 +173,8 @@ class Memory(NamedTuple):
     slot_page: NDArray[np.int64]
     slot_status: NDArray[np.uint8]
     queue: NDArray[np.int64]  # slots that stalled, in the order of their faults
+    by_utlb: NDArray[np.int64]  # the same, by µTLB
+    utlb_end: NDArray[np.int64]  # per µTLB: where its slots end in ``by_utlb``
     arrivals: NDArray[np.int64]  # slots that wait for pages of the inward stream
     batch_page: NDArray[np.int64]
     faulted_bytes: NDArray[np.int32]  # per page: what its faults ask for; if copied apart
@@ -229,8 +234,8 @@ def make_constants(
 ) -> RunConstants:
     """Return the constants of a run, with costs in ns per page."""
     page, ppr = trace.geometry.page, trace.geometry.pages_per_region
-    link, driver = machine.link, machine.driver
-    by_page = machine.near.frame == "page"
+    link, driver, near = machine.link, machine.driver, machine.near
+    by_page = near.frame == "page"
     room = frames // ppr if by_page else frames
     return RunConstants(
         frames=frames,
@@ -239,9 +244,12 @@ def make_constants(
         page=page,
         pages_per_region=ppr,
         region_shift=ppr.bit_length() - 1,
-        batch_faults=max(1, int(driver.batch_faults / machine.near.duplicates)),
-        block_faults=machine.near.block_faults,
-        by_slot=machine.near.fault_order == "slot",
+        batch_faults=driver.batch_faults,
+        utlbs=-(-near.sms // near.utlb_sms) if near.utlb_faults else 1,
+        utlb_sms=near.utlb_sms,
+        sms=near.sms if near.utlb_faults else 1,
+        window=near.utlb_faults or driver.batch_faults,
+        ahead=near.utlb_faults or 0,
         batch_overhead=driver.batch_overhead,
         region_overhead=driver.region_overhead,
         first_overhead=driver.first_overhead,
@@ -265,7 +273,7 @@ def make_constants(
         out_per_page=page / link.outward,
         both_per_page=page / link.both,
         crowded=max(1.0, (link.inward + link.outward) / link.both),
-        latency=machine.near.latency,
+        latency=near.latency,
         remote_latency=link.remote_latency,
         remote_per_byte=1 / (link.inward * link.remote_share),
         decision=decision,
@@ -345,6 +353,8 @@ def make_memory(
         slot_page=np.zeros(slots, np.int64),
         slot_status=np.zeros(slots, np.uint8),
         queue=np.zeros(slots, np.int64),
+        by_utlb=np.zeros(slots, np.int64),
+        utlb_end=np.zeros(constants.utlbs + 1, np.int64),
         arrivals=np.zeros(slots, np.int64),
         batch_page=np.zeros(constants.batch_faults, np.int64),
         faulted_bytes=np.zeros(pages if constants.fault_bytes < constants.page else 0, np.int32),

@@ -205,6 +205,7 @@ class Simulation(PolicyRun):
         self.memory.slot_status[:slots] = IDLE
         self.memory.idle_slots[:slots] = np.arange(slots)
         b["slots"], b["idle"], b["next_block"] = slots, slots, 0
+        b["width"] = min(launch.width, near.slots)
         record = LaunchRecord(
             launch.name,
             float(b["front"]),

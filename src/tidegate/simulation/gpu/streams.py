@@ -201,10 +201,10 @@ def come(memory: Any, constants: Any, relay: Any, region: int, taken: int) -> in
     memory.region_pages_in[region] += pages
     books.pages_in += pages
     books.pages_born += born
-    books.runs_in += runs
+    books.copies_in += runs
     books.pages_prefetched += pages + born
     unmapping = mapped * constants.unmap_prefetched
-    books.in_handling += handling(memory, constants, region, float(runs), unmapping)
+    books.in_handling += handling(memory, constants, region, runs, unmapping)
     time = runs * constants.run_overhead + pages * constants.in_per_page
     begin_copy(memory, region, time * (constants.crowded if books.out_busy else 1.0))
     if pages_asked(memory, constants, region) > 0:  # while frames were found for the others
