@@ -14,11 +14,13 @@ from tidegate.units import GiB, KiB, MiB
 
 FOLDER = Path(machine.__file__).parent / "presets"
 NAMES = ["a100-pcie3-ssd", "gh200", "gpgpusim-28sm", "rtx3090-pcie4", "v100-nvlink2"]
+# cards with measured runs: their constants are tested by tests/validate
+CARDS = {"a100-40-pcie4", "gtx1080-pcie3", "rtx5070ti-pcie5", "rtx5090-pcie5", "t4-pcie3"}
 GB, US = 10**9, 1000.0
 
 
-def test_all_five_are_there():
-    assert preset_names() == NAMES
+def test_all_are_there():
+    assert set(NAMES) | CARDS == set(preset_names())
 
 
 # name: SMs, memory GB/s, link inward and outward GB/s, near bytes, page, region

@@ -47,6 +47,7 @@ _COUNTED = (
     "evictions",
     "decisions",
     "pages_in",
+    "copies_in",
     "pages_born",
     "pages_prefetched",
     "pages_unused",
@@ -61,7 +62,7 @@ _COUNTED = (
     "pages_sampled",
     "pages_home",
 )
-_LAUNCH_COLUMNS = ("name", "start", "end", "touches", "faults", "evictions")
+_LAUNCH_COLUMNS = ("name", "start", "end", "touches", "faults", "evictions", "pages_in")
 
 
 class TwoTierRun(PreparedRun):

@@ -21,6 +21,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.compiled.addresses import load, store
 from tidegate.compiled.jit import jit
 from tidegate.trace.build import SEGMENT_TOUCHES
 from tidegate.trace.trace import Launch, Segment
@@ -33,6 +34,7 @@ LINE = 128  # bytes: what a warp moves at a time, so the step of a loop that wal
 _FIRST_ROOM = 1 << 16
 
 _NEXT, _BLOCKS, _TOUCHES, _STEP, _FULL = range(5)
+_WORD = 8  # bytes
 
 
 class Log(NamedTuple):
@@ -96,16 +98,23 @@ def blocks(log: Any, count: int) -> Any:
     A thread block without touches is left out. One that finds no room is done again, in the next
     log.
     """
-    state = log.state
-    while state[_NEXT] < count and 2 * state[_TOUCHES] < len(log.page):
-        yield state[_NEXT]
-        if state[_FULL]:
+    return _blocks(log.state.ctypes.data, log.starts.ctypes.data, len(log.page), count)
+
+
+@numba.njit
+def _blocks(state: int, starts: int, room: int, count: int) -> Any:
+    """Yield as ``blocks``; takes addresses, because Numba's generators never free their arrays."""
+    while load(state + _WORD * _NEXT) < count and 2 * load(state + _WORD * _TOUCHES) < room:
+        block = load(state + _WORD * _NEXT)
+        yield block
+        if load(state + _WORD * _FULL):
             return
-        if state[_TOUCHES] > log.starts[state[_BLOCKS]]:
-            state[_BLOCKS] += 1
-            log.starts[state[_BLOCKS]] = state[_TOUCHES]
-        state[_STEP] = state[_TOUCHES]
-        state[_NEXT] += 1
+        number, touches = load(state + _WORD * _BLOCKS), load(state + _WORD * _TOUCHES)
+        if touches > load(starts + _WORD * number):
+            store(state + _WORD * _BLOCKS, number + 1)
+            store(starts + _WORD * (number + 1), touches)
+        store(state + _WORD * _STEP, touches)
+        store(state + _WORD * _NEXT, block + 1)
 
 
 @jit

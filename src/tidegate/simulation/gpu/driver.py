@@ -135,7 +135,7 @@ def raise_faults(
     Its warps do not wait for one another, but a store waits for loads, and loads for stores.
     """
     at = memory.slot_at[slot]
-    last = min(memory.slot_end[slot], at + max(1, constants.ahead * memory.books[0].width))
+    last = min(memory.slot_end[slot], at + max(1, constants.ahead))
     _, writes, _, _, _ = touch_at(blocks, at)
     raised = 0
     while at < last and raised < most:

@@ -78,6 +78,10 @@ class LaunchRecord:
     touches: int
     faults: int
     evictions: int
+    pages_in: int
+
+
+_COUNTED = "touches", "faults", "evictions", "pages_in"  # of a launch
 
 
 @dataclass
@@ -210,7 +214,7 @@ class Simulation(PolicyRun):
             launch.name,
             float(b["front"]),
             0.0,
-            *(int(b[c]) for c in ("touches", "faults", "evictions")),
+            *(int(b[c]) for c in _COUNTED),
         )
         for segment, last in with_last(pace.segments):
             check_segment(segment, self.trace)
@@ -236,7 +240,7 @@ class Simulation(PolicyRun):
                 self._check(code)
         self._end(launch)
         record.end = float(b["front"])
-        for counter in ("touches", "faults", "evictions"):
+        for counter in _COUNTED:
             setattr(record, counter, int(b[counter]) - getattr(record, counter))
         self.launches.append(record)
 

@@ -11,10 +11,9 @@ from tidegate.workloads.program import Derived, Launches, Space, footprint, work
 
 def _pages(given: object) -> str:
     """Return the text of a list of page numbers, checked."""
-    text = str(given)
-    parts = text.replace("+", " ").split()
-    if not parts or not all(part.isdecimal() for part in parts):
-        raise TidegateError(f"pages must be numbers joined by +, such as 0+1+2+4, got '{text}'")
+    parts = str(given).replace("+", " ").split()
+    if not all(part.isdecimal() for part in parts):
+        raise TidegateError(f"must be numbers joined by +, such as 0+1+2+4, got '{given}'")
     return "+".join(parts)
 
 
@@ -26,16 +25,17 @@ class PageOrder(Derived):
     each fault.
     """
 
-    bytes = footprint("2MiB", "size of the array")
-    order = Option("0+1+2+4+8+16", "pages of 64 KiB, in the order of their touches", parse=_pages)
+    bytes = footprint("128MiB", "size of the array")
+    order = Option("", "pages of 64 KiB such as 0+1+2+4; if none, all of them in turn", parse=_pages)
 
     def sizes(self) -> dict[str, int]:
         return {"a": self.bytes}
 
     def launches(self, space: Space) -> Launches:
         a, per = space["a"], max(1, (64 << 10) // space.geometry.page)
-        for text in self.order.split("+"):
-            page = int(text) * per
+        order = [int(text) * per for text in self.order.split("+") if text]
+        for page in order or range(0, a.pages, per):
             if page >= a.pages:
-                raise TidegateError(f"order must name pages below {a.pages // per}, got {text}")
+                named, end = page // per, -(-a.pages // per)
+                raise TidegateError(f"order must name pages below {end}, got {named}")
             yield Launch("touch", [blocks_of(1, [a.first_page + page], bytes=4)])

@@ -30,7 +30,7 @@ class Sparse(Derived):
     so the touches of a thread block are its 256 loads, then its 256 stores.
     """
 
-    bytes = footprint("8GiB", "size of the array")
+    bytes = footprint("1GiB", "size of the array")
     pages = Option(1, "4 KiB pages touched in each 2 MiB block", least=1, most=_BLOCK // _FAULT)
     passes = Option(3, "how often the list is used", least=1)
     seed = Option(1, "of the list", least=0)

@@ -22,7 +22,7 @@ class Triad(Derived):
     The grid has n / 256 thread blocks, at most 65,535. Access sites: 0 = A, 1 = B, 2 = C.
     """
 
-    bytes = footprint("1536MiB", "size of the three vectors together")
+    bytes = footprint("768MiB", "size of the three vectors together")
 
     def sizes(self) -> dict[str, int]:
         return dict.fromkeys("ABC", max(FLOAT, self.bytes // 12 * FLOAT))
