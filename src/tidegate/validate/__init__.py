@@ -1,7 +1,7 @@
 """Measured runs of real cards beside simulated ones, and machine files fitted to a card.
 
-    points/*.toml ──▶ Point ──▶ play ──▶ Row ──▶ Validation: ledger, picture, page
-    probe.cu ──▶ CSV ──▶ fit ──▶ a machine's file, with a source for each constant
+points/*.toml ──▶ Point ──▶ play ──▶ Row ──▶ Validation: ledger, picture, page
+probe.cu ──▶ CSV ──▶ fit ──▶ a machine's file, with a source for each constant
 """
 
 import lazy_loader

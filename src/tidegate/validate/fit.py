@@ -1,8 +1,9 @@
 """Fit a machine's constants to measured values: least squares of the logarithms of their ratios.
 
 Constants and values are positive and span decades, so both are fitted as logarithms: an error of
-10 % counts the same in 20 µs as in 2 s. Constants that the values say nothing of come out with a
-wide interval.
+10 % counts the same in 20 µs as in 2 s. The machine that one starts from counts as a weak value of
+its own (an e-fold, one standard error), so constants that no value speaks of stay as they were and
+come out with a wide interval.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tidegate.machine import Machine
 
 _STEP = 0.04  # of a logarithm: batches and copies are whole, so small steps see nothing
 _REACH = 4.0  # of a logarithm: a constant moves by a factor of 55 at most
+_START_ERROR = 1.0  # of a logarithm: how far the first guess of a constant may be off
 _LEAST_ERROR = 0.02  # relative: the simulation is not better than that
 
 Play = Callable[[Machine], Sequence[float]]
@@ -66,7 +68,8 @@ def fit(
 
     def residuals(x: np.ndarray) -> np.ndarray:
         values = play(with_constants(machine, dict(zip(names, np.exp(x), strict=True))))
-        return np.log(np.asarray(values) / np.asarray(measured)) * weights
+        off = np.log(np.asarray(values) / np.asarray(measured)) * weights
+        return np.concatenate((off, (x - start) / _START_ERROR))
 
     found = least_squares(
         residuals,
@@ -79,21 +82,19 @@ def fit(
         max_nfev=25,
     )
     values, spread = np.exp(found.x), _standard_errors(found.jac, found.fun)
+    left = residuals(found.x)[: len(measured)] / weights
     fitted = with_constants(machine, dict(zip(names, values, strict=True)))
     return Fit(
-        fitted,
-        tuple(map(Constant, names, values.tolist(), spread)),
-        tuple(np.exp(residuals(found.x) / weights).tolist()),
+        fitted, tuple(map(Constant, names, values.tolist(), spread)), tuple(np.exp(left).tolist())
     )
 
 
 def _standard_errors(jacobian: np.ndarray, residuals: np.ndarray) -> list[float]:
-    """Return one standard error of each logarithm: large where values say little of it."""
+    """Return a standard error of each logarithm: near ``_START_ERROR`` if values say little."""
     free = max(1, len(residuals) - jacobian.shape[1])
     variance = max(1.0, float(residuals @ residuals) / free)
-    covariance = np.linalg.pinv(jacobian.T @ jacobian, rcond=1e-10) * variance
-    silent = ~jacobian.any(axis=0)
-    return [np.inf if no else float(e) for e, no in zip(covariance.diagonal() ** 0.5, silent, strict=True)]
+    covariance = np.linalg.inv(jacobian.T @ jacobian) * variance
+    return [float(error) for error in covariance.diagonal() ** 0.5]
 
 
 def constant(machine: Machine, name: str) -> float:

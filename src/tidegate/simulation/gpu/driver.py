@@ -103,7 +103,7 @@ def serve_faults(memory: Any, constants: Any, relay: Any, blocks: Any) -> int:
 
 
 @jit_bare
-def fill_batch(memory: Any, constants: Any, blocks: Any) -> int:
+def fill_batch(memory: Any, constants: Any, blocks: Any) -> Any:
     """Take faults of stalled blocks until the batch is full; return how many pages they are of.
 
     Every batch is a new set: after it the driver flushes the fault buffer and replays, and stalled
@@ -127,9 +127,7 @@ def fill_batch(memory: Any, constants: Any, blocks: Any) -> int:
 
 
 @jit_bare
-def raise_faults(
-    memory: Any, constants: Any, blocks: Any, slot: int, n: int, most: int
-) -> Any:
+def raise_faults(memory: Any, constants: Any, blocks: Any, slot: int, n: int, most: int) -> Any:
     """Take the faults that a block raises together; return pages in the batch and faults taken.
 
     Its warps do not wait for one another, but a store waits for loads, and loads for stores.

@@ -94,7 +94,7 @@ def queue_copy(memory: Any, time: float) -> None:
 
 @jit_bare
 def depart(memory: Any, constants: Any, relay: Any, region: int, mapped: bool, why: int) -> Any:
-    """Take a region's pages away; return a code, the pages to write back, their runs and its frames.
+    """Take a region's pages away; return a code, pages to write back, their runs and its frames.
 
     Every near page is written back; with ``dirty_only``, and of read-mostly data, dirty ones only.
     ``mapped``: a runtime sent them to the CPU (cudaMemPrefetchAsync), which maps them there, so

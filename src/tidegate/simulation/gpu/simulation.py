@@ -210,12 +210,7 @@ class Simulation(PolicyRun):
         self.memory.idle_slots[:slots] = np.arange(slots)
         b["slots"], b["idle"], b["next_block"] = slots, slots, 0
         b["width"] = min(launch.width, near.slots)
-        record = LaunchRecord(
-            launch.name,
-            float(b["front"]),
-            0.0,
-            *(int(b[c]) for c in _COUNTED),
-        )
+        record = LaunchRecord(launch.name, float(b["front"]), 0.0, *(int(b[c]) for c in _COUNTED))
         for segment, last in with_last(pace.segments):
             check_segment(segment, self.trace)
             rest = _NO_TOUCHES if first else take_rest(self._table, blocks, slots)

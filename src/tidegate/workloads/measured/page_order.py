@@ -26,7 +26,7 @@ class PageOrder(Derived):
     """
 
     bytes = footprint("128MiB", "size of the array")
-    order = Option("", "pages of 64 KiB such as 0+1+2+4; if none, all of them in turn", parse=_pages)
+    order = Option("", "pages of 64 KiB, such as 0+1+2+4; none: all in turn", parse=_pages)
 
     def sizes(self) -> dict[str, int]:
         return {"a": self.bytes}

@@ -19,7 +19,8 @@ class TiledStencil(SquareMatrices):
     """A stencil on two n × n grids of floats that change places after each launch.
 
         row, col = blockIdx.y * 16 + threadIdx.y, blockIdx.x * 16 + threadIdx.x    not at the edge
-        dst[row][col] = 0.25 * (src[row-1][col] + src[row+1][col] + src[row][col-1] + src[row][col+1])
+        dst[row][col] = 0.25 * (src[row-1][col] + src[row+1][col]
+                                + src[row][col-1] + src[row][col+1])
 
     16 thread blocks beside each other in a row are one block of width 16. Rows of a halo are
     cached, so a row's bytes count once. Access sites: 0 = even, 1 = odd.
