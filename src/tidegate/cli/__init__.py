@@ -31,6 +31,7 @@ from tidegate.cli import (
     studio,
     sweep,
     trace,
+    validate,
 )
 from tidegate.cli.output import prepare_streams
 from tidegate.cli.usage import Debugging, Verbs, explain, welcome
@@ -55,6 +56,7 @@ app.command("analyze")(analyze.analyze)
 app.command("compile")(compile.compile)
 app.command("plan")(plan.plan)
 app.command("list")(listing.list_names)
+app.command("validate")(validate.validate)
 app.command("doctor")(doctor.doctor)
 app.command("studio")(studio.studio)
 app.command("completion")(completion.completion)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tidegate.experiments import Run, RunSpec
@@ -48,15 +48,29 @@ def _time(run: Run, launch: int) -> float:
     return float(row["end"] - row["start"])
 
 
+def play_programs(
+    points: Iterable[Point],
+    machine: str | Machine | None = None,
+    cache: bool = True,
+    progress: Callable[[int], None] = lambda programs: None,
+) -> Iterator[tuple[Point, float | tuple[int, ...], Run]]:
+    """Yield each point, its simulated value and its run; points of one program share a run."""
+    programs: dict[tuple[str, ...], list[Point]] = {}
+    for point in points:
+        programs.setdefault(program_of(point), []).append(point)
+    for alike in programs.values():
+        run = play(alike[0], machine, cache)
+        progress(1)
+        yield from ((point, simulated(point, run), run) for point in alike)
+
+
+def program_of(point: Point) -> tuple[str, ...]:
+    """Return what tells a point's run from others."""
+    return point.source.machine, point.workload, point.near_memory, point.prefetch
+
+
 def play_all(
     points: Iterable[Point], machine: str | Machine | None = None, cache: bool = True
 ) -> dict[Point, float | tuple[int, ...]]:
-    """Return the simulated value of each point; points of one run share it."""
-    runs: dict[tuple[str, ...], Run] = {}
-    values = {}
-    for point in points:
-        key = point.source.machine, point.workload, point.near_memory, point.prefetch
-        if key not in runs:
-            runs[key] = play(point, machine, cache)
-        values[point] = simulated(point, runs[key])
-    return values
+    """Return the simulated value of each point."""
+    return {point: value for point, value, _ in play_programs(points, machine, cache)}
