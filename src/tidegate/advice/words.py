@@ -13,6 +13,7 @@ from tidegate.advice.simulate import Outcome
 from tidegate.display.tables import Cell, ShareBar, Table
 from tidegate.trace.ops import OpTrace
 from tidegate.units import show_duration, show_size
+from tidegate.validate.ledger import saved_cards
 
 
 def sentences(advice: Advice) -> list[str]:
@@ -24,6 +25,7 @@ def sentences(advice: Advice) -> list[str]:
         *_another_driver(advice),
         *_how_far(advice),
         *_how_sure(advice),
+        _which_machine(advice),
         *_stopped(advice),
     ]
 
@@ -130,8 +132,22 @@ def _how_sure(advice: Advice) -> Iterator[str]:
     )
     yield (
         f"With the machine's constants {SPREAD:.0%} larger or smaller it is {c.least:.2f} to "
-        f"{c.most:.2f} × as fast as the driver, {verdict}. All times are simulated; none was "
-        "measured on a card."
+        f"{c.most:.2f} × as fast as the driver, {verdict}."
+    )
+
+
+def _which_machine(advice: Advice) -> str:
+    """Return which machine file was used and how well it is validated."""
+    name = advice.machine.name
+    card = saved_cards().get(name)
+    if card is None:
+        return (
+            f"All times are simulated, with the machine file {name}, which was never held against "
+            "a card; 'tidegate calibrate' measures yours."
+        )
+    return (
+        f"All times are simulated, with the machine file {name}, which was held against a card: "
+        f"{card.words} (tidegate validate --card {name})."
     )
 
 
@@ -195,6 +211,7 @@ def to_data(advice: Advice) -> dict[str, Any]:
     return {
         "program": advice.subject.name,
         "machine": advice.machine.name,
+        "validation": asdict(card) if (card := saved_cards().get(advice.machine.name)) else None,
         "near": advice.near,
         "whole": advice.whole,
         "fits": advice.fit.fits,

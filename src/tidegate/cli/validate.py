@@ -55,11 +55,10 @@ def validate(
     """
     output.check(as_json, as_csv, plot)
     if file is not None:
-        given = {"--card": card, "--out": out}
-        _refuse("FILE", given, "they are of the ledger")
+        _refuse("FILE", {"--card": card, "--out": out}, "they are of the ledger")
         return _show_profile(file, workload, machine, near, prefetch, plot, as_json, as_csv)
-    given = {"--workload": workload, "--machine": machine, "--near": near}
-    _refuse("no FILE", given, "they say what FILE is a profile of")
+    profiled = {"--workload": workload, "--machine": machine, "--near": near}
+    _refuse("no FILE", profiled, "they say what FILE is a profile of")
     if out is not None:
         from tidegate.display.figures import check_output
 
@@ -87,11 +86,11 @@ def _show_ledger(
     programs = len({program_of(point) for point in ledger.points_of(cards)})
     with ProgressBar("validate", programs, "programs") as bar:
         validation = ledger.validate(cards, cache, bar.advance)
+    rows = [row.to_json() for row in validation.rows]
     if plot is not None:
-        save_figure(draw_ledger(validation), plot, "Tidegate beside real cards")
+        save_figure(draw_ledger(rows), plot, "Tidegate beside real cards")
     if out is not None:
         write_atomically(out, page_of(validation))
-    rows = [row.to_json() for row in validation.rows]
     if as_json:
         return output.print_json({"cards": [vars(c) for c in validation.cards], "rows": rows})
     if as_csv:

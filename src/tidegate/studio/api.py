@@ -8,6 +8,7 @@
     GET  /api/runs/{key}/story            what happened to one region
     GET  /api/names                       workloads, policies, systems, machines, programs
     GET  /api/papers, /api/papers/{name}  ledgers
+    GET  /api/cards, /api/cards/figure.svg  the ledger of reality
     GET  /api/live/events                 running arenas, as server-sent events
     POST /api/race, /api/curves, /api/plan, /api/advice, /api/papers/{name}   start a job
     GET  /api/jobs/{number}, …/figure.svg; POST …/cancel
@@ -35,7 +36,7 @@ from tidegate.errors import TidegateError
 from tidegate.live.arena.running import rates, running_arenas
 from tidegate.simulation.recorded import Recording
 from tidegate.simulation.recording import Window
-from tidegate.studio import advices, plans, races, recorded_views
+from tidegate.studio import advices, cards, plans, races, recorded_views
 from tidegate.studio.jobs import Jobs
 from tidegate.studio.library import Allowed, Library, describe_run
 from tidegate.studio.names import known_names
@@ -72,6 +73,8 @@ class Studio:
             Route("/api/papers", _answer(self.list_papers)),
             Route("/api/papers/{name}", _answer(self.paper)),
             Route("/api/papers/{name}/figure.svg", _answer(self.exhibit)),
+            Route("/api/cards", _answer(lambda request: cards.cards())),
+            Route("/api/cards/figure.svg", _answer(_picture_of_cards)),
             Route("/api/live/events", _live),
             Route("/api/jobs/{number:int}", _answer(self.job)),
             Route("/api/jobs/{number:int}/figure.svg", _answer(self.figure)),
@@ -217,6 +220,10 @@ class Studio:
         name = request.path_params["name"]
         self.papers.report(name)  # refuse an unknown one
         return self.jobs.start("paper", lambda job: self.papers.reproduce(job, name)).to_json()
+
+
+def _picture_of_cards(request: Request) -> Response:
+    return Response(cards.picture(), media_type="image/svg+xml")
 
 
 async def _live(request: Request) -> Response:

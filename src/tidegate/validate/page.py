@@ -55,7 +55,7 @@ def page_of(validation: Validation) -> str:
     """Return the whole page: what the rows mean, the picture, the tables."""
     *cards, summary = (table.html() for table in card_tables(validation))
     return _PAGE.format(
-        picture=svg_text(draw_ledger(validation)),
+        picture=svg_text(draw_ledger([row.to_json() for row in validation.rows])),
         summary=summary,
         cards="\n".join(cards),
         notes="".join(f"<li>{html.escape(note)}</li>" for note in notes_of(validation)),

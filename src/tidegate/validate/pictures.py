@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tidegate.display.figures import COLOURS
-from tidegate.validate.ledger import Validation
+from tidegate.units import duration
 from tidegate.validate.nsight import Beside, Copies
 from tidegate.validate.points import Quantity, Role
 
@@ -19,35 +20,36 @@ _MARKS = {Role.TEST: "o", Role.FITTED: "x", Role.READ_OFF: "+"}
 _BLUE, _ORANGE, *_ = COLOURS
 
 
-def draw_ledger(validation: Validation) -> Figure:
-    """Draw each measured time and the simulated one, with the tolerances as bands."""
+def draw_ledger(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw each measured time and the simulated one, with the tolerances as bands.
+
+    ``rows``: as ``Row.to_json`` makes them, or as the saved ledger has them.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.5, 6.5), layout="constrained")
     axes = figure.add_subplot()
-    times = [row for row in validation.rows if row.point.quantity is Quantity.TIME]
-    ends = [float(v) / _MS for row in times for v in (row.point.measured, row.simulated)]  # type: ignore[arg-type]
-    line = np.array([min(ends, default=0.1) / 2, max(ends, default=10) * 2])
+    points = [_point(row) for row in rows if row["quantity"] == Quantity.TIME]
+    values = [value for point in points for value in point[2:]] or [1.0]
+    line = np.array([min(values) / 2, max(values) * 2])
     axes.fill_between(line, line * 0.65, line * 1.35, color="0.92", label="± 35 %")
     axes.fill_between(line, line * 0.75, line * 1.25, color="0.84", label="± 25 %")
     axes.plot(line, line, color="0.5", linewidth=1)
-    for machine, colour in zip(validation.machines, COLOURS, strict=False):
-        for role, mark in _MARKS.items():
-            mine = [r for r in times if r.point.source.machine == machine and r.point.role is role]
-            if mine:
-                axes.plot(
-                    [float(r.point.measured) / _MS for r in mine],  # type: ignore[arg-type]
-                    [float(r.simulated) / _MS for r in mine],  # type: ignore[arg-type]
-                    mark,
-                    color=colour,
-                    label=f"{machine}, {role.value}",
-                    markersize=7,
-                    fillstyle="none",
-                )
+    colours = dict(zip(sorted({point[0] for point in points}), COLOURS, strict=False))
+    for machine, role in sorted({point[:2] for point in points}):
+        measured, simulated = zip(*(p[2:] for p in points if p[:2] == (machine, role)), strict=True)
+        label, mark = f"{machine}, {role}", _MARKS[Role(role)]
+        axes.plot(measured, simulated, mark, color=colours[machine], label=label, fillstyle="none")
     axes.set(xscale="log", yscale="log", xlim=line, ylim=line)
     axes.set(xlabel="measured, ms", ylabel="simulated, ms")
     axes.legend(fontsize=8, loc="upper left")
     return figure
+
+
+def _point(row: Mapping[str, Any]) -> tuple[str, str, float, float]:
+    """Return a row's machine and role, and its measured and simulated times in ms."""
+    measured = duration(row["measured"]) / _MS
+    return row["machine"], row["role"], measured, measured * float(row["ratio"])
 
 
 def draw_beside(beside: Beside) -> Figure:

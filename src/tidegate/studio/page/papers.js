@@ -1,11 +1,17 @@
 // Papers: each claim with what the paper says, what was measured here, and the verdict.
 import { ask, follow, guarded, h, progressOf } from "./dom.js";
+import * as cards from "./cards.js";
 import { percent } from "./format.js";
 import { download, saveButtons, saveCsv } from "./save.js";
 
 export async function show(main, { args, here }) {
   const papers = await ask("api/papers"), name = papers.some((p) => p.name === args[0]) ? args[0] : papers[0].name;
-  const links = h("div", { className: "row" }, papers.map((p) => h("a", { href: `#papers/${p.name}`, textContent: p.name, ariaCurrent: String(p.name === name), style: p.name === name ? "font-weight:600" : "" })));
+  const isOfCards = args[0] === "cards", open = isOfCards ? "cards" : name;
+  const links = h("div", { className: "row" }, [...papers.map((p) => p.name), "cards"].map((p) => h("a", { href: `#papers/${p}`, textContent: p, ariaCurrent: String(p === open), style: p === open ? "font-weight:600" : "" })));
+  if (isOfCards) {
+    main.append(h("h1", { textContent: "Cards" }), links, ...await cards.shown());
+    return () => {};
+  }
   const place = h("div"), progress = progressOf();
   const draw = async () => {
     const report = await ask(`api/papers/${name}`);
