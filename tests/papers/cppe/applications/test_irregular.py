@@ -335,7 +335,7 @@ def test_hybridsort_counts_and_packs() -> None:
             block = Block(trace)
             for t in range(128 * b, 128 * b + 128):
                 for i in range(blocks):
-                    block.use("prefixoffsets", 1024 * i + t, write=True)
+                    block.change("prefixoffsets", 1024 * i + t)
                 block.use("offsets", t, write=True)
             yield block
 
