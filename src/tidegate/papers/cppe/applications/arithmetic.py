@@ -125,7 +125,9 @@ class Sgemm(Derived):
 
     def launches(self, space: Space) -> Launches:
         m, n, k = self.shape
-        intensity = 2 * TILE_M * TILE_N * k / (FLOAT * (k * (TILE_M + TILE_N) + 2 * TILE_M * TILE_N))
+        intensity = (
+            2 * TILE_M * TILE_N * k / (FLOAT * (k * (TILE_M + TILE_N) + 2 * TILE_M * TILE_N))
+        )
         count = m // TILE_M * (n // TILE_N)
         yield launch_of(space, "mysgemmNT", _sgemm, count, (m, n, k), intensity)
 
