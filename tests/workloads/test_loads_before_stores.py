@@ -18,7 +18,7 @@ class Change(NamedTuple):
     launch: str
     object: str
     site: int | None = None  # the access site of load and store, where one object has several
-    cleared: bool = False  # whether each block first stores a zero
+    cleared: bool = False  # whether each block first stores something else
     skip: int = 0  # launches of that name that do not change it
 
 
@@ -55,7 +55,11 @@ CHANGED: dict[str, tuple[dict[str, object], tuple[Change, ...]]] = {
     "cppe-HWL": (
         {"bytes": 100_000, "frames": 11},
         # frame 0 cuts T out, frame 10 updates it
-        (Change("kernel", "T", skip=1),),
+        (
+            Change("kernel", "T", skip=1),
+            Change("kernel", "in2_sub2", cleared=True),
+            Change("kernel", "in2_sqr_sub2", cleared=True),
+        ),
     ),
     "cppe-LEU": (
         {"bytes": 1_000_000, "frames": 1, "rounds": 2},

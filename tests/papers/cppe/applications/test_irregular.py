@@ -80,6 +80,7 @@ def test_heartwall() -> None:
         conv * padded,
         padded**2,
     )
+    loads: dict[int, int] = {}  # of T in an ordinary frame, by point
     for frame, launch in enumerate(read(trace)):
         blocks = launch.blocks()
         assert len(blocks) == points
@@ -91,6 +92,9 @@ def test_heartwall() -> None:
             assert written == set().union(*(mine[name] for name in names))
             read_only = {page for page, _, _, reference in touches if reference > 0} - written
             assert read_only == (mine["T"] - written if frame else set())
+            loaded = sum(page in mine["T"] and not write for page, write, _, _ in touches)
+            updated = len(mine["T"]) if frame == 10 else 0  # T = 0.87 T + 0.13 frame
+            assert loaded == (loads.setdefault(point, loaded) + updated if frame > 1 else loaded)
 
 
 def heartwall_pages(trace: object, shape: videos.PointArrays, name: str, point: int) -> set[int]:

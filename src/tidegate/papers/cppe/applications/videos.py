@@ -71,11 +71,11 @@ class Heartwall(Derived):
         (131 × 183), the sums' differences in2_sub2 (131 × 131);  the same of in2²;  conv and these
         make in2_sqr_sub2;  tMask;  mask_conv
 
-    and in every tenth frame T is updated: T = 0.87 T + 0.13 frame. An array is allocated for all points
-    before the next one, each on 256 bytes. A step is what lies between two __syncthreads; of each
-    array it is all, in order of address. Access sites: the arrays as listed in ``ARRAYS``. Table
-    II: heartwall, 40.7 MB, Type V; 51 points and a frame of 609 × 590 make 40.9 MiB, but not all of
-    the frame is near a point.
+    and in every tenth frame T is updated: T = 0.87 T + 0.13 frame. An array is allocated for all
+    points before the next one, each on 256 bytes. A step is what lies between two __syncthreads; of
+    each array it is all, in order of address. Access sites: the arrays as listed in ``ARRAYS``.
+    Table II: heartwall, 40.7 MB, Type V; 51 points and a frame of 609 × 590 make 40.9 MiB, but not
+    all of the frame is near a point.
     """
 
     bytes = published_footprint("cppe-HWL", "size of the frame and all points")

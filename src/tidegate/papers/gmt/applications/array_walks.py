@@ -9,10 +9,10 @@ Page visits are the unit in which GMT counts reuse.
 GMT's reuse share is 1 - footprint / visits, and MultiVectorAdd's 40.0 % shows what a visit is: one
 of a vector's pages counts once in a pass, though hundreds of warps use it, one after another. So
 the thread blocks that share a page are one block here, and a page that the block before used as
-well is still in use and not visited again. Nor is one that is loaded and then stored: BaM holds a
-page while a thread uses it, and the 40.0 % count ``out`` once in each launch. That is why the halo of a stencil makes no visits: it
+well is still in use and not visited again. That is why the halo of a stencil makes no visits: it
 lies in pages that neighbours use at the same time. Table 2 agrees: Srad's 83.38 % are 6.017 visits
-a page, and without halos they are 6.
+a page, and without halos they are 6. A load and a store of a page in one step are one visit, too: a
+launch of MultiVectorAdd counts ``out`` once, as BaM holds a page while a thread uses it.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ class BFS(Offloaded):
     The graph is random: a level holds the share of vertices that a random graph of this degree
     reaches at that level, spread evenly, and a neighbour may be anywhere. So touches of ``nodes``
     and ``edges`` are drawn, loads of ``frontier`` and ``next`` are not, as every vertex loads its
-    own. ``connected`` below 1 makes a graph of
-    which the search reaches the first vertices only, and only their edges.
+    own. ``connected`` below 1 makes a graph of which the search reaches the first vertices only,
+    and only their edges.
     """
 
     program = "bfs"

@@ -57,10 +57,11 @@ class BFS(Derived):
     made here and the order of threads is assumed. The thread blocks of one page of ``graph_nodes``
     (16, if pages have 64 KB) walk in step: they are one wave, a list of pages, each once at its
     first load and once at its first store: mask loaded and stored, nodes, edges, visited, then cost
-    loaded and stored, and updating stored, each in the order of the threads. Kernel's waves are distributed over ``lanes`` blocks; Kernel2's are a block each. Bytes
-    of a page: what neighbouring threads use side by side counts as it is, every jump (visited,
-    cost, updating at ``id``) counts 32, but no more than the page holds. The flag ``over``, one
-    byte, is left out. Access sites: the arrays in the order in which they are allocated.
+    loaded and stored, and updating stored, each in the order of the threads. Kernel's waves are
+    distributed over ``lanes`` blocks; Kernel2's are a block each. Bytes of a page: what
+    neighbouring threads use side by side counts as it is, every jump (visited, cost, updating at
+    ``id``) counts 32, but no more than the page holds. The flag ``over``, one byte, is left out.
+    Access sites: the arrays in the order in which they are allocated.
 
     Table II says 2.1 GB, the artifact a graph of 16 M nodes by Rodinia's generator. That
     generator's nodes have 6 neighbours on average, and 16 M of them take 0.61 GiB; 30 neighbours

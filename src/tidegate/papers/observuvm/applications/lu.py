@@ -42,10 +42,9 @@ class LU(WaveWorkload):
     tiles. The panel's pages are listed once as read and once as written, though getf2 walks over
     them many times: nothing else is used meanwhile. trsm reads the whole diagonal block, and its
     columns from top to bottom before it stores them; gemm loads its tile after the last step and
-    then stores it. A pivot
-    may come from any row below, so laswp is assumed to use every page from row p on. Access sites:
-    0 = the panel (L), 1 = the rows of U, 2 = the rest. Table II: "Lower-upper decomposition
-    (CUSOLVER)", 12.0 GB.
+    then stores it. A pivot may come from any row below, so laswp is assumed to use every page from
+    row p on. Access sites: 0 = the panel (L), 1 = the rows of U, 2 = the rest. Table II:
+    "Lower-upper decomposition (CUSOLVER)", 12.0 GB.
     """
 
     bytes = published_footprint("LU", "size of the matrix")
