@@ -8,7 +8,7 @@ from tidegate.compiled.jit import jit
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import lay_out
 from tidegate.workloads.program import Space, largest_fit
-from tidegate.workloads.thread_blocks import blocks, segments, step, use, use_sector
+from tidegate.workloads.thread_blocks import blocks, change, segments, step, use, use_sector
 
 
 @jit
@@ -35,13 +35,33 @@ def space(size: int) -> Space:
     return Space(geometry, lay_out({"a": size, "b": 100}, geometry))
 
 
-def test_a_page_is_touched_once_in_a_step_when_first_used() -> None:
+def test_a_page_is_touched_in_a_step_when_first_used_and_when_first_stored_to() -> None:
     (segment,) = segments(space(1000), _once, 2, ())
-    np.testing.assert_array_equal(segment.starts, [0, 3, 6])
-    np.testing.assert_array_equal(segment.page[:3], [4, 0, 1])
-    np.testing.assert_array_equal(segment.write[:3], [1, 0, 0])
-    np.testing.assert_array_equal(segment.bytes[:3], [42, 7, 6])
-    np.testing.assert_array_equal(segment.reference[:3], [1, 0, 0])
+    np.testing.assert_array_equal(segment.starts, [0, 4, 8])
+    np.testing.assert_array_equal(segment.page[:4], [4, 0, 1, 4])
+    np.testing.assert_array_equal(segment.write[:4], [0, 0, 0, 1])
+    np.testing.assert_array_equal(segment.bytes[:4], [10, 7, 6, 32])
+    np.testing.assert_array_equal(segment.reference[:4], [1, 0, 0, 1])
+
+
+@jit
+def _changed(log: Any, count: int, shape: Any) -> None:
+    """Change a page in two pieces in each of two steps, and store to one that was not loaded."""
+    for _ in blocks(log, count):
+        for _ in range(2):
+            step(log)
+            change(log, 0, 0, 4)
+            change(log, 0, 4, 8)
+            use(log, 1, 0, 4, True)
+            use(log, 1, 4, 8, False)
+
+
+def test_a_change_is_a_load_and_a_store_once_in_a_step() -> None:
+    (segment,) = segments(space(1000), _changed, 1, ())
+    np.testing.assert_array_equal(segment.page, 2 * [0, 0, 4])
+    np.testing.assert_array_equal(segment.write, 2 * [0, 1, 1])
+    # the second piece's load is behind the store
+    np.testing.assert_array_equal(segment.bytes, 2 * [4, 12, 8])
 
 
 def test_thread_blocks_come_whole_and_in_order_whatever_the_room() -> None:

@@ -73,6 +73,7 @@ class ProductShape(NamedTuple):
     wave: int  # thread blocks
     lanes: int
     element: int = FLOAT  # bytes
+    added: bool = False  # C += A·B: after the last step the output is loaded, then stored
 
 
 def operand(
@@ -147,9 +148,10 @@ def product_launch(
     shape = shape._replace(wave=wave, lanes=min(shape.lanes, wave))
     reads, out = operands[:-1], operands[-1]
     panels_used, tiles_used = bytes_used(grid, shape, reads)
+    tiles_used *= 2 if shape.added else 1
     intensity = flops / (panels_used.sum() + tiles_used)
     sharing = _sharing(grid, shape, reads, panels_used, out.site)
-    count, most = -(-tile_count(grid) // wave), pages * len(operands)
+    count, most = -(-tile_count(grid) // wave), pages * (len(operands) + shape.added)
     touches = wave_segments(count, most, _fill, grid, shape, reads, out)
     width = max(1, slots * wave // shape.lanes)
     return Launch(kernel, touches, width, intensity, sharing=sharing)
@@ -245,8 +247,13 @@ def _fill(
                 end = _add_along(needs, end, read, shape, spans, read.turn * turn)
             else:
                 end = _add_down(needs, end, read, shape, spans, read.turn * turn)
-        end = _add_output(needs, end, out, grid, low, high, last, shape.element)
-        block, touch = distribute(needs, end, last + 1, shape.lanes, columns, block, touch)
+        if shape.added:
+            own = end
+            end = _add_output(needs, own, out, grid, low, high, last, shape.element)
+            needs[own:end].write[:] = 0
+        stored = last + shape.added
+        end = _add_output(needs, end, out, grid, low, high, stored, shape.element)
+        block, touch = distribute(needs, end, stored + 1, shape.lanes, columns, block, touch)
         number += 1
     return number, block, touch
 
@@ -339,7 +346,7 @@ def panels_of_tiles(grid: TileGrid, which: int) -> float:
 def bytes_used(grid: Any, shape: Any, reads: Any) -> Any:
     """Return the bytes of each operand, and of the output, that all waves use: floats.
 
-    Together they are the sum of the trace's bytes.
+    Together they are the sum of the trace's bytes, but for an output that is loaded as well.
     """
     elements = 0.0
     panels_used = np.zeros(len(reads))

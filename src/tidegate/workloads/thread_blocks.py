@@ -7,9 +7,11 @@
 
     yield launch_of(space, "kernel", _kernel, count, n)
 
-Within a step a page is touched once, at its first use; ``step`` begins the next one. A thread block
-that runs through a long loop has several steps, so that it returns to its pages as the loop does.
-An object's access site is its place in the space.
+Within a step a page is touched once, at its first use, and once more at its first store if it was
+loaded before: on a GPU ``a[i] += x`` is a load and a store, and other warps run in between. Loads
+behind that store belong to its touch. ``step`` begins the next step. A thread block that runs
+through a long loop has several steps, so that it returns to its pages as the loop does. An object's
+access site is its place in the space.
 """
 
 from __future__ import annotations
@@ -128,19 +130,25 @@ def use(log: Any, array: int, low: int, high: int, write: bool) -> None:
         page = log.first_page[array] + number
         at = log.last[page]
         touches = log.state[_TOUCHES]
-        if at < log.state[_STEP] or at >= touches or log.page[at] != page:
+        known = log.state[_STEP] <= at < touches and log.page[at] == page
+        if not known or (write and not log.write[at]):
             if touches == len(log.page):
                 log.state[_FULL] = 1
                 return
             at = touches
-            log.page[at], log.write[at], log.bytes[at], log.reference[at] = page, 0, 0, array
+            log.page[at], log.write[at], log.bytes[at], log.reference[at] = page, write, 0, array
             log.last[page] = at
             log.state[_TOUCHES] = touches + 1
         within = min(1 << log.shift, log.size[array] - (number << log.shift))
         log.bytes[at] = min(within, log.bytes[at] + stop - low)
-        if write:
-            log.write[at] = 1
         low = stop
+
+
+@jit
+def change(log: Any, array: int, low: int, high: int) -> None:
+    """Load and then store bytes ``low`` to ``high`` of an object."""
+    use(log, array, low, high, False)
+    use(log, array, low, high, True)
 
 
 @jit

@@ -19,9 +19,8 @@ class Block:
     def __init__(self, trace: Trace):
         self._first = {o.name: (o.first_page, i) for i, o in enumerate(trace.objects)}
         self._page = trace.geometry.page
-        # bytes by element, by page and access site
-        self.steps: list[dict[tuple[int, int], dict[int, int]]] = [{}]
-        self.written: list[set[int]] = [set()]  # pages
+        # bytes by element, by page, whether written, and access site
+        self.steps: list[dict[tuple[int, int, int], dict[int, int]]] = [{}]
 
     def use(self, name: str, index: int, write: bool = False, size: int = 4) -> None:
         """Use element ``index`` of an object."""
@@ -30,26 +29,27 @@ class Block:
         while low < (index + 1) * size:
             page = low // self._page
             stop = min((index + 1) * size, (page + 1) * self._page)
-            self.steps[-1].setdefault((first + page, reference), {})[index] = stop - low
-            if write:
-                self.written[-1].add(first + page)
+            key = first + page, int(write), reference
+            self.steps[-1].setdefault(key, {})[index] = stop - low
             low = stop
+
+    def change(self, name: str, index: int, size: int = 4) -> None:
+        """Load and then store element ``index`` of an object."""
+        self.use(name, index, size=size)
+        self.use(name, index, write=True, size=size)
 
     def step(self) -> None:
         if self.steps[-1]:
             self.steps.append({})
-            self.written.append(set())
 
     def touches(self) -> Iterator[set[tuple[int, int, int]]]:
         """Yield (page, write, access site) of each step."""
-        for step, written in zip(self.steps, self.written, strict=True):
-            if step:
-                yield {(page, int(page in written), reference) for page, reference in step}
+        return (set(step) for step in self.steps if step)
 
-    def used(self) -> list[dict[int, int]]:
-        """Return the bytes used of each page, by step."""
+    def used(self) -> list[dict[tuple[int, int], int]]:
+        """Return the bytes loaded from and stored to each page, by step."""
         return [
-            {page: sum(used.values()) for (page, _), used in step.items()}
+            {(page, write): sum(used.values()) for (page, write, _), used in step.items()}
             for step in self.steps
             if step
         ]
@@ -77,5 +77,12 @@ def check_launch(launch: Read, expected: Iterable[Block]) -> None:
         for step, used in zip(block.touches(), block.used(), strict=True):
             now, touches = touches[: len(step)], touches[len(step) :]
             assert {(page, write, reference) for page, write, _, reference in now} == step
-            assert all(size >= used[page] for page, _, size, _ in now)
+            places = {(page, write): at for at, (page, write, *_) in enumerate(now)}
+            assert all(places.get((page, 0), -1) < places[page, 1] for page, w in places if w)
+            for page, loaded in used:
+                if (page, 1 - loaded) in used:  # loads behind the first store count as its bytes
+                    both = used[page, 0] + used[page, 1]
+                    assert sum(now[places[page, w]][2] for w in (0, 1)) >= min(both, PAGE)
+                else:
+                    assert now[places[page, loaded]][2] >= used[page, loaded]
         assert not touches

@@ -101,7 +101,7 @@ def test_srad(n: int) -> None:
                             block.use("C", near)
                         for name in "NSWE":
                             block.use(name, p)
-                        block.use("J", p, write=True)
+                        block.change("J", p)
             yield block
 
     check(trace, [launch(kernel) for kernel in (1, 2, 1, 2)])

@@ -80,6 +80,7 @@ def test_heartwall() -> None:
         conv * padded,
         padded**2,
     )
+    loads: dict[int, int] = {}  # of T in an ordinary frame, by point
     for frame, launch in enumerate(read(trace)):
         blocks = launch.blocks()
         assert len(blocks) == points
@@ -91,6 +92,9 @@ def test_heartwall() -> None:
             assert written == set().union(*(mine[name] for name in names))
             read_only = {page for page, _, _, reference in touches if reference > 0} - written
             assert read_only == (mine["T"] - written if frame else set())
+            loaded = sum(page in mine["T"] and not write for page, write, _, _ in touches)
+            updated = len(mine["T"]) if frame == 10 else 0  # T = 0.87 T + 0.13 frame
+            assert loaded == (loads.setdefault(point, loaded) + updated if frame > 1 else loaded)
 
 
 def heartwall_pages(trace: object, shape: videos.PointArrays, name: str, point: int) -> set[int]:
@@ -164,15 +168,15 @@ def test_histo() -> None:
             for thread in range(512):
                 start = 512 * b + thread
                 for four in range(start, low // 4, 42 * 512):
-                    block.use("global_histo", four, write=True, size=8)
+                    block.change("global_histo", four, size=8)
                     block.use("final_histo", four, write=True)
                 for four in range(start, middle // 4, 42 * 512):
-                    block.use("global_overflow", four, write=True, size=16)
+                    block.change("global_overflow", four, size=16)
                     for x in range(14):
                         block.use("global_subhisto", middle * x // 4 + four)
                     block.use("final_histo", low // 4 + four, write=True)
                 for four in range(low // 4 + start, (bins - middle) // 4, 42 * 512):
-                    block.use("global_histo", four, write=True, size=8)
+                    block.change("global_histo", four, size=8)
                     block.use("final_histo", middle // 4 + four, write=True)
             yield block
 
@@ -261,9 +265,13 @@ def test_btree() -> None:
             "ans": 4 * bid,
         }
         rest = {(page, write) for page, write, _, r in touches if r != btree._NODES_K}
+        stored = {"currKnode_k", "offset_k", "ans"}
+        loaded = {"currKnode_k", "records", "keys"}  # offset_k is stored before it is loaded
         assert rest == {
-            (first_page[n] + at // 1024, int(n not in ("records", "keys")))
+            (first_page[n] + at // 1024, write)
             for n, at in places.items()
+            for write, names in enumerate((loaded, stored))
+            if n in names
         }
     span = int(keys * 0.003)
     firsts = np.random.default_rng((1, 0)).integers(keys - span, size=ranges.starts.size - 1)
@@ -335,7 +343,7 @@ def test_hybridsort_counts_and_packs() -> None:
             block = Block(trace)
             for t in range(128 * b, 128 * b + 128):
                 for i in range(blocks):
-                    block.use("prefixoffsets", 1024 * i + t, write=True)
+                    block.change("prefixoffsets", 1024 * i + t)
                 block.use("offsets", t, write=True)
             yield block
 

@@ -23,15 +23,15 @@ def test_backprop() -> None:
                 for tx in range(16):
                     index = 17 * (16 * by + ty + 1) + tx + 1
                     block.use("input", 16 * by + ty + 1)
-                    block.use("input_hidden", index, write=True)
+                    block.change("input_hidden", index)
                     if kernel == "forward":
                         block.use("hidden_partial_sum", 16 * by + ty, write=True)
                     else:
                         block.use("hidden_delta", tx + 1)
-                        block.use("input_prev_weights", index, write=True)
+                        block.change("input_prev_weights", index)
                         if by == 0 and ty == 0:
-                            block.use("input_hidden", tx + 1, write=True)
-                            block.use("input_prev_weights", tx + 1, write=True)
+                            block.change("input_hidden", tx + 1)
+                            block.change("input_prev_weights", tx + 1)
             yield block
 
     check(trace, [launch("forward"), launch("adjust")])
@@ -171,13 +171,15 @@ def test_matrix_vector(name: str) -> None:
     def launch(matrix: str, vector: str, out: str, rows: bool) -> Iterator[Block]:
         for first in range(0, n, 256):
             block = Block(trace)
+            for i in range(first, min(n, first + 256)) if name == "cppe-BIC" else ():
+                block.use(out, i, write=True)
             for step in range(0, n, 32):
                 block.step()
                 for i in range(first, min(n, first + 256)):
                     for j in range(step, min(n, step + 32)):
                         block.use(matrix, i * n + j if rows else j * n + i)
                         block.use(vector, j)
-                    block.use(out, i, write=True)
+                    block.change(out, i)
             yield block
 
     if name == "cppe-MVT":
@@ -238,7 +240,7 @@ def test_sgemm() -> None:
                     block.use("B", column + depth * n)
             for column in range(16 * by, 16 * by + 16):
                 for row in range(128 * bx, 128 * bx + 128):
-                    block.use("C", row + column * m, write=True)
+                    block.change("C", row + column * m)
             blocks.append(block)
     check(trace, [blocks])
 

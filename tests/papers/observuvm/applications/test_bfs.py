@@ -17,18 +17,25 @@ from tidegate.workloads.graph import csr, start_node
 from tidegate.workloads.suites import GB
 from workloads.read_traces import Read, in_order, pages_of, program, read
 
-Use = dict[tuple[str, int], list[int]]  # array, page within it → bytes, written
+Use = dict[tuple[str, int, int], int]  # array, page within it, whether stored → bytes
 
 STEPS = {
     "Kernel": (
-        "graph_mask",
-        "graph_nodes",
-        "graph_edges",
-        "graph_visited",
-        "cost",
-        "updating_graph_mask",
+        ("graph_mask", 0),
+        ("graph_mask", 1),
+        ("graph_nodes", 0),
+        ("graph_edges", 0),
+        ("graph_visited", 0),
+        ("cost", 0),
+        ("cost", 1),
+        ("updating_graph_mask", 1),
     ),
-    "Kernel2": ("updating_graph_mask", "graph_mask", "graph_visited"),
+    "Kernel2": (
+        ("updating_graph_mask", 0),
+        ("graph_mask", 1),
+        ("graph_visited", 1),
+        ("updating_graph_mask", 1),
+    ),
 }
 
 
@@ -46,17 +53,16 @@ class Plain:
         self.over = False
         self.uses: Use = {}
 
-    def use(self, name: str, at: int, used: int, write: bool = False) -> None:
-        entry = self.uses.setdefault((name, at // self.page), [0, 0])
-        entry[0] += used
-        entry[1] |= write
+    def use(self, name: str, at: int, used: int, write: int = 0) -> None:
+        key = name, at // self.page, write
+        self.uses[key] = self.uses.get(key, 0) + used
 
     def kernel(self, tid: int) -> None:
         self.use("graph_mask", tid, 1)
         if not self.mask[tid]:
             return
         self.mask[tid] = False
-        self.use("graph_mask", tid, 0, True)
+        self.use("graph_mask", tid, 1, 1)
         self.use("graph_nodes", 8 * tid, 8)
         found = False
         for i in range(self.offsets[tid], self.offsets[tid + 1]):
@@ -64,21 +70,22 @@ class Plain:
             other = self.targets[i]
             self.use("graph_visited", other, 32)
             if not self.visited[other]:
-                self.use("cost", 4 * tid, 0 if found else 4)  # once: it stays in a register
+                if not found:  # once: it stays in a register
+                    self.use("cost", 4 * tid, 4)
                 found = True
                 self.cost[other] = self.cost[tid] + 1
-                self.use("cost", 4 * other, 32, True)
+                self.use("cost", 4 * other, 32, 1)
                 self.updating[other] = True
-                self.use("updating_graph_mask", other, 32, True)
+                self.use("updating_graph_mask", other, 32, 1)
 
     def kernel2(self, tid: int) -> None:
         self.use("updating_graph_mask", tid, 1)
         if self.updating[tid]:
             self.mask[tid] = self.visited[tid] = self.over = True
             self.updating[tid] = False
-            self.use("graph_mask", tid, 1, True)
-            self.use("graph_visited", tid, 1, True)
-            self.use("updating_graph_mask", tid, 0, True)
+            self.use("graph_mask", tid, 1, 1)
+            self.use("graph_visited", tid, 1, 1)
+            self.use("updating_graph_mask", tid, 1, 1)
 
     def launch(self, kernel: Any, wave: int) -> list[Use]:
         """Return what each wave uses."""
@@ -87,9 +94,12 @@ class Plain:
             self.uses = {}
             for tid in range(first, min(first + wave, self.n)):
                 kernel(tid)
-            for (name, page), entry in self.uses.items():
-                entry[0] = min(entry[0], self.page, self.size[name] - page * self.page)
-            found.append(self.uses)
+            found.append(
+                {
+                    (name, page, write): min(used, self.page, self.size[name] - page * self.page)
+                    for (name, page, write), used in self.uses.items()
+                }
+            )
         return found
 
 
@@ -100,17 +110,20 @@ def check(trace: Trace, launch: Read, waves: list[Use], lanes: int) -> None:
     for uses in waves:
         expected = {
             (first[name] + page, write, used, bfs.ARRAYS.index(name))
-            for (name, page), (used, write) in uses.items()
+            for (name, page, write), used in uses.items()
         }
         mine, blocks = blocks[: min(lanes, len(expected))], blocks[min(lanes, len(expected)) :]
         touches = in_order(mine)
-        assert len(touches) == len(expected), "each page once"
+        assert len(touches) == len(expected), "each page once, or loaded and stored"
         assert set(touches) == expected
-        steps = [STEPS[launch.name].index(name_of[reference]) for *_, reference in touches]
+        steps = [
+            STEPS[launch.name].index((name_of[reference], write))
+            for _, write, _, reference in touches
+        ]
         assert steps == sorted(steps)
-        for step, name in enumerate(STEPS[launch.name]):
+        for step, wanted in enumerate(STEPS[launch.name]):
             pages = [page for (page, *_), s in zip(touches, steps, strict=True) if s == step]
-            assert pages == [first[n] + page for n, page in uses if n == name], (
+            assert pages == [first[n] + page for n, page, w in uses if (n, w) == wanted], (
                 "in the order of the threads"
             )
     assert not blocks

@@ -58,6 +58,7 @@ class Steps:
             for block in range(first, min(across, first + self.wave)):
                 for j in within(q + self.tile * block, self.tile, self.n):
                     for i in range(p, q):
+                        uses.element("A", j * self.n + i, (i - p) // 8, reference=1)
                         uses.element("A", j * self.n + i, self.n, reference=1, write=1)
             waves.append([uses])
         return waves
@@ -77,7 +78,8 @@ class Steps:
                         uses.element("A", j * self.n + k, (k - p) // 8, reference=1)
                 for j in columns:
                     for i in rows:
-                        uses.element("A", j * self.n + i, self.n, reference=2, write=1)
+                        uses.element("A", j * self.n + i, self.n, reference=2)
+                        uses.element("A", j * self.n + i, self.n + 1, reference=2, write=1)
             waves.append([uses])
         return waves
 
@@ -133,10 +135,12 @@ def test_touches_in_closed_form() -> None:
         if launch.name == "getf2":
             assert len(launch.page) == 2 * nb
     for step, launch in enumerate(x for x in launches if x.name == "trsm"):
-        assert len(launch.page) == nb + (n - (step + 1) * nb)
+        assert len(launch.page) == nb + 2 * (n - (step + 1) * nb), (
+            "the diagonal block; the other columns, loaded and stored"
+        )
     (last,) = [x for x in launches if x.name == "gemm"][2:]
-    assert len(last.page) == nb + 2 * nb, (
-        "two by two tiles, one wave: the panel, rows of U and the rest, 256 columns each"
+    assert len(last.page) == nb + nb + 2 * nb, (
+        "two by two tiles, one wave, 256 columns each: the panel, rows of U, the rest twice"
     )
 
 

@@ -8,7 +8,15 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.workloads.program import Derived, Launches, Space, workload
 from tidegate.workloads.suites import published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, across, blocks, launch_of, step, use_floats
+from tidegate.workloads.thread_blocks import (
+    FLOAT,
+    across,
+    blocks,
+    change,
+    launch_of,
+    step,
+    use_floats,
+)
 
 THREADS, PHI_THREADS = 256, 512
 PIECE = 1024  # KERNEL_Q_K_ELEMS_PER_GRID: samples of k-space in a launch
@@ -117,7 +125,9 @@ class Sgemm(Derived):
 
     def launches(self, space: Space) -> Launches:
         m, n, k = self.shape
-        intensity = 2 * TILE_M * TILE_N * k / (FLOAT * (k * (TILE_M + TILE_N) + TILE_M * TILE_N))
+        intensity = (
+            2 * TILE_M * TILE_N * k / (FLOAT * (k * (TILE_M + TILE_N) + 2 * TILE_M * TILE_N))
+        )
         count = m // TILE_M * (n // TILE_N)
         yield launch_of(space, "mysgemmNT", _sgemm, count, (m, n, k), intensity)
 
@@ -133,4 +143,4 @@ def _sgemm(log: Any, count: int, shape: Any) -> None:
             for depth in range(i, min(k, i + CHUNK)):
                 use_floats(log, _A, row + depth * m, row + TILE_M + depth * m, False)
         for j in range(column, column + TILE_N):
-            use_floats(log, _C, row + j * m, row + TILE_M + j * m, True)
+            change(log, _C, FLOAT * (row + j * m), FLOAT * (row + TILE_M + j * m))

@@ -8,7 +8,16 @@ from tidegate.compiled.jit import jit
 from tidegate.options import Option
 from tidegate.workloads.program import Derived, Launches, Space, largest_fit, workload
 from tidegate.workloads.suites import published_bytes, published_footprint
-from tidegate.workloads.thread_blocks import FLOAT, across, blocks, launch_of, step, use, use_floats
+from tidegate.workloads.thread_blocks import (
+    FLOAT,
+    across,
+    blocks,
+    change,
+    launch_of,
+    step,
+    use,
+    use_floats,
+)
 
 PIECES = 14  # BLOCK_X: partial histograms
 RANGE = 24 * 1024  # BINS_PER_BLOCK
@@ -129,15 +138,15 @@ def _final(log: Any, count: int, shape: Any) -> None:
     for block in blocks(log, count):
         for at in range(four * block, low, four * count):
             stop = min(low, at + four)
-            use(log, _GLOBAL, 2 * at, 2 * stop, True)
+            change(log, _GLOBAL, 2 * at, 2 * stop)
             use(log, _FINAL, at, stop, True)
         for at in range(four * block, middle, four * count):
             stop = min(middle, at + four)
-            use(log, _OVERFLOW, 4 * at, 4 * stop, True)
+            change(log, _OVERFLOW, 4 * at, 4 * stop)
             for x in range(PIECES):
                 use(log, _SUB, middle * x + at, middle * x + stop, False)
             use(log, _FINAL, low + at, low + stop, True)
         for at in range(low + four * block, bins - middle, four * count):
             stop = min(bins - middle, at + four)
-            use(log, _GLOBAL, 2 * at, 2 * stop, True)
+            change(log, _GLOBAL, 2 * at, 2 * stop)
             use(log, _FINAL, middle + at, middle + stop, True)

@@ -16,6 +16,7 @@ from tidegate.workloads.thread_blocks import (
     FLOAT,
     across,
     blocks,
+    change,
     launch_of,
     step,
     use,
@@ -159,7 +160,7 @@ def _prefixoffset(log: Any, count: int, shape: Any) -> None:
     for block in blocks(log, count):
         for i in range(shape[0]):
             at = FLOAT * (BUCKETS * i + PREFIX_THREADS * block)
-            use(log, _PREFIX, at, at + FLOAT * PREFIX_THREADS, True)
+            change(log, _PREFIX, at, at + FLOAT * PREFIX_THREADS)
         use_floats(log, _OFFSETS, PREFIX_THREADS * block, PREFIX_THREADS * (block + 1), True)
 
 

@@ -26,7 +26,9 @@ class Backprop(Derived):
         layerforward     input_hidden[index] *= input[index_in]
                          hidden_partial_sum[16 by + ty] = Σ over ty
         adjust_weights   w[index] += f(delta[tx + 1], input[index_in], oldw[index])
-                         oldw[index] is written;  by = 0:  w[tx + 1], oldw[tx + 1] as well
+                         oldw[index] is stored;  by = 0:  w[tx + 1], oldw[tx + 1] as well
+
+    The warps of a thread block load before the first of them stores.
 
     Operands: the weights and their last change, the input units, and small vectors. Grid order: by.
     Access sites: the arrays as they are allocated. Table II: backprop, 9 MB, Type II; 65,536 input
@@ -58,18 +60,19 @@ def sizes_of(blocks: int) -> dict[str, int]:
 
 
 @jit
-def _weights(log: Any, array: int, by: int) -> None:
-    """Read and write a thread block's 16 × 16 weights."""
+def _weights(log: Any, array: int, by: int, write: bool) -> None:
+    """Load or store a thread block's 16 × 16 weights."""
     for ty in range(TILE):
         at = _PITCH * (TILE * by + ty + 1) + 1
-        use_floats(log, array, at, at + TILE, True)
+        use_floats(log, array, at, at + TILE, write)
 
 
 @jit
 def _forward(log: Any, count: int, shape: Any) -> None:
     for block in blocks(log, count):
         use_floats(log, _INPUT, TILE * block + 1, TILE * block + TILE + 1, False)
-        _weights(log, _WEIGHTS, block)
+        _weights(log, _WEIGHTS, block, False)
+        _weights(log, _WEIGHTS, block, True)
         use_floats(log, _SUMS, HIDDEN * block, HIDDEN * (block + 1), True)
 
 
@@ -78,11 +81,14 @@ def _adjust(log: Any, count: int, shape: Any) -> None:
     for block in blocks(log, count):
         use_floats(log, _DELTA, 1, TILE + 1, False)
         use_floats(log, _INPUT, TILE * block + 1, TILE * block + TILE + 1, False)
-        _weights(log, _OLD, block)
-        _weights(log, _WEIGHTS, block)
+        _weights(log, _OLD, block, False)
+        _weights(log, _WEIGHTS, block, False)
+        _weights(log, _WEIGHTS, block, True)
+        _weights(log, _OLD, block, True)
         if block == 0:
-            use_floats(log, _WEIGHTS, 1, TILE + 1, True)
-            use_floats(log, _OLD, 1, TILE + 1, True)
+            for write in (False, True):
+                use_floats(log, _WEIGHTS, 1, TILE + 1, write)
+                use_floats(log, _OLD, 1, TILE + 1, write)
 
 
 THREADS = 256

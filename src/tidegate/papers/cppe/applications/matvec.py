@@ -6,7 +6,7 @@
 256 threads to a thread block. By rows, a thread block walks along 256 rows at once: its pages are a
 row apart (four pages if n = 4096), and it stays on them until all rows come to their next pages. A
 step is a line of 128 bytes of every row, or 32 rows, so it returns to a page as often as its warps
-load another line of it.
+load another line of it. ``out`` stands in memory, so every step loads and stores it.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class MatrixAndVectors(Derived):
     arrays: tuple[str, ...] = ()  # the matrix and the vectors, as they are allocated
     # name, whether by rows, the vector read, the vector written
     kernels: tuple[tuple[str, bool, int, int], ...] = ()
+    cleared = False  # whether a thread first stores a zero
 
     @property
     def n(self) -> int:
@@ -53,20 +54,23 @@ class MatrixAndVectors(Derived):
     def launches(self, space: Space) -> Launches:
         count = across(self.n, THREADS)
         for name, *arguments in self.kernels:
-            yield launch_of(space, name, _product, count, (self.n, *arguments))
+            yield launch_of(space, name, _product, count, (self.n, self.cleared, *arguments))
 
 
 @jit
 def _product(log: Any, count: int, shape: Any) -> None:
-    n, by_rows, vector, out = shape
+    n, cleared, by_rows, vector, out = shape
     for block in blocks(log, count):
         own = THREADS * block, min(n, THREADS * (block + 1))
+        if cleared:
+            use_floats(log, out, own[0], own[1], True)
         for j in range(0, n, _CHUNK):
             step(log)
             now = j, min(n, j + _CHUNK)
             rows, columns = (own, now) if by_rows else (now, own)
             use_rect(log, _MATRIX, n, rows, columns, False)
             use_floats(log, vector, now[0], now[1], False)
+            use_floats(log, out, own[0], own[1], False)
             use_floats(log, out, own[0], own[1], True)
 
 
@@ -91,8 +95,8 @@ class MVT(MatrixAndVectors):
 class BICG(MatrixAndVectors):
     """s = Aᵀ·r, q = A·p, A n × n floats, row-major: BICG of PolyBench/GPU, 256 threads.
 
-        bicg_kernel1   for i:  s[j] += A[i n + j] * r[i]
-        bicg_kernel2   for j:  q[i] += A[i n + j] * p[j]
+        bicg_kernel1   s[j] = 0;  for i:  s[j] += A[i n + j] * r[i]
+        bicg_kernel2   q[i] = 0;  for j:  q[i] += A[i n + j] * p[j]
 
     A thread has a float of the result. Steps and strides: see ``matvec``. Grid order: from the
     first float to the last. Access sites: the arrays as they are allocated. Table II: BICG, 64.1
@@ -101,4 +105,5 @@ class BICG(MatrixAndVectors):
 
     bytes = published_footprint("cppe-BIC", "size of the matrix and four vectors")
     arrays = ("A", "r", "s", "p", "q")
+    cleared = True
     kernels = (("bicg_kernel1", False, 1, 2), ("bicg_kernel2", True, 3, 4))

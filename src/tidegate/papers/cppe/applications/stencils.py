@@ -130,7 +130,7 @@ class Srad(SquareMatrices):
     s, w, e, clamped at the edges; two launches an iteration:
 
         srad_cuda_1   N, S, W, E[p] = J[n], J[s], J[w], J[e] - J[p];  C[p] = f(those, J[p])
-        srad_cuda_2   J[p] += λ (C[p] N[p] + C[s] S[p] + C[p] W[p] + C[e] E[p])
+        srad_cuda_2   J[p] += λ (C[p] N[p] + C[s] S[p] + C[p] W[p] + C[e] E[p]);  J is loaded first
 
     Operands: six matrices. Grid order: blockIdx.x fastest. Access sites: the matrices as they are
     allocated. The sums that the host takes of J between iterations are left out. Table II: srad_v2,
@@ -165,6 +165,7 @@ def _srad_2(log: Any, count: int, shape: Any) -> None:
     n = shape[0]
     for block in blocks(log, count):
         rows, columns = tile_of(block, n, TILE, TILE)
+        use_rect(log, _J, n, rows, columns, False)
         use_rect(log, _C, n, rows, (columns[0], columns[1] + 1), False)
         use_rect(log, _C, n, (rows[1], min(n, rows[1] + 1)), columns, False)
         for array in (_N, _S, _W, _E):

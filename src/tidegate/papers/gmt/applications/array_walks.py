@@ -11,7 +11,8 @@ of a vector's pages counts once in a pass, though hundreds of warps use it, one 
 the thread blocks that share a page are one block here, and a page that the block before used as
 well is still in use and not visited again. That is why the halo of a stencil makes no visits: it
 lies in pages that neighbours use at the same time. Table 2 agrees: Srad's 83.38 % are 6.017 visits
-a page, and without halos they are 6.
+a page, and without halos they are 6. A load and a store of a page in one step are one visit, too: a
+launch of MultiVectorAdd counts ``out`` once, as BaM holds a page while a thread uses it.
 """
 
 from __future__ import annotations

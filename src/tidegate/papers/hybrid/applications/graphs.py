@@ -14,14 +14,15 @@ from tidegate.workloads.program import Launches, Space, footprint, workload
 class BFS(Offloaded):
     """Breadth-first search: examples/openmp/bfs.c, two kernel regions, launched once per level.
 
-        visit    if frontier[v]:  for e of nodes[v]:
+        visit    if frontier[v]:  frontier[v] = 0;  for e of nodes[v]:
                      to = edges[e];  if !visited[to]:  cost[to] = …, next[to] = 1
         advance  if next[v]:  frontier[v] = visited[v] = 1, next[v] = 0
 
     The graph is random: a level holds the share of vertices that a random graph of this degree
     reaches at that level, spread evenly, and a neighbour may be anywhere. So touches of ``nodes``
-    and ``edges`` are drawn, those of the frontier are not. ``connected`` below 1 makes a graph of
-    which the search reaches the first vertices only, and only their edges.
+    and ``edges`` are drawn, loads of ``frontier`` and ``next`` are not, as every vertex loads its
+    own. ``connected`` below 1 makes a graph of which the search reaches the first vertices only,
+    and only their edges.
     """
 
     program = "bfs"
@@ -56,7 +57,8 @@ class BFS(Offloaded):
             after = shares[i + 1] if i + 1 < len(shares) else 0.0
             met = self.degree * share
             visit = (
-                StreamedBytes("frontier", 1, write=True),
+                StreamedBytes("frontier", 1),
+                StreamedBytes("frontier", 1, write=True, share=share, part=part),
                 StreamedBytes("nodes", 8, share=share, part=part),
                 StreamedBytes("cost", 4, share=share, part=part),
                 StreamedBytes("edges", 4 * self.degree, share=share, together=2, part=part),
@@ -65,8 +67,8 @@ class BFS(Offloaded):
                 Gather("next", met * part * (1 - seen), True, part),
             )
             yield loop_launch(space, "visit", n, *visit, seed=self.seed + 2 * i)
-            advance = [StreamedBytes("next", 1, write=True)]
-            for name in ("frontier", "visited"):
+            advance = [StreamedBytes("next", 1)]
+            for name in ("frontier", "visited", "next"):
                 advance.append(StreamedBytes(name, 1, write=True, share=after, part=part))
             yield loop_launch(space, "advance", n, *advance, seed=self.seed + 2 * i + 1)
 
@@ -108,7 +110,11 @@ class Louvain(Offloaded):
             StreamedBytes("cluster_weight", 8, write=True),
             StreamedBytes("update", 16, write=True),
         )
-        update = StreamedBytes("communities", 16, write=True), StreamedBytes("update", 16)
+        update = (
+            communities,
+            StreamedBytes("update", 16),
+            StreamedBytes("communities", 16, write=True),
+        )
         for r in range(self.rounds):
             yield loop_launch(space, "clean", n, *clean)
             move = self._move(current, target)

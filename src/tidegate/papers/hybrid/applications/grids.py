@@ -79,12 +79,12 @@ class SRAD(Offloaded):
         iteration = (
             loop_launch(space, "speckle", n, image),
             loop_launch(space, "coefficients", n, image, *index, *written),
-            loop_launch(space, "diffuse", n, *read, change),
+            loop_launch(space, "diffuse", n, *read, image, change),
         )
-        yield loop_launch(space, "extract", n, change)
+        yield loop_launch(space, "extract", n, image, change)
         for _ in range(self.iterations):
             yield from iteration
-        yield loop_launch(space, "compress", n, change)
+        yield loop_launch(space, "compress", n, image, change)
 
 
 _CELL = 132  # bytes of all arrays for one cell

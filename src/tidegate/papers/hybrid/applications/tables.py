@@ -33,7 +33,8 @@ class KMeans(Offloaded):
     """K-means clustering: examples/openmp/kmeans.c.
 
         invert_mapping  feature_turned[f * points + p] = feature[p * features + f]
-        find_nearest    membership[p] = nearest of centres to feature_turned[f * points + p], all f
+        find_nearest    nearest of centres to feature_turned[f * points + p], all f
+                        if membership[p] != nearest:  changed;  membership[p] = nearest
 
     The features of a point are ``features`` streams, a plane apart. Every cluster reads them again,
     from caches.
@@ -60,8 +61,8 @@ class KMeans(Offloaded):
         yield loop_launch(space, "invert_mapping", points, table, *written)
         read = [StreamedBytes("feature_turned", 4, at) for at in planes]
         centres = StreamedBytes("centres", 4 * self.clusters * self.features / points)
-        nearest = StreamedBytes("membership", 4, write=True)
-        again = loop_launch(space, "find_nearest", points, *read, centres, nearest)
+        nearest = (StreamedBytes("membership", 4), StreamedBytes("membership", 4, write=True))
+        again = loop_launch(space, "find_nearest", points, *read, centres, *nearest)
         for _ in range(self.rounds):
             yield again
 
@@ -118,11 +119,16 @@ def _forward(
 
 def _adjust(space: Space, name: str, inputs: int, units: int, layer: str, delta: str) -> Launch:
     n = (inputs + 1) * (units + 1)
-    read = (
+    changed = [
+        StreamedBytes(f"{layer}_{array}", 4, write=write)
+        for write in (False, True)
+        for array in ("weights", "previous")
+    ]
+    return loop_launch(
+        space,
+        name,
+        n,
         StreamedBytes(delta, 4 * (units + 1) / n),
         StreamedBytes(f"{layer}_units", 4 * (inputs + 1) / n),
+        *changed,
     )
-    written = [
-        StreamedBytes(f"{layer}_{array}", 4, write=True) for array in ("weights", "previous")
-    ]
-    return loop_launch(space, name, n, *read, *written)

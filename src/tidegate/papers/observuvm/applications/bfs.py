@@ -34,9 +34,10 @@ _GRAPH = ("graph_nodes", "graph_edges", "graph_mask")
 ARRAYS = (*_GRAPH, "updating_graph_mask", "graph_visited", "cost")
 _NODES, _EDGES, _MASK, _UPDATING, _VISITED, _COST = range(6)
 
-# The step in which Kernel, or Kernel2, first needs each array's pages.
-_STEP = (1, 2, 0, 5, 3, 4)
-_STEP2 = (0, 0, 1, 0, 2, 0)
+# The step in which Kernel, or Kernel2, first loads each array's pages, and stores into them.
+_STEP = ((2, 3, 0, 0, 4, 5), (0, 0, 1, 7, 0, 6))
+_STEP2 = ((0, 0, 0, 0, 0, 0), (0, 0, 1, 3, 2, 0))
+_STEPS = 8
 
 
 @workload("BFS")
@@ -54,12 +55,13 @@ class BFS(Derived):
 
     The search is carried out as the touches are streamed; they are *derived* because its input is
     made here and the order of threads is assumed. The thread blocks of one page of ``graph_nodes``
-    (16, if pages have 64 KB) walk in step: they are one wave, a list of pages, each once, at its
-    first use: mask, nodes, edges, then visited, cost and updating, each in the order of the
-    threads. Kernel's waves are distributed over ``lanes`` blocks; Kernel2's are a block each. Bytes
-    of a page: what neighbouring threads use side by side counts as it is, every jump (visited,
-    cost, updating at ``id``) counts 32, but no more than the page holds. The flag ``over``, one
-    byte, is left out. Access sites: the arrays in the order in which they are allocated.
+    (16, if pages have 64 KB) walk in step: they are one wave, a list of pages, each once at its
+    first load and once at its first store: mask loaded and stored, nodes, edges, visited, then cost
+    loaded and stored, and updating stored, each in the order of the threads. Kernel's waves are
+    distributed over ``lanes`` blocks; Kernel2's are a block each. Bytes of a page: what
+    neighbouring threads use side by side counts as it is, every jump (visited, cost, updating at
+    ``id``) counts 32, but no more than the page holds. The flag ``over``, one byte, is left out.
+    Access sites: the arrays in the order in which they are allocated.
 
     Table II says 2.1 GB, the artifact a graph of 16 M nodes by Rodinia's generator. That
     generator's nodes have 6 neighbours on average, and 16 M of them take 0.61 GiB; 30 neighbours
@@ -118,8 +120,8 @@ class PageUse(NamedTuple):
     shift: int  # a page has 2^shift bytes
     first_page: NDArray[np.int64]  # of each array
     size: NDArray[np.int64]
-    used: NDArray[np.int64]  # bytes, by page; 0: not listed
-    written: NDArray[np.uint8]  # by page
+    loaded: NDArray[np.int64]  # bytes, by page; 0: not listed
+    stored: NDArray[np.int64]
 
 
 class Search(NamedTuple):
@@ -147,7 +149,7 @@ def _begin(graph: Graph, space: Space, wave: int) -> Search:
         np.array([a.first_page for a in arrays]),
         np.array([a.bytes for a in arrays]),
         np.zeros(count, np.int64),
-        np.zeros(count, np.uint8),
+        np.zeros(count, np.int64),
     )
     row = np.empty(int(largest_degree(graph)), np.int32)
     return Search(graph, mask, updating, visited, cost, np.zeros(1, np.uint8), wave, pages, row)
@@ -157,7 +159,7 @@ def _touches(
     search: Search, kernel: Callable[..., Any], lanes: int, level: int
 ) -> Iterator[Segment]:
     """Carry out the kernel wave by wave: one launch."""
-    count, most = -(-search.graph.nodes // search.wave), len(search.pages.used)
+    count, most = -(-search.graph.nodes // search.wave), 2 * len(search.pages.loaded)
     return wave_segments(count, most, kernel, lanes, search, level)
 
 
@@ -171,7 +173,7 @@ def _kernel(
         low, high = wave * s.wave, min((wave + 1) * s.wave, s.graph.nodes)
         end = _expand(s, needs, low, high, level)
         _settle(s.pages, needs, end)
-        block, touch = distribute(needs, end, len(_STEP), lanes, columns, block, touch)
+        block, touch = distribute(needs, end, _STEPS, lanes, columns, block, touch)
         wave += 1
     return wave, block, touch
 
@@ -185,41 +187,39 @@ def _expand(s: Any, needs: Any, low: int, high: int, level: int) -> Any:
     """
     graph, mask, updating, visited, cost = s.graph, s.mask, s.updating, s.visited, s.cost
     pages, row = s.pages, s.row
-    used, written, shift, first_page = pages.used, pages.written, pages.shift, pages.first_page
+    loaded, stored, shift, first_page = pages.loaded, pages.stored, pages.shift, pages.first_page
     at_visited, at_cost = first_page[_VISITED], first_page[_COST]
-    at_updating, at_mask = first_page[_UPDATING], first_page[_MASK]
-    end = _read(pages, needs, 0, _MASK, low, high)
+    at_updating = first_page[_UPDATING]
+    end = _use(pages, needs, 0, _MASK, low, high, 0)
     for tid in range(low, high):
         if not mask[tid]:
             continue
         mask[tid] = 0
-        written[at_mask + (tid >> shift)] = 1
-        end = _read(pages, needs, end, _NODES, NODE * tid, NODE * (tid + 1))
+        end = _use(pages, needs, end, _MASK, tid, tid + 1, 1)
+        end = _use(pages, needs, end, _NODES, NODE * tid, NODE * (tid + 1), 0)
         begin, n = list_start(graph, tid), neighbours(graph, tid, row)
-        end = _read(pages, needs, end, _EDGES, EDGE * begin, EDGE * (begin + n))
+        end = _use(pages, needs, end, _EDGES, EDGE * begin, EDGE * (begin + n), 0)
         found = False
         for i in range(n):
             other = np.int64(row[i])
             page = at_visited + (other >> shift)
-            if used[page] == 0:
-                end = _list(needs, end, page, _VISITED)
-            used[page] += SECTOR
+            if loaded[page] == 0:
+                end = _list(needs, end, page, _VISITED, 0)
+            loaded[page] += SECTOR
             if not visited[other]:
                 if not found:
-                    end = _read(pages, needs, end, _COST, COST * tid, COST * (tid + 1))
+                    end = _use(pages, needs, end, _COST, COST * tid, COST * (tid + 1), 0)
                     found = True
                 cost[other] = level + 1
                 page = at_cost + (COST * other >> shift)
-                if used[page] == 0:
-                    end = _list(needs, end, page, _COST)
-                used[page] += SECTOR
-                written[page] = 1
+                if stored[page] == 0:
+                    end = _list(needs, end, page, _COST, 1)
+                stored[page] += SECTOR
                 updating[other] = 1
                 page = at_updating + (other >> shift)
-                if used[page] == 0:
-                    end = _list(needs, end, page, _UPDATING)
-                used[page] += SECTOR
-                written[page] = 1
+                if stored[page] == 0:
+                    end = _list(needs, end, page, _UPDATING, 1)
+                stored[page] += SECTOR
     return end
 
 
@@ -234,8 +234,8 @@ def _kernel2(
         end = _renew(s, needs, low, high)
         _settle(s.pages, needs, end)
         for i in range(end):
-            needs[i].step = _STEP2[needs[i].site]
-        block, touch = distribute(needs, end, len(_STEP2), lanes, columns, block, touch)
+            needs[i].step = _STEP2[needs[i].write][needs[i].site]
+        block, touch = distribute(needs, end, _STEPS, lanes, columns, block, touch)
         wave += 1
     return wave, block, touch
 
@@ -244,36 +244,36 @@ def _kernel2(
 def _renew(s: Any, needs: Any, low: int, high: int) -> Any:
     """Run Kernel2 for the nodes ``low`` to ``high``; return the list's end."""
     mask, updating, visited, over, pages = s.mask, s.updating, s.visited, s.over, s.pages
-    end = _read(pages, needs, 0, _UPDATING, low, high)
+    end = _use(pages, needs, 0, _UPDATING, low, high, 0)
     for tid in range(low, high):
         if updating[tid]:
             mask[tid] = visited[tid] = over[0] = 1
             updating[tid] = 0
-            end = _read(pages, needs, end, _MASK, tid, tid + 1)
-            end = _read(pages, needs, end, _VISITED, tid, tid + 1)
             for array in (_MASK, _VISITED, _UPDATING):
-                pages.written[pages.first_page[array] + (tid >> pages.shift)] = 1
+                end = _use(pages, needs, end, array, tid, tid + 1, 1)
     return end
 
 
 @jit
-def _list(needs: Any, end: int, page: int, array: int) -> Any:
+def _list(needs: Any, end: int, page: int, array: int, write: int) -> Any:
     """Add a page to the list; return the list's new end."""
     needs[end].page = page
-    needs[end].step = _STEP[array]
+    needs[end].step = _STEP[write][array]
     needs[end].site = array
+    needs[end].write = write
     return end + 1
 
 
 @jit
-def _read(pages: Any, needs: Any, end: int, array: int, low: int, high: int) -> Any:
-    """Use bytes ``low`` to ``high`` of an array; return the list's new end."""
+def _use(pages: Any, needs: Any, end: int, array: int, low: int, high: int, write: int) -> Any:
+    """Load or store bytes ``low`` to ``high`` of an array; return the list's new end."""
+    used = pages.stored if write else pages.loaded
     while low < high:
         stop = min(high, ((low >> pages.shift) + 1) << pages.shift)
         page = pages.first_page[array] + (low >> pages.shift)
-        if pages.used[page] == 0:
-            end = _list(needs, end, page, array)
-        pages.used[page] += stop - low
+        if used[page] == 0:
+            end = _list(needs, end, page, array, write)
+        used[page] += stop - low
         low = stop
     return end
 
@@ -283,7 +283,7 @@ def _settle(pages: Any, needs: Any, end: int) -> None:
     """Give the listed pages their bytes, and clear their use for the next wave."""
     for i in range(end):
         page, array = needs[i].page, needs[i].site
+        used = pages.stored if needs[i].write else pages.loaded
         within = pages.size[array] - ((page - pages.first_page[array]) << pages.shift)
-        needs[i].bytes = min(pages.used[page], within, 1 << pages.shift)
-        needs[i].write = pages.written[page]
-        pages.used[page] = pages.written[page] = 0
+        needs[i].bytes = min(used[page], within, 1 << pages.shift)
+        used[page] = 0

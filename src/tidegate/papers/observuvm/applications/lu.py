@@ -40,10 +40,11 @@ class LU(WaveWorkload):
     Operands: every step uses the part of A that is left, which shrinks from all of A to nothing;
     within a gemm the panel is read once for every column of tiles. Grid order: down the columns of
     tiles. The panel's pages are listed once as read and once as written, though getf2 walks over
-    them many times: nothing else is used meanwhile. trsm reads the whole diagonal block. A pivot
-    may come from any row below, so laswp is assumed to use every page from row p on. Access sites:
-    0 = the panel (L), 1 = the rows of U, 2 = the rest. Table II: "Lower-upper decomposition
-    (CUSOLVER)", 12.0 GB.
+    them many times: nothing else is used meanwhile. trsm reads the whole diagonal block, and its
+    columns from top to bottom before it stores them; gemm loads its tile after the last step and
+    then stores it. A pivot may come from any row below, so laswp is assumed to use every page from
+    row p on. Access sites: 0 = the panel (L), 1 = the rows of U, 2 = the rest. Table II:
+    "Lower-upper decomposition (CUSOLVER)", 12.0 GB.
     """
 
     bytes = published_footprint("LU", "size of the matrix")
@@ -94,10 +95,11 @@ class LU(WaveWorkload):
     def _trsm(self, space: Space, p: int, width: int) -> Launch:
         rest = self.n - p - width
         diagonal = self._part(space, p, p, 0, COLUMNS)
-        u = self._part(space, p + width, p, 1, write=True)
+        u = self._part(space, p + width, p, 1, ROWS, along=True)
+        parts = diagonal, u, u._replace(write=1)
         grid = TileGrid(rest, width, self.tile, width)
         shape = ProductShape(width, _CHUNK, self.wave, self.lanes)
-        return self._product(space, "trsm", grid, shape, (diagonal, u), float(width) ** 2 * rest)
+        return self._product(space, "trsm", grid, shape, parts, float(width) ** 2 * rest)
 
     def _gemm(self, space: Space, p: int, width: int) -> Launch:
         rest = self.n - p - width
@@ -107,7 +109,7 @@ class LU(WaveWorkload):
             self._part(space, p + width, p + width, 2, write=True),
         )
         grid = TileGrid(rest, rest, self.tile, self.tile)
-        shape = ProductShape(width, _CHUNK, self.wave, self.lanes)
+        shape = ProductShape(width, _CHUNK, self.wave, self.lanes, added=True)
         return self._product(space, "gemm", grid, shape, operands, 2.0 * rest * rest * width)
 
     def _part(
