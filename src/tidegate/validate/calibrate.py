@@ -1,5 +1,6 @@
 """Fit the constants of a user's card to what probe.cu measured on it.
 
+    its properties   ──▶ near memory's size and rate, its SMs
     pinned copies    ──▶ the link's rates, and the time before a copy's first byte
     a touch of near  ──▶ launch_overhead
     the programs     ──▶ the driver's constants, all at once: played on the simulator (``fit``)
@@ -11,7 +12,7 @@ A launch is measured with its overhead, and simulated without.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +20,10 @@ import numpy as np
 from tidegate import units
 from tidegate.errors import TidegateError
 from tidegate.experiments import Run, RunSpec
-from tidegate.machine import Machine
+from tidegate.machine import Machine, load_machine
+from tidegate.machine.machine import machine_file
+from tidegate.validate.card import FALLBACK, notes_on, preset_of, with_properties
 from tidegate.validate.fit import (
-    Constant,
     Fit,
     constant,
     fit,
@@ -30,7 +32,7 @@ from tidegate.validate.fit import (
     with_constants,
 )
 from tidegate.validate.points import Role
-from tidegate.validate.probe import COPIES, Measured, Probe, Program
+from tidegate.validate.probe import COPIES, ESSENTIAL, Measured, Probe, Program
 
 LAUNCH = "near.launch_overhead"
 WINDOW = "near.utlb_faults"
@@ -53,6 +55,22 @@ NEEDS: dict[str, tuple[str, ...]] = {
 }
 """The programs without which a constant is not fitted."""
 
+_SPARSE = "sparse K=1, 8, 512 in memory"
+_POINTS = {  # all programs count; these tell most
+    "link.run_overhead": f"copy-in, {_SPARSE}",
+    "driver.first_overhead": "page-order",
+    "driver.unmap_per_kib": "page-order",
+    "driver.batch_overhead": f"page-order, {_SPARSE}",
+    "driver.region_overhead": f"page-order, {_SPARSE}",
+    "driver.copy_overhead": _SPARSE,
+    "driver.evict_overhead": "sparse K=1, 64 and sequence over memory",
+    WINDOW: f"{_SPARSE}, sequence over memory",
+}
+_LINK = {  # rate and overhead by kind of copy
+    "copy-in": ("link.inward", "link.run_overhead"),
+    "copy-out": ("link.outward", "link.run_overhead_outward"),
+    "copy-both": ("link.both", ""),
+}
 # Where the fit begins for constants of the preset that are less, in ns: logarithms cannot be 0
 _LEAST_START = {
     "link.run_overhead": 100.0,
@@ -64,7 +82,33 @@ _LEAST_START = {
     "driver.evict_overhead": 500.0,
 }
 _WINDOWS = range(1, 9)  # faults of a µTLB
+_FIRST_WINDOW = 4
 _LEAST_LEFT = 0.05  # of a measured time, when the launch's overhead is taken off
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted constant: its value, its relative standard error, and what it was fitted on."""
+
+    name: str
+    value: float
+    error: float
+    points: str
+
+    @property
+    def text(self) -> str | int:
+        """Return the value as a machine file has it."""
+        return show(self.name, self.value)
+
+    @property
+    def percent(self) -> int:
+        """Return the error in percent."""
+        return max(1, round(100 * self.error))
+
+    @property
+    def confidence(self) -> str:
+        """Return H, M or L."""
+        return confidence(self.error)
 
 
 @dataclass(frozen=True)
@@ -83,95 +127,95 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A card's machine, its fitted constants, and the errors on what was held out."""
+    """A card's machine, its fitted constants, and the errors on what was held out.
+
+    ``like``: the preset or file that gave all other constants.
+    """
 
     probe: Probe
+    like: str
     machine: Machine
-    constants: tuple[Constant, ...]
+    constants: tuple[Fitted, ...]
     held_out: tuple[HeldOut, ...]
     notes: tuple[str, ...]
 
 
-def calibrate(probe: Probe, like: Machine, advance: Callable[[], None] = lambda: None) -> Calibration:
-    """Return a machine with the constants that fit a probe best; the others are those of ``like``.
+def calibrate(
+    probe: Probe, like: str | None = None, advance: Callable[[], None] = lambda: None
+) -> Calibration:
+    """Return a machine with the constants that fit a probe best.
 
+    ``like``: a preset or a user's file, whose constants the others are; None: the card's preset.
     ``advance`` is called once for each set of constants that is played.
     """
+    notes = [*notes_on(probe, like), *probe.notes]
+    like = like or preset_of(probe) or FALLBACK
     there = {m.program.label for m in probe.measured}
-    fittable = [name for name, labels in NEEDS.items() if there.issuperset(labels)]
-    machine, constants = _fit_copies(probe, like)
+    fittable = {name for name, labels in NEEDS.items() if there.issuperset(labels)}
+    machine = with_properties(load_machine(machine_file(like)), probe, like)
+    machine, constants = _fit_copies(probe, machine)
     machine, launch = _fit_launch(probe, machine)
-    constants += launch
-    names = [name for name in _LEAST_START if name in fittable]
-    # without sparse in memory, a run's overhead is what the copies say
-    if "driver.copy_overhead" not in names:
-        names.remove("link.run_overhead")
-    notes = _kept(fittable, like)
-    if names:
-        found, window = _fit_driver(probe, machine, names, WINDOW in fittable, advance)
-        machine = found.machine
-        refitted = {one.name for one in found.constants}
-        constants = [one for one in constants if one.name not in refitted]
-        constants += [*found.constants, *window]
+    machine, driver = _fit_driver(probe, machine, fittable, advance)
+    refitted = {one.name for one in driver}
+    constants = [one for one in (*constants, *launch) if one.name not in refitted]
     return Calibration(
-        probe, machine, tuple(constants), tuple(_held_out(probe, machine)), tuple(notes)
+        probe,
+        like,
+        machine,
+        (*constants, *driver),
+        tuple(_held_out(probe, machine)),
+        (*notes, *_kept(fittable, like)),
     )
 
 
-def _kept(fittable: Iterable[str], like: Machine) -> list[str]:
+def _kept(fittable: set[str], like: str) -> list[str]:
     """Return a note on constants that the probe says too little of."""
     if not (kept := [name for name in NEEDS if name not in fittable]):
         return []
-    return [f"not fitted, as rows are missing: {', '.join(kept)}; they are those of {like.name}"]
+    return [f"not fitted, as rows are missing: {', '.join(kept)}; they are those of {like}"]
 
 
-def _fit_copies(probe: Probe, machine: Machine) -> tuple[Machine, list[Constant]]:
+def _fit_copies(probe: Probe, machine: Machine) -> tuple[Machine, list[Fitted]]:
     """Return the machine with the link's constants: a copy takes overhead + bytes / rate."""
-    constants = []
-    for kind, rate, overhead in (
-        ("copy-in", "link.inward", "link.run_overhead"),
-        ("copy-out", "link.outward", "link.run_overhead_outward"),
-        ("copy-both", "link.both", ""),
-    ):
+    constants: list[Fitted] = []
+    for kind, (rate, overhead) in _LINK.items():
         copies = probe.of(kind)
         if len({m.program.bytes for m in copies}) < 2:
-            if kind == COPIES[2]:
+            if kind not in ESSENTIAL:
                 continue
             raise TidegateError(
-                f"copies must be of at least two sizes to fit {rate}, got one; "
+                f"rows {kind} must have at least two sizes, got one; "
                 "give the whole output of the probe"
             )
-        ways = 2 if kind == COPIES[2] else 1
-        before, per_byte = _line(copies, ways)
-        constants.append(dataclasses.replace(per_byte, name=rate))
-        if overhead:
-            constants.append(dataclasses.replace(before, name=overhead))
+        values, errors = _line(copies, 1 if overhead else 2)
+        names = [name for name in (rate, overhead) if name]
+        constants += map(Fitted, names, values, errors, [kind] * 2)
     return with_constants(machine, {one.name: one.value for one in constants}), constants
 
 
-def _line(copies: Sequence[Measured], ways: int) -> tuple[Constant, Constant]:
-    """Return the overhead of a copy and the rate, in bytes per ns."""
+def _line(copies: Sequence[Measured], ways: int) -> tuple[list[float], list[float]]:
+    """Return the rate of copies in bytes per ns and their overhead, and the errors of both."""
     sizes = np.array([ways * m.program.bytes for m in copies], float)
     times, errors = np.array([m.ns for m in copies]), np.array([m.error for m in copies])
 
     def residuals(x: np.ndarray) -> np.ndarray:
-        return np.log((np.exp(x[0]) + sizes / np.exp(x[1])) / times) / errors
+        return np.log((sizes / np.exp(x[0]) + np.exp(x[1])) / times) / errors
 
-    start = np.log([times.min(), float((sizes / times).max())])
+    start = np.log([float((sizes / times).max()), times.min()])
     found = least_squares_of()(residuals, start, loss="soft_l1", x_scale=0.1)
-    wide = standard_errors(found.jac, found.fun)
-    overhead, rate = np.exp(found.x).tolist()
-    return Constant("", overhead, wide[0]), Constant("", rate, wide[1])
+    return np.exp(found.x).tolist(), standard_errors(found.jac, found.fun)
 
 
-def _fit_launch(probe: Probe, machine: Machine) -> tuple[Machine, list[Constant]]:
+def _fit_launch(probe: Probe, machine: Machine) -> tuple[Machine, list[Fitted]]:
     """Return the machine with the launch's overhead: a launch that touches what is near."""
     found = _launches_of_near(probe)
     if not found:
         return machine, []
     value = float(np.median([m.ns for m in found]))
     error = float(np.mean([m.error for m in found]))
-    return with_constants(machine, {LAUNCH: value}), [Constant(LAUNCH, value, error)]
+    return with_constants(machine, {LAUNCH: value}), [
+        Fitted(LAUNCH, value, error, "page-order, a page that is near")
+    ]
 
 
 def _launches_of_near(probe: Probe) -> list[Measured]:
@@ -186,13 +230,14 @@ def _touches_near(measured: Measured) -> bool:
 
 
 def _fit_driver(
-    probe: Probe,
-    machine: Machine,
-    names: Sequence[str],
-    scan: bool,
-    advance: Callable[[], None],
-) -> tuple[Fit, list[Constant]]:
-    """Return the fit of the driver's constants, and that of the µTLBs' windows if ``scan``."""
+    probe: Probe, machine: Machine, fittable: set[str], advance: Callable[[], None]
+) -> tuple[Machine, list[Fitted]]:
+    """Return the machine with the driver's constants and the windows of its µTLBs."""
+    names = [name for name in _LEAST_START if name in fittable]
+    if WINDOW not in fittable:  # an overhead of runs is then what the copies say
+        names.remove("link.run_overhead")
+    if not names:
+        return machine, []
     measured = _fitted_on(probe)
     overhead = machine.near.launch_overhead
     times = [max(m.ns - overhead, _LEAST_LEFT * m.ns) for m in measured]
@@ -204,15 +249,34 @@ def _fit_driver(
         advance()
         return simulate(measured, tried)
 
-    fits = {
-        window: fit(_with_window(start, window), names, play, times, errors)
-        for window in (_WINDOWS if scan else [machine.near.utlb_faults])
-    }
+    def fitted(window: int | None) -> Fit:
+        return fit(_with_window(start, window), names, play, times, errors)
+
+    if WINDOW not in fittable:
+        found = fitted(machine.near.utlb_faults)
+        return found.machine, _named(found)
+    fits = _climb(fitted, machine.near.utlb_faults or _FIRST_WINDOW, errors)
     best = min(fits, key=lambda window: _misfit(fits[window], errors))
-    if not scan:
-        return fits[best], []
-    assert best is not None
-    return fits[best], [Constant(WINDOW, best, _window_error(fits, best, errors))]
+    window = Fitted(WINDOW, best, _window_error(fits, best, errors), _POINTS[WINDOW])
+    return fits[best].machine, [*_named(fits[best]), window]
+
+
+def _named(found: Fit) -> list[Fitted]:
+    """Return a fit's constants with what tells most of each."""
+    return [Fitted(one.name, one.value, one.error, _POINTS[one.name]) for one in found.constants]
+
+
+def _climb(fitted: Callable[[int], Fit], first: int, errors: Sequence[float]) -> dict[int, Fit]:
+    """Return fits for windows from ``first`` on, up and down for as long as they get better."""
+    fits = {first: fitted(first)}
+    for step in (-1, 1):
+        window = first + step
+        while window in _WINDOWS:
+            fits[window] = fitted(window)
+            if _misfit(fits[window], errors) > _misfit(fits[window - step], errors):
+                break
+            window += step
+    return fits
 
 
 def _fitted_on(probe: Probe) -> list[Measured]:
@@ -234,10 +298,10 @@ def _misfit(found: Fit, errors: Sequence[float]) -> float:
     return float(np.sum(np.sqrt(1 + off**2) - 1))
 
 
-def _window_error(fits: dict[int | None, Fit], best: int, errors: Sequence[float]) -> float:
+def _window_error(fits: dict[int, Fit], best: int, errors: Sequence[float]) -> float:
     """Return by which share the window may be off: those that fit about as well."""
     least = _misfit(fits[best], errors)
-    as_good = [w for w, one in fits.items() if w and _misfit(one, errors) < 1.2 * least + 1]
+    as_good = [w for w, one in fits.items() if _misfit(one, errors) < 1.2 * least + 1]
     return max(abs(w - best) for w in as_good) / best
 
 
@@ -278,14 +342,14 @@ def _held_out(probe: Probe, machine: Machine) -> list[HeldOut]:
     return found
 
 
-def show(name: str, value: float) -> str:
+def show(name: str, value: float) -> str | int:
     """Return a constant's value as a machine file has it.
 
     >>> show("driver.batch_overhead", 16_900.0), show("link.inward", 55.9), show(WINDOW, 4)
-    ('16.9us', '55.9GB/s', '4')
+    ('16.9us', '55.9GB/s', 4)
     """
     if name == WINDOW:
-        return f"{value:.0f}"
+        return round(value)
     if name in ("link.inward", "link.outward", "link.both"):
         return f"{value:.4g}GB/s"
     return f"{value / units.US:.4g}us"
