@@ -44,7 +44,7 @@ def machine_text(calibration: Calibration) -> str:
 def _guess(section: str, entry: Any, like: str) -> Any:
     """Return a constant of another card: facts of the driver stay what they are."""
     value, source = (
-        (entry, "") if not isinstance(entry, dict) else (entry["value"], entry["source"])
+        (entry, "") if not isinstance(entry, dict) else (entry["value"], entry.get("source", ""))
     )
     if section == "driver" and source.startswith("H:"):
         return entry
