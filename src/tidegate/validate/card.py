@@ -58,10 +58,10 @@ def notes_on(probe: Probe, like: str | None) -> list[str]:
     """Return what a user should know of the preset that the constants begin with."""
     card, own = probe.card["card"], preset_of(probe)
     if like is None and own is None:
-        return [f"no preset is of a {card}; what was not measured is as {FALLBACK}, see --like"]
+        return [f"there is no preset of {card}; what was not measured is as {FALLBACK}, see --like"]
     if like in preset_names() and like != own:
         better = f"; {own} is its preset" if own else ""
-        return [f"--like {like} is not of a {card}{better}; what was not measured is a guess"]
+        return [f"--like {like} is not of {card}{better}; what was not measured is a guess"]
     drivers = {p.source.driver for p in load_points() if p.source.machine == (like or own)}
     if not drivers or probe.driver.partition(".")[0] in drivers:
         return []
