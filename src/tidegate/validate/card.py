@@ -23,6 +23,7 @@ _CORES = {  # FP32 cores of an SM by compute capability; CUDA guide, arithmetic 
 }
 _SAME_SIZE = 0.2  # share by which the memory of cards of one name differs, at most
 _MAKER = re.compile(r"NVIDIA|GeForce|Tesla|Quadro|Graphics", re.IGNORECASE)
+_VERSION = re.compile(r"[3-9]\d\d")  # of a driver; points of papers give years or names
 _VARIANT = re.compile(r"SXM\d*|PCIe?|\d+GB|HBM\w*", re.IGNORECASE)
 
 
@@ -62,12 +63,13 @@ def notes_on(probe: Probe, like: str | None) -> list[str]:
     if like in preset_names() and like != own:
         better = f"; {own} is its preset" if own else ""
         return [f"--like {like} is not of {card}{better}; what was not measured is a guess"]
-    drivers = {p.source.driver for p in load_points() if p.source.machine == (like or own)}
+    sources = (p.source for p in load_points() if p.source.machine == (like or own))
+    drivers = {source.driver for source in sources if _VERSION.fullmatch(source.driver)}
     if not drivers or probe.driver.partition(".")[0] in drivers:
         return []
-    known = ", ".join(sorted(drivers))
     return [
-        f"the driver is {probe.driver}; {like or own} was fitted with {known}, so expect others"
+        f"the driver is {probe.driver}; {like or own} was measured with {', '.join(sorted(drivers))}, "
+        "so its driver constants may differ"
     ]
 
 
