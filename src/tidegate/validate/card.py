@@ -67,9 +67,10 @@ def notes_on(probe: Probe, like: str | None) -> list[str]:
     drivers = {source.driver for source in sources if _VERSION.fullmatch(source.driver)}
     if not drivers or probe.driver.partition(".")[0] in drivers:
         return []
+    known = ", ".join(sorted(drivers))
     return [
-        f"the driver is {probe.driver}; {like or own} was measured with {', '.join(sorted(drivers))}, "
-        "so its driver constants may differ"
+        f"the driver is {probe.driver}; {like or own} was measured with {known}, "
+        "so its constants of the driver may differ"
     ]
 
 
