@@ -70,7 +70,9 @@ def imported(name: str):
 
 def source_of(name: str) -> str:
     place = SOURCE.joinpath(*name.split(".")[1:])
-    return (place / "__init__.py" if place.is_dir() else place.with_suffix(".py")).read_text()
+    return (
+        place / "__init__.py" if (place / "__init__.py").is_file() else place.with_suffix(".py")
+    ).read_text()
 
 
 @pytest.mark.parametrize("name", [n for n in MODULES if ">>>" in source_of(n)])

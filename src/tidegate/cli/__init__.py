@@ -17,6 +17,7 @@ from tidegate.cli import (
     advise,
     analyze,
     cache,
+    calibrate,
     compare,
     compile,
     completion,
@@ -55,6 +56,7 @@ app.command("advise")(advise.advise)
 app.command("analyze")(analyze.analyze)
 app.command("compile")(compile.compile)
 app.command("plan")(plan.plan)
+app.command("calibrate")(calibrate.calibrate)
 app.command("list")(listing.list_names)
 app.command("validate")(validate.validate)
 app.command("doctor")(doctor.doctor)

@@ -261,6 +261,25 @@ def preset_names() -> list[str]:
     return sorted(p.stem for p in _PRESETS.glob("*.toml"))
 
 
+def machine_file(name: str) -> Path:
+    """Return the TOML file of a preset, or of a user's machine by its path.
+
+    >>> machine_file("t4-pcie3").name
+    't4-pcie3.toml'
+    """
+    if name.endswith(".toml"):
+        path = Path(name)
+        if not path.is_file():
+            presets = ", ".join(preset_names())
+            raise TidegateError(f"no machine file {path}; give a TOML file or one of {presets}")
+        return path
+    if name in preset_names():
+        return _PRESETS / f"{name}.toml"
+    if Path(name).is_dir():
+        raise TidegateError(f"{name} is a folder; give a TOML file, or the name of a machine")
+    raise UnknownName("machine", name, preset_names())
+
+
 def load_machine(name: str | Path | Machine) -> Machine:
     """Return a preset by its name, or a user's own machine by the path of its TOML file; constants
     in brackets replace those of the file.
@@ -272,17 +291,7 @@ def load_machine(name: str | Path | Machine) -> Machine:
         return name
     given = str(name)
     name, constants = (given, {}) if given.endswith(".toml") else parse_spec(given)
-    if name.endswith(".toml"):
-        path = Path(name)
-        if not path.is_file():
-            presets = ", ".join(preset_names())
-            raise TidegateError(f"no machine file {path}; give a TOML file or one of {presets}")
-    elif name in preset_names():
-        path = _PRESETS / f"{name}.toml"
-    elif Path(name).is_dir():
-        raise TidegateError(f"{name} is a folder; give a TOML file, or the name of a machine")
-    else:
-        raise UnknownName("machine", name, preset_names())
+    path = machine_file(name)
     try:
         text = path.read_text()
     except UnicodeDecodeError as error:

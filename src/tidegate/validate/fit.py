@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -55,10 +56,7 @@ def fit(
     ``errors``: the relative error of each measured value. A constant that is 0 is started at a
     small value, because its logarithm is fitted.
     """
-    try:
-        from scipy.optimize import least_squares
-    except ImportError:
-        raise TidegateError("fitting needs scipy: pip install 'tidegate[calibrate]'") from None
+    least_squares = least_squares_of()
     if len(measured) < len(names):
         raise TidegateError(
             f"{len(names)} constants cannot be fitted on {len(measured)} values; give more"
@@ -81,7 +79,7 @@ def fit(
         ftol=1e-4,
         max_nfev=25,
     )
-    values, spread = np.exp(found.x), _standard_errors(found.jac, found.fun)
+    values, spread = np.exp(found.x), standard_errors(found.jac, found.fun)
     left = residuals(found.x)[: len(measured)] / weights
     fitted = with_constants(machine, dict(zip(names, values, strict=True)))
     return Fit(
@@ -89,8 +87,22 @@ def fit(
     )
 
 
-def _standard_errors(jacobian: np.ndarray, residuals: np.ndarray) -> list[float]:
-    """Return a standard error of each logarithm: near ``_START_ERROR`` if values say little."""
+def least_squares_of() -> Callable[..., Any]:
+    """Return SciPy's ``least_squares``.
+
+    Raise TidegateError if SciPy is not installed.
+    """
+    try:
+        from scipy.optimize import least_squares
+    except ImportError:
+        raise TidegateError("fitting needs scipy: pip install 'tidegate[calibrate]'") from None
+    return least_squares  # type: ignore[no-any-return]
+
+
+def standard_errors(jacobian: np.ndarray, residuals: np.ndarray) -> list[float]:
+    """Return a standard error of each logarithm; of a constant of which the values say little,
+    about an e-fold.
+    """
     free = max(1, len(residuals) - jacobian.shape[1])
     variance = max(1.0, float(residuals @ residuals) / free)
     covariance = np.linalg.inv(jacobian.T @ jacobian) * variance
