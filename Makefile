@@ -15,7 +15,9 @@ CLUSTER := distributed dask dask-jobqueue cloudpickle fsspec importlib-metadata 
 STUDIO := starlette uvicorn anyio h11 idna httpx httpcore certifi playwright greenlet
 # libraries whose tables and matrices are tested over live memory, with what they need; polars, DuckDB and PyTorch are elsewhere
 TABLES := pyarrow pandas scikit-learn scipy joblib narwhals threadpoolctl safetensors
-EXTRAS := triton 'nvidia-cuda-runtime-cu12==12.3.*' 'nvidia-cuda-nvcc-cu12==12.3.*' 'nvidia-cuda-cccl-cu12==12.3.*' $(CLUSTER) $(STUDIO) $(TABLES)
+# CUDA's own compiler, whose wheels have it from 13 on
+NVCC := 'nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-crt==13.0.*' 'nvidia-nvvm==13.0.*' 'nvidia-cuda-runtime==13.0.*'
+EXTRAS := triton $(NVCC) 'nvidia-cuda-runtime-cu12==12.3.*' 'nvidia-cuda-nvcc-cu12==12.3.*' 'nvidia-cuda-cccl-cu12==12.3.*' $(CLUSTER) $(STUDIO) $(TABLES)
 
 # Packages are installed uncompiled, so Python must keep what it compiles: commands start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
