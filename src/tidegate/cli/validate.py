@@ -34,7 +34,7 @@ def validate(
         str | None, typer.Option("--machine", help="The machine file of FILE's card.")
     ] = None,
     near: Annotated[
-        str | None, typer.Option("--near", help="Near memory of FILE's card that it could use.")
+        str | None, typer.Option("--near", help="Near memory of FILE's card; by default all of it.")
     ] = None,
     prefetch: Annotated[
         str, typer.Option("--prefetch", help="The prefetcher of FILE's driver.")
@@ -120,6 +120,7 @@ def _show_profile(
 ) -> None:
     from tidegate.display.figures import save_figure
     from tidegate.experiments import RunSpec
+    from tidegate.machine import load_machine
     from tidegate.validate.nsight import compare
     from tidegate.validate.pictures import draw_beside
 
@@ -127,6 +128,11 @@ def _show_profile(
         raise TidegateError(
             f"--workload is missing: what {file} is a profile of, such as 'triad(bytes=3GiB)'"
         )
+    if machine is None:
+        raise TidegateError(
+            f"--machine is missing: the machine file of {file}'s card, such as t4-pcie3"
+        )
+    near = near or str(load_machine(machine).near.bytes)
     spec = RunSpec(workload, machine=machine, near=near, system="uvm", prefetch=prefetch)
     beside = compare(file, spec)
     if plot is not None:

@@ -96,6 +96,7 @@ def serve_faults(memory: Any, constants: Any, relay: Any, blocks: Any) -> int:
         code = serve_region(memory, constants, relay, region, first, last)
         if code == OK:
             first = last
+    books.cut = first < n
     for i in range(first, n):  # the turn was cut: these faults are raised again
         memory.page_state[memory.batch_page[i]] &= ~FAULTED & 0xFF
     end_turn(memory, constants)
@@ -130,10 +131,12 @@ def fill_batch(memory: Any, constants: Any, blocks: Any) -> Any:
 def raise_faults(memory: Any, constants: Any, blocks: Any, slot: int, n: int, most: int) -> Any:
     """Take the faults that a block raises together; return pages in the batch and faults taken.
 
-    Its warps do not wait for one another, but a store waits for loads, and loads for stores.
+    Its warps do not wait for one another, but a store waits for loads, and loads for stores. After
+    a turn that was cut it raises the one it waits for: that turn may have served only others.
     """
     at = memory.slot_at[slot]
-    last = min(memory.slot_end[slot], at + max(1, constants.ahead))
+    ahead = 1 if memory.books[0].cut else max(1, constants.ahead)
+    last = min(memory.slot_end[slot], at + ahead)
     _, writes, _, _, _ = touch_at(blocks, at)
     raised = 0
     while at < last and raised < most:
@@ -184,11 +187,11 @@ def add_fault(memory: Any, constants: Any, blocks: Any, at: int, n: int) -> int:
 
 @jit_bare
 def can_fault(memory: Any, constants: Any, page: int) -> bool:
-    """Return whether a page is absent and belongs to an object."""
+    """Return whether a page is absent, not on its way, and belongs to an object."""
     number = page % constants.pages_per_region
     if number >= memory.region_pages[page // constants.pages_per_region]:
         return False
-    return not memory.page_state[page] & (NEAR | REMOTE | ARRIVING)
+    return not memory.page_state[page] & (NEAR | REMOTE | ARRIVING | COMING)
 
 
 @jit_bare
