@@ -585,7 +585,7 @@ class Reference:
             page.is_arriving, page.on_cpu = True, False
         self.count["pages_in"] += len(moved)
         self.count["pages_born"] += len(moving) - len(moved)
-        self.count["runs_in"] += runs
+        self.count["copies_in"] += runs
         each = driver.unmap_per_kib
         if prefetched and driver.unmap_prefetched_per_kib is not None:
             each = driver.unmap_prefetched_per_kib

@@ -41,7 +41,7 @@ COUNTS = (
     "pages_evicted",
     "pages_written_back",
     "pages_unused",
-    "runs_in",
+    "copies_in",
     "frames_peak",
 )
 TIMES = (
