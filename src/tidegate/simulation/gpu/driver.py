@@ -132,7 +132,7 @@ def raise_faults(memory: Any, constants: Any, blocks: Any, slot: int, n: int, mo
 
     Its warps do not wait for one another, but a store waits for loads, and loads for stores.
     """
-    at = memory.slot_at[slot]
+    first = at = memory.slot_at[slot]
     last = min(memory.slot_end[slot], at + max(1, constants.ahead))
     _, writes, _, _, _ = touch_at(blocks, at)
     raised = 0
@@ -140,7 +140,7 @@ def raise_faults(memory: Any, constants: Any, blocks: Any, slot: int, n: int, mo
         page, write, _, _, _ = touch_at(blocks, at)
         if write != writes:
             break
-        if can_fault(memory, constants, page):
+        if at == first or can_fault(memory, constants, page):
             n = add_fault(memory, constants, blocks, at, n)
             raised += 1
         at += 1
