@@ -184,11 +184,11 @@ def add_fault(memory: Any, constants: Any, blocks: Any, at: int, n: int) -> int:
 
 @jit_bare
 def can_fault(memory: Any, constants: Any, page: int) -> bool:
-    """Return whether a page is absent and belongs to an object."""
+    """Return whether a page is absent, is not on its way and belongs to an object."""
     number = page % constants.pages_per_region
     if number >= memory.region_pages[page // constants.pages_per_region]:
         return False
-    return not memory.page_state[page] & (NEAR | REMOTE | ARRIVING)
+    return not memory.page_state[page] & (NEAR | COMING | REMOTE | ARRIVING)
 
 
 @jit_bare
