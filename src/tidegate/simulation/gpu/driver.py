@@ -96,6 +96,7 @@ def serve_faults(memory: Any, constants: Any, relay: Any, blocks: Any) -> int:
         code = serve_region(memory, constants, relay, region, first, last)
         if code == OK:
             first = last
+    books.cut = code == CUT
     for i in range(first, n):  # the turn was cut: these faults are raised again
         memory.page_state[memory.batch_page[i]] &= ~FAULTED & 0xFF
     end_turn(memory, constants)
@@ -130,10 +131,13 @@ def fill_batch(memory: Any, constants: Any, blocks: Any) -> Any:
 def raise_faults(memory: Any, constants: Any, blocks: Any, slot: int, n: int, most: int) -> Any:
     """Take the faults that a block raises together; return pages in the batch and faults taken.
 
-    Its warps do not wait for one another, but a store waits for loads, and loads for stores.
+    Its warps do not wait for one another, but a store waits for loads, and loads for stores. After
+    a cut batch it raises one fault, that of the touch it waits for: pages of later touches could
+    take all frames, batch after batch, and no block would get on.
     """
     first = at = memory.slot_at[slot]
-    last = min(memory.slot_end[slot], at + max(1, constants.ahead))
+    ahead = 1 if memory.books[0].cut else max(1, constants.ahead)
+    last = min(memory.slot_end[slot], at + ahead)
     _, writes, _, _, _ = touch_at(blocks, at)
     raised = 0
     while at < last and raised < most:
