@@ -418,7 +418,8 @@ class Reference:
         self.count["raw_faults"] += len(raw)
         pages = [self.page[number] for number in sorted({touch.page for touch in raw})]
         for page in pages:
-            page.bytes_asked = sum(self.asked_by(touch) for touch in raw if touch.page == page.number)
+            own = [touch for touch in raw if touch.page == page.number]
+            page.bytes_asked = sum(map(self.asked_by, own))
         try:
             for region, group in groupby(pages, key=lambda page: page.region):
                 faulted = list(group)
@@ -692,7 +693,7 @@ class Reference:
         return handling, copies * link.run_overhead + len(moved) * size / link.inward
 
     def is_partly_asked(self, page: Page) -> bool:
-        """Return whether its faults ask for less than the page, in whole parts of a fault's size."""
+        """Return whether its faults ask for less than the page, rounded up to whole faults."""
         parts = math.ceil(max(1, page.bytes_asked) / self.fault_bytes)
         return parts * self.fault_bytes < self.trace.geometry.page
 

@@ -238,14 +238,10 @@ def test_handling_of_later_regions_hides_under_copies_of_those_before(regions, r
         run = run_of(trace, on, regions)
         assert run.counts["batches"] == 1
         assert run.parts["transfer_in"] == approx(regions * copy)
-        assert run.busy["driver"] == approx(
-            run.parts["fault_handling"] + run.parts["transfer_in"]
-        )
+        assert run.busy["driver"] == approx(run.parts["fault_handling"] + run.parts["transfer_in"])
         times[asynchronous] = run.time - LAUNCH - regions * TOUCH
     assert times[False] == approx(BATCH + regions * (HANDLE + copy))
-    assert times[True] == approx(
-        BATCH + max(regions * HANDLE + copy, HANDLE + regions * copy)
-    )
+    assert times[True] == approx(BATCH + max(regions * HANDLE + copy, HANDLE + regions * copy))
 
 
 @pytest.mark.parametrize("evict_overhead", [0.0, 4096.0, 65_536.0])
