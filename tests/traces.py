@@ -112,10 +112,13 @@ CONSTANTS: dict[str, Any] = {
     "flops": 1024.0,
     "latency": 2.0,
     "launch_overhead": 4000.0,
+    "utlb_sms": 1,
+    "utlb_faults": None,
     "inward": 16.0,
     "outward": 8.0,
     "both": 16.0,
     "run_overhead": 1536.0,
+    "run_overhead_outward": 0.0,
     "remote_share": 0.5,
     "remote_latency": 640.0,
     "batch_faults": 256,
@@ -124,14 +127,20 @@ CONSTANTS: dict[str, Any] = {
     "unmap_per_kib": 48.0,
     "unmap_prefetched_per_kib": None,
     "evict_overhead": 0.0,
+    "copy_overhead": 0.0,
+    "first_overhead": 0.0,
+    "fault_bytes": None,
+    "asynchronous": False,
+    "round_tails": False,
     "decision": 1024.0,
     "pipelined": False,
     "frame": "region",
 }
 
 
-def machine(slots: int = 1, **changed: Any) -> Machine:
+def machine(slots: int = 1, blocks_per_sm: int = 1, **changed: Any) -> Machine:
     """Return a machine of round numbers; any constant can be changed by its name."""
+    assert slots % blocks_per_sm == 0, (slots, blocks_per_sm)
     constants = {**CONSTANTS, **changed}
     assert constants.keys() == CONSTANTS.keys(), changed
 
@@ -139,7 +148,8 @@ def machine(slots: int = 1, **changed: Any) -> Machine:
         names = {field.name for field in dataclasses.fields(cls)}
         return cls(**{k: v for k, v in constants.items() if k in names}, **more)
 
-    near = part(Near, sms=slots, blocks_per_sm=1, bytes=1 << 30)
+    sms = slots // blocks_per_sm
+    near = part(Near, sms=sms, blocks_per_sm=blocks_per_sm, bytes=1 << 30)
     return Machine("round", "round numbers", SMALL, ("faults",), near, part(Link), part(Driver))
 
 

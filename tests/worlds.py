@@ -16,10 +16,17 @@ from traces import Given, Kernel, Touch, machine
 
 @st.composite
 def machines(draw: Any) -> Machine:
-    """Draw a machine whose constants are sums of powers of two, which add up exactly."""
+    """Draw a machine whose constants are sums of powers of two, which add up exactly.
+
+    Each of the driver's mechanisms is on or off.
+    """
     one_of = lambda *values: draw(st.sampled_from(values))  # noqa: E731
+    blocks_per_sm = one_of(1, 1, 2)
     return machine(
-        slots=draw(st.integers(1, 8)),
+        slots=draw(st.integers(1, 8)) * blocks_per_sm,
+        blocks_per_sm=blocks_per_sm,
+        utlb_sms=draw(st.integers(1, 3)),
+        utlb_faults=draw(st.none() | st.integers(1, 6)),
         batch_faults=draw(st.integers(1, 8)),
         pipelined=draw(st.booleans()),
         bandwidth=one_of(4.0, 64.0, 512.0),
@@ -30,6 +37,7 @@ def machines(draw: Any) -> Machine:
         outward=one_of(1.0, 8.0, 16.0),
         both=one_of(2.0, 16.0, 32.0),
         run_overhead=one_of(0.0, 1536.0),
+        run_overhead_outward=one_of(0.0, 2048.0),
         remote_share=one_of(0.5, 1.0),
         remote_latency=one_of(0.0, 640.0),
         batch_overhead=one_of(0.0, 20_000.0),
@@ -37,6 +45,11 @@ def machines(draw: Any) -> Machine:
         unmap_per_kib=one_of(0.0, 48.0),
         unmap_prefetched_per_kib=one_of(None, 16.0),
         evict_overhead=one_of(0.0, 4096.0),
+        copy_overhead=one_of(0.0, 1024.0),
+        first_overhead=one_of(0.0, 32_768.0),
+        fault_bytes=one_of(None, 512, 4096),
+        asynchronous=draw(st.booleans()),
+        round_tails=draw(st.booleans()),
         decision=one_of(0.0, 1024.0),
         frame=one_of("region", "page"),
     )

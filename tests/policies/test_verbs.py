@@ -94,7 +94,7 @@ def test_prefetched_runs_are_counted_by_what_is_missing():
     )
     simulation.run()
     books = simulation.books[0]
-    assert (books["runs_in"], books["pages_in"], books["pages_prefetched"]) == (
+    assert (books["copies_in"], books["pages_in"], books["pages_prefetched"]) == (
         2 + 3,
         PAGES,
         PAGES - 2,

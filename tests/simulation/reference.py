@@ -10,7 +10,7 @@ import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice, takewhile
 from typing import Any
 
 from tidegate.machine.machine import Machine
@@ -36,6 +36,7 @@ class Page:
     is_asked: bool = False  # of the inward stream
     is_sampled: bool = False  # it was taken away, so that its use is noticed
     is_noticed: bool = False
+    bytes_asked: int = 0  # by the faults of the batch that is served now
 
     @property
     def prefers_far(self) -> bool:
@@ -50,6 +51,7 @@ class Page:
 
 @dataclass(eq=False)
 class Slot:
+    number: int
     time: float
     todo: deque[Touch] | None = None  # None: idle
     waits: bool = False
@@ -92,10 +94,23 @@ class Turn:
     deciding: float = 0.0
     arriving: list[Page] = field(default_factory=list)
     served: set[int] = field(default_factory=set)
+    # when each copy was asked for, in processor time since the turn began, and how long it takes
+    copies: list[tuple[float, float]] = field(default_factory=list)
 
     @property
     def length(self) -> float:
         return self.handling + self.inward + self.outward + self.deciding
+
+    def queue_copy(self, time: float) -> None:
+        self.copies.append((self.handling + self.deciding, time))
+
+    @property
+    def copied_by(self) -> float:
+        """Return when the last copy ends, if each begins as soon as it can, one after another."""
+        end = 0.0
+        for asked, time in self.copies:
+            end = max(asked, end) + time
+        return end
 
     @property
     def end(self) -> float:
@@ -183,11 +198,13 @@ class Reference:
         self.turn: Turn | None = None
         # the region whose event was sent and whose pages do not migrate yet
         self.serving: set[int] = set()
+        self.known: set[int] = set()  # regions that the driver or a stream has served before
         self.served: set[int] = set()  # in the current turn, or the last one
         self.waiting: list[Slot] = []
         self.to_prefetch: list[int] = []
         self.to_evict: list[tuple[int, bool]] = []  # and whether a runtime asked for it
         self.after_faults = False
+        self.was_cut = False  # the last batch of faults
         self.in_order = future_of(trace, machine.near.slots)
 
     # The program
@@ -198,11 +215,12 @@ class Reference:
             self.launch(number)
             slots = max(1, self.machine.near.slots // kernel.width)
             near = self.machine.near
+            self.width = min(kernel.width, near.slots)
             self.per_byte = slots * max(1 / near.bandwidth, kernel.intensity / near.flops)
             self.per_far_byte = 1 / (self.machine.link.inward * self.machine.link.remote_share)
             self.sharing = kernel.told.get("sharing", ())
             self.run_to(self.now + near.launch_overhead)
-            self.slots = [Slot(self.now) for _ in range(slots)]
+            self.slots = [Slot(number, self.now) for number in range(slots)]
             # a block without touches takes no time
             blocks = deque(block for block in kernel.blocks if block)
             while self.one_round(blocks):
@@ -318,16 +336,35 @@ class Reference:
 
     def close_bill(self) -> None:
         """Compute the turn's length; if the link works both ways at once, without the overlap."""
-        turn, link = self.turn, self.machine.link
+        turn, link, overlap = self.turn, self.machine.link, 0.0
         self.time["link_in_time"] += turn.inward
         self.time["link_out_time"] += turn.outward
         if self.machine.driver.pipelined and turn.outward:
             together = (turn.inward * link.inward + turn.outward * link.outward) / link.both
+            alone = turn.outward
             turn.outward = max(turn.outward, together, turn.inward) - turn.inward
+            overlap = alone - turn.outward
+        if self.machine.driver.asynchronous:
+            self.hide_handling(overlap)
         for stream, more in ((self.inward, turn.inward), (self.outward, turn.outward)):
             if stream.now and stream.now.end > turn.start:
                 stream.now.end += more
         self.time["driver_time"] += turn.length
+
+    def hide_handling(self, overlap: float) -> None:
+        """Count only the processor time that is not beside a copy.
+
+        The turn lasts until both the processor and the last copy are done; copies that go both ways
+        at once end earlier by ``overlap``.
+        """
+        turn = self.turn
+        working, copying = turn.handling + turn.deciding, turn.inward + turn.outward
+        if not working or not copying:
+            return
+        seen = max(working, turn.copied_by - overlap, copying) - copying
+        turn.handling, turn.deciding = (
+            seen * part / working for part in (turn.handling, turn.deciding)
+        )
 
     def end_turn(self) -> None:
         turn = self.turn
@@ -372,14 +409,17 @@ class Reference:
             self.run_to(slot.time)
 
     def serve_faults(self) -> None:
-        raw = self.waiting[: self.machine.driver.batch_faults]
         turn = self.begin_turn(min(s.time for s in self.waiting))
         self.serve_notices()
         self.after_faults = True
         self.count["batches"] += 1
-        self.count["raw_faults"] += len(raw)
         turn.handling += self.machine.driver.batch_overhead
-        pages = [self.page[number] for number in sorted({s.todo[0].page for s in raw})]
+        raw = self.fill_batch()
+        self.count["raw_faults"] += len(raw)
+        pages = [self.page[number] for number in sorted({touch.page for touch in raw})]
+        for page in pages:
+            own = [touch for touch in raw if touch.page == page.number]
+            page.bytes_asked = sum(map(self.asked_by, own))
         try:
             for region, group in groupby(pages, key=lambda page: page.region):
                 faulted = list(group)
@@ -409,9 +449,57 @@ class Reference:
                 self.serving = set()
                 self.migrate(region, faulted)
                 self.ask_observer()
+            self.was_cut = False
         except BatchIsCut:
-            pass
+            self.was_cut = True
         self.close_bill()
+
+    def fill_batch(self) -> list[Touch]:
+        """Return the faults of the next batch.
+
+        Without windows it is filled in the order of stalls. With them each µTLB raises as many
+        faults as its window holds, and the µTLBs follow one another by number. A slot that stands
+        for several thread blocks is on the µTLB of its first, and the windows grow with it.
+        """
+        near, most = self.machine.near, self.machine.driver.batch_faults
+        if near.utlb_faults is None:
+            return [touch for slot in self.waiting for touch in self.raised_by(slot)][:most]
+        by_utlb: dict[int, list[Touch]] = defaultdict(list)
+        for slot in self.waiting:
+            sm = slot.number * self.width % near.sms  # thread blocks go to the SMs in turn
+            by_utlb[sm // near.utlb_sms] += self.raised_by(slot)
+        window = near.utlb_faults * self.width
+        return [touch for utlb in sorted(by_utlb) for touch in by_utlb[utlb][:window]][:most]
+
+    def raised_by(self, slot: Slot) -> list[Touch]:
+        """Return the faults of a slot: of the touch that it waits for and of those behind it that
+        do not depend on it, as far as a window reaches.
+
+        Loads do not depend on loads, nor stores on stores. After a cut batch, slots raise only what
+        they wait for.
+        """
+        reach = 1 if self.was_cut else self.machine.near.utlb_faults or 1
+        window = islice(slot.todo, reach)
+        first = slot.todo[0]
+        alike = takewhile(lambda touch: touch.write == first.write, window)
+        return [touch for touch in alike if touch is first or self.is_absent(touch.page)]
+
+    def is_absent(self, number: int) -> bool:
+        """Return whether a touch of this page would fault now."""
+        page = self.page.get(number)
+        return page is not None and not (page.has_room or page.prefers_far or page.is_asked)
+
+    def asked_by(self, touch: Touch) -> int:
+        """Return how many bytes of its page a fault asks for.
+
+        Many threads together ask for all they use; one access, of less than 128 bytes, for what the
+        hardware asks for it.
+        """
+        return touch.bytes if touch.bytes >= 128 else self.fault_bytes
+
+    @property
+    def fault_bytes(self) -> int:
+        return self.machine.driver.fault_bytes or self.trace.geometry.page
 
     def serve_prefetches(self) -> None:
         turn = self.begin_turn(self.no_prefetch_before)
@@ -528,15 +616,19 @@ class Reference:
         self.count["frames_peak"] = max(self.count["frames_peak"], self.frames_used + need)
 
     def evict(self, region: int, mapped: bool = False) -> None:
-        self.turn.handling += self.machine.driver.evict_overhead
-        self.turn.outward += self.depart(region, mapped) * self.page_out
+        driver, back = self.machine.driver, self.depart(region, mapped)
+        self.turn.handling += driver.evict_overhead + runs_of(back) * driver.copy_overhead
+        self.turn.outward += self.way_out(back)
+        self.turn.queue_copy(self.way_out(back))
 
-    @property
-    def page_out(self) -> float:
-        return self.trace.geometry.page / self.machine.link.outward
+    def way_out(self, back: list[Page]) -> float:
+        """Return how long the link takes to write pages of a region back."""
+        link = self.machine.link
+        whole = len(back) * self.trace.geometry.page / link.outward
+        return whole + runs_of(back) * link.run_overhead_outward
 
-    def depart(self, region: int, mapped: bool) -> int:
-        """Take a region's pages away; return how many are to be written back.
+    def depart(self, region: int, mapped: bool) -> list[Page]:
+        """Take a region's pages away; return those that are to be written back.
 
         What a runtime sends to the CPU is mapped there.
         """
@@ -555,7 +647,7 @@ class Reference:
         for page in leaving:
             page.on_cpu |= mapped and page.has_data
             page.is_near = page.was_touched = page.was_written = False
-        return len(back)
+        return back
 
     def migrate(self, region: int, faulted: list[Page]) -> int:
         """Migrate faulted and wanted pages; return how many did not fault."""
@@ -563,9 +655,10 @@ class Reference:
         moving = [
             p for p in self.region[region] if (p in faulted or p.is_wanted) and not p.has_room
         ]
-        handling, inward = self.bring(moving, prefetched=not faulted)
+        handling, inward = self.bring(region, moving, faulted)
         turn.handling += handling
         turn.inward += inward
+        turn.queue_copy(inward)
         for page in self.region[region]:
             page.is_wanted = False
         for page in moving:
@@ -575,22 +668,34 @@ class Reference:
         self.count["pages_prefetched"] += early
         return early
 
-    def bring(self, moving: list[Page], prefetched: bool) -> tuple[float, float]:
-        """Let pages of one region arrive; return the times of handling and transfer."""
+    def bring(self, region: int, moving: list[Page], faulted: list[Page]) -> tuple[float, float]:
+        """Let pages of a region arrive; return the times of handling and transfer.
+
+        Of a page that faulted in part, that part is a copy and the rest is in the copy of its run.
+        """
         link, driver, size = self.machine.link, self.machine.driver, self.trace.geometry.page
-        moved = {page.number for page in moving if page.has_data}
-        runs = sum(number - 1 not in moved for number in moved)
+        moved = [page for page in moving if page.has_data]
+        runs = runs_of(moved)
+        copies = runs + sum(page in faulted and self.is_partly_asked(page) for page in moved)
         mapped_kib = sum(page.on_cpu for page in moving) * size / 1024
         for page in moving:
             page.is_arriving, page.on_cpu = True, False
         self.count["pages_in"] += len(moved)
         self.count["pages_born"] += len(moving) - len(moved)
-        self.count["runs_in"] += runs
+        self.count["copies_in"] += copies
         each = driver.unmap_per_kib
-        if prefetched and driver.unmap_prefetched_per_kib is not None:
+        if not faulted and driver.unmap_prefetched_per_kib is not None:
             each = driver.unmap_prefetched_per_kib
-        handling = driver.region_overhead + mapped_kib * each
-        return handling, runs * link.run_overhead + len(moved) * size / link.inward
+        handling = driver.region_overhead + mapped_kib * each + runs * driver.copy_overhead
+        if region not in self.known:
+            handling += driver.first_overhead
+        self.known.add(region)
+        return handling, copies * link.run_overhead + len(moved) * size / link.inward
+
+    def is_partly_asked(self, page: Page) -> bool:
+        """Return whether its faults ask for less than the page, rounded up to whole faults."""
+        parts = math.ceil(max(1, page.bytes_asked) / self.fault_bytes)
+        return parts * self.fault_bytes < self.trace.geometry.page
 
     # Lifetimes
 
@@ -700,7 +805,7 @@ class Reference:
         self.going = -1
         frames = before - self.frames_used
         if back:
-            time = back * self.page_out * (self.crowded if self.inward.now else 1.0)
+            time = self.way_out(back) * (self.crowded if self.inward.now else 1.0)
             self.time["link_out_time"] += time
             begin = self.outward.free_from
             if self.turn:
@@ -742,7 +847,7 @@ class Reference:
         pages = asked()[:room] if self.machine.near.frame == "page" else asked()
         for page in pages:
             page.is_wanted = False
-        handling, time = self.bring(pages, prefetched=True)
+        handling, time = self.bring(region, pages, [])
         handling, self.deciding = handling + self.deciding, 0.0
         self.count["pages_prefetched"] += len(pages)
         time *= self.crowded if self.outward.now else 1.0
@@ -822,6 +927,7 @@ class Reference:
             [pages.index(p) for p in faulted],
             self.threshold,
             self.trace.geometry.pages_per_region,
+            self.machine.driver.round_tails,
         )
         return {pages[i] for i in wanted if not (pages[i].prefers_far or pages[i].is_asked)}
 
@@ -983,23 +1089,35 @@ def xorshift(x: int) -> Iterator[int]:
         yield (x * 0x2545F4914F6CDD1D & word) >> 33
 
 
-def tree_rule(occupied: list[bool], faulted: list[int], threshold: int, leaves: int) -> set[int]:
+def runs_of(pages: list[Page]) -> int:
+    """Return how many contiguous runs these pages of one region form."""
+    numbers = {page.number for page in pages}
+    return sum(number - 1 not in numbers for number in numbers)
+
+
+def tree_rule(
+    occupied: list[bool], faulted: list[int], threshold: int, leaves: int, round_up: bool = False
+) -> set[int]:
     """Return tree prefetch: for each fault the largest node more than ``threshold`` % occupied.
 
     ``occupied`` may be shorter than ``leaves``: an object's last region ends early, and its nodes
-    with it.
+    with it; with ``round_up`` they end at the next power of two.
     """
+    end = len(occupied)
+    if round_up:
+        end = next(2**n for n in range(leaves) if 2**n >= end)
     taken: set[int] = set()
     for leaf in faulted:
         nodes = []
         size = 1
         while size <= leaves:
-            node = [i for i in range(len(occupied)) if i // size == leaf // size]
-            if size == 1 or 100 * sum(occupied[i] for i in node) > threshold * len(node):
+            node = [i for i in range(end) if i // size == leaf // size]
+            full = sum(occupied[i] for i in node if i < len(occupied))
+            if size == 1 or 100 * full > threshold * len(node):
                 nodes.append(node)
             size *= 2
         taken.update(max(nodes, key=len))
-    return {i for i in taken if not occupied[i]}
+    return {i for i in taken if i < len(occupied) and not occupied[i]}
 
 
 def future_of(trace: Given, slots: int) -> dict[int, list[float]]:

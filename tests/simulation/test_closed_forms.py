@@ -237,7 +237,7 @@ def test_each_contiguous_run_costs_its_overhead():
     simulation = simulation_of(trace, on, 2)
     simulation.run()
     books = simulation.books[0]
-    assert (books["batches"], books["runs_in"], books["pages_in"]) == (1, 4, 7)
+    assert (books["batches"], books["copies_in"], books["pages_in"]) == (1, 4, 7)
     assert float(books["transfer_in"]) == approx(4 * LINK.run_overhead + 7 * IN)
     assert float(books["fault_handling"]) == approx(
         DRIVER.batch_overhead + 2 * DRIVER.region_overhead + 7 * UNMAP

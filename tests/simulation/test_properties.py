@@ -101,6 +101,53 @@ def test_books_balance_whatever_is_run(
     assert run.timeline["touches"].is_sorted()
 
 
+@settings(deadline=None, max_examples=100, derandomize=True)
+@given(
+    traces(),
+    machines(),
+    st.integers(1, 9),
+    st.sampled_from(("none", "region", "tree(threshold=51)")),
+    st.sampled_from((512, 4096)),
+)
+def test_faults_split_copies_and_move_the_same_pages(trace, on, frames, ahead, asked):
+    """A fault splits at most one copy; where copies cost nothing, that changes nothing else."""
+
+    def played(fault_bytes: int | None) -> Any:
+        driver = replace(on.driver, fault_bytes=fault_bytes)
+        link = replace(on.link, run_overhead=0.0)
+        simulation = simulation_of(
+            trace, replace(on, driver=driver, link=link), min(frames, trace.regions), prefetch=ahead
+        )
+        simulation.run()
+        return simulation.books[0]
+
+    whole, split = played(None), played(asked)
+    assert split["raw_faults"] >= split["faults"]
+    runs = whole["copies_in"]
+    assert runs <= split["copies_in"] <= runs + split["faults"]
+    if asked >= trace.geometry.page:
+        assert runs == split["copies_in"]
+    for name in split.dtype.names:
+        if name != "copies_in":
+            assert split[name] == whole[name], name
+    parts = "running", "fault_handling", "transfer_in", "transfer_out", "policy_overhead"
+    assert sum(split[part] for part in parts) == pytest.approx(split["front"], rel=1e-9)
+
+
+@settings(deadline=None, max_examples=100, derandomize=True)
+@given(traces(), machines(), st.integers(1, 9), st.booleans())
+def test_without_the_new_constants_utlbs_of_any_size_make_no_difference(
+    trace, on, frames, page_frames
+):
+    """A machine of one µTLB whose window takes a batch raises one fault a block, as without."""
+    near = replace(on.near, frame="page" if page_frames else "region", utlb_faults=None)
+    one, other = (
+        run_of(trace, replace(on, near=replace(near, utlb_sms=sms)), min(frames, trace.regions))
+        for sms in (1, 3)
+    )
+    assert outcome(one) == outcome(other)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", EVICTIONS)
 @settings(deadline=None, max_examples=40, derandomize=True)

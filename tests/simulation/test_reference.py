@@ -18,6 +18,7 @@ from simulation.scripted import AsynchronousScript, Script, ScriptedPlacement, S
 from tidegate.machine.machine import Machine
 from tidegate.policies.interface.page_flags import COMING, NEAR
 from tidegate.policy import Everything, EvictionPolicy, PlacementPolicy, PrefetchPolicy
+from tidegate.trace.geometry import Geometry
 from traces import Given, simulation_of
 from worlds import lives, machines, presets, traces
 
@@ -41,7 +42,7 @@ COUNTS = (
     "pages_evicted",
     "pages_written_back",
     "pages_unused",
-    "runs_in",
+    "copies_in",
     "frames_peak",
 )
 TIMES = (
@@ -224,6 +225,17 @@ def check(world: World) -> None:
 @settings(deadline=None, max_examples=500, derandomize=True)
 @given(worlds(machines()))
 def test_compiled_equals_reference(world):
+    check(world)
+
+
+BLOCKS = Geometry(), Geometry(65536, 65536 * 4)  # 2 MiB, and less of them
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(worlds(machines(), programs=traces(BLOCKS)))
+def test_compiled_equals_reference_with_pages_of_64_kib(world):
+    """Faults ask for parts of pages, and an allocation's tail has 1 to 31 pages."""
     check(world)
 
 

@@ -150,6 +150,61 @@ def test_a_touch_of_a_region_that_leaves_brings_it_back():
     assert took == approx(max(OUT, ONE.driver.batch_overhead) + handling + TRANSFER + LONG)
 
 
+# First services, runs, and faults beside the streams
+
+
+def test_the_stream_pays_a_regions_first_service_once():
+    """Region 1 comes by the stream, leaves and comes again; region 0 came by a fault."""
+    on = machine(first_overhead=32_768.0)
+    kernels = [kernel(0, LONG), kernel(1, LONG), kernel(0, LONG), kernel(1, LONG)]
+    run = play(kernels, 1, nothing, ask_for(1), ask_for(0), ask_for(1), on=on)
+    took = (run.launches["end"] - run.launches["start"]).to_list()
+    # what the stream evicted is mapped on the CPU again
+    assert took[1:] == [approx(OUT + FIRST + more + LONG) for more in (32_768.0, 0.0, 0.0)]
+    assert took[0] == approx(ONE.driver.batch_overhead + FIRST + 32_768.0 + LONG)
+
+
+def test_the_stream_pays_for_each_run_it_brings_and_takes():
+    """Pages 0, 1 and 4 of region 1 come and leave again."""
+    costs = {"copy_overhead": 512.0, "run_overhead_outward": 2048.0}
+
+    def bring(memory: Any) -> None:
+        memory.prefetch_async(PAGES, 2)
+        memory.prefetch_async(PAGES + 4, 1)
+
+    used = Kernel([reads([PAGES, PAGES + 4])], told={"duration": LONG})
+    last = kernel(2, LONG, copies=(Copy(PAGES, PAGES, "far", wait=True),))
+    run = play([used, last], 2, bring, on=machine(**costs))
+    assert run.counts["faults"] == 1
+    page = PAGE / ONE.link.inward + ONE.driver.unmap_per_kib * PAGE / 1024
+    came = ONE.driver.region_overhead + 2 * (512 + ONE.link.run_overhead) + 3 * page
+    assert run.launches["end"][0] - run.launches["start"][0] == approx(came + LONG)
+    left = run.launches["start"][1] - run.launches["end"][0]
+    assert left == approx(2 * 2048 + 3 * PAGE / ONE.link.outward)
+    assert run.busy["link_out"] == approx(left)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_fault_is_served_though_its_page_was_asked_for_meanwhile(asynchronous):
+    """Two blocks fault, one fault a batch. With the first, the other's page is asked of the stream,
+    which copies another region all the while: the driver serves the fault that it has.
+    """
+
+    class Ahead(PlacementPolicy):
+        def on_launch(self, launch: int) -> None:
+            self.memory.prefetch_async(2 * PAGES, PAGES)
+
+        def on_fault(self, region: int) -> None:
+            if region == 0:
+                self.memory.prefetch_async(PAGES, 1)
+
+    trace = Given([Kernel([reads([0]), reads([PAGES])])], [3 * PAGES])
+    on = machine(2, batch_faults=1, asynchronous=asynchronous, inward=0.0625)
+    run = run_of(trace, on, 3, placement=Ahead())
+    assert run.counts["batches"] == run.counts["faults"] == run.counts["raw_faults"] == 2
+    assert run.counts["waits"] == 0
+
+
 # Copies of the program itself
 
 

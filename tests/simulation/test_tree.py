@@ -20,10 +20,11 @@ pytestmark = pytest.mark.oracle
 class Region:
     """A region of ``pages`` pages, the second of two, with a page table that can be set."""
 
-    def __init__(self, pages: int, geometry_pages: int = PAGES):
+    def __init__(self, pages: int, geometry_pages: int = PAGES, round_tails: bool = False):
         geometry = Geometry(4096, 4096 * geometry_pages)
         trace = Given([], [geometry_pages, pages], geometry)
-        self._constants = make_constants(machine(), trace, 2, False, False, 0.0)
+        on = machine(round_tails=round_tails)
+        self._constants = make_constants(on, trace, 2, False, False, 0.0)
         self._memory = make_memory(trace, 1, self._constants._replace(batch_faults=geometry_pages))
         self._table = ArrayTable(self._memory)
         self._base, self.pages = geometry_pages, pages
@@ -68,6 +69,31 @@ def test_every_state_of_a_region(pages):
             for threshold in (0, 1, 25, 50, 51, 75, 100):
                 wanted = region.wanted(list(states), threshold)
                 assert wanted == expected(list(states), threshold, 0, PAGES), (states, threshold)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pages", [8, 7, 6, 5, 3, 2, 1])
+def test_every_state_of_a_rounded_tail(pages):
+    """Behind a tail's end are leaves that nothing occupies, up to a power of two."""
+    region = Region(pages, round_tails=True)
+    behind = [0] * ((1 << (pages - 1).bit_length()) - pages)
+    for states in product((0, NEAR, FAULTED), repeat=pages):
+        if FAULTED in states:
+            for threshold in (0, 25, 50, 51, 75, 100):
+                wanted = region.wanted(list(states), threshold)
+                tree = expected([*states, *behind], threshold, 0, PAGES)
+                assert wanted == tree & set(range(pages)), (states, threshold)
+
+
+@pytest.mark.parametrize("tail", range(1, 32))
+def test_tails_of_a_whole_block_of_64_kib_pages(tail):
+    """Filled from the left at 51 %, until all of it is there."""
+    region = Region(tail, 32, round_tails=True)
+    behind = [0] * ((1 << (tail - 1).bit_length()) - tail)
+    for near in range(tail):
+        states = [NEAR] * near + [FAULTED] + [0] * (tail - near - 1)
+        tree = expected([*states, *behind], 51, 0, 32)
+        assert region.wanted(states, 51) == tree & set(range(tail)), near
 
 
 @pytest.mark.parametrize(("size", "least"), [(2, 2), (4, 3), (8, 5), (16, 9), (32, 17)])

@@ -96,7 +96,7 @@ def serve_faults(memory: Any, constants: Any, relay: Any, blocks: Any) -> int:
         code = serve_region(memory, constants, relay, region, first, last)
         if code == OK:
             first = last
-    books.cut = first < n
+    books.cut = code == CUT
     for i in range(first, n):  # the turn was cut: these faults are raised again
         memory.page_state[memory.batch_page[i]] &= ~FAULTED & 0xFF
     end_turn(memory, constants)
@@ -132,9 +132,10 @@ def raise_faults(memory: Any, constants: Any, blocks: Any, slot: int, n: int, mo
     """Take the faults that a block raises together; return pages in the batch and faults taken.
 
     Its warps do not wait for one another, but a store waits for loads, and loads for stores. After
-    a turn that was cut it raises the one it waits for: that turn may have served only others.
+    a cut batch it raises one fault, that of the touch it waits for: pages of later touches could
+    take all frames, batch after batch, and no block would get on.
     """
-    at = memory.slot_at[slot]
+    first = at = memory.slot_at[slot]
     ahead = 1 if memory.books[0].cut else max(1, constants.ahead)
     last = min(memory.slot_end[slot], at + ahead)
     _, writes, _, _, _ = touch_at(blocks, at)
@@ -143,7 +144,7 @@ def raise_faults(memory: Any, constants: Any, blocks: Any, slot: int, n: int, mo
         page, write, _, _, _ = touch_at(blocks, at)
         if write != writes:
             break
-        if can_fault(memory, constants, page):
+        if at == first or can_fault(memory, constants, page):
             n = add_fault(memory, constants, blocks, at, n)
             raised += 1
         at += 1
@@ -187,11 +188,11 @@ def add_fault(memory: Any, constants: Any, blocks: Any, at: int, n: int) -> int:
 
 @jit_bare
 def can_fault(memory: Any, constants: Any, page: int) -> bool:
-    """Return whether a page is absent, not on its way, and belongs to an object."""
+    """Return whether a page is absent, is not on its way and belongs to an object."""
     number = page % constants.pages_per_region
     if number >= memory.region_pages[page // constants.pages_per_region]:
         return False
-    return not memory.page_state[page] & (NEAR | REMOTE | ARRIVING | COMING)
+    return not memory.page_state[page] & (NEAR | COMING | REMOTE | ARRIVING)
 
 
 @jit_bare

@@ -53,7 +53,7 @@ _COUNTERS = """
 """
 _STATE = """
     frames_used frames_peak queue_n request_n coming_n prefetch_head prefetch_n threshold
-    turn cut driver_busy fault_turn next_block slots width idle failed_at failed_event
+    turn driver_busy fault_turn cut next_block slots width idle failed_at failed_event
     timeline_n timeline_stride timeline_skip
 """
 # of the copy streams (streams.py). ``hold``: the driver waits for a copy to end
