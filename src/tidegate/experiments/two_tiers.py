@@ -62,6 +62,7 @@ _COUNTED = (
     "pages_sampled",
     "pages_home",
 )
+DEEP_THRASH = 2.5  # times that a launch brings in as much as the program has
 _LAUNCH_COLUMNS = ("name", "start", "end", "touches", "faults", "evictions", "pages_in")
 
 
@@ -151,7 +152,7 @@ class TwoTierRun(PreparedRun):
         counts["hits"] = int(b["touches"] - b["stalls"] - b["waits"] - b["remote_touches"])
         busy = {name: float(b[f"{name}_time"]) for name in ("driver", "link_in", "link_out")}
         tables = {"timeline": _timeline(s), "launches": _launches(s), "objects": _objects(s)}
-        notes = _notes(s) + s.notes + _without_effect(s, self.spec.gpu)
+        notes = _notes(s) + _thrash(s) + s.notes + _without_effect(s, self.spec.gpu)
         facts = _facts(s, self.near)
         return Run(key, inputs, facts, counts, _parts(b), busy, tables, notes)
 
@@ -221,6 +222,18 @@ def _notes(s: Simulation) -> list[str]:
             f"{format_spec(s.placement)} is planned from the whole trace, as from a rehearsed run"
         )
     return notes
+
+
+def _thrash(s: Simulation) -> list[str]:
+    """Return a note if a launch brings the program's pages in again and again."""
+    footprint = s.trace.footprint / s.trace.geometry.page
+    times = max((launch.pages_in for launch in s.launches), default=0) / footprint
+    if times <= DEEP_THRASH:
+        return []
+    return [
+        f"deep thrash: a launch brought all pages in {times:.1f} times; its time hangs on the order "
+        "in which faults are served, of which real cards say little (docs/validation.md)"
+    ]
 
 
 def _without_effect(s: Simulation, model: GpuModel) -> list[str]:

@@ -40,6 +40,10 @@ def _count(given: Any) -> int:
     return given
 
 
+def _count_or_none(given: Any) -> int | None:
+    return None if given == 0 and not isinstance(given, bool) else _count(given)
+
+
 def _flops(given: Any) -> float:
     """Return FLOP per nanosecond of a text in TFLOPS."""
     try:
@@ -119,8 +123,8 @@ class Near:
     # SMs that translate addresses in one µTLB
     utlb_sms: int = _constant(_count, default=1)
     # faults that a µTLB raises at once, in the order of its blocks' stalls; µTLBs fill a batch by
-    # number. None: blocks fill it in the order of their stalls, with a fault each
-    utlb_faults: int | None = _constant(_count, default=None)
+    # number. 0 in a file, None here: blocks fill it in the order of their stalls, with a fault each
+    utlb_faults: int | None = _constant(_count_or_none, default=None)
 
     @property
     def slots(self) -> int:

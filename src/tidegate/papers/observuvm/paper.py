@@ -94,6 +94,7 @@ OPEN = {
     "SPM.density": (9 / 16, 0.01),  # as in NVIDIA's sample, or sparse
     "machine.dirty_only": (False, True),  # are clean pages copied back?
     "machine.pipelined": (False, True),  # does eviction overlap with migration?
+    "machine.utlbs": (True, False),  # do µTLBs raise faults by number, or blocks as they stall?
 }
 _TOURNAMENT = ("observe", "lfu", "cp", "tournament")
 DEPENDS = {
@@ -119,7 +120,10 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
     workload = setup.applications[application]
     if parse_spec(workload)[0] == application:
         workload = spell_policy(workload, own_options(application, options))
-    run = specify(setup, workload, system).change(
+    run = specify(setup, workload, system)
+    if not options["machine.utlbs"]:
+        run = replace(run, machine=f"{run.machine}(near.utlb_faults=0)")
+    run = run.change(
         dirty_only=options["machine.dirty_only"],
         pipelined=options["machine.pipelined"],
         samples=options.get("observe.samples", 0),
