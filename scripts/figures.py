@@ -1,8 +1,9 @@
 """Make the figures of the documentation: ``make figures``.
 
-docs/race.svg and docs/tide-race.png are figures of ``tidegate compare``; docs/studio-*.png are
-Studio's page in Chromium, and are left alone where there is none. Names of figures after the
-command choose some: ``python scripts/figures.py studio``.
+docs/race.svg and docs/tide-race.png are figures of ``tidegate compare``; docs/validation.png is of
+the saved ledger of reality; docs/studio-*.png are Studio's page in Chromium, and are left alone
+where there is none. Names of figures after the command choose some: ``python scripts/figures.py
+studio``.
 """
 
 from __future__ import annotations
@@ -51,6 +52,17 @@ def tide_loses() -> Path:
     return path
 
 
+def validation() -> Path:
+    """Draw simulated over measured times of all cards."""
+    from tidegate.display.figures import save_figure
+    from tidegate.validate.ledger import saved_rows
+    from tidegate.validate.pictures import draw_ledger
+
+    path = DOCS / "validation.png"
+    save_figure(draw_ledger(saved_rows()), path, "Tidegate beside real cards")
+    return path
+
+
 def studio() -> list[Path] | None:
     """Photograph Studio: a race, and a run of it."""
     from studio_pages import photograph
@@ -60,6 +72,6 @@ def studio() -> list[Path] | None:
 
 
 if __name__ == "__main__":
-    for figure in (race, tide, tide_loses, studio):
+    for figure in (race, tide, tide_loses, validation, studio):
         if figure.__name__ in sys.argv[1:] or len(sys.argv) == 1:
             print(figure() or f"{figure.__name__}: there is no Chromium; it is left as it is")

@@ -51,7 +51,7 @@ OTHERS = {
         "store",
     ),
     *("output_file", "applications", "levels", "loops", "perfetto", "include", "define", "std"),
-    *("path", "answer", "on", "x", "y", "by", "catch", "recorded", "like"),
+    *("path", "answer", "on", "x", "y", "by", "catch", "recorded", "like", "card", "workload"),
 }
 WRONG = (str(10**30), "-1", "nan", "inf", "1e300", "", "x", str(2**63), str(-(10**30)))
 ARGUMENTS = {

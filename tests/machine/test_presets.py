@@ -51,7 +51,7 @@ def test_numbers(name):
 
 # batch_faults, and µs: batch_overhead, region_overhead, unmap_per_kib, run_overhead
 DRIVER = {
-    "rtx3090-pcie4": (256, 20, 10, 0.05, 1.5),
+    "rtx3090-pcie4": (256, 20, 10, 0.19, 1.5),
     "a100-pcie3-ssd": (256, 20, 10, 0.05, 1.5),
     "v100-nvlink2": (256, 20, 10, 0.034, 1.5),
     "gpgpusim-28sm": (16, 20, 0, 0, 0),  # 20 µs, flat

@@ -36,7 +36,9 @@ def test_every_value_of_every_option_is_drawn_about_equally_often() -> None:
 def test_open_points_are_options_that_exist_and_begin_with_their_defaults() -> None:
     for point, values in OPEN.items():
         owner, _, option = point.partition(".")
-        if owner == "machine":
+        if point == "machine.near.utlb_faults":
+            assert RunSpec("cyclic").load_machine().near.utlb_faults == values[0]
+        elif owner == "machine":
             assert RunSpec("cyclic").flat()[option] in (values[0], None)
         elif owner != "observe":
             kinds = (eviction, prefetch, workloads)
@@ -65,9 +67,9 @@ def test_readings_share_the_runs_that_do_not_depend_on_them() -> None:
     apart, convolution = apart_of("MM"), apart_of("2DC")
     assert sum(apart.values()) + sum(convolution.values()) == len(distinct(grids))
     assert convolution["uvm"] == 4 * apart["uvm"]  # as often as its open iterations
-    assert apart["uvm"] == apart["acbm"] == 4
-    assert apart["ea"] == apart["lru"] == 8
-    assert apart["lfu"] == apart["cp"] == 96
+    assert apart["uvm"] == apart["acbm"] == 8
+    assert apart["ea"] == apart["lru"] == 16
+    assert apart["lfu"] == apart["cp"] == 192
     assert apart["tm"] <= TOURNAMENTS
     assert set(DEPENDS) | {"uvm", "acbm"} == set(SYSTEMS)
 
