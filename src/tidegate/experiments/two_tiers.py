@@ -231,8 +231,8 @@ def _thrash(s: Simulation) -> list[str]:
     if times <= DEEP_THRASH:
         return []
     return [
-        f"deep thrash: a launch brought all pages in {times:.1f} times; its time hangs on the order "
-        "in which faults are served, of which real cards say little (docs/validation.md)"
+        f"deep thrash: a launch brought all pages in {times:.1f} times; its time hangs on the "
+        "order in which faults are served, of which real cards say little (docs/validation.md)"
     ]
 
 

@@ -105,7 +105,21 @@ def serve_faults(memory: Any, constants: Any, relay: Any, blocks: Any) -> int:
 
 @jit_bare
 def fill_batch(memory: Any, constants: Any, blocks: Any) -> Any:
-    """Take faults of stalled blocks until the batch is full; return how many pages they are of.
+    """Take faults of stalled blocks until the batch is full; return how many pages they are of."""
+    if constants.ahead > 0:
+        return fill_by_utlb(memory, constants, blocks)
+    books = memory.books[0]
+    n, raw = np.int64(0), min(books.queue_n, constants.batch_faults)
+    for i in range(raw):
+        slot = memory.queue[i]
+        n = add_fault(memory, constants, blocks, memory.slot_at[slot], memory.slot_page[slot], n)
+    books.raw_faults += raw
+    return n
+
+
+@jit_bare
+def fill_by_utlb(memory: Any, constants: Any, blocks: Any) -> Any:
+    """Take faults as the µTLBs raise them; return how many pages they are of.
 
     Every batch is a new set: after it the driver flushes the fault buffer and replays, and stalled
     blocks raise their faults again (uvm_gpu_replayable_faults.c, BATCH_FLUSH). µTLBs raise theirs
@@ -135,17 +149,19 @@ def raise_faults(memory: Any, constants: Any, blocks: Any, slot: int, n: int, mo
     a cut batch it raises one fault, that of the touch it waits for: pages of later touches could
     take all frames, batch after batch, and no block would get on.
     """
-    first = at = memory.slot_at[slot]
-    ahead = 1 if memory.books[0].cut else max(1, constants.ahead)
-    last = min(memory.slot_end[slot], at + ahead)
+    at = memory.slot_at[slot]
+    n = add_fault(memory, constants, blocks, at, memory.slot_page[slot], n)
+    if constants.ahead < 2 or memory.books[0].cut:
+        return n, 1
+    last = min(memory.slot_end[slot], at + constants.ahead)
     _, writes, _, _, _ = touch_at(blocks, at)
-    raised = 0
+    raised, at = 1, at + 1
     while at < last and raised < most:
         page, write, _, _, _ = touch_at(blocks, at)
         if write != writes:
             break
-        if at == first or can_fault(memory, constants, page):
-            n = add_fault(memory, constants, blocks, at, n)
+        if can_fault(memory, constants, page):
+            n = add_fault(memory, constants, blocks, at, page, n)
             raised += 1
         at += 1
     return n, raised
@@ -153,32 +169,29 @@ def raise_faults(memory: Any, constants: Any, blocks: Any, slot: int, n: int, mo
 
 @jit_bare
 def sort_by_utlb(memory: Any, constants: Any) -> None:
-    """Write the stalled slots by the number of their µTLB, each µTLB's in the order of stalls.
-
-    Thread blocks are placed on SMs in turn, so neighbouring slots are on different ones.
-    """
-    n, width, end = memory.books[0].queue_n, memory.books[0].width, memory.utlb_end
+    """Write the stalled slots by the number of their µTLB, each µTLB's in the order of stalls."""
+    n, end = memory.books[0].queue_n, memory.utlb_end
     end[:] = 0
     for i in range(n):
-        end[memory.queue[i] * width % constants.sms // constants.utlb_sms + 1] += 1
+        end[memory.slot_utlb[memory.queue[i]] + 1] += 1
     for utlb in range(constants.utlbs):
         end[utlb + 1] += end[utlb]
     for i in range(n):
-        utlb = memory.queue[i] * width % constants.sms // constants.utlb_sms
+        utlb = memory.slot_utlb[memory.queue[i]]
         memory.by_utlb[end[utlb]] = memory.queue[i]
         end[utlb] += 1
 
 
 @jit_bare
-def add_fault(memory: Any, constants: Any, blocks: Any, at: int, n: int) -> int:
+def add_fault(memory: Any, constants: Any, blocks: Any, at: int, page: int, n: int) -> int:
     """Add the fault of the touch at a slot's place; return how many pages are in the batch."""
-    page, _, size, _, _ = touch_at(blocks, at)
     first = not memory.page_state[page] & FAULTED
     if first:
         memory.page_state[page] |= FAULTED
         memory.batch_page[n] = page
         n += 1
     if constants.fault_bytes < constants.page:
+        _, _, size, _, _ = touch_at(blocks, at)
         # an isolated access is alone on what its fault asks for
         asked = size if size >= ACCESS else constants.fault_bytes
         before = 0 if first else memory.faulted_bytes[page]

@@ -166,6 +166,7 @@ def migrate(memory: Any, constants: Any, region: int, taken: int, unmapping: flo
     """
     books = memory.books[0]
     base = region * constants.pages_per_region
+    splits = constants.fault_bytes < constants.page
     pages = born = runs = copies = mapped = prefetched = 0
     before = -2
     for page in range(base, base + memory.region_pages[region]):
@@ -180,7 +181,7 @@ def migrate(memory: Any, constants: Any, region: int, taken: int, unmapping: flo
                 runs += page != before + 1
                 before = page
                 mapped += unmap(memory, page)
-                if state & FAULTED and is_apart(memory, constants, page):
+                if splits and state & FAULTED and is_apart(memory, constants, page):
                     copies += 1
             if not state & FAULTED:
                 prefetched += 1
@@ -223,8 +224,6 @@ def is_apart(memory: Any, constants: Any, page: int) -> bool:
     the trace; it is taken to be at the beginning.
     """
     part = constants.fault_bytes
-    if part == constants.page:
-        return False
     return (max(1, memory.faulted_bytes[page]) + part - 1) // part * part < constants.page
 
 

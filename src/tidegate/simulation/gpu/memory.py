@@ -104,11 +104,9 @@ class RunConstants(NamedTuple):
     pages_per_region: int
     region_shift: int  # pages_per_region is 1 << region_shift
     batch_faults: int
-    utlbs: int  # 1 if faults are taken in the order of stalls
-    utlb_sms: int
-    sms: int
+    utlbs: int
     window: int  # faults that a µTLB raises at once
-    ahead: int  # touches of a block that can fault together
+    ahead: int  # touches of a block that can fault together; 0: blocks fault as they stall
     batch_overhead: float
     region_overhead: float
     first_overhead: float
@@ -173,7 +171,8 @@ class Memory(NamedTuple):
     slot_page: NDArray[np.int64]
     slot_status: NDArray[np.uint8]
     queue: NDArray[np.int64]  # slots that stalled, in the order of their faults
-    by_utlb: NDArray[np.int64]  # the same, by µTLB
+    slot_utlb: NDArray[np.int64]  # of this launch
+    by_utlb: NDArray[np.int64]  # the queue by µTLB
     utlb_end: NDArray[np.int64]  # per µTLB: where its slots end in ``by_utlb``
     arrivals: NDArray[np.int64]  # slots that wait for pages of the inward stream
     batch_page: NDArray[np.int64]
@@ -246,8 +245,6 @@ def make_constants(
         region_shift=ppr.bit_length() - 1,
         batch_faults=driver.batch_faults,
         utlbs=-(-near.sms // near.utlb_sms) if near.utlb_faults else 1,
-        utlb_sms=near.utlb_sms,
-        sms=near.sms if near.utlb_faults else 1,
         window=near.utlb_faults or driver.batch_faults,
         ahead=near.utlb_faults or 0,
         batch_overhead=driver.batch_overhead,
@@ -353,6 +350,7 @@ def make_memory(
         slot_page=np.zeros(slots, np.int64),
         slot_status=np.zeros(slots, np.uint8),
         queue=np.zeros(slots, np.int64),
+        slot_utlb=np.zeros(slots, np.int64),
         by_utlb=np.zeros(slots, np.int64),
         utlb_end=np.zeros(constants.utlbs + 1, np.int64),
         arrivals=np.zeros(slots, np.int64),

@@ -210,6 +210,9 @@ class Simulation(PolicyRun):
         self.memory.idle_slots[:slots] = np.arange(slots)
         b["slots"], b["idle"], b["next_block"] = slots, slots, 0
         b["width"] = min(launch.width, near.slots)
+        # thread blocks are placed on SMs in turn, so neighbouring slots are on different ones
+        first_blocks = np.arange(slots) * int(b["width"])
+        self.memory.slot_utlb[:slots] = first_blocks % near.sms // near.utlb_sms
         record = LaunchRecord(launch.name, float(b["front"]), 0.0, *(int(b[c]) for c in _COUNTED))
         for segment, last in with_last(pace.segments):
             check_segment(segment, self.trace)
