@@ -33,7 +33,7 @@ def tide() -> Path:
     import tidegate
 
     path = DOCS / "tide-race.png"
-    tidegate.compare("2DC", systems=BESIDE_TIDE, scale=1 / 16, oversubscribe="50%").plot(path)
+    tidegate.compare("2DC", system=BESIDE_TIDE, scale=1 / 16, oversubscribe="50%").plot(path)
     return path
 
 
@@ -44,7 +44,7 @@ def tide_loses() -> Path:
     path = DOCS / "tide-loses.png"
     tidegate.compare(
         "openmp-nn",
-        systems=["uvm", "acbm", "host", "rdm", "tide"],
+        system=["uvm", "acbm", "host", "rdm", "tide"],
         machine="v100-nvlink2",
         scale=1 / 4,
         oversubscribe="50%",
