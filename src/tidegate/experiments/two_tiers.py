@@ -230,8 +230,8 @@ def _thrash(s: Simulation) -> list[str]:
     if most <= DEEP_THRASH * s.trace.footprint / s.trace.geometry.page:
         return []
     return [
-        f"deep thrash: a launch brings all pages in more than {DEEP_THRASH} times, so its time hangs "
-        "on the order in which faults are served, of which real cards say little "
+        f"deep thrash: a launch brings all pages in more than {DEEP_THRASH} times, so its time "
+        "hangs on the order in which faults are served, of which real cards say little "
         "(docs/validation.md)"
     ]
 
