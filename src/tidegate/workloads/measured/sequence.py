@@ -9,8 +9,8 @@ from tidegate.options import Option
 from tidegate.workloads.program import Derived, Launches, Space, footprint, workload
 from tidegate.workloads.thread_blocks import FLOAT, across, blocks, launch_of, step, use_sector
 
-_STRIDE = 4096  # bytes
-_BLOCKS, _THREADS = 256, 256
+STRIDE = 4096  # bytes
+BLOCKS, THREADS = 256, 256
 
 
 @workload("sequence")
@@ -33,22 +33,22 @@ class Sequence(Derived):
         return dict.fromkeys(("input", "output"), max(1, self.bytes // 2 // FLOAT) * FLOAT)
 
     def about_touches(self, pages: int) -> int:
-        return self.passes * 2 * -(-self.bytes // (2 * _STRIDE))
+        return self.passes * 2 * -(-self.bytes // (2 * STRIDE))
 
     def launches(self, space: Space) -> Launches:
         size = space["input"].bytes
-        part = across(across(size, _BLOCKS * _THREADS), _STRIDE) * _STRIDE
+        part = across(across(size, BLOCKS * THREADS), STRIDE) * STRIDE
         for _ in range(self.passes):
-            yield launch_of(space, "seq", _walk, _BLOCKS, (size, part))
+            yield launch_of(space, "seq", _walk, BLOCKS, (size, part))
 
 
 @jit
 def _walk(log: Any, count: int, shape: Any) -> None:
     size, part = shape
     for block in blocks(log, count):
-        for offset in range(0, part, _STRIDE):
+        for offset in range(0, part, STRIDE):
             for array in range(2):
-                for thread in range(block * _THREADS, (block + 1) * _THREADS):
+                for thread in range(block * THREADS, (block + 1) * THREADS):
                     place = thread * part + offset
                     if place < size:
                         use_sector(log, array, place, array == 1)
