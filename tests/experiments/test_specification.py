@@ -264,6 +264,13 @@ def test_a_policy_that_sees_more_than_the_hardware_shows_is_noted():
     ]
 
 
+@pytest.mark.parametrize(("passes", "deep"), [(2, False), (3, True)])
+def test_deep_thrash_is_noted(passes, deep):
+    """One block that walks over 2 pages in a frame of one brings both in each pass."""
+    notes = run_of(flat([0, 1] * passes), machine(), 1).notes
+    assert any(note.startswith("deep thrash") for note in notes) is deep
+
+
 def test_facts_spell_policies_as_people_write_them():
     facts = run_of(
         one_block(reads([0]), [PAGES]),

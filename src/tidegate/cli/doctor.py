@@ -107,6 +107,7 @@ def _packages() -> Iterator[Check]:
         ("torch", "record PyTorch programs", "torch"),
         ("triton", "record Triton kernels", "triton"),
         ("starlette", "show the page of tidegate studio", "studio"),
+        ("scipy", "calibrate a machine file", "calibrate"),
         ("distributed", "run sweeps on a cluster", "cluster"),
         ("obstore", "store sweeps in object storage", "cluster"),
     ):

@@ -69,7 +69,7 @@ def validate(
 def _refuse(what: str, given: dict[str, Any], why: str) -> None:
     """Refuse options that mean nothing here."""
     for name, value in given.items():
-        if value:
+        if value not in (None, []):
             raise TidegateError(f"{name} was given with {what}; {why}: leave it out")
 
 

@@ -297,7 +297,7 @@ def load_machine(name: str | Path | Machine) -> Machine:
     name, constants = (given, {}) if given.endswith(".toml") else parse_spec(given)
     path = machine_file(name)
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise TidegateError(f"machine file {path} is not TOML: {error}") from error
     return _from_text(text, path, given, tuple(constants.items()))

@@ -24,7 +24,7 @@ def machine_text(calibration: Calibration) -> str:
     """Return the TOML file of a calibrated machine."""
     like = calibration.like
     path = machine_file(like)
-    table = tomllib.loads(path.read_text())
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
     if not is_of_card(like, calibration.probe):
         table.pop("rates", None)
         table.pop("storage", None)

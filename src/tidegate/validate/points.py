@@ -99,7 +99,7 @@ def load_points() -> tuple[Point, ...]:
 
 def read_points(file: Path) -> Iterator[Point]:
     """Yield the points of one file."""
-    table = tomllib.loads(file.read_text())
+    table = tomllib.loads(file.read_text(encoding="utf-8"))
     source = Source(**table["source"])
     for entry in table["point"]:
         yield from _points(source, dict(entry), file)

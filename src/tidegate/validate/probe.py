@@ -140,7 +140,7 @@ def read_probe(path: Path) -> Probe:
     Raise TidegateError for a file that is none, that mixes cards or drivers, or lacks copies.
     """
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
         raise TidegateError(f"{path} must be the output of probe.cu, got a binary file") from None
     card = _card([line for line in lines if line.startswith("#")], path)
