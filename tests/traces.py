@@ -114,6 +114,7 @@ CONSTANTS: dict[str, Any] = {
     "launch_overhead": 4000.0,
     "utlb_sms": 1,
     "utlb_faults": None,
+    "block_faults": None,
     "inward": 16.0,
     "outward": 8.0,
     "both": 16.0,

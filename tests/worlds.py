@@ -27,6 +27,7 @@ def machines(draw: Any) -> Machine:
         blocks_per_sm=blocks_per_sm,
         utlb_sms=draw(st.integers(1, 3)),
         utlb_faults=draw(st.none() | st.integers(1, 6)),
+        block_faults=draw(st.none() | st.integers(1, 6)),
         batch_faults=draw(st.integers(1, 8)),
         pipelined=draw(st.booleans()),
         bandwidth=one_of(4.0, 64.0, 512.0),

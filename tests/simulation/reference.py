@@ -473,12 +473,13 @@ class Reference:
 
     def raised_by(self, slot: Slot) -> list[Touch]:
         """Return the faults of a slot: of the touch that it waits for and of those behind it that
-        do not depend on it, as far as a window reaches.
+        do not depend on it, as many as a block raises at once.
 
         Loads do not depend on loads, nor stores on stores. After a cut batch, slots raise only what
         they wait for.
         """
-        reach = 1 if self.was_cut else self.machine.near.utlb_faults or 1
+        near = self.machine.near
+        reach = 1 if self.was_cut else near.block_faults or near.utlb_faults or 1
         window = islice(slot.todo, reach)
         first = slot.todo[0]
         alike = takewhile(lambda touch: touch.write == first.write, window)

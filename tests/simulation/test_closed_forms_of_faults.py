@@ -189,14 +189,15 @@ def test_several_blocks_on_an_sm_share_its_window():
 # Several faults of one block
 
 
+@pytest.mark.parametrize("constant", ["utlb_faults", "block_faults"])
 @pytest.mark.parametrize("most", [2, 256])
 @pytest.mark.parametrize("window", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("kinds", ["RRRRRR", "WWWWW", "RRWWRR", "RWRWRW", "RRRRRW"])
-def test_a_block_raises_its_next_touches_of_one_kind_together(kinds, window, most):
+def test_a_block_raises_its_next_touches_of_one_kind_together(kinds, window, most, constant):
     touches = [Touch(p, write=kind == "W") for p, kind in enumerate(kinds)]
     n = len(touches)
     trace = one_block(touches, [n], FLAT)
-    run = run_of(trace, machine(utlb_faults=window, batch_faults=most), n)
+    run = run_of(trace, machine(batch_faults=most, **{constant: window}), n)
     batches = sum(math.ceil(len(list(g)) / min(window, most)) for _, g in groupby(kinds))
     assert run.counts["batches"] == batches
     assert run.counts["raw_faults"] == run.counts["faults"] == n

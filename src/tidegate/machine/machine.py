@@ -120,10 +120,12 @@ class Near:
     # unit of allocation: regions or pages
     frame: str = _constant(_one_of(FRAMES), default="region")
     jitter: float = _constant(_jitter, default=0.0)  # share by which slots differ in speed, at most
+    # faults that a thread block raises at once, of touches of one kind; None: as its µTLB, or one
+    block_faults: int | None = _constant(_count_or_none, default=None)
     # SMs that translate addresses in one µTLB
     utlb_sms: int = _constant(_count, default=1)
     # faults that a µTLB raises at once, in the order of its blocks' stalls; µTLBs fill a batch by
-    # number. 0 in a file, None here: blocks fill it in the order of their stalls, with a fault each
+    # number. 0 in a file, None here: blocks fill it in the order of their stalls
     utlb_faults: int | None = _constant(_count_or_none, default=None)
 
     @property

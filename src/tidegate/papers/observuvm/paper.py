@@ -94,7 +94,7 @@ OPEN = {
     "SPM.density": (9 / 16, 0.01),  # as in NVIDIA's sample, or sparse
     "machine.dirty_only": (False, True),  # are clean pages copied back?
     "machine.pipelined": (False, True),  # does eviction overlap with migration?
-    "machine.near.utlb_faults": (4, 0),  # µTLBs raise faults by number, or blocks as they stall
+    "machine.near.utlb_faults": (0, 4),  # blocks fault as they stall, or µTLBs by number
 }
 _TOURNAMENT = ("observe", "lfu", "cp", "tournament")
 DEPENDS = {
@@ -121,7 +121,7 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
     if parse_spec(workload)[0] == application:
         workload = spell_policy(workload, own_options(application, options))
     run = specify(setup, workload, system)
-    if (faults := options["machine.near.utlb_faults"]) != run.load_machine().near.utlb_faults:
+    if faults := options["machine.near.utlb_faults"]:
         run = replace(run, machine=f"{run.machine}(near.utlb_faults={faults})")
     run = run.change(
         dirty_only=options["machine.dirty_only"],

@@ -106,13 +106,14 @@ def serve_faults(memory: Any, constants: Any, relay: Any, blocks: Any) -> int:
 @jit_bare
 def fill_batch(memory: Any, constants: Any, blocks: Any) -> Any:
     """Take faults of stalled blocks until the batch is full; return how many pages they are of."""
-    if constants.ahead > 0:
+    if constants.utlbs > 0:
         return fill_by_utlb(memory, constants, blocks)
-    books = memory.books[0]
-    n, raw = np.int64(0), min(books.queue_n, constants.batch_faults)
-    for i in range(raw):
-        slot = memory.queue[i]
-        n = add_fault(memory, constants, blocks, memory.slot_at[slot], memory.slot_page[slot], n)
+    books, most = memory.books[0], constants.batch_faults
+    n = i = raw = np.int64(0)
+    while i < books.queue_n and raw < most:
+        n, raised = raise_faults(memory, constants, blocks, memory.queue[i], n, most - raw)
+        raw += raised
+        i += 1
     books.raw_faults += raw
     return n
 

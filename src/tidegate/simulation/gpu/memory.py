@@ -104,9 +104,9 @@ class RunConstants(NamedTuple):
     pages_per_region: int
     region_shift: int  # pages_per_region is 1 << region_shift
     batch_faults: int
-    utlbs: int
+    utlbs: int  # 0: blocks fault in the order of their stalls
     window: int  # faults that a µTLB raises at once
-    ahead: int  # touches of a block that can fault together; 0: blocks fault as they stall
+    ahead: int  # touches of a block that can fault together
     batch_overhead: float
     region_overhead: float
     first_overhead: float
@@ -244,9 +244,9 @@ def make_constants(
         pages_per_region=ppr,
         region_shift=ppr.bit_length() - 1,
         batch_faults=driver.batch_faults,
-        utlbs=-(-near.sms // near.utlb_sms) if near.utlb_faults else 1,
-        window=near.utlb_faults or driver.batch_faults,
-        ahead=near.utlb_faults or 0,
+        utlbs=-(-near.sms // near.utlb_sms) if near.utlb_faults else 0,
+        window=near.utlb_faults or 0,
+        ahead=near.block_faults or near.utlb_faults or 1,
         batch_overhead=driver.batch_overhead,
         region_overhead=driver.region_overhead,
         first_overhead=driver.first_overhead,
