@@ -17,7 +17,7 @@ from tidegate import units
 from tidegate.cli import invoke
 from tidegate.errors import TidegateError
 from tidegate.machine import Machine, load_machine
-from tidegate.validate.calibrate import NEEDS, Calibration, calibrate, simulate
+from tidegate.validate.calibrate import NEEDS, Calibration, _find_order, calibrate, simulate
 from tidegate.validate.card import preset_of
 from tidegate.validate.fit import constant, fit, with_constants
 from tidegate.validate.machine_text import machine_text
@@ -67,7 +67,7 @@ def needs_scipy() -> None:
 
 def known_card() -> Machine:
     machine = with_constants(load_machine("rtx5070ti-pcie5"), CHANGED)
-    return dataclasses.replace(machine, near=dataclasses.replace(machine.near, utlb_faults=3))
+    return dataclasses.replace(machine, near=dataclasses.replace(machine.near, block_faults=3))
 
 
 def programs() -> Iterable[tuple[Program, Sequence[int]]]:
@@ -161,8 +161,19 @@ def test_known_constants_come_back(found: Calibration, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_windows_of_the_utlbs_come_back(found: Calibration) -> None:
-    assert found.machine.near.utlb_faults == 3
+def test_a_blocks_faults_and_their_order_come_back(found: Calibration) -> None:
+    assert found.machine.near.block_faults == 3
+    assert found.machine.near.utlb_faults is None
+
+
+@pytest.mark.parametrize("order", [0, 4])
+@pytest.mark.parametrize("preset", ["rtx5070ti-pcie5", "rtx5090-pcie5"])
+def test_the_order_of_service_is_the_one_that_is_not_tenfold_off(preset: str, order: int) -> None:
+    def play(machine: Machine) -> list[float]:
+        return [100.0, 100.0 if (machine.near.utlb_faults or 0) == order else 3000.0]
+
+    found, said = _find_order(load_machine(preset), play, [100.0, 100.0], [0.03, 0.03])
+    assert (found.near.utlb_faults or 0) == said.value == order
 
 
 @pytest.mark.slow

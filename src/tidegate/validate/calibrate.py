@@ -25,6 +25,7 @@ from tidegate.machine.machine import machine_file
 from tidegate.validate.card import FALLBACK, notes_on, preset_of, with_properties
 from tidegate.validate.fit import (
     Fit,
+    Play,
     constant,
     fit,
     least_squares_of,
@@ -35,7 +36,8 @@ from tidegate.validate.points import Role
 from tidegate.validate.probe import COPIES, ESSENTIAL, Measured, Probe, Program
 
 LAUNCH = "near.launch_overhead"
-WINDOW = "near.utlb_faults"
+WINDOW = "near.block_faults"
+ORDER = "near.utlb_faults"
 
 _IN_MEMORY = ("sparse K=1 in memory", "sparse K=8 in memory", "sparse K=512 in memory")
 NEEDS: dict[str, tuple[str, ...]] = {
@@ -52,6 +54,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "driver.copy_overhead": _IN_MEMORY,
     "driver.evict_overhead": ("sparse K=1 over memory", "sparse K=64 over memory"),
     WINDOW: _IN_MEMORY,
+    ORDER: ("sequence over memory",),
 }
 """The programs without which a constant is not fitted."""
 
@@ -65,6 +68,7 @@ _POINTS = {  # all programs count; these tell most
     "driver.copy_overhead": _SPARSE,
     "driver.evict_overhead": "sparse K=1, 64 and sequence over memory",
     WINDOW: f"{_SPARSE}, sequence over memory",
+    ORDER: "sequence over memory",
 }
 _LINK = {  # rate and overhead by kind of copy
     "copy-in": ("link.inward", "link.run_overhead"),
@@ -81,8 +85,10 @@ _LEAST_START = {
     "driver.copy_overhead": 300.0,
     "driver.evict_overhead": 500.0,
 }
-_WINDOWS = range(1, 9)  # faults of a µTLB
+_WINDOWS = range(1, 9)  # faults of a thread block
 _FIRST_WINDOW = 4
+_FAR_NEARER = 0.3  # of the misfit of the preset's own order
+_ORDERS = (0, 4)  # in the order of stalls; µTLBs by number, so many faults each
 _LEAST_LEFT = 0.05  # of a measured time, when the launch's overhead is taken off
 
 
@@ -232,7 +238,7 @@ def _touches_near(measured: Measured) -> bool:
 def _fit_driver(
     probe: Probe, machine: Machine, fittable: set[str], advance: Callable[[], None]
 ) -> tuple[Machine, list[Fitted]]:
-    """Return the machine with the driver's constants and the windows of its µTLBs."""
+    """Return the machine with the driver's constants, a block's faults and their order."""
     names = [name for name in _LEAST_START if name in fittable]
     if WINDOW not in fittable:  # an overhead of runs is then what the copies say
         names.remove("link.run_overhead")
@@ -244,6 +250,7 @@ def _fit_driver(
     errors = [m.error for m in measured]
     begin = {name: max(constant(machine, name), _LEAST_START[name]) for name in names}
     start = with_constants(machine, begin)
+    found_order: list[Fitted] = []
 
     def play(tried: Machine) -> list[float]:
         advance()
@@ -252,13 +259,35 @@ def _fit_driver(
     def fitted(window: int | None) -> Fit:
         return fit(_with_window(start, window), names, play, times, errors)
 
+    if ORDER in fittable:
+        start, order = _find_order(start, play, times, errors)
+        found_order = [order]
     if WINDOW not in fittable:
-        found = fitted(machine.near.utlb_faults)
-        return found.machine, _named(found)
-    fits = _climb(fitted, machine.near.utlb_faults or _FIRST_WINDOW, errors)
-    best = min(fits, key=lambda window: _misfit(fits[window], errors))
+        found = fitted(machine.near.block_faults)
+        return found.machine, [*_named(found), *found_order]
+    fits = _climb(fitted, machine.near.block_faults or _FIRST_WINDOW, errors)
+    best = min(fits, key=lambda window: _misfit(fits[window].ratios, errors))
     window = Fitted(WINDOW, best, _window_error(fits, best, errors), _POINTS[WINDOW])
-    return fits[best].machine, [*_named(fits[best]), window]
+    return fits[best].machine, [*_named(fits[best]), window, *found_order]
+
+
+def _find_order(
+    start: Machine, play: Play, times: Sequence[float], errors: Sequence[float]
+) -> tuple[Machine, Fitted]:
+    """Return the machine with its order of service, or with the other if that comes far nearer.
+
+    Nothing is fitted yet: where the orders matter they differ tenfold, so constants hardly count.
+    """
+    own = start.near.utlb_faults or 0
+    tried = {order: _with_order(start, order) for order in _ORDERS}
+    misfits = {
+        order: _misfit((np.array(play(machine)) / times).tolist(), errors)
+        for order, machine in tried.items()
+    }
+    (other,) = (order for order in _ORDERS if bool(order) is not bool(own))
+    if misfits[other] < _FAR_NEARER * misfits[_ORDERS[bool(own)]]:
+        return tried[other], Fitted(ORDER, other, _FAR_NEARER, _POINTS[ORDER])
+    return start, Fitted(ORDER, own, 1.0, _POINTS[ORDER])
 
 
 def _named(found: Fit) -> list[Fitted]:
@@ -273,7 +302,7 @@ def _climb(fitted: Callable[[int], Fit], first: int, errors: Sequence[float]) ->
         window = first + step
         while window in _WINDOWS:
             fits[window] = fitted(window)
-            if _misfit(fits[window], errors) > _misfit(fits[window - step], errors):
+            if _misfit(fits[window].ratios, errors) > _misfit(fits[window - step].ratios, errors):
                 break
             window += step
     return fits
@@ -286,22 +315,25 @@ def _fitted_on(probe: Probe) -> list[Measured]:
 
 
 def _with_window(machine: Machine, faults: int | None) -> Machine:
-    near = dataclasses.replace(machine.near, utlb_faults=faults)
+    near = dataclasses.replace(machine.near, block_faults=faults)
     return dataclasses.replace(machine, near=near)
 
 
-def _misfit(found: Fit, errors: Sequence[float]) -> float:
-    """Return how far a fit is from what was measured, in standard errors; few large ones count
-    little.
-    """
-    off = np.log(found.ratios) / np.maximum(errors, 0.02)
+def _with_order(machine: Machine, faults: int) -> Machine:
+    near = dataclasses.replace(machine.near, utlb_faults=faults or None)
+    return dataclasses.replace(machine, near=near)
+
+
+def _misfit(ratios: Sequence[float], errors: Sequence[float]) -> float:
+    """Return how far ratios are from 1, in standard errors; few large ones count little."""
+    off = np.log(ratios) / np.maximum(errors, 0.02)
     return float(np.sum(np.sqrt(1 + off**2) - 1))
 
 
 def _window_error(fits: dict[int, Fit], best: int, errors: Sequence[float]) -> float:
     """Return by which share the window may be off: those that fit about as well."""
-    least = _misfit(fits[best], errors)
-    as_good = [w for w, one in fits.items() if _misfit(one, errors) < 1.2 * least + 1]
+    least = _misfit(fits[best].ratios, errors)
+    as_good = [w for w, one in fits.items() if _misfit(one.ratios, errors) < 1.2 * least + 1]
     return max(abs(w - best) for w in as_good) / best
 
 
@@ -348,7 +380,7 @@ def show(name: str, value: float) -> str | int:
     >>> show("driver.batch_overhead", 16_900.0), show("link.inward", 55.9), show(WINDOW, 4)
     ('16.9us', '55.9GB/s', 4)
     """
-    if name == WINDOW:
+    if name in (WINDOW, ORDER):
         return round(value)
     if name in ("link.inward", "link.outward", "link.both"):
         return f"{value:.4g}GB/s"
