@@ -110,6 +110,13 @@ def fill_batch(memory: Any, constants: Any, blocks: Any) -> Any:
         return fill_by_utlb(memory, constants, blocks)
     books, most = memory.books[0], constants.batch_faults
     n = i = raw = np.int64(0)
+    if constants.ahead == 1:
+        raw = min(np.int64(books.queue_n), np.int64(most))
+        for i in range(raw):
+            at, page = memory.slot_at[memory.queue[i]], memory.slot_page[memory.queue[i]]
+            n = add_fault(memory, constants, blocks, at, page, n)
+        books.raw_faults += raw
+        return n
     while i < books.queue_n and raw < most:
         n, raised = raise_faults(memory, constants, blocks, memory.queue[i], n, most - raw)
         raw += raised
