@@ -111,11 +111,10 @@ def fill_batch(memory: Any, constants: Any, blocks: Any) -> Any:
     books, most = memory.books[0], constants.batch_faults
     n = i = raw = np.int64(0)
     if constants.ahead == 1:
-        raw = min(np.int64(books.queue_n), np.int64(most))
-        for i in range(raw):
-            at, page = memory.slot_at[memory.queue[i]], memory.slot_page[memory.queue[i]]
+        for j in range(min(books.queue_n, most)):
+            at, page = memory.slot_at[memory.queue[j]], memory.slot_page[memory.queue[j]]
             n = add_fault(memory, constants, blocks, at, page, n)
-        books.raw_faults += raw
+        books.raw_faults += min(books.queue_n, most)
         return n
     while i < books.queue_n and raw < most:
         n, raised = raise_faults(memory, constants, blocks, memory.queue[i], n, most - raw)
