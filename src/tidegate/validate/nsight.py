@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from tidegate.errors import TidegateError
 from tidegate.experiments import Run, RunSpec
 from tidegate.simulation.recorded import Recording
+from tidegate.trace.importers.faults import Nsight
+from tidegate.trace.importers.importer import Allocation
 
 if TYPE_CHECKING:
     from tidegate.trace.geometry import Geometry
 
 _IN, _OUT = 11, 12  # copyKind
-_MANAGED, _ALLOCATION = 4, 0  # memKind, memoryOperationType
 _COPIES, _KERNELS = "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_KERNEL"
-_MEMORY = "CUDA_GPU_MEMORY_USAGE_EVENTS"
 _HOW = (
     "profile with 'nsys profile --cuda-um-gpu-page-faults=true', then 'nsys export --type sqlite'"
 )
@@ -91,7 +91,7 @@ def compare(file: Path, spec: RunSpec) -> Beside:
     return Beside(file, run, card, end - begin, int(inward.sum()), _simulated(recording, geometry))
 
 
-def _read(file: Path) -> tuple[float, float, NDArray[np.float64], list[tuple[int, int]]]:
+def _read(file: Path) -> tuple[float, float, NDArray[np.float64], list[Allocation]]:
     """Return when the run begins and ends, copies (end, address, bytes, kind) and allocations."""
     if not file.is_file():
         raise TidegateError(f"no file {file}; give an SQLite export of Nsight Systems")
@@ -104,13 +104,6 @@ def _read(file: Path) -> tuple[float, float, NDArray[np.float64], list[tuple[int
                 f"copyKind IN ({_IN}, {_OUT}) ORDER BY end",
             )
             kernels = _select(database, _KERNELS, "start, end", "1")
-            allocations = _select(
-                database,
-                _MEMORY,
-                "address, MAX(bytes)",
-                f"memKind = {_MANAGED} AND memoryOperationType = {_ALLOCATION} AND bytes > 0 "
-                "GROUP BY address ORDER BY address",
-            )
     except sqlite3.Error as error:
         raise TidegateError(
             f"{file} must be an SQLite export of Nsight Systems ({error}); {_HOW}"
@@ -120,7 +113,7 @@ def _read(file: Path) -> tuple[float, float, NDArray[np.float64], list[tuple[int
     table = np.array(rows, np.float64)
     begin = min(table[:, 4].min(), *(kernel[0] for kernel in kernels), np.inf)
     end = max(table[:, 0].max(), *(kernel[1] for kernel in kernels), 0)
-    return float(begin), float(end), table[:, :4], allocations
+    return float(begin), float(end), table[:, :4], Nsight(file).allocations()
 
 
 def _select(database: sqlite3.Connection, table: str, columns: str, where: str) -> list[Any]:
@@ -132,7 +125,7 @@ def _select(database: sqlite3.Connection, table: str, columns: str, where: str) 
 
 
 def _places(
-    addresses: NDArray[np.float64], allocations: list[tuple[int, int]], region: int
+    addresses: NDArray[np.float64], allocations: list[Allocation], region: int
 ) -> NDArray[np.float64]:
     """Return where addresses lie if allocations follow one another, each on whole regions.
 
@@ -140,8 +133,8 @@ def _places(
     """
     if not allocations:
         return addresses - addresses.min() // region * region
-    starts = np.array([address for address, _ in allocations], np.float64)
-    regions = np.array([-(-size // region) for _, size in allocations])
+    starts = np.array([one.address for one in allocations], np.float64)
+    regions = np.array([-(-one.bytes // region) for one in allocations])
     before = np.concatenate([[0], np.cumsum(regions)[:-1]]) * region
     owner = np.clip(np.searchsorted(starts, addresses, side="right") - 1, 0, None)
     return np.asarray(before[owner] + addresses - starts[owner])
