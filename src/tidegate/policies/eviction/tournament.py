@@ -192,11 +192,10 @@ class Tournament(EvictionPolicy):
 
     def _judge(self) -> None:
         """Retire the worst; the others keep their order."""
-        most = self.margin / self._left * self._blames
         stay, retired = 0, len(self.contestants) - self._left
         for i in range(self._left):
             contestant = self._active[i]
-            if self._points[contestant] > most:
+            if self._points[contestant] * self._left > self.margin * self._blames:
                 self._retired[retired] = contestant
                 self._retired_after[retired] = self._evictions
                 retired += 1

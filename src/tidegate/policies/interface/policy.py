@@ -32,6 +32,8 @@ class Policy(Configurable):
     sees: Sees = Faults()
     # False: it runs in user space, and each decision costs the machine's ``decision`` time
     in_driver: bool = True
+    # most rounds of a loop in one call, as a driver limits them; 0: no limit (bounded.py)
+    rounds: int = 0
     parts: Sequence[Policy] = ()  # the policies it is made of, if it relays to others
     memory: MemoryView
 

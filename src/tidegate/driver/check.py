@@ -1,0 +1,161 @@
+"""The proof: what a policy answered in a simulated run, the kernel answers too."""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tidegate.driver.emit import ROUNDS, write_core
+from tidegate.driver.kernel import Batch, Loaded, compile_bpf, has_dummy_ops, missing
+from tidegate.driver.tape import FIRST_SHOWN, Tape, taping
+from tidegate.errors import PolicyError, TidegateError
+from tidegate.experiments import RunSpec
+from tidegate.policies.interface.events import EVENT_NAMES
+from tidegate.policies.interface.policy import EvictionPolicy, Policy
+
+MOST_ROWS = 1 << 18  # check.h
+_HOOK_ROWS = 4000  # rows that are played as single calls of a hook
+_REQUEST = np.dtype([(name, np.int64) for name in ("verb", "a", "b", "c")])
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What came of playing a tape to the kernel.
+
+    ``answers`` and ``requests`` were compared, ``wrong`` differed; ``first_wrong`` says where.
+    """
+
+    policy: str
+    workload: str
+    calls: int
+    answers: int
+    requests: int
+    wrong: int
+    first_wrong: str
+    instructions: int
+    ns_per_call: float
+    longest_ns: int
+    longest_event: str
+    hook_calls: int  # of them by struct_ops
+    events: dict[str, int]
+
+
+def check_policy(policy: Policy, workload: str, rounds: int = 0, **settings: object) -> Checked:
+    """Play a run of a workload and compare each answer of the kernel with Python's.
+
+    ``rounds`` is the limit of a policy that declares none; ``settings`` are those of ``run``.
+    """
+    if why := missing():
+        raise TidegateError(f"--check cannot play to the kernel: {why}")
+    policy.rounds = policy.rounds or rounds or ROUNDS
+    family = "eviction" if isinstance(policy, EvictionPolicy) else "prefetch"
+    with taping(policy) as tape:
+        spec = RunSpec(workload, compiled=False, **{family: policy}, **settings)  # type: ignore[arg-type]
+        try:
+            spec.run(cache=False)
+        except PolicyError as error:  # what cannot be emitted says so when the policy starts
+            raise (error.__cause__ if isinstance(error.__cause__, TidegateError) else error) from None
+    return play(tape, policy.name or type(policy).__name__, workload)
+
+
+def play(tape: Tape, name: str, workload: str) -> Checked:
+    """Compile a tape's policy, have the verifier accept it, play the tape and compare."""
+    with tempfile.TemporaryDirectory(prefix="tidegate-bpf-") as folder:
+        source = write_core(Path(folder), tape.code)
+        built = compile_bpf(source, "CHECK")
+        with Loaded(built) as loaded:
+            played = _play_rows(loaded, tape, timed=False)
+            instructions = loaded.instructions("call")
+        with Loaded(built) as loaded:
+            longest = _play_rows(loaded, tape, timed=True)
+        wrong = list(_differences(tape, played))
+        hooks = 0
+        if has_dummy_ops():
+            with Loaded(compile_bpf(source, "CHECK", "DUMMY_OPS")) as loaded:
+                hooks, more = _play_hooks(loaded, tape)
+            wrong += more
+    events = tape.rows["event"]
+    kinds, counts = np.unique(events[events < FIRST_SHOWN], return_counts=True)
+    return Checked(
+        policy=name,
+        workload=workload,
+        calls=tape.calls,
+        answers=len(tape.answers),
+        requests=len(tape.requests),
+        wrong=len(wrong),
+        first_wrong=wrong[0] if wrong else "",
+        instructions=instructions,
+        ns_per_call=played.ns / max(1, tape.calls),
+        longest_ns=longest.longest_ns,
+        longest_event=EVENT_NAMES[longest.longest_event],
+        hook_calls=hooks,
+        events={EVENT_NAMES[int(k)]: int(n) for k, n in zip(kinds, counts, strict=True)},
+    )
+
+
+class _Played(NamedTuple):
+    """What the kernel answered to each row, and what it requested."""
+
+    answers: list[int]
+    requests: list[tuple[int, ...]]
+    failed: int
+    ns: int
+    longest_ns: int
+    longest_event: int
+
+
+def _play_rows(loaded: Loaded, tape: Tape, timed: bool) -> _Played:
+    """Play all rows, as many at a time as the kernel's map holds."""
+    rows, answers, requests = tape.rows, [], []
+    ns = longest_ns = longest_event = failed = 0
+    for begin in range(0, len(rows), MOST_ROWS):
+        part = rows[begin : begin + MOST_ROWS]
+        loaded.write("tape", part)
+        batch = Batch(rows=len(part), timed=timed)
+        loaded.run("play", batch)
+        answers += loaded.read("answers", np.int64)[: len(part)].tolist()
+        requests += loaded.read("asked", _REQUEST)[: batch.asked].tolist()
+        ns, failed = ns + batch.ns, failed or batch.failed
+        if batch.longest_ns > longest_ns:
+            longest_ns, longest_event = batch.longest_ns, batch.longest_event
+    return _Played(answers, requests, failed, ns, longest_ns, longest_event)
+
+
+def _differences(tape: Tape, played: _Played) -> Iterator[str]:
+    """Yield where the kernel's answers differ."""
+    if played.failed:
+        yield f"the policy failed at line {played.failed}"
+    rows = tape.rows
+    for row, answer in tape.answers.items():
+        if played.answers[row] != answer:
+            name = EVENT_NAMES[int(rows["event"][row])]
+            yield f"{name}() in row {row} answers {played.answers[row]}, not {answer}"
+    if len(played.requests) != len(tape.requests):
+        yield f"{len(played.requests)} requests, not {len(tape.requests)}"
+    for number, (one, other) in enumerate(zip(played.requests, tape.requests, strict=False)):
+        if one != other:
+            yield f"request {number} is {one}, not {other}"
+
+
+class _One(ctypes.Structure):
+    """The arguments of a hook: bpf_dummy_ops.test_2"""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in ("state", "a1", "a2", "a3", "a4")]
+
+
+def _play_hooks(loaded: Loaded, tape: Tape) -> tuple[int, list[str]]:
+    """Play the first rows as calls of a hook, one by one; return how many, and what differs."""
+    state, wrong, calls = ctypes.c_int32(0), [], 0
+    for row, (event, region, value) in enumerate(tape.rows[:_HOOK_ROWS].tolist()):
+        one = _One(ctypes.addressof(state), region, event, 0, value & (1 << 64) - 1)
+        loaded.run("hook", one)
+        calls += event < FIRST_SHOWN
+        if row in tape.answers and state.value != tape.answers[row]:
+            wrong.append(f"the hook answers {state.value} in row {row}, not {tape.answers[row]}")
+    return calls, wrong
