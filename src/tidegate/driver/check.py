@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from tidegate.driver.tape import FIRST_SHOWN, Tape, taping
 from tidegate.errors import PolicyError, TidegateError
 from tidegate.experiments import RunSpec
 from tidegate.policies.interface.events import EVENT_NAMES
-from tidegate.policies.interface.policy import EvictionPolicy, Policy
+from tidegate.policies.interface.policy import Policy, label
 
 MOST_ROWS = 1 << 18  # check.h
 _HOOK_ROWS = 4000  # rows that are played as single calls of a hook
@@ -43,28 +43,42 @@ class Checked:
     longest_ns: int
     longest_event: str
     hook_calls: int  # of them by struct_ops
+    rounds: int
     events: dict[str, int]
 
+    @property
+    def compared(self) -> int:
+        """Return how many answers and requests were compared."""
+        return self.answers + self.requests
 
-def check_policy(policy: Policy, workload: str, rounds: int = 0, **settings: object) -> Checked:
+
+def check_policy(policy: Policy, workload: str, kind: str, **settings: Any) -> Checked:
     """Play a run of a workload and compare each answer of the kernel with Python's.
 
-    ``rounds`` is the limit of a policy that declares none; ``settings`` are those of ``run``.
+    ``kind`` is eviction or prefetch; ``settings`` are those of ``run``. A policy that declares no
+    ``rounds`` has the default.
+
+    >>> check_policy(CP(), "MM", "eviction", scale="1/64").wrong  # doctest: +SKIP
+    0
     """
     if why := missing():
         raise TidegateError(f"--check cannot play to the kernel: {why}")
-    policy.rounds = policy.rounds or rounds or ROUNDS
-    family = "eviction" if isinstance(policy, EvictionPolicy) else "prefetch"
+    policy.rounds = policy.rounds or ROUNDS
+    spec = replace(RunSpec.from_settings(workload, {**settings, kind: policy}), compiled=False)
     with taping(policy) as tape:
-        spec = RunSpec(workload, compiled=False, **{family: policy}, **settings)  # type: ignore[arg-type]
         try:
             spec.run(cache=False)
         except PolicyError as error:  # what cannot be emitted says so when the policy starts
             raise (error.__cause__ if isinstance(error.__cause__, TidegateError) else error) from None
-    return play(tape, policy.name or type(policy).__name__, workload)
+    if not tape.calls:
+        raise TidegateError(
+            f"'{label(policy)}' decides nothing while a program runs, so there is nothing to check; "
+            "--to modprobe sets what it sets"
+        )
+    return play(tape, label(policy), workload, policy.rounds)
 
 
-def play(tape: Tape, name: str, workload: str) -> Checked:
+def play(tape: Tape, name: str, workload: str, rounds: int) -> Checked:
     """Compile a tape's policy, have the verifier accept it, play the tape and compare."""
     with tempfile.TemporaryDirectory(prefix="tidegate-bpf-") as folder:
         source = write_core(Path(folder), tape.code)
@@ -95,6 +109,7 @@ def play(tape: Tape, name: str, workload: str) -> Checked:
         longest_ns=longest.longest_ns,
         longest_event=EVENT_NAMES[longest.longest_event],
         hook_calls=hooks,
+        rounds=rounds,
         events={EVENT_NAMES[int(k)]: int(n) for k, n in zip(kinds, counts, strict=True)},
     )
 

@@ -123,13 +123,14 @@ def _calls(events: tuple[int, ...]) -> str:
 def write_core(folder: Path, code: str) -> Path:
     """Write a policy and what it includes; return the file to compile."""
     for name in ("policy.h", "check.h"):
-        (folder / name).write_text(_shipped(name), "utf-8")
+        (folder / name).write_text(shipped(name), "utf-8")
     source = folder / "policy.bpf.c"
     source.write_text(code, "utf-8")
     return source
 
 
-def _shipped(name: str) -> str:
+def shipped(name: str) -> str:
+    """Return a header that comes with Tidegate."""
     return (files("tidegate.policy_compiler.bpf") / name).read_text("utf-8")
 
 

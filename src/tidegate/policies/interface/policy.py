@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from tidegate.options import Configurable
 from tidegate.policies.interface.memory_view import MemoryView
+from tidegate.policies.interface.steering import Steering
 from tidegate.policies.interface.visibility import Faults, Sees
 from tidegate.policies.structures.order import Order
 
@@ -106,6 +107,12 @@ class EvictionPolicy(Policy):
         """Return the resident region whose next use is to be noticed, or None.
 
         Called after faults and notifications.
+        """
+        return None
+
+    def steering(self) -> Steering | None:
+        """Return where arriving regions go in a driver that lets a policy say no more; None if
+        that says nothing of this policy. Called after ``start``.
         """
         return None
 
