@@ -55,7 +55,7 @@ def emit(
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option("--kind", help="eviction, prefetch or placement, of a name that several have."),
+        typer.Option("--kind", help="eviction, prefetch or placement, if several have the name."),
     ] = None,
     rounds: Annotated[
         int,
@@ -160,10 +160,11 @@ def _show(checked: Checked) -> None:
             f"{checked.wrong:,} of {checked.compared:,} answers differ: {checked.first_wrong}"
         )
     else:
+        by_event = ", ".join(f"{n:,} {event}" for event, n in checked.events.items())
         output.print_text(
             f"all {checked.compared:,} answers of the kernel equal Python's: "
-            f"{checked.answers:,} regions named, {checked.requests:,} requests, in "
-            f"{checked.calls:,} calls ({', '.join(f'{n:,} {e}' for e, n in checked.events.items())})"
+            f"{checked.answers:,} of victim and observe, {checked.requests:,} requests, in "
+            f"{checked.calls:,} calls ({by_event})"
         )
     output.print_text(
         f"{checked.instructions:,} instructions, {checked.ns_per_call:.0f} ns a call; the longest, "

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.driver.emit import ROUNDS, write_core
 from tidegate.driver.kernel import Batch, Loaded, compile_bpf, has_dummy_ops, missing
@@ -21,6 +22,7 @@ from tidegate.policies.interface.policy import Policy, label
 
 MOST_ROWS = 1 << 18  # check.h
 _HOOK_ROWS = 4000  # rows that are played as single calls of a hook
+_TIMED_PLAYS = 3
 _REQUEST = np.dtype([(name, np.int64) for name in ("verb", "a", "b", "c")])
 
 
@@ -69,10 +71,12 @@ def check_policy(policy: Policy, workload: str, kind: str, **settings: Any) -> C
         try:
             spec.run(cache=False)
         except PolicyError as error:  # what cannot be emitted says so when the policy starts
-            raise (error.__cause__ if isinstance(error.__cause__, TidegateError) else error) from None
+            raise (
+                error.__cause__ if isinstance(error.__cause__, TidegateError) else error
+            ) from None
     if not tape.calls:
         raise TidegateError(
-            f"'{label(policy)}' decides nothing while a program runs, so there is nothing to check; "
+            f"'{label(policy)}' decides nothing while a program runs: there is nothing to check; "
             "--to modprobe sets what it sets"
         )
     return play(tape, label(policy), workload, policy.rounds)
@@ -86,14 +90,12 @@ def play(tape: Tape, name: str, workload: str, rounds: int) -> Checked:
         with Loaded(built) as loaded:
             played = _play_rows(loaded, tape, timed=False)
             instructions = loaded.instructions("call")
-        with Loaded(built) as loaded:
-            longest = _play_rows(loaded, tape, timed=True)
+        took = _times(built, tape)
         wrong = list(_differences(tape, played))
         hooks = 0
-        if has_dummy_ops():
+        if has_dummy_ops() and not wrong:
             with Loaded(compile_bpf(source, "CHECK", "DUMMY_OPS")) as loaded:
-                hooks, more = _play_hooks(loaded, tape)
-            wrong += more
+                hooks, wrong = _play_hooks(loaded, tape)
     events = tape.rows["event"]
     kinds, counts = np.unique(events[events < FIRST_SHOWN], return_counts=True)
     return Checked(
@@ -106,8 +108,8 @@ def play(tape: Tape, name: str, workload: str, rounds: int) -> Checked:
         first_wrong=wrong[0] if wrong else "",
         instructions=instructions,
         ns_per_call=played.ns / max(1, tape.calls),
-        longest_ns=longest.longest_ns,
-        longest_event=EVENT_NAMES[longest.longest_event],
+        longest_ns=int(took.max()),
+        longest_event=EVENT_NAMES[int(tape.rows["event"][took.argmax()])],
         hook_calls=hooks,
         rounds=rounds,
         events={EVENT_NAMES[int(k)]: int(n) for k, n in zip(kinds, counts, strict=True)},
@@ -121,14 +123,13 @@ class _Played(NamedTuple):
     requests: list[tuple[int, ...]]
     failed: int
     ns: int
-    longest_ns: int
-    longest_event: int
+    took_ns: NDArray[Any]  # by each row, if timed
 
 
 def _play_rows(loaded: Loaded, tape: Tape, timed: bool) -> _Played:
     """Play all rows, as many at a time as the kernel's map holds."""
-    rows, answers, requests = tape.rows, [], []
-    ns = longest_ns = longest_event = failed = 0
+    rows, answers, requests, took = tape.rows, [], [], []
+    ns = failed = 0
     for begin in range(0, len(rows), MOST_ROWS):
         part = rows[begin : begin + MOST_ROWS]
         loaded.write("tape", part)
@@ -137,9 +138,17 @@ def _play_rows(loaded: Loaded, tape: Tape, timed: bool) -> _Played:
         answers += loaded.read("answers", np.int64)[: len(part)].tolist()
         requests += loaded.read("asked", _REQUEST)[: batch.asked].tolist()
         ns, failed = ns + batch.ns, failed or batch.failed
-        if batch.longest_ns > longest_ns:
-            longest_ns, longest_event = batch.longest_ns, batch.longest_event
-    return _Played(answers, requests, failed, ns, longest_ns, longest_event)
+        took.append(loaded.read("took_ns", np.uint32)[: len(part)])
+    return _Played(answers, requests, failed, ns, np.concatenate(took))
+
+
+def _times(built: Path, tape: Tape) -> NDArray[Any]:
+    """Return what each call takes: the least of some plays, as interrupts come at other times."""
+    plays = []
+    for _ in range(_TIMED_PLAYS):
+        with Loaded(built) as loaded:
+            plays.append(_play_rows(loaded, tape, timed=True).took_ns)
+    return np.min(plays, axis=0)
 
 
 def _differences(tape: Tape, played: _Played) -> Iterator[str]:

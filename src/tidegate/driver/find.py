@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidegate.errors import TidegateError, UnknownName
-from tidegate.options import spec_name
+from tidegate.options import spec_name, split_outside
 from tidegate.policies.interface.policy import Policy
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch
@@ -24,14 +24,15 @@ def find_policy(spec: str, kind: str | None = None) -> tuple[str, Policy]:
         if kind not in KINDS:
             raise UnknownName("kind of policy", kind, KINDS)
         return kind, KINDS[kind](spec)
-    name = spec_name(spec)
-    if ".py" in name:
+    parts = [spec_name(part) for part in split_outside(spec, "+")]
+    if ".py" in spec:
         return _from_file(spec)
     for kind, names in _NAMES.items():
         known = [n.lower() for n in names()]
-        if all(spec_name(part).lower() in known for part in name.split("+")):
+        if all(part.lower() in known for part in parts):
             return kind, KINDS[kind](spec)
-    raise UnknownName("policy", name, sorted({n for names in _NAMES.values() for n in names()}))
+    every = sorted({n for names in _NAMES.values() for n in names()})
+    raise UnknownName("policy", next((p for p in parts if p not in every), spec), every)
 
 
 def _from_file(spec: str) -> tuple[str, Policy]:

@@ -54,8 +54,6 @@ class Batch(c.Structure):
         ("rows", c.c_uint64),
         ("timed", c.c_uint64),
         ("ns", c.c_uint64),
-        ("longest_ns", c.c_uint64),
-        ("longest_event", c.c_uint64),
         ("asked", c.c_uint64),
         ("failed", c.c_int64),
     ]

@@ -101,8 +101,8 @@ class WithStock:
         before, after = self.stock.summary, self.changed.summary
         ratio = before["time_ns"] / after["time_ns"]
         return (
-            f"simulated on {self.stock.summary['machine']}: {title} is {ratio:.2f} x as fast as the "
-            f"stock driver; {before['faults']:,} faults become {after['faults']:,}, and "
+            f"simulated on {self.stock.summary['machine']}: {title} is {ratio:.2f} x as fast as "
+            f"the stock driver; {before['faults']:,} faults become {after['faults']:,}, and "
             f"{show_size(before['bytes_in'])} that come in {show_size(after['bytes_in'])}"
         )
 

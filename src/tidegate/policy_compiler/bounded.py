@@ -16,7 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from tidegate.errors import PolicyError
-from tidegate.policies.interface.policy import Policy, label
+from tidegate.policies.interface.policy import Policy
 from tidegate.policies.structures.order import first
 from tidegate.policy_compiler.source import (
     CannotCompile,
@@ -84,12 +84,19 @@ class Bounded(Rewriting):
         return node
 
     def visit_ListComp(self, node: ast.ListComp) -> Any:
+        self._refuse(node)
+
+    def visit_SetComp(self, node: ast.SetComp) -> Any:
+        self._refuse(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> Any:
+        self._refuse(node)
+
+    def _refuse(self, node: ast.expr) -> None:
         raise CannotCompile(
             f"{at(self._function, node.lineno)}: the rounds of a comprehension cannot be limited; "
             "use a loop"
         )
-
-    visit_SetComp = visit_DictComp = visit_ListComp
 
     def visit_Call(self, node: ast.Call) -> Any:
         match node:

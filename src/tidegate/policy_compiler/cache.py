@@ -86,9 +86,7 @@ def _compile(
 
     shown = next(s for s in (GPU, TIERS) if s.name == surface)
     try:
-        result = compile_class(
-            type(policy), layout, shown, sees, events, policy.rounds, key
-        )
+        result = compile_class(type(policy), layout, shown, sees, events, policy.rounds, key)
     except Exception as error:  # whatever it is: the class runs in Python
         reason = explain(error, type(policy))
         _save(file, _REFUSAL + reason.encode())

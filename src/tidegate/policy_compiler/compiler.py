@@ -40,13 +40,7 @@ from tidegate.policy_compiler.handles import (
 from tidegate.policy_compiler.iteration import in_order
 from tidegate.policy_compiler.layout import Layout, StatePlace
 from tidegate.policy_compiler.policy_type import Field, PolicyType
-from tidegate.policy_compiler.source import (
-    CannotCompile,
-    Methods,
-    at,
-    find_member,
-    function_of,
-)
+from tidegate.policy_compiler.source import CannotCompile, Methods, at, find_member, function_of
 
 _NUMBERS = types.Integer | types.Boolean | types.IntEnumMember
 
@@ -65,13 +59,7 @@ def _jit(function: Any) -> Any:
 
 
 def compile_class(
-    cls: type,
-    layout: Layout,
-    surface: Surface,
-    sees: str,
-    events: list[int],
-    rounds: int,
-    key: str,
+    cls: type, layout: Layout, surface: Surface, sees: str, events: list[int], rounds: int, key: str
 ) -> Any:
     """Return Numba's result for the function that handles these events.
 

@@ -90,12 +90,14 @@ class Folder:
                 said.append(f"Linux {os.uname().release} verified it: {found:,} instructions")
             if self.hooks:
                 compile_bpf(folder / "policy.bpf.c", "GPU_EXT")
-                said.append(f"the hooks of {self.hooks} compile; they need that driver to be loaded")
+                said.append(
+                    f"the hooks of {self.hooks} compile; they need that driver to be loaded"
+                )
         return said
 
 
 def make_folder(policy: Policy, machine: Machine, near: int) -> Folder:
-    """Start a policy as a driver would, and return its files; refuse what the kernel cannot have."""
+    """Start a policy as a driver would and return its files; refuse what the kernel cannot have."""
     memory = start_in_driver(policy, machine, near)
     title = format_spec(policy)
     flag = _hooks_of(policy, first_threshold(memory))

@@ -94,7 +94,7 @@ class CyclicProtection(EvictionPolicy):
         return region
 
     def steering(self) -> Steering:
-        """Return the split as it is at first: where it moves to is not known without notifications."""
+        """Return the split as it is at first: without notifications it does not move."""
         return Steering(self.memory.frames - self._size, End.UNUSED_TAIL)
 
     def decisions(self) -> list[Decision]:

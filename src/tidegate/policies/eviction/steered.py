@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate.errors import PolicyError
 from tidegate.options import Option
 from tidegate.policies.interface.policy import EvictionPolicy, label
-from tidegate.policies.interface.steering import End, Steering
+from tidegate.policies.interface.steering import End
 from tidegate.policies.registries import eviction
 from tidegate.policies.structures.order import Order
 
@@ -35,7 +35,8 @@ class Steered(EvictionPolicy):
     def start(self) -> None:
         self._steered.attach(self.memory)
         self._steered.start()
-        steering: Steering = self._steered.steering()
+        steering = self._steered.steering()
+        assert steering is not None
         self._keep, self._then = steering.keep, int(steering.then)
         self._used, self._unused = Order(), Order()
 

@@ -13,8 +13,8 @@ from types import FunctionType
 from typing import Any, NoReturn
 
 from tidegate.policies.interface.declaration import handled_events
-from tidegate.policies.interface.events import EVENT_NAMES, EVICTION, FREE, OBSERVE, PREFETCH, VICTIM
-from tidegate.policies.interface.policy import EvictionPolicy, Policy, label
+from tidegate.policies.interface.events import EVENT_NAMES, OBSERVE, VICTIM
+from tidegate.policies.interface.policy import Policy, label
 from tidegate.policies.interface.visibility import Everything
 from tidegate.policy_compiler.bpf.functions import FunctionEmitter
 from tidegate.policy_compiler.bpf.state import Attributes
@@ -100,9 +100,7 @@ class Emitter:
         if event in _WITHOUT_NUMBER and not isinstance(result, Number | Maybe):
             raise CannotCompile(f"{name}() must answer a region")
 
-    def method(
-        self, name: str, refuse: Callable[[str], NoReturn]
-    ) -> tuple[str, Value, list[str]]:
+    def method(self, name: str, refuse: Callable[[str], NoReturn]) -> tuple[str, Value, list[str]]:
         """Return a method's name in C, what it returns and what it takes; emit it if need be."""
         if name not in self._methods:
             function = function_of(self.member(name))
@@ -151,7 +149,9 @@ class Emitter:
         found = [part.method(name, refuse) for part in self.parts]
         taken = found[0][2]
         given = ", ".join(taken)
-        cases = "".join(f"\tcase {n}:\n\t\treturn {c}({given});\n" for n, (c, _, _) in enumerate(found))
+        cases = "".join(
+            f"\tcase {n}:\n\t\treturn {c}({given});\n" for n, (c, _, _) in enumerate(found)
+        )
         c = f"{self._prefix}of_part_{name}"
         arguments = ", ".join(f"s64 {a}" for a in ("part", *taken))
         self._texts.append(

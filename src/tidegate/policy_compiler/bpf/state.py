@@ -74,7 +74,7 @@ class Attributes:
         try:
             return share(value)
         except ValueError as why:
-            raise CannotCompile(f"self.{name} is {why}") from None
+            raise CannotCompile(f"self.{name}: {why}") from None
 
     def _order(self, c: str, name: str, value: Any) -> Structure:
         return self._orders(c, name, [value])
@@ -136,5 +136,5 @@ def literal(number: int) -> str:
 def share(number: float) -> Share:
     """Return a fraction that does not change, exactly; raise ValueError if it is too large."""
     if not abs(number) < MOST_SHARE:
-        raise ValueError(f"{number}, which the kernel has no number for")
+        raise ValueError(f"the kernel has no such number as {number}")
     return Share(Fraction(number))

@@ -121,15 +121,4 @@ def renamed(value: Any, name: str) -> Any:
     return value
 
 
-Value = (
-    Number
-    | Maybe
-    | Share
-    | Structure
-    | Shown
-    | Faulted
-    | Part
-    | Parts
-    | Walk
-    | Range
-)
+Value = Number | Maybe | Share | Structure | Shown | Faulted | Part | Parts | Walk | Range
