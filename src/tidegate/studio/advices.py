@@ -67,7 +67,8 @@ def _code(advice: Advice) -> dict[str, str]:
     found = {}
     for kind in EMITTERS:
         try:
-            found[kind] = emit(advice, kind)[1]
+            files = emit(advice, kind)
         except TidegateError:
             continue  # not for such a program
+        found |= {kind if len(files) == 1 else kind + end: text for end, text in files.items()}
     return found
