@@ -4,18 +4,21 @@ books runs programs with it and without.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from advice.programs import MIB
 from advice.test_emit_cuda import cuda_headers
+from compiler.test_cuda import cuda
 from tidegate.cli import invoke
 from tidegate.compiler.plan.preload import plan_text
 from tidegate.compiler.plan.schedule import Action
@@ -321,6 +324,13 @@ def test_a_request_that_fails_is_said_and_harms_nothing(built: Built, call: int)
     ]
 
 
+def test_advice_that_cannot_be_taken_back_is_no_error_of_the_program(built: Built) -> None:
+    words, text = "add more error", plan([(ADD, [act("far", "z")]), (TWICE, [])])
+    planned = built.run(words, text, FAIL="cudaMemAdvise:3")
+    assert planned.out == built.run(words).out
+    assert planned.said == [LEFT.format("the program allocates 4096 bytes more than the plan has")]
+
+
 def test_memory_that_cannot_be_managed_is_the_runtimes_own(built: Built) -> None:
     planned = built.run(f"{WORDS} error", PLAN, FAIL="cudaMallocManaged:2")
     assert planned.out == built.run(f"{WORDS} error").out
@@ -332,14 +342,15 @@ def test_memory_that_cannot_be_managed_is_the_runtimes_own(built: Built) -> None
 # Plans that cannot be used
 
 LINES = PLAN.splitlines()
+NAMED = PLAN[PLAN.index("[") : PLAN.index("]") + 1]
 MALFORMED: dict[str, tuple[str, str]] = {
     "empty": ("", "line 1: expected {, got ''"),
-    "cut": ("\n".join(LINES[:5]), "line 5: expected ,, got ''"),
+    "cut": ("\n".join(LINES[:5]), "line 5: expected {, got ''"),
     "not a plan": ('{"places": []}', 'line 1: expected "tidegate preload", got \'"places": []}\''),
     "other version": (PLAN.replace(": 1,", ": 2,", 1), "expected version 1 of plans, got '2,'"),
     "verb": (PLAN.replace('"evict"', '"erase"', 1), "expected prefetch, evict, far, anywhere or"),
     "object": (PLAN.replace('"evict", 0', '"evict", 3', 1), "expected the number of an object"),
-    "no objects": (plan(TURNS[:0]).replace(LINES[3], "").replace("[\n\n", "["), "expected"),
+    "no objects": (PLAN.replace(NAMED, "[]"), "expected the number of an object"),
     "beyond": (PLAN.replace(f"0, {SIZE}]", f"0, {SIZE + 1}]", 1), "a later byte of the object"),
     "backwards": (PLAN.replace(f"0, {SIZE}]", f"{SIZE}, 0]", 1), "a later byte of the object"),
     "negative": (PLAN.replace("0, 0,", "0, -1,", 1), "expected a byte of the object, got '-1,"),
@@ -409,3 +420,155 @@ def test_no_sanitizer_finds_anything(sanitizer: str, tmp_path: Path) -> None:
     for words in (WORDS, "crowd", f"threads {WORDS}", "add1 twice2 destroy add1", *DIVERSIONS):
         ran = checked.run(words, PLAN, **quiet)
         assert (ran.code, len(ran.said) <= 1) == (0, True), ran.said
+
+
+# The runtime's own headers and libraries
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("name", ["gcc", "clang-19"])
+@pytest.mark.parametrize("wheel", ["nvidia/cuda_runtime", "nvidia/cu13"])
+def test_it_compiles_with_the_headers_of_cuda_12_and_13(
+    wheel: str, name: str, tmp_path: Path
+) -> None:
+    made = tmp_path / "preload.so"
+    build(*cuda_headers(wheel), "-shared", "-fPIC", "-O2", SOURCE, "-o", made, name=name)
+    assert made.stat().st_size > 0
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("wheel", ["nvidia/cuda_runtime", "nvidia/cu13"])
+def test_every_wrapped_function_is_one_of_the_runtimes(wheel: str, tmp_path: Path) -> None:
+    """It loads in programs without the runtime, too: it needs none of its functions."""
+    headers = cuda_headers(wheel)
+    folder = Path(headers[0].removeprefix("-I")).parent / "lib"
+    runtime = next(folder.glob("libcudart.so.*"))
+    made = tmp_path / "preload.so"
+    build(*headers, "-shared", "-fPIC", SOURCE, "-o", made)
+    listed = subprocess.run(["nm", "-D", made], capture_output=True, text=True, check=True)
+    words = [line.split() for line in listed.stdout.splitlines()]
+    wrapped = [w[2] for w in words if w[1] == "T"]
+    assert {"cudaMalloc", "__cudaLaunchKernel", "cudaLaunchKernel_ptsz"} < set(wrapped)
+    assert not [w[1] for w in words if w[0] == "U" and w[1].startswith(("cuda", "__cuda"))]
+    known = ctypes.CDLL(str(runtime))
+    assert [name for name in wrapped if not hasattr(known, name)] == []
+
+
+ERRORS = """#include <cuda_runtime_api.h>
+#include <stdio.h>
+int main(void) {
+  void *at = 0;
+  for (int k = 0; k < 2; k++) {
+    int made = cudaMalloc(&at, 4096), peeked = cudaPeekAtLastError(), last = cudaGetLastError();
+    printf("%d %d %d %d\\n", made, peeked, last, cudaGetLastError());
+  }
+}
+"""
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("wheel", ["nvidia/cuda_runtime", "nvidia/cu13"])
+def test_without_a_gpu_the_errors_are_the_runtimes_own(wheel: str, tmp_path: Path) -> None:
+    headers = cuda_headers(wheel)
+    folder = Path(headers[0].removeprefix("-I")).parent / "lib"
+    (tmp_path / "errors.c").write_text(ERRORS)
+    program, made = tmp_path / "errors", tmp_path / "preload.so"
+    runtime = next(folder.glob("libcudart.so.*"))
+    build(*headers, tmp_path / "errors.c", runtime, f"-Wl,-rpath,{folder}", "-o", program)
+    build(*headers, "-shared", "-fPIC", SOURCE, "-o", made)
+    outs = [
+        subprocess.run(
+            [program], env={**os.environ, **more}, capture_output=True, text=True, check=True
+        )
+        for more in ({}, {"LD_PRELOAD": str(made)})
+    ]
+    if outs[0].stdout.startswith("0"):
+        pytest.skip("there is a GPU: the call does not fail")
+    assert outs[0].stdout == outs[1].stdout
+    assert (
+        outs[1].stderr == LEFT.format("TIDEGATE_PLAN is not set; set it to the plan's file") + "\n"
+    )
+
+
+# From a source to a run
+
+# the program of program.c, as a person would write it
+CUDA = """
+#include <cstdio>
+#include <cstdlib>
+__global__ void add(double *a, const double *b, size_t n) {
+  size_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) a[i] += b[i] + 1;
+}
+__global__ void twice(double *a, size_t n) {
+  size_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) a[i] *= 2;
+}
+int main(int argc, char **argv) {
+  size_t n = atol(argv[1]), bytes = n * sizeof(double);
+  int repeat = atoi(argv[2]);
+  double *h = (double *)malloc(bytes), *x, *y, *z;
+  cudaMalloc(&x, bytes);
+  cudaMalloc(&y, bytes);
+  cudaMallocManaged(&z, bytes);
+  cudaMemcpy(x, h, bytes, cudaMemcpyHostToDevice);
+  for (int i = 0; i < repeat; i++) {
+    add<<<(n + 255) / 256, 256>>>(y, z, n);
+    twice<<<(n + 255) / 256, 256>>>(x, n);
+  }
+  add<<<(n + 255) / 256, 256>>>(y, x, n);
+  cudaMemcpy(h, y, bytes, cudaMemcpyDeviceToHost);
+  printf("%f\\n", h[0]);
+  cudaFree(x), cudaFree(y), cudaFree(z);
+}
+"""
+N, REPEAT, NEAR = 1 << 20, 6, 16 * MIB
+MANY = f"n={N} " + "add twice " * REPEAT + "last"
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cuda()
+    made = tmp_path_factory.mktemp("source") / "program.cu"
+    made.write_text(CUDA)
+    return made
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("placement", ["rdm", "glm", "object-lru", "host", "prefetch-all"])
+def test_each_placement_of_a_source_is_carried_out(
+    built: Built, source: Path, placement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(built.folder)
+    sizes = ["--set", f"n={N}", "--set", f"repeat={REPEAT}", "--placement", placement]
+    assert invoke(["plan", str(source), "--near", "16MiB", "--emit", "preload", *sizes]) == 0
+    plain = built.run(MANY)
+    planned = built.run(MANY, Path("program.plan.json").read_text())
+    assert (planned.out, planned.said) == (plain.out, [])
+    assert plain.number("peak") == 3 * 8 * N > NEAR
+    if placement != "prefetch-all":  # which counts on the driver to make room
+        assert planned.number("peak") <= NEAR
+    fitting = built.run(f"n={N // 2} add", Path("program.plan.json").read_text())
+    assert len(fitting.said) == 1
+
+
+@pytest.mark.extra
+def test_advice_writes_the_library_and_the_plan(
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["advise", str(source), "--near", "16MiB", "--set", f"n={N}", "--emit", "preload"]
+    assert invoke([*words, "--workers", "1"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("written to program.plan.json, program.preload.c")
+    assert "note: repeat = 32 was assumed" in said
+    assert Path("program.preload.c").read_text() == Path(SOURCE).read_text()
+    data = json.loads(Path("program.plan.json").read_text())
+    assert [o["bytes"] for o in data["objects"]] == [8 * N] * 3
+    assert {launch["kernel"] for launch in data["launches"]} == {ADD, TWICE}
+    assert invoke([*words, "--workers", "1", "--out", "advice.html"]) == 0
+    assert Path("advice.plan.json").read_text() == Path("program.plan.json").read_text()
+    assert "advice.preload.c" in Path("advice.html").read_text()

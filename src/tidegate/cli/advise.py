@@ -197,7 +197,7 @@ def _show(found: list[Advice], kinds: list[str], out: Path | None, as_json: bool
     if out is not None:
         written = _write(found, kinds, out)
     elif kinds:
-        _put(emit(found[0], kinds[0]), Path(found[0].subject.name))
+        _put(emit(found[0], kinds[0]), found[0].subject)
         return
     if as_json:
         output.print_json([to_data(advice) for advice in found])
@@ -211,17 +211,12 @@ def _show(found: list[Advice], kinds: list[str], out: Path | None, as_json: bool
         output.print_text(f"written to {', '.join(map(str, written))}")
 
 
-def _put(files: dict[str, str], program: Path) -> None:
+def _put(files: dict[str, str], program: Subject) -> None:
     """Print a file of code; several are written here, named after the program."""
-    from tidegate.files import write_atomically
-
     if len(files) == 1:
         print(*files.values(), end="")
-        return
-    named = {Path(program.stem + ending): text for ending, text in files.items()}
-    for path, text in named.items():
-        write_atomically(path, text)
-    output.print_text(f"written to {', '.join(map(str, named))}")
+    else:
+        output.write_files(files, Path(program.name), program.notes)
 
 
 def _write(found: list[Advice], kinds: list[str], out: Path) -> list[Path]:

@@ -64,7 +64,7 @@ def _plain(table: Table) -> dict[str, Any]:
 
 def _code(advice: Advice) -> dict[str, str]:
     """Return the code of each kind that there is for this program."""
-    found = {}
+    found: dict[str, str] = {}
     for kind in EMITTERS:
         try:
             files = emit(advice, kind)

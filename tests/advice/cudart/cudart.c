@@ -236,7 +236,7 @@ static cudaError_t advise(const void *at, size_t bytes, int advice, int to) {
   if (!wrong)
     fprintf(books, "%s %ld %zu %zu at %d\n", SAID[advice], m - memory, (size_t)((char *)at - m->at), (size_t)((char *)at - m->at) + bytes, to);
   pthread_mutex_unlock(&lock);
-  return wrong ? answer(cudaErrorInvalidValue) : cudaSuccess;
+  return wrong || fails("cudaMemAdvise") ? answer(cudaErrorInvalidValue) : cudaSuccess;
 }
 
 #if CUDART_VERSION >= 13000

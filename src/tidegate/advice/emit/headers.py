@@ -38,7 +38,7 @@ def emit_openmp(advice: Advice) -> str:
 
 
 def emit_preload(advice: Advice) -> dict[str, str]:
-    """Return a library that carries out the best placement in an unmodified program, and its plan."""
+    """Return a library that carries out the best placement in a program as it is, and its plan."""
     program = advice.subject.code
     if program is None:
         raise TidegateError(

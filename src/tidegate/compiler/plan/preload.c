@@ -71,6 +71,7 @@ static void keep_name(const void *function, const char *kernel);
 static const char *name_of(const void *function);
 static void forget_stream(cudaStream_t stream);
 static void keep_error(void);
+static void drop_error(void);
 static void *next(void **kept, const char *name);
 
 /* The runtime's own function of this name. */
@@ -78,32 +79,28 @@ static void *next(void **kept, const char *name);
 
 /* The program's calls. Those of files compiled with a default stream per thread end in _ptsz. */
 
-static cudaError_t allocate(void **at, size_t bytes) {
+static int is_managed(void **at, size_t bytes) {
+  if (!at || !bytes)
+    return 0;
   int entered = enter();
+  keep_error();
   cudaError_t error = REAL(cudaMallocManaged)(at, bytes, cudaMemAttachGlobal);
-  if (error == cudaSuccess && entered)
+  if (!error && entered)
     bind(*at, bytes);
-  else if (error != cudaSuccess && entered)
+  if (error && entered)
     diverge("%s: %zu bytes cannot be managed", REAL(cudaGetErrorName)(error), bytes);
+  drop_error();
   leave(entered);
-  return error;
+  return !error;
 }
 
 cudaError_t cudaMalloc(void **at, size_t bytes) {
-  keep_error();
-  if (at && bytes && allocate(at, bytes) == cudaSuccess)
-    return cudaSuccess;
-  REAL(cudaGetLastError)(); /* ours; the runtime's own answer counts */
-  return REAL(cudaMalloc)(at, bytes);
+  return is_managed(at, bytes) ? cudaSuccess : REAL(cudaMalloc)(at, bytes);
 }
 
 #define MALLOC_ASYNC(name)                                                                         \
   cudaError_t name(void **at, size_t bytes, cudaStream_t stream) {                                 \
-    keep_error();                                                                                  \
-    if (at && bytes && allocate(at, bytes) == cudaSuccess)                                         \
-      return cudaSuccess;                                                                          \
-    REAL(cudaGetLastError)();                                                                      \
-    return REAL(name)(at, bytes, stream);                                                          \
+    return is_managed(at, bytes) ? cudaSuccess : REAL(name)(at, bytes, stream);                    \
   }
 cudaError_t cudaMallocAsync_ptsz(void **at, size_t bytes, cudaStream_t stream);
 MALLOC_ASYNC(cudaMallocAsync)
@@ -112,8 +109,11 @@ MALLOC_ASYNC(cudaMallocAsync_ptsz)
 cudaError_t cudaMallocManaged(void **at, size_t bytes, unsigned flags) {
   int entered = enter();
   cudaError_t error = REAL(cudaMallocManaged)(at, bytes, flags);
-  if (error == cudaSuccess && entered)
+  if (!error && entered) {
+    keep_error();
     bind(*at, bytes);
+    drop_error();
+  }
   leave(entered);
   return error;
 }
@@ -131,11 +131,11 @@ cudaError_t cudaFree(void *at) {
   cudaError_t name(void *at, cudaStream_t stream) {                                                \
     struct cudaPointerAttributes found;                                                            \
     keep_error();                                                                                  \
-    if (REAL(cudaPointerGetAttributes)(&found, at) || found.type != cudaMemoryTypeManaged) {       \
-      REAL(cudaGetLastError)();                                                                    \
+    cudaError_t error = REAL(cudaPointerGetAttributes)(&found, at);                                \
+    drop_error();                                                                                  \
+    if (error || found.type != cudaMemoryTypeManaged)                                              \
       return REAL(name)(at, stream);                                                               \
-    }                                                                                              \
-    cudaError_t error = REAL(cudaStreamSynchronize)(own(stream));                                  \
+    error = REAL(cudaStreamSynchronize)(own(stream));                                              \
     return error ? error : cudaFree(at);                                                           \
   }
 #define GIVEN(stream) (stream)
@@ -377,14 +377,17 @@ static void follow(const void *function, cudaStream_t stream) {
     busy[n_busy++].thread = pthread_self();
     plan.launched++;
   }
-  REAL(cudaGetLastError)(); /* of our own calls */
+  drop_error();
 }
 
+/* Around our own calls: the program's last error is put aside, ours are dropped. */
 static void keep_error(void) {
   cudaError_t error = REAL(cudaGetLastError)();
   if (error)
     pending = error;
 }
+
+static void drop_error(void) { REAL(cudaGetLastError)(); }
 
 /* Leave the plan, for good: its advice is taken back. */
 static void diverge(const char *why, ...) {
