@@ -78,7 +78,9 @@ class Built:
         build(*own, HERE / "program.c", runtime, "-o", self.folder / "program", "-lpthread")
         build(*shared, SOURCE, "-o", self.folder / "preload.so", "-ldl", "-lpthread")
 
-    def run(self, words: str, plan: str | None = None, **environment: str) -> Ran:
+    def run(
+        self, words: str, plan: str | None = None, program: str = "program", **environment: str
+    ) -> Ran:
         """Run the program; with a plan's text, under the library."""
         books, file = self.folder / "books", self.folder / "plan.json"
         given = {**os.environ, "LD_LIBRARY_PATH": str(self.folder), "BOOKS": str(books)}
@@ -86,7 +88,7 @@ class Built:
             file.write_text(plan)
             given |= {"LD_PRELOAD": str(self.folder / "preload.so"), "TIDEGATE_PLAN": "plan.json"}
         done = subprocess.run(
-            [self.folder / "program", *words.split()],
+            [self.folder / program, *words.split()],
             cwd=self.folder,
             env={**given, **environment},
             capture_output=True,
@@ -143,10 +145,12 @@ def test_memory_is_managed_but_for_none_at_all(built: Built) -> None:
         f"device 0 {SIZE}",
         f"device 1 {SIZE}",
         f"managed 2 {SIZE}",
-        "device 3 4096",
+        f"device 3 {SIZE}",
     ]
     assert {call.split()[0] for call in planned.calls("managed", "device")} == {"managed"}
-    assert planned.said == [LEFT.format("the program allocates 4096 bytes more than the plan has")]
+    assert planned.said == [
+        LEFT.format(f"the program allocates {SIZE} bytes more than the plan has")
+    ]
 
 
 LEFT = "tidegate: {}; plain managed memory from here on"
@@ -249,7 +253,8 @@ DIVERSIONS = {
     "add add": f"launch 2 is {ADD}, the plan has {TWICE}",
     "add more twice": "the program allocates 4096 bytes more than the plan has",
     "n=1000 add": f"the program allocates 8000 bytes, the plan has {SIZE} here, for x",
-    "capture add1": "launch 1 is captured into a graph",
+    "add smaller twice": "the program allocates 65536 bytes more than the plan has",
+    "add capture twice2": "launch 2 is captured into a graph",
     "add device twice": "launch 2 is on another device than the first one",
 }
 
@@ -278,6 +283,13 @@ def test_advice_is_taken_back(built: Built) -> None:
     assert planned.number("peak") == 2 * SIZE, "z comes near by faults again"
 
 
+def test_nothing_is_asked_while_a_graph_is_captured(built: Built) -> None:
+    text = plan([(ADD, [act("far", "z")]), (TWICE, BEFORE_TWICE)])
+    planned = built.run("add capture twice2", text)
+    assert len(planned.said) == 1
+    assert planned.calls("unset", "evict", "prefetch") == []
+
+
 def test_early_exit_says_nothing(built: Built) -> None:
     planned = built.run("add early twice", PLAN)
     assert (planned.out, planned.code, planned.said) == (*early(built), [])
@@ -293,9 +305,10 @@ def test_an_object_that_is_freed_and_made_anew_is_the_same(built: Built) -> None
     words = "add twice again add twice"
     planned = built.run(words, PLAN)
     assert (planned.out, planned.said) == (built.run(words).out, [])
-    late = plan([(ADD, [act("far", "z")]), (TWICE, []), (ADD, []), (TWICE, [])])
-    assert built.run(words, late).calls("prefer") == [
+    late = plan([(ADD, [act("far", "z"), act("evict", "z")]), (TWICE, []), (ADD, []), (TWICE, [])])
+    assert built.run(words, late).calls("prefer", "evict") == [
         f"prefer 2 0 {SIZE} at -1",
+        f"evict 2 0 {SIZE}",
         f"prefer 3 0 {SIZE} at -1",
     ]
 
@@ -350,7 +363,7 @@ MALFORMED: dict[str, tuple[str, str]] = {
     "other version": (PLAN.replace(": 1,", ": 2,", 1), "expected version 1 of plans, got '2,'"),
     "verb": (PLAN.replace('"evict"', '"erase"', 1), "expected prefetch, evict, far, anywhere or"),
     "object": (PLAN.replace('"evict", 0', '"evict", 3', 1), "expected the number of an object"),
-    "no objects": (PLAN.replace(NAMED, "[]"), "expected the number of an object"),
+    "no objects": (PLAN.replace(NAMED, "[]"), "expected an object before any request"),
     "beyond": (PLAN.replace(f"0, {SIZE}]", f"0, {SIZE + 1}]", 1), "a later byte of the object"),
     "backwards": (PLAN.replace(f"0, {SIZE}]", f"{SIZE}, 0]", 1), "a later byte of the object"),
     "negative": (PLAN.replace("0, 0,", "0, -1,", 1), "expected a byte of the object, got '-1,"),
@@ -388,17 +401,43 @@ def test_no_plan_or_another_runtime(built: Built) -> None:
     assert not other.calls("device", "prefetch")
 
 
-def test_a_program_without_cuda_is_left_alone(built: Built) -> None:
-    built.run("", PLAN)
-    done = subprocess.run(
-        ["true"],
-        env={**os.environ, "LD_PRELOAD": str(built.folder / "preload.so")},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert done.stderr == ""
+EMPTY = "int main(void) { return 0; }"
+LOADS = """#include <dlfcn.h>
+int main(int count, char **given) {
+  void *plugin = dlopen("./plugin.so", RTLD_NOW | RTLD_LOCAL);
+  return plugin ? ((int (*)(int, char **))dlsym(plugin, "run"))(count, given) : 99;
+}
+"""
+
+
+def test_a_runtime_that_cannot_be_seen_is_said(built: Built, tmp_path: Path) -> None:
+    """With the driver loaded and no call seen, the runtime was linked statically."""
+    (tmp_path / "empty.c").write_text(EMPTY)
+    driver = tmp_path / "libcuda.so.1"
+    empty, plain, static = (tmp_path / name for name in ("empty.c", "plain", "static"))
+    build("-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", empty, "-o", driver)
+    build(empty, "-o", plain)
+    build(empty, "-Wl,--no-as-needed", driver, f"-Wl,-rpath,{tmp_path}", "-o", static)
+    loaded = {**os.environ, "LD_PRELOAD": str(built.folder / "preload.so")}
+    said = [
+        subprocess.run([p], env=loaded, capture_output=True, text=True, check=True).stderr
+        for p in (plain, static)
+    ]
+    assert said[0] == ""
+    assert said[1].startswith("tidegate: no call of the CUDA runtime was seen")
+    assert "-cudart shared" in said[1]
+
+
+def test_a_runtime_that_was_loaded_later_is_found(built: Built) -> None:
+    """As in Python, whose modules load it for themselves only."""
+    (built.folder / "loads.c").write_text(LOADS)
+    runtime = built.folder / f"libcudart.so.{built.version}"
+    own = [f"-I{HERE}", f"-DCUDART_VERSION={built.version}000", "-shared", "-fPIC", "-Dmain=run"]
+    build(*own, HERE / "program.c", runtime, "-o", built.folder / "plugin.so", "-lpthread")
+    build(built.folder / "loads.c", "-o", built.folder / "loads", "-ldl")
+    planned = built.run(WORDS, PLAN, program="loads")
+    assert (planned.out, planned.said) == (built.run(WORDS).out, [])
+    assert order(planned) == (TEXT[ADD] + TEXT[TWICE]) * 4
 
 
 @pytest.mark.slow

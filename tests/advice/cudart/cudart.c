@@ -181,7 +181,8 @@ cudaError_t cudaFree(void *at) {
     pthread_mutex_unlock(&lock);
     return answer(cudaErrorInvalidValue);
   }
-  run_all();
+  if (m && !m->managed)
+    run_all(); /* whether this waits for managed memory's kernels is not promised */
   for (size_t page = 0; m && page * PAGE < m->bytes; page++)
     put(m, page, 0);
   if (m)

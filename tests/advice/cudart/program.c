@@ -110,12 +110,16 @@ static void obey(const char *word) {
   else if (!strcmp(word, "nothing"))
     printf("nothing %d %p\n", cudaMalloc(&other, 0), other);
   else if (!strcmp(word, "again")) {
-    cudaFree(z), cudaMalloc((void **)&z, n * sizeof *z), fill(z, 3);
+    cudaDeviceSynchronize(), cudaFree(z), cudaMalloc((void **)&z, n * sizeof *z), fill(z, 3);
+  } else if (!strcmp(word, "smaller")) {
+    cudaDeviceSynchronize(), cudaFree(z);
+    cudaMalloc((void **)&other, n), cudaMalloc((void **)&z, n * sizeof *z), fill(z, 3);
   } else if (!strcmp(word, "async")) {
-    cudaError_t made = cudaMallocAsync(&other, 4096, streams[0]);
-    printf("async %d %d\n", made, cudaFreeAsync(other, streams[0]));
+    printf("async %d\n", cudaMallocAsync(&other, n * sizeof *x, streams[0]));
+    launch(twice, other, other, streams[0]);
+    printf("async %d\n", cudaFreeAsync(other, streams[0]));
   } else if (!strcmp(word, "capture"))
-    cudaStreamBeginCapture(streams[0], 0);
+    cudaStreamBeginCapture(streams[1], 0);
   else if (!strcmp(word, "device"))
     cudaSetDevice(1);
   else if (!strcmp(word, "early"))
@@ -170,4 +174,5 @@ int main(int count, char **given) {
   printf("%.17g %.17g\n", sum(x), sum(y));
   cudaFree(x), cudaFree(y), cudaFree(z);
   printf("left %d\n", cudaGetLastError());
+  return 0;
 }

@@ -430,38 +430,42 @@ static void leave(int entered) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Kernels' names, by the function that the host launches */
-
-enum { CHAINS = 1024 };
-static struct name {
-  const void *function;
-  char *kernel;
-  struct name *next;
-} *names[CHAINS];
-static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static struct name **chain_of(const void *function) {
-  return &names[((uintptr_t)function >> 4) % CHAINS];
+/* Return a new last element of an array or NULL. Room doubles at powers of two. */
+static void *one_more(void *array, size_t *count, size_t bytes) {
+  void **at = array;
+  if ((*count & (*count - 1)) == 0) {
+    void *more = realloc(*at, (*count ? *count * 2 : 1) * bytes);
+    if (!more)
+      return NULL;
+    *at = more;
+  }
+  return (char *)*at + (*count)++ * bytes;
 }
 
+/* Kernels' names, by the function that the host launches */
+
+static struct name {
+  const void *function;
+  const char *kernel;
+} *names;
+static size_t n_names;
+static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void keep_name(const void *function, const char *kernel) {
-  struct name *made = malloc(sizeof *made);
-  if (!made || !(made->kernel = strdup(kernel)))
-    return free(made);
-  made->function = function;
   pthread_mutex_lock(&names_lock);
-  made->next = *chain_of(function);
-  *chain_of(function) = made;
+  struct name *made = one_more(&names, &n_names, sizeof *made);
+  if (made)
+    *made = (struct name){function, strdup(kernel)};
   pthread_mutex_unlock(&names_lock);
 }
 
 static const char *name_of(const void *function) {
+  const char *found = NULL;
   pthread_mutex_lock(&names_lock);
-  struct name *found = *chain_of(function);
-  while (found && found->function != function)
-    found = found->next;
+  for (size_t n = n_names; n-- && !found;)
+    found = names[n].function == function ? names[n].kernel : NULL;
   pthread_mutex_unlock(&names_lock);
-  return found ? found->kernel : NULL;
+  return found;
 }
 
 /* Return the runtime's function; a runtime that was loaded by dlopen is asked by its file's name. */
@@ -490,7 +494,7 @@ static void *next(void **kept, const char *name) {
 enum { MOST_BYTES = 1 << 26 };
 static struct {
   char *text, *at;
-  const char *expected; /* NULL: no mistake so far */
+  const char *expected; /* the first mistake: this was expected at `at` */
 } file;
 
 static int expect(int found, const char *what) {
@@ -500,105 +504,92 @@ static int expect(int found, const char *what) {
 }
 
 static int is_next(const char *mark) {
-  if (file.expected)
-    return 0;
   file.at += strspn(file.at, " \t\r\n");
   return !strncmp(file.at, mark, strlen(mark));
 }
 
-static int take(const char *mark) {
-  if (expect(is_next(mark), mark))
+static void take(const char *mark) {
+  if (!file.expected && expect(is_next(mark), mark))
     file.at += strlen(mark);
-  return !file.expected;
 }
 
 static uint64_t take_number(uint64_t least, uint64_t most, const char *what) {
   uint64_t found = 0;
-  if (!is_next(""))
+  if (file.expected || !is_next(""))
     return 0;
   char *end = file.at;
   for (; *end >= '0' && *end <= '9' && found < INT64_MAX / 10; end++)
     found = found * 10 + (uint64_t)(*end - '0');
-  int whole = end > file.at && (*file.at != '0' || end == file.at + 1) && !strchr("0123456789.eE", *end);
-  if (expect(whole && found >= least && found <= most, what))
-    file.at = end;
-  return file.expected ? 0 : found;
+  int whole = end > file.at && (*file.at != '0' || end == file.at + 1);
+  if (!expect(whole && found >= least && found <= most && !strchr("0123456789.eE", *end), what))
+    return 0;
+  file.at = end;
+  return found;
 }
 
 /* A name is kept as it is written: kernels' names need no escapes. */
 static char *take_text(void) {
-  if (!take("\""))
-    return NULL;
-  char *start = file.at;
-  while (*file.at != '"' && (unsigned char)*file.at >= ' ')
+  take("\"");
+  const char *start = file.at;
+  while (!file.expected && *file.at != '"' && expect((unsigned char)*file.at >= ' ', "the end of a text"))
     file.at += file.at[0] == '\\' && file.at[1] ? 2 : 1;
-  if (!expect(*file.at == '"', "the end of a text"))
-    return NULL;
-  char *made = strndup(start, (size_t)(file.at++ - start));
-  expect(made != NULL, "more memory");
+  char *made = file.expected ? NULL : strndup(start, (size_t)(file.at - start));
+  take("\"");
   return made;
 }
 
-/* Return a new last element of an array, all zeros, or NULL. Room doubles at powers of two. */
-static void *one_more(void *array, size_t *count, size_t bytes) {
-  void **at = array;
-  if ((*count & (*count - 1)) == 0) {
-    void *more = realloc(*at, (*count ? *count * 2 : 1) * bytes);
-    if (!expect(more != NULL, "more memory"))
-      return NULL;
-    *at = more;
+static void read_each(void (*read_one)(void)) {
+  take("[");
+  for (int first = 1; !file.expected && !is_next("]"); first = 0) {
+    if (!first)
+      take(",");
+    read_one();
   }
-  return memset((char *)*at + (*count)++ * bytes, 0, bytes);
+  take("]");
 }
 
 static void read_object(void) {
   struct object *made = one_more(&plan.objects, &plan.n_objects, sizeof *made);
-  if (made && take("{") && take("\"name\"") && take(":") && (made->name = take_text()) && take(",") &&
-      take("\"bytes\"") && take(":"))
-    made->bytes = take_number(1, INT64_MAX, "at least one byte");
+  take("{"), take("\"name\""), take(":");
+  char *name = take_text();
+  take(","), take("\"bytes\""), take(":");
+  uint64_t bytes = take_number(1, INT64_MAX, "at least one byte");
   take("}");
+  if (expect(made && name, "more memory"))
+    *made = (struct object){.name = name, .bytes = bytes};
 }
 
 static void read_request(void) {
   struct request *made = one_more(&plan.requests, &plan.n_requests, sizeof *made);
   take("[");
   char *verb = take_text();
-  if (!made || !verb)
-    return;
-  while (made->verb < VERBS && strcmp(verb, VERB[made->verb]))
-    made->verb++;
+  int known = 0;
+  while (verb && known < VERBS && strcmp(verb, VERB[known]))
+    known++;
   free(verb);
-  expect(made->verb < VERBS, "prefetch, evict, far, anywhere or read-mostly before here");
+  expect(known < VERBS, "prefetch, evict, far, anywhere or read-mostly before here");
   take(",");
-  made->object = take_number(0, INT64_MAX, "the number of an object");
-  if (!expect(made->object < plan.n_objects, "the number of an object before here"))
+  expect(made && plan.n_objects, "an object before any request");
+  uint64_t object = take_number(0, plan.n_objects - 1, "the number of an object");
+  if (file.expected)
     return;
-  uint64_t most = plan.objects[made->object].bytes;
+  uint64_t most = plan.objects[object].bytes;
   take(",");
-  made->first = take_number(0, most, "a byte of the object");
+  uint64_t first = take_number(0, most, "a byte of the object");
   take(",");
-  made->end = take_number(made->first + 1, most, "a later byte of the object");
+  uint64_t end = take_number(first + 1, most, "a later byte of the object");
   take("]");
-}
-
-static void read_each(void (*read_one)(void)) {
-  take("[");
-  for (int first = 1; !file.expected && !is_next("]"); first = 0)
-    if (first || take(","))
-      read_one();
-  take("]");
+  *made = (struct request){known, object, first, end};
 }
 
 static void read_launch(void) {
   struct launch *made = one_more(&plan.launches, &plan.n_launches, sizeof *made);
-  if (made && take("{") && take("\"kernel\"") && take(":"))
-    made->kernel = take_text();
-  if (!take(",") || !take("\"requests\"") || !take(":") || !made)
-    return;
-  made->first = plan.n_requests;
-  read_each(read_request);
-  made->end = plan.n_requests;
-  take("}");
+  size_t first = plan.n_requests;
+  take("{"), take("\"kernel\""), take(":");
+  char *kernel = take_text();
+  take(","), take("\"requests\""), take(":"), read_each(read_request), take("}");
+  if (expect(made && kernel, "more memory"))
+    *made = (struct launch){kernel, first, plan.n_requests};
 }
 
 static void read_plan(void) {
@@ -609,8 +600,8 @@ static void read_plan(void) {
   take(","), take("\"again\""), take(":");
   plan.again = take_number(0, plan.n_launches, "no more launches than there are");
   take("}");
-  is_next("");
-  expect(!*file.at, "the end of the file");
+  if (!file.expected)
+    is_next(""), expect(!*file.at, "the end of the file");
 }
 
 /* Return why there is no text, or NULL. */
