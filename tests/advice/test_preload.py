@@ -19,6 +19,7 @@ import pytest
 from advice.programs import MIB
 from advice.test_emit_cuda import cuda_headers
 from compiler.test_cuda import cuda
+from offloaded import clang_19
 from tidegate.cli import invoke
 from tidegate.compiler.plan.preload import plan_text
 from tidegate.compiler.plan.schedule import Action
@@ -589,6 +590,32 @@ def test_each_placement_of_a_source_is_carried_out(
         assert planned.number("peak") <= NEAR
     fitting = built.run(f"n={N // 2} add", Path("program.plan.json").read_text())
     assert len(fitting.said) == 1
+
+
+@pytest.mark.extra
+def test_a_binary_of_clang_is_recognised(built: Built, source: Path, tmp_path: Path) -> None:
+    """Kernels that clang registers have the names of the plan."""
+    if built.version == 13:
+        pytest.skip("clang 19 knows CUDA up to 12.3")
+    plan_file, binary, code = tmp_path / "p.plan.json", tmp_path / "program", tmp_path / "none"
+    sizes = ["--set", "n=1048576", "--set", "repeat=3", "--placement", "object-lru"]
+    words = ["plan", str(source), "--near", "16MiB", "--emit", "preload", *sizes]
+    assert invoke([*words, "--out", str(tmp_path / "p")]) == 0
+    code.write_bytes(b"no code")
+    options = ["-x", "cuda", f"--cuda-path={cuda()}", "--cuda-host-only", "-nocudalib", "-w"]
+    with_code = ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", code, "-c"]
+    made = binary.with_suffix(".o")
+    subprocess.run([clang_19(), *options, *with_code, source, "-o", made], check=True, timeout=300)
+    runtime = built.folder / "libcudart.so.12"
+    build(made, runtime, f"-Wl,-rpath,{built.folder}", "-o", binary)
+    ran = built.run(f"{N} 3", plan_file.read_text(), program=str(binary), NAMES="1")
+    assert (ran.code, ran.said) == (0, [])
+    assert ran.calls("_Z") == [ADD, TWICE] * 3 + [ADD]
+    assert ran.calls("prefetch", "evict")[:3] == [
+        f"prefetch 1 0 {SIZE * 16}",
+        f"prefetch 2 0 {SIZE * 16}",
+        f"evict 1 0 {SIZE * 16}",
+    ]
 
 
 @pytest.mark.extra

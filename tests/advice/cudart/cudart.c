@@ -5,6 +5,8 @@
    What is near is counted, never limited, so that a peak is a fact of the calls. Arguments of a
    launch are values of eight bytes, and NULL ends them.
 
+   The code that clang makes of CUDA C++ runs, too, with NAMES=1: kernels are noted and compute nothing.
+
    BOOKS names a file for what was done, in order, and the peak. FAIL=NAME:N lets the N-th call of
    that name fail. */
 
@@ -118,7 +120,8 @@ static void run(long n) {
     fprintf(books, "%s stream %ld\n", w->name, w->stream);
     for (int k = 0; k < ARGUMENTS; k++)
       arguments[k] = &w->values[k];
-    w->kernel(arguments);
+    if (!getenv("NAMES"))
+      w->kernel(arguments);
   }
 }
 
@@ -284,7 +287,7 @@ static cudaError_t launch(const void *function, dim3 block, void **arguments, cu
   struct work *w = add(KERNEL, stream);
   w->kernel = (void (*)(void **))function;
   w->name = kernels[known].name;
-  for (int n = 0; arguments[n]; n++)
+  for (int n = 0; !getenv("NAMES") && arguments[n]; n++)
     memcpy(&w->values[n], arguments[n], sizeof w->values[n]);
   pthread_mutex_unlock(&lock);
   return cudaSuccess;
@@ -318,6 +321,27 @@ cudaError_t __cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void *
   (void)grid, (void)shared;
   return launch((char *)kernel - 1, block, arguments, stream);
 }
+
+/* What the code around <<<>>> calls. */
+static __thread struct { dim3 grid, block; size_t shared; cudaStream_t stream; } configured;
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream) {
+  configured.grid = grid, configured.block = block;
+  configured.shared = shared, configured.stream = stream;
+  return 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, cudaStream_t *stream);
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, cudaStream_t *stream) {
+  *grid = configured.grid, *block = configured.block;
+  *shared = configured.shared, *stream = configured.stream;
+  return cudaSuccess;
+}
+void **__cudaRegisterFatBinary(void *binary);
+void **__cudaRegisterFatBinary(void *binary) { return binary; }
+void __cudaRegisterFatBinaryEnd(void **binary);
+void __cudaRegisterFatBinaryEnd(void **binary) { (void)binary; }
+void __cudaUnregisterFatBinary(void **binary);
+void __cudaUnregisterFatBinary(void **binary) { (void)binary; }
 
 /* Streams and events */
 
