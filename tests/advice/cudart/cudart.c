@@ -5,7 +5,8 @@
    What is near is counted, never limited, so that a peak is a fact of the calls. Arguments of a
    launch are values of eight bytes, and NULL ends them.
 
-   The code that clang makes of CUDA C++ runs, too, with NAMES=1: kernels are noted and compute nothing.
+   The code that clang makes of CUDA C++ runs, too, with NAMES=1: kernels are noted and compute
+   nothing.
 
    BOOKS names a file for what was done, in order, and the peak. FAIL=NAME:N lets the N-th call of
    that name fail. */
@@ -83,7 +84,6 @@ static void put(struct memory *m, size_t page, int near) {
 }
 
 /* A kernel uses these bytes: pages that are neither near nor advised to be far come by faults. */
-void use(const void *at, size_t bytes);
 void use(const void *at, size_t bytes) {
   struct memory *m = memory_of(at);
   size_t first = (size_t)((char *)at - m->at) / PAGE;
@@ -114,7 +114,8 @@ static void run(long n) {
   if (w->kind == MOVE) {
     for (size_t page = w->first / PAGE; page * PAGE < w->end; page++)
       put(w->memory, page, w->to);
-    fprintf(books, "%s %ld %zu %zu stream %ld\n", w->to ? "prefetch" : "evict", w->memory - memory, w->first, w->end, w->stream);
+    fprintf(books, "%s %ld %zu %zu stream %ld\n", w->to ? "prefetch" : "evict",
+            w->memory - memory, w->first, w->end, w->stream);
   }
   if (w->kind == KERNEL) {
     fprintf(books, "%s stream %ld\n", w->name, w->stream);
@@ -133,9 +134,11 @@ static void run_all(void) {
 }
 
 static long number_of(cudaStream_t stream) {
-  if (stream == cudaStreamPerThread)
-    return own_stream = own_stream ? own_stream : THREADS + __atomic_add_fetch(&n_threads, 1, __ATOMIC_SEQ_CST);
-  return stream ? stream->number : 0;
+  if (stream != cudaStreamPerThread)
+    return stream ? stream->number : 0;
+  if (!own_stream)
+    own_stream = THREADS + __atomic_add_fetch(&n_threads, 1, __ATOMIC_SEQ_CST);
+  return own_stream;
 }
 
 static struct work *add(int kind, cudaStream_t stream) {
@@ -203,7 +206,9 @@ cudaError_t cudaFreeAsync(void *at, cudaStream_t stream) {
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *found, const void *at) {
   struct memory *m = memory_of(at);
-  found->type = !m ? cudaMemoryTypeUnregistered : m->managed ? cudaMemoryTypeManaged : cudaMemoryTypeDevice;
+  found->type = !m           ? cudaMemoryTypeUnregistered
+                : m->managed ? cudaMemoryTypeManaged
+                             : cudaMemoryTypeDevice;
   return cudaSuccess;
 }
 
@@ -230,15 +235,18 @@ static cudaError_t move(const void *at, size_t bytes, int to, cudaStream_t strea
 }
 
 static cudaError_t advise(const void *at, size_t bytes, int advice, int to) {
-  static const char *const SAID[] = {"", "read-mostly", "unset read-mostly", "prefer", "unset prefer", "accessed", "unset accessed"};
+  static const char *const SAID[] = {"",       "read-mostly",  "unset read-mostly",
+                                     "prefer", "unset prefer", "accessed", "unset accessed"};
   pthread_mutex_lock(&lock);
   struct memory *m = memory_of(at);
   int wrong = !m || !m->managed || (char *)at + bytes > m->at + m->bytes || !bytes;
-  for (size_t byte = 0; !wrong && byte < bytes; byte += PAGE)
-    if (advice == cudaMemAdviseSetPreferredLocation || advice == cudaMemAdviseUnsetPreferredLocation)
-      m->far[((char *)at - m->at + byte) / PAGE] = advice == cudaMemAdviseSetPreferredLocation && to < 0;
+  int prefers = advice == cudaMemAdviseSetPreferredLocation;
+  size_t first = wrong ? 0 : (size_t)((char *)at - m->at);
+  for (size_t byte = first; !wrong && byte < first + bytes; byte += PAGE)
+    if (prefers || advice == cudaMemAdviseUnsetPreferredLocation)
+      m->far[byte / PAGE] = prefers && to < 0;
   if (!wrong)
-    fprintf(books, "%s %ld %zu %zu at %d\n", SAID[advice], m - memory, (size_t)((char *)at - m->at), (size_t)((char *)at - m->at) + bytes, to);
+    fprintf(books, "%s %ld %zu %zu at %d\n", SAID[advice], m - memory, first, first + bytes, to);
   pthread_mutex_unlock(&lock);
   return wrong || fails("cudaMemAdvise") ? answer(cudaErrorInvalidValue) : cudaSuccess;
 }
@@ -268,11 +276,9 @@ cudaError_t cudaMemAdvise(const void *at, size_t bytes, enum cudaMemoryAdvise ad
 
 void __cudaRegisterFunction(void **binary, const char *function, char *device_function,
                             const char *kernel, int threads, void *tid, void *bid, void *block,
-                            void *grid, int *warp);
-void __cudaRegisterFunction(void **binary, const char *function, char *device_function,
-                            const char *kernel, int threads, void *tid, void *bid, void *block,
                             void *grid, int *warp) {
-  (void)binary, (void)device_function, (void)threads, (void)tid, (void)bid, (void)block, (void)grid, (void)warp;
+  (void)binary, (void)device_function, (void)threads;
+  (void)tid, (void)bid, (void)block, (void)grid, (void)warp;
   kernels[n_kernels].function = function;
   kernels[n_kernels++].name = kernel;
 }
@@ -295,8 +301,6 @@ static cudaError_t launch(const void *function, dim3 block, void **arguments, cu
 
 #define LAUNCH(name, own)                                                                          \
   cudaError_t name(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,   \
-                   cudaStream_t stream);                                                           \
-  cudaError_t name(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,   \
                    cudaStream_t stream) {                                                          \
     (void)grid, (void)shared;                                                                      \
     return launch(function, block, arguments, stream ? stream : (own));                            \
@@ -305,17 +309,15 @@ LAUNCH(cudaLaunchKernel, 0)
 LAUNCH(cudaLaunchKernel_ptsz, cudaStreamPerThread)
 LAUNCH(cudaLaunchCooperativeKernel, 0)
 
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *how, const void *function, void **arguments) {
-  return launch(function, how->blockDim, arguments, how->stream);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *how, const void *function, void **with) {
+  return launch(function, how->blockDim, with, how->stream);
 }
 
 /* CUDA 13 launches handles: here the function's address and one. */
-cudaError_t __cudaGetKernel(void **kernel, const void *function);
 cudaError_t __cudaGetKernel(void **kernel, const void *function) {
   *kernel = (char *)function + 1;
   return cudaSuccess;
 }
-cudaError_t __cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t);
 cudaError_t __cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
                                size_t shared, cudaStream_t stream) {
   (void)grid, (void)shared;
@@ -324,23 +326,19 @@ cudaError_t __cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void *
 
 /* What the code around <<<>>> calls. */
 static __thread struct { dim3 grid, block; size_t shared; cudaStream_t stream; } configured;
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream);
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream) {
   configured.grid = grid, configured.block = block;
   configured.shared = shared, configured.stream = stream;
   return 0;
 }
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, cudaStream_t *stream);
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, cudaStream_t *stream) {
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared,
+                                       cudaStream_t *stream) {
   *grid = configured.grid, *block = configured.block;
   *shared = configured.shared, *stream = configured.stream;
   return cudaSuccess;
 }
-void **__cudaRegisterFatBinary(void *binary);
 void **__cudaRegisterFatBinary(void *binary) { return binary; }
-void __cudaRegisterFatBinaryEnd(void **binary);
 void __cudaRegisterFatBinaryEnd(void **binary) { (void)binary; }
-void __cudaUnregisterFatBinary(void **binary);
 void __cudaUnregisterFatBinary(void **binary) { (void)binary; }
 
 /* Streams and events */
@@ -376,7 +374,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int mode) {
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status) {
   int is_own = stream && stream != cudaStreamPerThread;
-  *status = is_own && stream->captures ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  *status = is_own && stream->captures; /* active, or none */
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
@@ -416,7 +414,9 @@ cudaError_t cudaGetLastError(void) {
 }
 cudaError_t cudaPeekAtLastError(void) { return last; }
 const char *cudaGetErrorName(cudaError_t error) {
-  return error == cudaErrorInvalidDevice ? "cudaErrorInvalidDevice" : error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaErrorInvalidValue";
+  return error == cudaErrorInvalidDevice      ? "cudaErrorInvalidDevice"
+         : error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation"
+                                              : "cudaErrorInvalidValue";
 }
 cudaError_t cudaRuntimeGetVersion(int *version) {
   *version = getenv("VERSION") ? atoi(getenv("VERSION")) : CUDART_VERSION;

@@ -1,8 +1,6 @@
 /* A CUDA program as a compiler would make it of CUDA C++: kernels registered before main. It does
-   what its words say, in their order, and prints a checksum and the errors it saw.
-
-     add, twice, scale  launch a kernel            2 add        on the second stream
-     early, free, ...   see main                   threads      the rest, every second word in a thread */
+   what its words say, in their order (see `obey`), and prints a checksum and the errors it saw. A
+   word that means nothing else is the form of the launches after it. */
 
 #include "cuda_runtime_api.h"
 #include <pthread.h>
@@ -11,7 +9,8 @@
 #include <string.h>
 
 void use(const void *at, size_t bytes);
-void __cudaRegisterFunction(void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
+void __cudaRegisterFunction(void **, const char *, char *, const char *, int, void *, void *,
+                            void *, void *, int *);
 cudaError_t __cudaGetKernel(void **kernel, const void *function);
 cudaError_t __cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t);
 cudaError_t cudaLaunchKernel_ptsz(const void *, dim3, dim3, void **, size_t, cudaStream_t);
@@ -46,7 +45,8 @@ static void launch(void (*kernel)(void **), double *a, double *b, cudaStream_t s
   void *arguments[] = {&a, &b, &n, NULL}, *handle;
   cudaLaunchConfig_t how = {.gridDim = ONE, .blockDim = ONE, .stream = stream};
   if (!strcmp(form, "handle"))
-    __cudaGetKernel(&handle, (void *)kernel), __cudaLaunchKernel(handle, ONE, ONE, arguments, 0, stream);
+    __cudaGetKernel(&handle, (void *)kernel),
+        __cudaLaunchKernel(handle, ONE, ONE, arguments, 0, stream);
   else if (!strcmp(form, "configured"))
     cudaLaunchKernelExC(&how, (void *)kernel, arguments);
   else if (!strcmp(form, "cooperative"))

@@ -6,11 +6,11 @@
      cc -shared -fPIC -O2 -I/usr/local/cuda/include THIS.c -o libtidegate_preload.so -ldl -lpthread
      TIDEGATE_PLAN=plan.json LD_PRELOAD=./libtidegate_preload.so ./program
 
-   What cudaMalloc gives becomes managed memory. Allocations are recognised by their order and sizes,
-   launches by their order and the kernels' names; before each launch the plan's requests (prefetch,
-   evict, advice) are made on its stream. None of them can change what the program computes. If the
-   program leaves the plan, or there is no usable plan, this is said once on stderr, and memory is
-   plain managed memory from there on.
+   What cudaMalloc gives becomes managed memory. Allocations are recognised by their order and
+   sizes, launches by their order and the kernels' names; before each launch the plan's requests
+   (prefetch, evict, advice) are made on its stream. None of them can change what the program
+   computes. If the program leaves the plan, or there is no usable plan, this is said once on
+   stderr, and memory is plain managed memory from there on.
 
    Calls of a runtime that is linked statically (nvcc's default) cannot be seen: link the program
    with nvcc -cudart shared. */
@@ -31,7 +31,7 @@ static const char *const VERB[VERBS] = {"prefetch", "evict", "far", "anywhere", 
 struct object {
   char *name, *at; /* at: its memory now, or NULL */
   uint64_t bytes;
-  int fresh; /* allocated since the last launch */
+  int fresh; /* no advice so far */
 };
 struct request {
   int verb;
@@ -47,18 +47,19 @@ static struct {
   struct request *requests;
   struct launch *launches;
   size_t n_objects, n_requests, n_launches;
-  uint64_t again;         /* the last so many launches repeat until the program ends */
-  size_t object, launch;  /* the next ones */
-  uint64_t launched;      /* launches so far, repeated ones included */
-  int device;             /* of all launches */
+  uint64_t again; /* the last so many launches repeat until the program ends */
+  size_t object, launch; /* the next ones */
+  uint64_t launched; /* launches so far, repeated ones included */
+  int device; /* of all launches */
   cudaEvent_t event;
-  int followed;           /* 0: plain managed memory */
+  int fresh; /* objects were allocated since the last launch */
+  int followed; /* 0: plain managed memory */
 } plan = {.device = -1};
 
 static int was_called; /* the runtime, by the program */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static __thread int inside;           /* the runtime calls itself: not the program's calls */
-static __thread cudaError_t pending;  /* the program's last error, which our own calls would hide */
+static __thread int inside;          /* the runtime calls itself: not the program's calls */
+static __thread cudaError_t pending; /* the program's last error, hidden by our own calls */
 
 static int enter(void);
 static void leave(int entered);
@@ -102,7 +103,6 @@ cudaError_t cudaMalloc(void **at, size_t bytes) {
   cudaError_t name(void **at, size_t bytes, cudaStream_t stream) {                                 \
     return is_managed(at, bytes) ? cudaSuccess : REAL(name)(at, bytes, stream);                    \
   }
-cudaError_t cudaMallocAsync_ptsz(void **at, size_t bytes, cudaStream_t stream);
 MALLOC_ASYNC(cudaMallocAsync)
 MALLOC_ASYNC(cudaMallocAsync_ptsz)
 
@@ -140,7 +140,6 @@ cudaError_t cudaFree(void *at) {
   }
 #define GIVEN(stream) (stream)
 #define PER_THREAD(stream) ((stream) ? (stream) : cudaStreamPerThread)
-cudaError_t cudaFreeAsync_ptsz(void *at, cudaStream_t stream);
 FREE_ASYNC(cudaFreeAsync, GIVEN)
 FREE_ASYNC(cudaFreeAsync_ptsz, PER_THREAD)
 
@@ -155,11 +154,6 @@ FREE_ASYNC(cudaFreeAsync_ptsz, PER_THREAD)
     leave(entered);                                                                                \
     return error;                                                                                  \
   }
-#define DECLARED(name) cudaError_t name(const void *, dim3, dim3, void **, size_t, cudaStream_t);
-DECLARED(cudaLaunchKernel_ptsz)
-DECLARED(cudaLaunchCooperativeKernel_ptsz)
-DECLARED(__cudaLaunchKernel)
-DECLARED(__cudaLaunchKernel_ptsz)
 LAUNCH(cudaLaunchKernel, GIVEN)
 LAUNCH(cudaLaunchKernel_ptsz, PER_THREAD)
 LAUNCH(cudaLaunchCooperativeKernel, GIVEN)
@@ -177,7 +171,6 @@ LAUNCH(__cudaLaunchKernel_ptsz, PER_THREAD)
     leave(entered);                                                                                \
     return error;                                                                                  \
   }
-cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *, const void *, void **);
 LAUNCH_EX(cudaLaunchKernelExC, GIVEN)
 LAUNCH_EX(cudaLaunchKernelExC_ptsz, PER_THREAD)
 #endif
@@ -192,14 +185,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 /* Launches name a function of the host; the compiler's own code says which kernel that is. */
 void __cudaRegisterFunction(void **binary, const char *function, char *device, const char *kernel,
-                            int threads, void *tid, void *bid, void *block, void *grid, int *warp);
-void __cudaRegisterFunction(void **binary, const char *function, char *device, const char *kernel,
                             int threads, void *tid, void *bid, void *block, void *grid, int *warp) {
   keep_name(function, kernel);
-  REAL(__cudaRegisterFunction)(binary, function, device, kernel, threads, tid, bid, block, grid, warp);
+  REAL(__cudaRegisterFunction)
+  (binary, function, device, kernel, threads, tid, bid, block, grid, warp);
 }
 
-cudaError_t __cudaGetKernel(void **kernel, const void *function);
 cudaError_t __cudaGetKernel(void **kernel, const void *function) {
   cudaError_t error = REAL(__cudaGetKernel)(kernel, function);
   if (error == cudaSuccess && name_of(function))
@@ -230,7 +221,7 @@ static void bind(char *at, uint64_t bytes) {
       found = &plan.objects[n];
   if (found) {
     found->at = at;
-    found->fresh = 1;
+    found->fresh = plan.fresh = 1;
   } else if (plan.object < plan.n_objects)
     diverge("the program allocates %llu bytes, the plan has %llu here, for %s",
             (unsigned long long)bytes, (unsigned long long)plan.objects[plan.object].bytes,
@@ -284,7 +275,7 @@ static cudaError_t ask(const struct request *asked, cudaStream_t stream) {
   }
 }
 
-/* Make the requests for memory that is allocated; advice for memory that comes later is made then. */
+/* Make the requests for memory that is allocated. late: advice for what has none so far, only. */
 static void ask_all(size_t first, size_t end, int late, cudaStream_t stream) {
   for (size_t n = first; n < end && plan.followed; n++) {
     const struct request *asked = &plan.requests[n];
@@ -324,8 +315,10 @@ static void wait_for_others(cudaStream_t stream) {
   if (n_busy && !plan.event)
     error = REAL(cudaEventCreateWithFlags)(&plan.event, cudaEventDisableTiming);
   for (size_t n = 0; n < n_busy && !error; n++) {
-    if (busy[n].stream == cudaStreamPerThread)
-      return diverge("default streams of several threads are in use");
+    if (busy[n].stream == cudaStreamPerThread) {
+      diverge("default streams of several threads are in use");
+      return;
+    }
     error = REAL(cudaEventRecord)(plan.event, busy[n].stream);
     if (!error)
       error = REAL(cudaStreamWaitEvent)(stream, plan.event, 0);
@@ -347,7 +340,8 @@ static int is_as_planned(const char *kernel, cudaStream_t stream) {
   if (plan.launch == plan.n_launches)
     diverge("launch %llu is %s, the plan ends before it", number, kernel);
   else if (strcmp(kernel, plan.launches[plan.launch].kernel))
-    diverge("launch %llu is %s, the plan has %s", number, kernel, plan.launches[plan.launch].kernel);
+    diverge("launch %llu is %s, the plan has %s", number, kernel,
+            plan.launches[plan.launch].kernel);
   else if (REAL(cudaStreamIsCapturing)(stream, &capture) || capture)
     other = "is captured into a graph";
   else if (REAL(cudaGetDevice)(&device) || (plan.device >= 0 && device != plan.device))
@@ -368,10 +362,12 @@ static void follow(const void *function, cudaStream_t stream) {
     const struct launch *now = &plan.launches[plan.launch++];
     if (now->first < now->end)
       wait_for_others(stream);
-    ask_all(0, now->first, 1, stream); /* advice for objects that are new */
+    if (plan.fresh) /* advice of launches before their allocation */
+      ask_all(0, now->first, 1, stream);
     ask_all(now->first, now->end, 0, stream);
-    for (size_t n = 0; n < plan.n_objects; n++)
-      plan.objects[n].fresh = plan.objects[n].fresh && !plan.objects[n].at;
+    for (size_t n = 0; plan.fresh && n < plan.n_objects; n++)
+      plan.objects[n].fresh = 0;
+    plan.fresh = 0;
     forget_stream(stream);
     busy[n_busy].stream = stream;
     busy[n_busy++].thread = pthread_self();
@@ -432,14 +428,15 @@ static void leave(int entered) {
 
 /* Return a new last element of an array or NULL. Room doubles at powers of two. */
 static void *one_more(void *array, size_t *count, size_t bytes) {
-  void **at = array;
+  char *at;
+  memcpy(&at, array, sizeof at); /* whatever it points to */
   if ((*count & (*count - 1)) == 0) {
-    void *more = realloc(*at, (*count ? *count * 2 : 1) * bytes);
-    if (!more)
+    at = realloc(at, (*count ? *count * 2 : 1) * bytes);
+    if (!at)
       return NULL;
-    *at = more;
+    memcpy(array, &at, sizeof at);
   }
-  return (char *)*at + (*count)++ * bytes;
+  return at + (*count)++ * bytes;
 }
 
 /* Kernels' names, by the function that the host launches */
@@ -468,7 +465,7 @@ static const char *name_of(const void *function) {
   return found;
 }
 
-/* Return the runtime's function; a runtime that was loaded by dlopen is asked by its file's name. */
+/* Return the runtime's function. A runtime loaded by dlopen is found by its file's name. */
 static void *next(void **kept, const char *name) {
   void *found = __atomic_load_n(kept, __ATOMIC_RELAXED);
   char file[32];
@@ -504,18 +501,20 @@ static int expect(int found, const char *what) {
 }
 
 static int is_next(const char *mark) {
+  if (file.expected)
+    return 0;
   file.at += strspn(file.at, " \t\r\n");
   return !strncmp(file.at, mark, strlen(mark));
 }
 
 static void take(const char *mark) {
-  if (!file.expected && expect(is_next(mark), mark))
+  if (expect(is_next(mark), mark))
     file.at += strlen(mark);
 }
 
 static uint64_t take_number(uint64_t least, uint64_t most, const char *what) {
   uint64_t found = 0;
-  if (file.expected || !is_next(""))
+  if (!is_next(""))
     return 0;
   char *end = file.at;
   for (; *end >= '0' && *end <= '9' && found < INT64_MAX / 10; end++)
@@ -531,7 +530,8 @@ static uint64_t take_number(uint64_t least, uint64_t most, const char *what) {
 static char *take_text(void) {
   take("\"");
   const char *start = file.at;
-  while (!file.expected && *file.at != '"' && expect((unsigned char)*file.at >= ' ', "the end of a text"))
+  while (!file.expected && *file.at != '"' &&
+         expect((unsigned char)*file.at >= ' ', "the end of a text"))
     file.at += file.at[0] == '\\' && file.at[1] ? 2 : 1;
   char *made = file.expected ? NULL : strndup(start, (size_t)(file.at - start));
   take("\"");
@@ -540,7 +540,7 @@ static char *take_text(void) {
 
 static void read_each(void (*read_one)(void)) {
   take("[");
-  for (int first = 1; !file.expected && !is_next("]"); first = 0) {
+  for (int first = 1; !is_next("]") && !file.expected; first = 0) {
     if (!first)
       take(",");
     read_one();
@@ -600,8 +600,8 @@ static void read_plan(void) {
   take(","), take("\"again\""), take(":");
   plan.again = take_number(0, plan.n_launches, "no more launches than there are");
   take("}");
-  if (!file.expected)
-    is_next(""), expect(!*file.at, "the end of the file");
+  is_next("");
+  expect(!*file.at, "the end of the file");
 }
 
 /* Return why there is no text, or NULL. */
@@ -644,5 +644,6 @@ static void begin(void) {
 /* A runtime that was linked statically made no call here. */
 __attribute__((destructor)) static void at_exit(void) {
   if (!was_called && dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD))
-    fputs("tidegate: no call of the CUDA runtime was seen; link it with nvcc -cudart shared\n", stderr);
+    fputs("tidegate: no call of the CUDA runtime was seen; link it with nvcc -cudart shared\n",
+          stderr);
 }
