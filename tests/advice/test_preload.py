@@ -392,6 +392,12 @@ def test_a_malformed_plan_is_one_line_and_plain_managed_memory(built: Built, wha
     assert planned.said[0].startswith("tidegate: plan.json")
 
 
+def test_any_text_may_say_what_a_plan_is_about(built: Built) -> None:
+    sizes = {'a "name" \\': SIZE, "ü": SIZE, "\n": SIZE}
+    planned = built.run("add", plan_text('"C:\\" \\', sizes, [(ADD, [])]))
+    assert planned.said == []
+
+
 def test_no_plan_or_another_runtime(built: Built) -> None:
     missing = built.run("add", PLAN, TIDEGATE_PLAN="nowhere.json")
     assert missing.said == [LEFT.format("nowhere.json cannot be opened")]

@@ -532,7 +532,7 @@ static char *take_text(void) {
   const char *start = file.at;
   while (!file.expected && *file.at != '"' &&
          expect((unsigned char)*file.at >= ' ', "the end of a text"))
-    file.at += file.at[0] == '\\' && file.at[1] ? 2 : 1;
+    file.at += *file.at == '\\' && (file.at[1] == '"' || file.at[1] == '\\') ? 2 : 1;
   char *made = file.expected ? NULL : strndup(start, (size_t)(file.at - start));
   take("\"");
   return made;
@@ -636,8 +636,7 @@ static void begin(void) {
   while (file.expected && shown < 20 && (unsigned char)file.at[shown] >= ' ')
     shown++;
   if (file.expected)
-    diverge("%s, line %d: expected %s, got '%.*s'", path, line, file.expected,
-            shown, file.at);
+    diverge("%s, line %d: expected %s, got '%.*s'", path, line, file.expected, shown, file.at);
   free(file.text);
 }
 
