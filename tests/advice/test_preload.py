@@ -21,8 +21,10 @@ from advice.test_emit_cuda import cuda_headers
 from compiler.test_cuda import cuda
 from offloaded import clang_19
 from tidegate.cli import invoke
+from tidegate.compiler.model_file import save
 from tidegate.compiler.plan.preload import plan_text
 from tidegate.compiler.plan.schedule import Action
+from tidegate.compiler.project import model_of_files
 
 HERE = Path(__file__).parent / "cudart"
 SOURCE = str(files("tidegate.compiler.plan").joinpath("preload.c"))
@@ -596,6 +598,35 @@ def test_each_placement_of_a_source_is_carried_out(
         assert planned.number("peak") <= NEAR
     fitting = built.run(f"n={N // 2} add", Path("program.plan.json").read_text())
     assert len(fitting.said) == 1
+
+
+IDLE = """
+  double *a, *b, *odd, *host;
+  cudaMalloc(&a, bytes), cudaMalloc(&b, 64);
+  cudaMallocHost(&host, 64);
+"""
+
+
+@pytest.mark.extra
+def test_memory_that_no_kernel_uses_is_in_the_plan(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But not what the library does not see, and what has no size that is known."""
+    monkeypatch.chdir(tmp_path)
+    idle = CUDA.replace("  cudaMalloc(&y", IDLE + "  cudaMalloc(&y")
+    Path("idle.cu").write_text(
+        idle.replace("  cudaFree", "  cudaMalloc(&odd, atoi(argv[3]));\n  cudaFree")
+    )
+    assert (
+        invoke(["plan", "idle.cu", "--near", "16MiB", "--set", "n=1000", "--emit", "preload"]) == 0
+    )
+    data = json.loads(Path("idle.plan.json").read_text())
+    assert [o["bytes"] for o in data["objects"]] == [8000, 8000, 64, 8000, 8000]
+    assert [o["name"] for o in data["objects"]][::3] == ["x", "y"]
+    save(model_of_files([Path("idle.cu")]), Path("model.json"))
+    again = ["plan", "model.json", "--near", "16MiB", "--set", "n=1000", "--emit", "preload"]
+    assert invoke([*again, "--out", "again"]) == 0
+    assert json.loads(Path("again.plan.json").read_text()) == data
 
 
 @pytest.mark.extra

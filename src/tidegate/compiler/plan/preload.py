@@ -7,7 +7,7 @@ and launches by their order and kernels.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 
 from tidegate.compiler.model import DataObject, ProgramModel
@@ -23,18 +23,17 @@ _SEEN = ("cudaMalloc", "cudaMallocManaged", "cudaMallocAsync")  # by the library
 
 def preload_files(schedule: Schedule, model: ProgramModel) -> dict[str, str]:
     """Return the library's source and the plan, by the endings of their files' names."""
-    objects = [o for o in model.objects if o.allocator in _SEEN and o.bytes is not None]
-    if not objects:
+    if not any(o.allocator in _SEEN for o in model.objects):
         raise TidegateError(
             f"--emit preload needs a CUDA source whose kernels use memory of "
             f"{', '.join(_SEEN[:-1])} or {_SEEN[-1]}, got {model.source}; "
             "for OpenMP give --emit openmp"
         )
     source = files("tidegate.compiler.plan").joinpath("preload.c").read_text("utf-8")
-    return {".plan.json": _plan(schedule, model, objects), ".preload.c": source}
+    return {".plan.json": _plan(schedule, model), ".preload.c": source}
 
 
-def _plan(schedule: Schedule, model: ProgramModel, objects: Sequence[DataObject]) -> str:
+def _plan(schedule: Schedule, model: ProgramModel) -> str:
     values = dict(schedule.variables)
     kernels = {region.name: region.kernel for region in model.regions}
     kernel = {
@@ -42,10 +41,25 @@ def _plan(schedule: Schedule, model: ProgramModel, objects: Sequence[DataObject]
         for name, launch in zip(launch_names(model), model.launches, strict=True)
     }
     run = [(kernel[schedule.places[at].name], actions) for at, actions in schedule.runs[0]]
-    sizes = {o.name: max(1, o.bytes.at(values)) for o in objects if o.bytes is not None}
+    sizes: dict[str, int] = {}
+    for o in _allocations(model):
+        if o.bytes is not None and o.bytes.variables() <= values.keys():
+            name = o.name if o.name not in sizes else f"{o.name}.{len(sizes)}"
+            sizes[name] = max(1, o.bytes.at(values))
     sized = ", ".join(f"{name} = {value}" for name, value in schedule.variables)
     about = f"{model.source} with {sized or 'no variables'}; never run on a GPU"
     return plan_text(about, sizes, run)
+
+
+def _allocations(model: ProgramModel) -> Iterator[DataObject]:
+    """Yield the allocations that the library sees, used by launches or not, in their order."""
+    placed = [
+        *((n, 1, o) for n, o in enumerate(model.objects)),
+        *((n, 0, o) for n, o in model.unused),
+    ]
+    for _, _, o in sorted(placed, key=lambda each: each[:2]):
+        if o.allocator in _SEEN:
+            yield o
 
 
 def plan_text(
