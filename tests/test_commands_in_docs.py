@@ -32,7 +32,9 @@ CLUSTER = "needs a cluster; tests/experiments/sweeps run one of Dask's own"
 EXCUSED = {
     r"make ": "sets up an environment of its own; continuous integration runs it",
     r"(python3? -m )?pip ": "needs a network",
-    r"(dask|pre-commit|git|python|nvcc) ": "another program",
+    r"(dask|pre-commit|git|python|nvcc|cc) ": "another program",
+    r"tidegate (advise|plan) program\.cu": "needs CUDA's headers; tests/advice/test_preload.py",
+    r"TIDEGATE_PLAN=": "a CUDA program; tests/advice/test_preload.py runs one",
     r"tidegate reproduce ": MINUTES,
     r"tidegate record ": TORCH,
     r"tidegate advise (train\.py|'gpt|script\.py)": TORCH,

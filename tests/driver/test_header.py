@@ -6,7 +6,6 @@ import ctypes
 import random
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,9 @@ MARKS(marks)
 COLUMN(column, -3)
 s64 list[5] = {{ 1, 3, 3, 7, 9 }};
 LIST(list, 5)
-struct {{ u32 at, ready, word[624]; }} draws = {{ .at = {at}, .ready = {ready}, .word = {{ {words} }} }};
+struct {{ u32 at, ready, word[624]; }} draws = {{
+	.at = {at}, .ready = {ready}, .word = {{ {words} }}
+}};
 DRAWS(draws)
 s64 order_at_head(s64 l) {{ return order_len(l) ? order_head(l) : NONE; }}
 s64 order_at_tail(s64 l) {{ return order_len(l) ? order_tail(l) : NONE; }}
@@ -97,7 +98,7 @@ _copies = iter(range(1 << 30))
 
 
 @pytest.fixture
-def fresh(built: Path, tmp_path: Path) -> Iterator[Any]:
+def fresh(built: Path, tmp_path: Path) -> Any:
     """The library with empty structures: a copy is loaded anew."""
 
     def load() -> Any:
@@ -105,7 +106,7 @@ def fresh(built: Path, tmp_path: Path) -> Iterator[Any]:
         shutil.copy(built, copy)
         return _Library(copy)
 
-    yield load
+    return load
 
 
 class _Library:

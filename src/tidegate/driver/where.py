@@ -1,4 +1,4 @@
-"""Where a policy can run: simulated, live, in the kernel, steered, or by the stock driver's settings.
+"""Where a policy can run: simulated, live, in the kernel, steered, by settings of the stock driver.
 
 The table of docs/driver.md is made of this (``scripts/driver_table.py``), and a test holds it so.
 """
