@@ -8,8 +8,9 @@ from pathlib import Path
 
 from tidegate.compiler.analysis.allocations import Precedence, alternatives, with_alternatives
 from tidegate.compiler.analysis.copies import differing_copies
+from tidegate.compiler.analysis.debug_names import DebugNames
 from tidegate.compiler.analysis.flow import Flow, branch_probabilities
-from tidegate.compiler.analysis.host import host_flow
+from tidegate.compiler.analysis.host import ASSUMED_TURNS, endless, host_flow
 from tidegate.compiler.analysis.launches import (
     DecodedLaunch,
     MapEntry,
@@ -22,11 +23,13 @@ from tidegate.compiler.analysis.launches import (
 )
 from tidegate.compiler.analysis.locality import RegionalLocality
 from tidegate.compiler.analysis.measures import measure
-from tidegate.compiler.analysis.object_names import DebugNames, ObjectNames
+from tidegate.compiler.analysis.memory import Memory
+from tidegate.compiler.analysis.object_names import ObjectNames
 from tidegate.compiler.analysis.points_to import Origin, PointsTo
 from tidegate.compiler.analysis.sizes import Formula, LaunchGrid, formula
 from tidegate.compiler.ir.calls import ALLOCATORS, ENTRY_POINTS, UNMANAGED, Allocator
 from tidegate.compiler.ir.clang import TARGET, compile_ir
+from tidegate.compiler.ir.endings import with_returns
 from tidegate.compiler.ir.inline import inline_into_main, leave_out_large, simplify
 from tidegate.compiler.ir.layout import array_bytes
 from tidegate.compiler.ir.module import Body, Instruction, Module, Printed, parse
@@ -68,9 +71,10 @@ def model_of_ir(
     module, large = leave_out_large(module, name)
     recursion = inline_into_main(module)
     notes += large + recursion
-    printed = Printed(module)
-    body = Body(module.get_function("main"), printed)
+    module, printed, body = with_returns(module, name)
     points = PointsTo(body)
+    memory = Memory(body, points)
+    memory.follow()
     flow = Flow(body, branch_probabilities(printed.text).get("main", {}))
     locality = _device(device, name) if device else None
     found = [
@@ -87,8 +91,8 @@ def model_of_ir(
             f"'{name}' launches no target region; give a program with them, "
             f"compiled with {' '.join(TARGET)}"
         )
-    names = ObjectNames(DebugNames(printed), found, locality, _holders(body, points))
-    program = _Program(name, flow, names, found, points, locality, frozenset(stands.values()))
+    names = ObjectNames(DebugNames(printed), found, locality, _holders(body, points), memory)
+    program = _Program(name, flow, names, found, memory, locality, frozenset(stands.values()))
     model = _assemble(program, _global_sizes(module, body), notes)
     measured = measure(model, locality, [_passed(launch, body, names) for launch in found])
     copies = differing_copies(measured, names.given, flow, module, points)
@@ -151,7 +155,7 @@ class _Program:
     flow: Flow
     names: ObjectNames
     found: list[DecodedLaunch]
-    points: PointsTo
+    memory: Memory
     device: RegionalLocality | None
     either: frozenset[Origin]  # allocations that stand for others, of which a run makes only one
 
@@ -185,6 +189,10 @@ def _assemble(program: _Program, global_sizes: dict[str, int], notes: list[Note]
     for variable, count in names.of_several_values().items():
         text = f"{count} values that sizes depend on are called so; they are taken to be equal"
         notes.append(Note(variable, text))
+    for blocks in endless(flow, [x.call.block for x in found], names.variable):
+        about = next(called[x.kernel] for x in found if x.call.block in blocks)
+        text = "no end of a loop around it was found; it is taken to turn"
+        notes.append(Note(about, f"{text} {ASSUMED_TURNS:.0f} times"))
     regions: dict[str, KernelRegion] = {}
     for launch, decoded in zip(made, found, strict=True):
         if launch.trip_count is None:
@@ -324,7 +332,7 @@ def _trips(launch: DecodedLaunch, program: _Program) -> Formula | None:
     """
     body, name, device = program.flow.body, program.names.variable, program.device
     if launch.grid:
-        return LaunchGrid(body, program.points, name).threads(launch.grid)
+        return LaunchGrid(body, program.memory, name).threads(launch.grid)
     formulas = {formula(value, body, name) for value in launch.trip_count}
     formulas -= {Formula.number(0)}
     if len(formulas) == 1:
