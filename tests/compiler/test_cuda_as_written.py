@@ -9,6 +9,7 @@ import pytest
 
 from offloaded import cuda
 from tidegate.compiler import ProgramModel
+from tidegate.compiler.model_file import load, save
 from tidegate.compiler.project import model_of_files
 from tidegate.experiments.planning import settle
 from tidegate.workloads.modelled import Modelled
@@ -171,3 +172,91 @@ int main(int argc, char **argv) {
 }"""
     )
     assert sizes(model) == {"a": "4*atoi:11"}
+
+
+# Objects
+
+
+OBJECTS = """
+__device__ float table[4096];
+__constant__ float coefficients[64];
+__device__ float *hidden;
+__global__ void pitched(float *a, size_t pitch, int w, int h) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < w && y < h) ((float *)((char *)a + y * pitch))[x] = table[x] * coefficients[y];
+}
+__global__ void volume(cudaPitchedPtr p, int n) { ((float *)p.ptr)[threadIdx.x] = n; }
+__global__ void textured(float *out, cudaTextureObject_t t, cudaTextureObject_t u, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = tex1Dfetch<float>(t, i) + tex2D<float>(u, i, 0);
+}
+__global__ void mapped(float *d, int n) {
+  int i = threadIdx.x;
+  if (i < n) d[i] = hidden[i];
+}
+int main(int argc, char **argv) {
+  int w = atoi(argv[1]), h = atoi(argv[2]);
+  float *a, *linear, *out, *host, *of_host, *secret;
+  size_t pitch;
+  cudaMallocPitch(&a, &pitch, w * sizeof(float), h);
+  cudaPitchedPtr vol;
+  cudaMalloc3D(&vol, make_cudaExtent(w * sizeof(float), h, 16));
+  cudaMalloc(&linear, w * sizeof(float));
+  cudaMalloc(&out, w * sizeof(float));
+  cudaMalloc(&secret, w * sizeof(float));
+  cudaMemcpyToSymbol(hidden, &secret, sizeof(secret));
+  cudaHostAlloc(&host, w * sizeof(float), cudaHostAllocMapped);
+  cudaHostGetDevicePointer(&of_host, host, 0);
+  cudaChannelFormatDesc channel = cudaCreateChannelDesc<float2>();
+  cudaArray_t array;
+  cudaMallocArray(&array, &channel, w, h);
+  cudaResourceDesc of_linear = {}, of_array;
+  of_linear.resType = cudaResourceTypeLinear;
+  of_linear.res.linear.devPtr = linear;
+  memset(&of_array, 0, sizeof(of_array));
+  of_array.resType = cudaResourceTypeArray;
+  of_array.res.array.array = array;
+  cudaTextureDesc desc = {};
+  cudaTextureObject_t t, u;
+  cudaCreateTextureObject(&t, &of_linear, &desc, NULL);
+  cudaCreateTextureObject(&u, &of_array, &desc, NULL);
+  pitched<<<dim3((w + 15) / 16, (h + 15) / 16), dim3(16, 16)>>>(a, pitch, w, h);
+  volume<<<1, 256>>>(vol, 3);
+  textured<<<(w + 255) / 256, 256>>>(out, t, u, w);
+  mapped<<<1, 256>>>(of_host, w);
+  return 0;
+}
+"""
+
+
+def test_objects_that_are_no_plain_parameters(written: Callable[[str], ProgramModel]) -> None:
+    """Rows with padding, arrays behind textures, mapped memory, globals and pointers in globals."""
+    model = written(OBJECTS)
+    assert [(x.region, x.objects) for x in model.launches] == [
+        ("pitched", ("a", "table")),
+        ("volume", ("vol",)),
+        ("textured", ("out", "linear", "array")),
+        ("mapped", ("host", "secret")),
+    ]
+    assert sizes(model) == {
+        "a": "4*h*w",
+        "vol": "64*h*w",
+        "linear": "4*w",
+        "out": "4*w",
+        "secret": "4*w",
+        "host": "4*w",
+        "array": "8*h*w",
+        "table": "16384",
+    }
+    assert all(use.locality == pytest.approx(1, rel=0.01) for x in model.launches for use in x.uses)
+    written_to = {u.object for x in model.launches for u in x.uses if u.writes}
+    assert written_to == {"a", "vol", "out", "host"}
+    assert "reads coefficients from constant memory" in " ".join(map(str, model.notes))
+
+
+def test_a_model_with_globals_can_be_saved(
+    written: Callable[[str], ProgramModel], tmp_path: Path
+) -> None:
+    model = written(OBJECTS)
+    save(model, tmp_path / "model.json")
+    assert load(tmp_path / "model.json") == model

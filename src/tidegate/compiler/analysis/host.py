@@ -12,23 +12,19 @@ before, wherever that was freed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from tidegate.compiler.analysis.chain import eliminated
 from tidegate.compiler.analysis.flow import NEVER, Edges, Flow, enter, take_others
-from tidegate.compiler.analysis.sizes import Formula
+from tidegate.compiler.analysis.sizes import Formula, Named
 from tidegate.compiler.analysis.trip_counts import Count, counted_exits
 from tidegate.compiler.analysis.walks import covered_by
 from tidegate.compiler.host_flow import MOST_TURNS, HostFlow, HostLoop
 from tidegate.compiler.ir.calls import CONFIGURES, ENTRY_POINTS
 from tidegate.compiler.ir.loops import Loop, Successors
 from tidegate.compiler.ir.module import Instruction, key
-
-Named = Callable[[str], str | None]
-"""Returns the source's name of an SSA value, if it has one."""
-
 
 ASSUMED_TURNS = 32.0
 """How often a loop turns of which nothing is known, as LLVM assumes."""

@@ -53,8 +53,8 @@ class MapEntry:
     origins: frozenset[Origin]
     parameter: int | None
     map_type: int
-    # (parameter, offset) of the structure that the kernel reads the pointer from
-    through: tuple[int, int] | None = None
+    # (parameter or global, offset): where the kernel reads the pointer; (global, ""): itself
+    through: tuple[int | str, int | str] | None = None
     values: tuple[Value, ...] = ()  # stored as the entry
 
     @property

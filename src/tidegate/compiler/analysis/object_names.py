@@ -121,6 +121,8 @@ class ObjectNames:
             name = own_name or self._in_kernels.get(origin) or where
         elif origin.kind == "stack":
             name = self._debug.site(origin.name).name or origin.name
+        elif origin.kind == "global":
+            name = plain_name(origin.name)
         numbered = (f"{name}.{k}" for k in range(2, len(self._taken) + 2))
         unique = next(n for n in (name, *numbered) if n not in self._taken)
         self._taken.add(unique)

@@ -20,6 +20,8 @@ from tidegate.compiler.ir.module import CONVERSIONS, Body, Instruction, Value, c
 from tidegate.errors import TidegateError
 
 Term = tuple[str, ...]  # the variables of a product, sorted
+Named = Callable[[str], str | None]
+"""Returns the source's name of an SSA value, if it has one."""
 
 _MOST_TERMS = 32  # a longer sum is a variable of its own: no size, but a hash, say
 _LOW_HALVES = (2**32 - 1, 2**31 - 1)  # masks that do not change an int
