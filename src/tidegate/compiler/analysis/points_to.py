@@ -105,6 +105,8 @@ class PointsTo:
         kind = value.value_kind
         if kind == llvm.ValueKind.global_variable:
             return {(Origin("global", value.name), 0)}
+        if kind == llvm.ValueKind.function:
+            return {(Origin("function", value.name), 0)}
         if kind == llvm.ValueKind.constant_expr:
             return _of_expression(str(value), self._structs)
         return None
