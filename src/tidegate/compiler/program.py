@@ -230,10 +230,10 @@ def _assemble(program: _Program, global_sizes: dict[str, int], notes: list[Note]
     for variable, count in names.of_several_values().items():
         text = f"{count} values that sizes depend on are called so; they are taken to be equal"
         notes.append(Note(variable, text))
-    for launch in found:
-        if launch.one_of > 1:
-            text = f"is one of {launch.one_of} kernels that a pointer may be; all are taken to run"
-            notes.append(Note(called[launch.kernel], text))
+    for each in found:
+        if each.one_of > 1:
+            text = f"is one of {each.one_of} kernels that a pointer may be; all are taken to run"
+            notes.append(Note(called[each.kernel], text))
     for blocks in endless(flow, [x.call.block for x in found], names.variable):
         about = next(called[x.kernel] for x in found if x.call.block in blocks)
         text = "no end of a loop around it was found; it is taken to turn"
