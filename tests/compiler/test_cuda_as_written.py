@@ -378,3 +378,89 @@ int main(int argc, char **argv) {
     assert launch.objects == ("array", "grid")
     assert sizes(model) == {"array": "4*n", "grid": "4096"}
     assert [u.object for u in launch.uses if u.writes] == ["array"]
+
+
+# Footprints and iterations
+
+
+def test_buffers_of_which_one_lives_at_a_time_are_one_object(
+    written: Callable[[str], ProgramModel],
+) -> None:
+    """A function that is called twice, and alternatives; but not two that live together."""
+    model = written(
+        """
+static void step(int n) {
+  float *buffer;
+  cudaMalloc(&buffer, 4 * n);
+  inc<<<(n + 255) / 256, 256>>>(buffer, n);
+  cudaFree(buffer);
+}
+static float *kept(int n) {
+  float *both;
+  cudaMalloc(&both, 4 * n);
+  inc<<<(n + 255) / 256, 256>>>(both, n);
+  return both;
+}
+int main(int argc, char **argv) {
+  int n = atoi(argv[1]);
+  step(n);
+  step(n);
+  float *data;
+  if (argc > 2) {
+    cudaMalloc(&data, 4 * n);
+    inc<<<(n + 255) / 256, 256>>>(data, n);
+  } else {
+    cudaMallocManaged(&data, 4 * n);
+    inc<<<1, 256>>>(data, n);
+  }
+  float *x = kept(n), *y = kept(n);
+  cudaFree(x);
+  cudaFree(y);
+}"""
+    )
+    assert list(sizes(model).values()) == ["4*n"] * 4
+    assert [x.objects for x in model.launches[:4]] == [("buffer",)] * 2 + [("data",)] * 2
+    assert model.launches[4].objects != model.launches[5].objects
+
+
+def test_buffers_made_in_a_loop_count_as_often(written: Callable[[str], ProgramModel]) -> None:
+    model = written(
+        """
+int main(int argc, char **argv) {
+  int n = atoi(argv[1]), parts = atoi(argv[2]);
+  float *fixed[4], **any = (float **)malloc(parts * sizeof(float *));
+  for (int i = 0; i < 4; i++) cudaMalloc(&fixed[i], 4 * n);
+  for (int i = 0; i < parts; i++) cudaMalloc(&any[i], 4 * n);
+  for (int i = 0; i < 4; i++) inc<<<(n + 255) / 256, 256>>>(fixed[i], n);
+  for (int i = 0; i < parts; i++) inc<<<(n + 255) / 256, 256>>>(any[i], n);
+}"""
+    )
+    assert sorted(sizes(model).values()) == ["16*n", "4*n*parts"]
+
+
+def test_threads_that_share_a_loop_divide_it(written: Callable[[str], ProgramModel]) -> None:
+    """With a stride of the whole grid each element is touched once, however many threads."""
+    model = written(
+        """
+__global__ void strided(float *a, int n) {
+  int stride = gridDim.x * blockDim.x;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) a[i] += 1;
+}
+__global__ void rows(float *b, int k) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int j = 0; j < k; j++) b[i * k + j] = 1;
+}
+int main(int argc, char **argv) {
+  int n = atoi(argv[1]);
+  float *a, *b;
+  cudaMalloc(&a, 4 * n);
+  cudaMalloc(&b, 4096 * n);
+  strided<<<64, 256>>>(a, n);
+  rows<<<n / 256, 256>>>(b, 1024);
+}"""
+    )
+    strided, rows = model.launches
+    assert (str(strided.trip_count), str(rows.trip_count)) == ("n", "n")
+    assert model.access_density(strided, strided.uses[0], {"n": 2**20}) == pytest.approx(2)
+    assert rows.uses[0].bytes_per_iteration == pytest.approx(4096, rel=0.01)  # not 32 turns
+    assert rows.uses[0].locality == pytest.approx(1024, rel=0.01)
