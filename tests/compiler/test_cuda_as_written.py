@@ -464,3 +464,44 @@ int main(int argc, char **argv) {
     assert model.access_density(strided, strided.uses[0], {"n": 2**20}) == pytest.approx(2)
     assert rows.uses[0].bytes_per_iteration == pytest.approx(4096, rel=0.01)  # not 32 turns
     assert rows.uses[0].locality == pytest.approx(1024, rel=0.01)
+
+
+# Projects
+
+
+def test_a_makefile_with_another_toolkit_and_a_pattern(tmp_path: Path) -> None:
+    """Its headers would come before those that clang is told, and a shell expands `*.cu`."""
+    cuda()
+    other = tmp_path / "toolkit"
+    other.mkdir()
+    for header in ("cuda_runtime.h", "cuda_runtime_api.h"):
+        (other / header).write_text("#error another version\n")
+    (tmp_path / "main.cu").write_text(
+        HEAD + "int main() { float *a; cudaMalloc(&a, 64); inc<<<1, 16>>>(a, 16); }"
+    )
+    (tmp_path / "Makefile").write_text("all:\n\tnvcc *.cu -o all -I toolkit -Itoolkit\n")
+    assert [x.region for x in model_of_files([tmp_path]).launches] == ["inc"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("#include <cublas_v3.h>", "pip install nvidia-cublas-cu12"),
+        ("#include <of_nobody.h>", "give the folder that has of_nobody.h with -I"),
+        ("texture<float, 1> t;", "CUDA 12 has no texture references"),
+        ("__global__ void k() { inc<<<1, 1>>>(0, 0); }", "dynamic parallelism"),
+    ],
+)
+def test_a_refusal_says_what_to_do(
+    written: Callable[[str], ProgramModel], text: str, said: str
+) -> None:
+    with pytest.raises(TidegateError, match=said):
+        written(f"{text}\nint main() {{}}")
+
+
+def test_several_programs_are_refused(tmp_path: Path) -> None:
+    cuda()
+    for name in "ab":
+        (tmp_path / f"{name}.cu").write_text("int main() {}")
+    with pytest.raises(TidegateError, match="it is several programs; give the Makefile and"):
+        model_of_files([tmp_path / "a.cu", tmp_path / "b.cu"])

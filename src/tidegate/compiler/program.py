@@ -129,9 +129,11 @@ def _linked(given: Sequence[str | bytes], name: str) -> Module:
         try:
             first.link_in(other)
         except RuntimeError as error:
+            what = "give each file of one program once"
+            if "'main'" in str(error):
+                what = "it is several programs; give the Makefile and the sources of one"
             raise TidegateError(
-                f"'{name}' cannot be linked: {str(error).strip()}; "
-                "give each file of one program once"
+                f"'{name}' cannot be linked: {str(error).strip()}; {what}"
             ) from None
     return first
 
