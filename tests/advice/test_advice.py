@@ -357,5 +357,5 @@ int main(void) {
 
 
 def test_options_for_clang_need_a_source() -> None:
-    with pytest.raises(TidegateError, match="an option for clang is for sources .*, got stencil;"):
+    with pytest.raises(TidegateError, match=r"an option for clang is for sources .*, got stencil;"):
         find_subject("stencil", 2**22, MACHINE, {}, options=["-DN=4"])
