@@ -1,9 +1,9 @@
 """Bounded policies: no loop makes more than ``most_rounds`` rounds, as in a driver.
 
 A kernel's verifier wants a stated limit for every loop, and a driver's locks want a small one. A
-policy that declares ``most_rounds`` is emitted with it, and obeys it everywhere else too: its methods
-are rewritten, for Python and for Numba. A loop over a structure sees the first ``rounds`` items,
-``while`` ends after as many rounds, and so do ``next``, ``first``, ``any`` and the like.
+policy that declares ``most_rounds`` is emitted with it, and obeys it everywhere else too: its
+methods are rewritten, for Python and for Numba. A loop over a structure sees so many items at most,
+the first ones; ``while`` ends after as many rounds, and so do ``next``, ``first`` and the like.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _bounded_class(cls: type[Policy], rounds: int) -> Any:
         return rewritten_class(cls, methods, names)
     except CannotCompile as why:
         raise PolicyError(
-            f"policy '{cls.__name__}' declares most_rounds = {rounds}, which needs its source: {why}"
+            f"policy '{cls.__name__}' declares most_rounds = {rounds}; that needs its source: {why}"
         ) from None
 
 
