@@ -231,9 +231,11 @@ def test_lists_make_the_figures_of_sensitivity_and_claims_stay_with_the_papers_v
     assert not Setup(oversubscribe="30%").as_published
 
 
-def test_elsewhere_there_is_no_claim() -> None:
+def test_elsewhere_findings_say_where() -> None:
     few = dataclasses.replace(TINY, given=STAND_INS[:1], oversubscribe="30%")
     done = PAPER.reproduce(few, workers=1, cache=False)
-    verdicts = {f.verdict for f in done.ledger.findings}
-    assert verdicts <= {Verdict.NO_CLAIM, Verdict.NOT_MEASURED}
-    assert Verdict.NO_CLAIM in verdicts
+    assert {f.at for f in done.ledger.findings} == {"at 1/32"}
+    assert "Judged at 1/32, not as published" in done.notes[1]
+    assert Setup(oversubscribe="30%").at == "with --oversubscribe 30%"
+    assert Setup.quick().at == "at 1/8"
+    assert Setup().at == ""

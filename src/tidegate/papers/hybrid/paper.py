@@ -11,7 +11,7 @@ from tidegate.papers import paper
 from tidegate.papers.hybrid.figures import figures_of
 from tidegate.papers.hybrid.findings import findings_of
 from tidegate.papers.hybrid.grid import GRID, edges_of, grid_of, machine_of, specify
-from tidegate.papers.hybrid.setup import BASELINES, LOOPS, NEAR, Setup
+from tidegate.papers.hybrid.setup import BASELINE, EACH_LAUNCH, LOOPS, NEAR, ONCE, Setup
 from tidegate.papers.ledger import Finding
 from tidegate.papers.readings import Reading, Readings, own_options, spell_policy
 from tidegate.papers.report import Exhibit
@@ -36,18 +36,15 @@ OPEN = {
     "um.counters": (False, True),
     "um.tree": (True, False),  # does the driver's prefetch go on when memory is full?
     "program.first_touch": (True, False),  # is what only the GPU writes born there?
+    # map clauses as in each program's directives, or one way for all
+    "baseline.maps": ("directives", "once", "each launch"),
     "baseline.copies_results": (True, False),  # are results copied back at the end?
     "rlm.remember": (True, False),  # an unused object's priority: its last, or none (3.2)
     "rdm.partial": ("rest", "at once"),  # when an object's part is mapped (3.4)
     "louvain.elsewhere": (1.0, 0.1),  # edges of miniVite's generator, or the example's
     "louvain.rounds": (26, 10, 100),
 }
-DEPENDS = {
-    "um": ("um",),
-    **dict.fromkeys(BASELINES, ("baseline",)),
-    "rlm": ("rlm",),
-    "rdm": ("rdm", "plan"),
-}
+DEPENDS = {"um": ("um",), BASELINE: ("baseline",), "rlm": ("rlm",), "rdm": ("rdm", "plan")}
 
 ROBUST_SCALE = 1 / 128  # of all sizes, for the readings
 ROBUST_SIZES = (9.0, 25.0)  # GB
@@ -81,7 +78,9 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
     if scheme == "um":
         run = replace(run, prefetch=None if options["um.tree"] else "stop-when-full(of=tree)")
         return replace(run, placement="acbm") if options["um.counters"] else run
-    own = own_options("baseline" if scheme in BASELINES else scheme, options)
+    own = own_options(scheme, options)
+    if scheme == BASELINE and (maps := own.pop("maps")) != "directives":
+        run = replace(run, placement=ONCE if maps == "once" else EACH_LAUNCH)
     return replace(run, placement=spell_policy(str(run.placement), own))
 
 
@@ -144,10 +143,10 @@ class Hybrid(paper.Paper[Setup]):
             "nothing to copy until the host reads it."
         )
         yield (
-            "Two readings of the baseline: one target data around the program (each object is "
-            "copied once), and copies by the map clauses of each region. Its copies take the "
-            "link's time and nothing else; the memory of other schemes is managed, and what comes "
-            "near for the first time is unmapped from the CPU."
+            "The baseline maps objects as each program's directives do: bfs, cfd, hotspot and srad "
+            "once, the others at each kernel region. Its copies take the link's time and nothing else; "
+            "the memory of other schemes is managed, and what comes near for the first time is "
+            "unmapped from the CPU."
         )
         yield from results[GRID].notes
 
