@@ -144,8 +144,8 @@ class Hybrid(paper.Paper[Setup]):
         )
         yield (
             "The baseline maps objects as each program's directives do: bfs, cfd, hotspot and srad "
-            "once, the others at each kernel region. Its copies take the link's time and nothing else; "
-            "the memory of other schemes is managed, and what comes near for the first time is "
+            "once, the others at each kernel region. Its copies take the link's time and nothing "
+            "else; the memory of other schemes is managed, and what comes near first is "
             "unmapped from the CPU."
         )
         yield from results[GRID].notes
