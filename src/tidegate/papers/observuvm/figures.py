@@ -84,8 +84,8 @@ def sweep_figures(setup: Setup, groups: Groups) -> Iterator[Exhibit]:
 
     The paper's values are not in our copy, so nothing is judged here.
     """
-    base, *systems = SWEPT
     for name in setup.swept():
+        base, *systems = SWEPT[name]
         figure, title = SENSITIVITY[name]
         by_value = {
             value: groups[GRID if value == setup.main(name) else sweep_group(name, value)]

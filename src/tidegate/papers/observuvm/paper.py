@@ -52,7 +52,7 @@ def grid_of(setup: Setup) -> dict[Key, RunSpec]:
             changed: dict[str, Any] = {name: (value,)}
             other = replace(setup, **changed)
             for a, spec in setup.applications.items():
-                for s in (s for s in SWEPT if s in setup.systems):
+                for s in (s for s in SWEPT[name] if s in setup.systems):
                     grid[a, s, sweep_group(name, value)] = specify(other, spec, s)
     return grid
 
@@ -81,8 +81,11 @@ OPEN = {
     "tournament.afresh": (False, True),  # do blames outlive a retirement?
     "fdp.every": (16, 4),  # "a few" prefetched regions
     "fdp.enough": (16, 64),  # T of Algorithm 2
-    "rgp.ahead": (2, 4),
+    "tournament.average": ("active", "all"),  # whose blames is the average of?
+    "rgp.ahead": (1, 2, 4),
     "rgp.streak": (3, 1),  # neighbours that make a stream
+    "rgp.taken": ("next event", "at once"),  # does the driver take one region at the next event?
+    "acbm.home": ("granule", "accessed"),  # what comes home when a counter notifies?
     "early-adaptor.again": (0.25, 0.5),  # a stand-in, so all of it is open
     "observe.samples": (0, 1),  # adapt the number of samples, or take one
     "2DC.iterations": (16, 1, 2, 3),  # calls; PolyBench makes one
@@ -98,6 +101,7 @@ OPEN = {
 }
 _TOURNAMENT = ("observe", "lfu", "cp", "tournament")
 DEPENDS = {
+    "acbm": ("acbm",),
     "ea": ("early-adaptor",),
     "lru": ("observe",),
     "lfu": ("observe", "lfu"),
@@ -136,6 +140,8 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
 
     if system in ("lfu", "cp"):
         return replace(run, eviction=scaled_spec(system))
+    if system == "acbm":
+        return replace(run, placement=spell_policy("acbm", own_options("acbm", options)))
     if system == "ea":
         return replace(run, prefetch=scaled_spec("early-adaptor", prefetch))
     if not system.startswith("tm"):

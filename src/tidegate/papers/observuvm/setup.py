@@ -16,7 +16,12 @@ OBSERVED = 100  # regions, at the paper's sizes (IV-A)
 WATCHED = 100  # evicted regions, likewise (V-D)
 QUICK_SCALE = ROBUST_SCALE = 1 / 8
 GRID, FIGURE_3, FIGURE_5 = "grid", "Figure 3", "Figure 5"  # groups
-SWEPT = ("uvm", "tm", "tm++")  # systems that are run with other values too
+# Systems that are run with other values, by option. Figure 16 is about LRU with prefetch as in UVM.
+SWEPT = {
+    "oversubscribe": ("uvm", "lru", "lfu", "cp", "tm", "tm++"),
+    "observed": ("uvm", "lru"),
+    "samples": ("uvm", "lru", "lfu", "cp"),
+}
 # regions of Figure 3
 PROBED = (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512, 768, 1024)
 

@@ -64,7 +64,7 @@ _STREAMS = """
 """
 _OBSERVATION = """
     observed_n sampled_n notification_n samples random epoch epoch_evictions
-    returned returned_before count_threshold counting_n granule accesses
+    returned returned_before count_threshold count_each counting_n granule accesses
 """
 _TIMES = """
     front driver_free prefetch_from notification_from latency link_free
