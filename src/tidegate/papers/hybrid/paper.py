@@ -23,8 +23,11 @@ OPEN = {
     # µs per KiB: the driver's source of 2022 for each path; one path, without the batches (that of
     # 2018 may lack them); as on PCIe; nothing; what an earlier preset guessed
     "machine.unmap": (None, 0.034, 0.05, 0.0, 0.15),
-    # µs per evicted region beside its bytes: Allen and Ge's on PCIe, or nothing
-    "machine.evict_overhead": (None, 0.0),
+    # µs per evicted region beside its bytes: Allen and Ge's on a Titan V, nothing, or what was
+    # measured on an RTX 5090 and an RTX 3090 (docs/validation.md, G and F)
+    "machine.evict_overhead": (None, 0.0, 69.0, 300.0),
+    # are the driver's victims mapped on the CPU (ObservUVM, Figure 1c)? F says they are not
+    "machine.victims_mapped": (False, True),
     # is what the runtime evicts, a prefetch to the CPU, mapped there?
     "machine.evict_maps": (True, False),
     "machine.dirty_only": (False, True),  # are clean pages copied back?
@@ -35,6 +38,7 @@ OPEN = {
     # regions remotely
     "um.counters": (False, True),
     "um.tree": (True, False),  # does the driver's prefetch go on when memory is full?
+    "program.host": (True, False),  # does the host use what it does between launches?
     "program.first_touch": (True, False),  # is what only the GPU writes born there?
     # map clauses as in each program's directives, or one way for all
     "baseline.maps": ("directives", "once", "each launch"),
@@ -63,14 +67,13 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
     own = own_options(workload.application, options)
     if "rounds=" in str(run.workload):
         own.pop("rounds", None)  # ``loops`` has given it
-    if not options["program.first_touch"]:
-        own["first_touch"] = "false"
+    own |= {k: "false" for k in ("host", "first_touch") if not options[f"program.{k}"]}
     run = run.change(
         workload=spell_policy(str(run.workload), own),
         dirty_only=options["machine.dirty_only"],
         pipelined=options["machine.pipelined"],
     )
-    driver = {"evict_maps": options["machine.evict_maps"]}
+    driver = {name: options[f"machine.{name}"] for name in ("evict_maps", "victims_mapped")}
     if options["machine.evict_overhead"] is not None:
         driver["evict_overhead"] = 1000 * options["machine.evict_overhead"]
     machine = load_machine(machine_of(read))
@@ -138,9 +141,9 @@ class Hybrid(paper.Paper[Setup]):
             "they converge on their default input."
         )
         yield (
-            "The host's own accesses between launches (kmeans moves its centres there, for one) "
-            "are not simulated. The baselines copy results back at the end; managed memory has "
-            "nothing to copy until the host reads it."
+            "The host's accesses between launches bring back what it uses: kmeans' membership, and "
+            "miniVite's current communities. The baseline copies results back at the end; managed "
+            "memory has nothing to copy until the host reads it."
         )
         yield (
             "The baseline maps objects as each program's directives do: bfs, cfd, hotspot and srad "
