@@ -117,6 +117,7 @@ class Configurable:
     """
 
     name: str = ""
+    bare: ClassVar[str] = ""  # the option that ``name(value)`` sets, if there is one
     keep: ClassVar[bool] = False
     depends: ClassVar[Sequence[str | Path]] = ()
     given_options: frozenset[str] = frozenset()  # the names of those that were not left out
@@ -163,7 +164,7 @@ def format_spec(thing: Configurable, always: Collection[str] = ()) -> str:
     """
     declared = type(thing).options()
     changed = [
-        f"{k}={declared[k].format(v)}"
+        declared[k].format(v) if k == thing.bare else f"{k}={declared[k].format(v)}"
         for k, v in thing.settings().items()
         if k in declared and (v != declared[k].default or k in always)
     ]
@@ -198,8 +199,10 @@ def split_outside(text: str, at: str) -> list[str]:
     return [p.strip() for p in [*parts, text[start:]]]
 
 
-def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
+def parse_spec(text: str, bare: str = "") -> tuple[str, dict[str, Any]]:
     """Split ``name(key=value, …)`` into the name and its options; words and sizes need no quotes.
+
+    ``bare`` is the option that a value without a key is for.
 
     >>> parse_spec("cyclic(bytes=1GiB, passes=3)")
     ('cyclic', {'bytes': '1GiB', 'passes': 3})
@@ -210,6 +213,8 @@ def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
     options: dict[str, Any] = {}
     for part in filter(None, split_outside(match[2] or "", ",")):
         key, equals, value = (x.strip() for x in part.partition("="))
+        if bare and (not equals or "(" in key):
+            key, equals, value = bare, "=", part
         # the constants of machines have dots in their names
         if not equals or not all(map(str.isidentifier, key.split("."))) or not value:
             raise TidegateError(f"cannot read '{part}' in '{text}'; expected option=value")
@@ -224,6 +229,16 @@ def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
         except (ValueError, SyntaxError):
             options[key] = value
     return match[1], options
+
+
+def spec_name(text: str) -> str:
+    """Return the name in ``name(key=value, …)``.
+
+    >>> spec_name("steered(cp)")
+    'steered'
+    """
+    match = _SPEC.fullmatch(text)
+    return match[1] if match else parse_spec(text)[0]
 
 
 def expand(text: str) -> list[str]:
@@ -244,6 +259,8 @@ def expand(text: str) -> list[str]:
 def _values_of(part: str, text: str) -> list[str]:
     """Return ``option=value`` for each value of one option, which may be a sweep itself."""
     key, equals, values = part.partition("=")
+    if not equals or "(" in key:  # a value without a key
+        key, equals, values = "", "", part
     given = split_outside(values, "|")
     if equals and not all(given):
         raise TidegateError(f"cannot read '{part}' in '{text}'; expected option=value|value|…")

@@ -21,6 +21,7 @@ from tidegate.policies.interface.policy import (
     Policy,
     PrefetchPolicy,
 )
+from tidegate.policies.interface.steering import End, Steering
 from tidegate.policies.interface.tier_policy import Spill, Tier, TierPolicy
 from tidegate.policies.interface.visibility import Everything, Faults, Samples, Sees, TouchBits
 from tidegate.policies.structures.column import Column, Marks
@@ -32,6 +33,7 @@ __all__ = [
     "Column",
     "Decision",
     "Draws",
+    "End",
     "Everything",
     "EvictionPolicy",
     "Faults",
@@ -47,6 +49,7 @@ __all__ = [
     "Samples",
     "Sees",
     "Spill",
+    "Steering",
     "Tier",
     "TierPolicy",
     "TouchBits",

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from tidegate.errors import TidegateError, UnknownName
-from tidegate.options import Configurable, parse_spec
+from tidegate.options import Configurable, parse_spec, spec_name
 from tidegate.user_code.files import PREFIX, load_file
 
 T = TypeVar("T", bound=Configurable)
@@ -79,8 +79,8 @@ class Registry(Generic[T]):
 
     def make(self, spec: str) -> T:
         """Return an instance from ``name(option=value, …)``."""
-        name, options = parse_spec(spec)
-        return self.create(self.find(name), options)
+        cls = self.find(spec_name(spec))
+        return self.create(cls, parse_spec(spec, cls.bare)[1])
 
     def resolve(self, what: Any) -> T:
         """Return an instance of a name with its options, of a class, or the instance given."""

@@ -10,6 +10,8 @@ import pytest
 
 from advice.programs import decode
 from offloaded import EXAMPLES, clang_19
+from tidegate.advice.emit import EMITTERS
+from tidegate.cli.advise import KINDS
 from tidegate.trace.ops import save_ops
 
 
@@ -78,6 +80,17 @@ def test_a_source_gets_directives(works):
     assert "#pragma omp requires unified_shared_memory" in header
 
 
+def test_kinds_of_code_are_listed_once():
+    assert [*EMITTERS, "arena"] == list(KINDS)
+
+
+def test_openmp_needs_no_library(works, refused):
+    clang_19()
+    said = refused("plan", str(EXAMPLES / "nn.c"), "--near", "16MiB", "--emit", "preload")
+    assert "needs a CUDA source whose kernels use memory of cudaMalloc" in said
+    assert not list(Path().glob("nn*"))
+
+
 def test_what_fits_is_said_to_fit(works, recording):
     out = works("advise", "step.parquet", "--near", "1GiB").out
     assert out.startswith("It fits.")
@@ -94,6 +107,8 @@ def test_what_fits_is_said_to_fit(works, recording):
         (["step.parquet", "--emit", "cobol"], "cobol"),
         (["step.parquet", "--emit", "torch,cuda"], "needs --out"),
         (["step.parquet", "--emit", "arena"], "--live"),
+        (["step.parquet", "--near", "16MiB", "--emit", "preload"], "needs a CUDA source"),
+        (["step.parquet", "--emit", "preload", "--json"], "needs --out"),
         (["step.parquet", "--near", "1GiB", "--emit", "torch"], "so no code is needed"),
         (["step.parquet", "--out", "advice.pdf"], "must end in .html"),
         (["step.parquet", "--set", "n=3"], "--set is for sources"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidegate.compiler.plan.schedule import Action, SiteSchedule
+from tidegate.compiler.plan.schedule import Action, SiteSchedule, settled
 
 ACTIONS = {
     name: tuple(Action(verb, "a", 0, 8, 8) for verb in name) for name in ("", "p", "e", "pe")
@@ -50,5 +50,5 @@ def test_what_repeats_itself_goes_on(before: list[str], cycle: list[str], more: 
 
 
 def test_what_never_repeats_itself_says_nothing_of_later() -> None:
-    assert place("p", "e").settled() == (2, 0)
+    assert settled(place("p", "e").visits) == (2, 0)
     assert actions_at(place("p", "e"), 3) == ()

@@ -63,10 +63,10 @@ class Advice:
         return body(self)
 
     def code(self, kind: str) -> str:
-        """Return code that does what is advised: torch, cuda or openmp."""
+        """Return code that does what is advised: torch, cuda, openmp or preload (its plan)."""
         from tidegate.advice.emit import emit
 
-        return emit(self, kind)[1]
+        return next(iter(emit(self, kind).values()))
 
     @property
     def baseline(self) -> Outcome | None:

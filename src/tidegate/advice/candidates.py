@@ -49,7 +49,7 @@ RECOMPUTE = Candidate(
     {"placement": "look-ahead"},
     recomputes=True,
 )
-_OBJECTS = ("cuda", "openmp")
+_OBJECTS = ("cuda", "openmp", "preload")
 _CANDIDATES = (
     _system("uvm", "managed memory, as the driver ships", "driver", True, ()),
     _system("acbm", "managed memory with access counters on", "driver", True, ()),

@@ -22,6 +22,7 @@ from tidegate.cli import (
     compile,
     completion,
     doctor,
+    emit,
     examples,
     listing,
     live,
@@ -56,6 +57,7 @@ app.command("advise")(advise.advise)
 app.command("analyze")(analyze.analyze)
 app.command("compile")(compile.compile)
 app.command("plan")(plan.plan)
+app.command("emit")(emit.emit)
 app.command("calibrate")(calibrate.calibrate)
 app.command("list")(listing.list_names)
 app.command("validate")(validate.validate)

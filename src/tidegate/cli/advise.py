@@ -33,9 +33,22 @@ Machines = Annotated[
         help="A preset or your own TOML file, or several, with commas; by default rtx3090-pcie4.",
     ),
 ]
+KINDS = {
+    "torch": "a PyTorch module with hooks, or managed memory by an allocator of its own",
+    "cuda": "a header of prefetches by launch",
+    "openmp": "a header of directives",
+    "preload": "a library for a CUDA program as it is, and its plan",
+    "arena": "with --live, the call that makes an Arena",
+}
+"""Kinds of code, and what each is."""
 Emit = Annotated[
     str | None,
-    typer.Option("--emit", help="Code for the advice, with commas: torch, cuda, openmp, arena."),
+    typer.Option(
+        "--emit",
+        help="Code for the advice, with commas. "
+        + "; ".join(f"{kind}: {what}" for kind, what in KINDS.items())
+        + ".",
+    ),
 ]
 Out = Annotated[
     Path | None,
@@ -95,11 +108,10 @@ def _kinds(emit: str | None) -> list[str]:
     """Return the kinds of code that were asked for."""
     from tidegate.errors import UnknownName
 
-    known = ("torch", "cuda", "openmp", "arena")
     kinds = o.split_option("emit", emit) or []
     for kind in kinds:
-        if kind not in known:
-            raise UnknownName("code for --emit", kind, known)
+        if kind not in KINDS:
+            raise UnknownName("code for --emit", kind, tuple(KINDS))
     return kinds
 
 
@@ -185,7 +197,7 @@ def _show(found: list[Advice], kinds: list[str], out: Path | None, as_json: bool
     if out is not None:
         written = _write(found, kinds, out)
     elif kinds:
-        print(emit(found[0], kinds[0])[1], end="")
+        _put(emit(found[0], kinds[0]), found[0].subject)
         return
     if as_json:
         output.print_json([to_data(advice) for advice in found])
@@ -199,13 +211,25 @@ def _show(found: list[Advice], kinds: list[str], out: Path | None, as_json: bool
         output.print_text(f"written to {', '.join(map(str, written))}")
 
 
+def _put(files: dict[str, str], program: Subject) -> None:
+    """Print a file of code; several are written here, named after the program."""
+    if len(files) == 1:
+        print(*files.values(), end="")
+    else:
+        output.write_files(files, Path(program.name), program.notes)
+
+
 def _write(found: list[Advice], kinds: list[str], out: Path) -> list[Path]:
     """Write the page, and the code for the first machine beside it."""
     from tidegate.advice.emit import emit
     from tidegate.advice.page import page
     from tidegate.files import write_atomically
 
-    codes = {out.with_suffix(suffix): code for suffix, code in (emit(found[0], k) for k in kinds)}
+    codes = {
+        out.with_suffix(ending): code
+        for kind in kinds
+        for ending, code in emit(found[0], kind).items()
+    }
     files = {out: page(found, {path.name: code for path, code in codes.items()}), **codes}
     for path, content in files.items():
         write_atomically(path, content)

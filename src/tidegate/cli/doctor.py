@@ -102,6 +102,16 @@ def _compilers() -> Iterator[Check]:
         yield Check("headers of CUDA", "", False, "pip install 'tidegate[cuda]'")
 
 
+def _kernel() -> Iterator[Check]:
+    from tidegate.driver.kernel import has_dummy_ops, missing
+
+    why = missing()
+    hooks = "" if why else f", {'with' if has_dummy_ops() else 'without'} bpf_dummy_ops"
+    found = why if why else f"Linux {os.uname().release}{hooks}"
+    what, _, remedy = found.partition("; ")
+    yield Check("policies in the kernel (bpf), for emit --check", what, not why, remedy)
+
+
 def _packages() -> Iterator[Check]:
     for package, purpose, extra in (
         ("torch", "record PyTorch programs", "torch"),
@@ -142,6 +152,7 @@ CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (
     _cache,
     _live_memory,
     _compilers,
+    _kernel,
     _packages,
     _browser,
 )

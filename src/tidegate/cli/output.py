@@ -12,7 +12,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, redirect_stdout
 from pathlib import Path
 from types import TracebackType
@@ -128,6 +128,20 @@ def print_text(text: str) -> None:
             continue
         parts = textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
         print("\n".join(parts))
+
+
+def write_files(texts: Mapping[str, str], like: Path, notes: Iterable[str]) -> None:
+    """Write files that differ from the name ``like`` in their endings; say which, and the notes."""
+    from tidegate.files import check_place, write_atomically
+
+    files = {like.with_suffix(ending): text for ending, text in texts.items()}
+    for path in files:
+        check_place(path)
+    for path, text in files.items():
+        write_atomically(path, text)
+    print_text(f"written to {', '.join(map(str, files))}")
+    for note in notes:
+        print_text(f"note: {note}")
 
 
 def print_notes(runs: Sequence[Run]) -> None:

@@ -28,19 +28,22 @@ class Form(StrEnum):
     json = "json"
     cuda = "cuda"
     openmp = "openmp"
+    preload = "preload"
 
 
 Emit = Annotated[
     Form,
-    typer.Option("--emit", help="A table, JSON, or code: calls of CUDA, or OpenMP directives."),
+    typer.Option(
+        "--emit",
+        help="A table, JSON, or code: calls of CUDA, OpenMP directives, or a library for a CUDA "
+        "program as it is (preload: OUT.preload.c, OUT.plan.json).",
+    ),
 ]
 MachineName = Annotated[str, typer.Option("--machine", help="A preset or your own TOML file.")]
 PlacedBy = Annotated[str, typer.Option("--placement", help="The placement policy of the plan.")]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        "-o", "--out", help="The file to write, with --emit json, cuda or openmp: plan.cu."
-    ),
+    typer.Option("-o", "--out", help="The file to write, with all of --emit but table: plan.cu."),
 ]
 
 
@@ -65,10 +68,11 @@ def plan(
     """
     from tidegate import units
     from tidegate.compiler.plan.emit import emit_cuda, emit_openmp
+    from tidegate.compiler.plan.preload import MOST_LAUNCHES, preload_files
     from tidegate.compiler.project import model_of_files
     from tidegate.experiments.planning import RIVALS, brief, make_policy, predict, rehearse, settle
     from tidegate.machine.machine import load_machine
-    from tidegate.workloads.modelled import Modelled
+    from tidegate.workloads.modelled import MOST, Modelled
 
     if as_json:
         if emit not in (Form.table, Form.json):
@@ -82,8 +86,12 @@ def plan(
     with ProgressBar("compile", unit="files") as bar:
         model = model_of_files(files, clang_options(include, define, std, clang), bar.advance)
     settled, notes = settle(model, given, room)
-    program = Modelled(model, settled)
+    program = Modelled(model, settled, MOST_LAUNCHES if emit is Form.preload else MOST)
     schedule = rehearse(program, policy, on.geometry, frames)
+    if emit is Form.preload:
+        written = preload_files(schedule, model)
+        output.write_files(written, out or Path(Path(model.source).name), notes)
+        return
     if emit is Form.openmp:
         _check_one_copy(model)
     if emit in (Form.cuda, Form.openmp):
@@ -176,7 +184,7 @@ def _check_out(out: Path | None, emit: Form) -> None:
 
         if emit is Form.table:
             raise TidegateError(
-                f"--out {out}: a table is for the terminal; give --emit json, cuda or openmp, too"
+                f"--out {out}: a table is for the terminal; give another --emit, too"
             )
         check_output(out, None)
 

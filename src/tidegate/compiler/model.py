@@ -156,6 +156,8 @@ class ProgramModel:
     next_launches: tuple[tuple[float, ...], ...] = ()
     first_launches: tuple[float, ...] = ()  # the probability of each to be the first
     two_copies: tuple[Note, ...] = ()  # objects whose copies on host and device must differ
+    # CUDA's allocations that no launch uses, each with the number of objects before it
+    unused: tuple[tuple[int, DataObject], ...] = ()
 
     def placeable(self) -> tuple[DataObject, ...]:
         """Return the objects that a plan can place: those on the heap, and global arrays."""

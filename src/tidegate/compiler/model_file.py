@@ -75,6 +75,7 @@ def to_data(model: ProgramModel) -> dict[str, Any]:
         "first_launches": model.first_launches,
         "two_copies": [vars(note) for note in model.two_copies],
         "flow": _flow_data(model.flow),
+        "unused": [[before, {**vars(o), "bytes": _terms(o.bytes)}] for before, o in model.unused],
     }
 
 
@@ -91,6 +92,7 @@ def from_data(data: dict[str, Any]) -> ProgramModel:
         tuple(map(tuple, data["next_launches"])),
         tuple(data["first_launches"]),
         tuple(Note(**note) for note in data["two_copies"]),
+        tuple((before, _object(o)) for before, o in data.get("unused", ())),
     )
 
 

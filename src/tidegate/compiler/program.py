@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from tidegate.compiler.analysis.measures import measure
 from tidegate.compiler.analysis.object_names import DebugNames, ObjectNames
 from tidegate.compiler.analysis.points_to import Origin, PointsTo
 from tidegate.compiler.analysis.sizes import Formula, LaunchGrid, formula
-from tidegate.compiler.ir.calls import ALLOCATORS, ENTRY_POINTS, UNMANAGED
+from tidegate.compiler.ir.calls import ALLOCATORS, ENTRY_POINTS, UNMANAGED, Allocator
 from tidegate.compiler.ir.clang import TARGET, compile_ir
 from tidegate.compiler.ir.inline import inline_into_main, leave_out_large, simplify
 from tidegate.compiler.ir.layout import array_bytes
@@ -92,7 +92,8 @@ def model_of_ir(
     model = _assemble(program, _global_sizes(module, body), notes)
     measured = measure(model, locality, [_passed(launch, body, names) for launch in found])
     copies = differing_copies(measured, names.given, flow, module, points)
-    return replace(measured, two_copies=tuple(copies))
+    unused = tuple(_unused(flow, names, stands.keys()))
+    return replace(measured, two_copies=tuple(copies), unused=unused)
 
 
 def _linked(given: Sequence[str | bytes], name: str) -> Module:
@@ -213,10 +214,7 @@ def _objects(program: _Program, used: set[Origin], notes: list[Note]) -> dict[Or
         origin = Origin("heap" if allocator else "stack", i.ref.name, flow.body.name)
         if origin not in used:
             continue
-        size = Formula.number(1) if allocator else None
-        for argument in allocator.sizes if allocator else ():
-            factor = formula(i.arguments[argument], flow.body, names.variable)
-            size = (size or Formula.number(1)) * factor
+        size = _size(i, allocator, flow, names) if allocator else None
         name = names.name_object(origin, i.callee)
         way = names.way_to(origin.name)
         objects[origin] = DataObject(name, origin.kind, i.callee, names.line(origin), size, way)
@@ -233,6 +231,32 @@ def _objects(program: _Program, used: set[Origin], notes: list[Note]) -> dict[Or
                 text = "is allocated in a loop with launches; one at a time is taken to live"
             notes.append(Note(name, text))
     return objects
+
+
+def _size(call: Instruction, allocator: Allocator, flow: Flow, names: ObjectNames) -> Formula:
+    """Return the bytes that a call allocates."""
+    size = Formula.number(1)
+    for argument in allocator.sizes:
+        size = size * formula(call.arguments[argument], flow.body, names.variable)
+    return size
+
+
+def _unused(
+    flow: Flow, names: ObjectNames, others: Collection[Origin]
+) -> Iterator[tuple[int, DataObject]]:
+    """Yield CUDA's allocations that are no objects, each with the number of objects before it.
+
+    ``others``: allocations of which a run makes one only; an object stands for them.
+    """
+    known = {origin.name for origin in names.given if origin.kind != "global"}
+    before = 0
+    for i in flow.body:
+        origin = Origin("heap", i.ref.name, flow.body.name)
+        if origin.name in known:
+            before += 1
+        elif i.callee.startswith("cuda") and i.callee in ALLOCATORS and origin not in others:
+            line, size = names.line(origin), _size(i, ALLOCATORS[i.callee], flow, names)
+            yield before, DataObject(f"{i.callee}:{line}", "heap", i.callee, line, size)
 
 
 def _allocations(flow: Flow, objects: dict[Origin, DataObject]) -> dict[str, Instruction]:

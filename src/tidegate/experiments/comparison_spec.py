@@ -20,7 +20,7 @@ from tidegate.experiments.labels import Labelled, distinct_labels
 from tidegate.experiments.settings import MODELS, SIZES, GpuModel, TierModel, check_sizes
 from tidegate.experiments.specification import RunSpec
 from tidegate.machine.machine import Machine
-from tidegate.options import expand, parse_spec
+from tidegate.options import expand, spec_name
 from tidegate.policies.registries import EvictionLike, PlacementLike, PrefetchLike, TieringLike
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Trace
@@ -275,5 +275,5 @@ def as_list(given: Any) -> Sequence[Any]:
 
 def _is_bound(policy: Any) -> bool:
     if isinstance(policy, str):
-        return parse_spec(policy)[0].lower() == BOUND
+        return spec_name(policy).lower() == BOUND
     return getattr(policy, "name", "") == BOUND

@@ -15,15 +15,8 @@ from tidegate.policies.interface.policy import Policy
 from tidegate.policies.structures.column import Column, Marks
 from tidegate.policies.structures.heap import Heap
 from tidegate.policies.structures.order import Order, Orders, first
-from tidegate.policy_compiler.source import (
-    CannotCompile,
-    Methods,
-    SuperCalls,
-    find_member,
-    function_of,
-)
+from tidegate.policy_compiler.source import Methods, SuperCalls, rewritten_class
 
-_NOT_COMPILED = {"attach", "start", "finished", "report", "settings", "options"}
 _GROWING = (ast.Add, ast.Sub, ast.Mult, ast.LShift, ast.Pow)  # operators that may overflow
 _CONVERSIONS = {"int", "round", "sum", "abs"}
 
@@ -35,13 +28,6 @@ def check_policy(policy: Policy, regions: int) -> None:
     for name, value in vars(policy).items():
         vars(policy)[name] = _checked(value, regions)
     policy.__class__ = _checked_class(type(policy))
-
-
-def uncheck_policy(policy: Policy) -> None:
-    """Give a policy its own class back."""
-    for part in policy.parts:
-        uncheck_policy(part)
-    policy.__class__ = getattr(type(policy), "unchecked", type(policy))
 
 
 # Structures that look at their indices
@@ -158,29 +144,4 @@ def _looked_at(node: ast.expr) -> ast.Call:
 def _checked_class(cls: type[Policy]) -> type[Policy]:
     """Return a class whose methods are rewritten; those without source are left as they are."""
     methods = Methods(cls, lambda function: function, (first,), {"_int64": _int64}, _Checking)
-
-    def method(name: str) -> Any:
-        member = find_member(cls, name)
-        try:
-            made: Any = methods.compiled(name)
-        except CannotCompile:
-            return member
-        kind = type(member) if isinstance(member, property | staticmethod) else None
-        return kind(made) if kind else made
-
-    def super_method(self: Any, name: str) -> Any:
-        if name.startswith("super_"):
-            return method(name).__get__(self)
-        raise AttributeError(f"'{cls.__name__}' object has no attribute '{name}'")
-
-    names = {
-        name
-        for base in cls.__mro__
-        if not base.__module__.startswith(("tidegate.policies.interface", "tidegate.options"))
-        for name, member in vars(base).items()
-        if function_of(member) and name not in _NOT_COMPILED and not name.startswith("__")
-    }
-    members = {name: method(name) for name in names}
-    members |= {"__getattr__": super_method, "unchecked": cls, "__module__": cls.__module__}
-    made: type[Policy] = type(cls.__name__, (cls,), members)
-    return made
+    return rewritten_class(cls, methods)

@@ -18,6 +18,7 @@ from tidegate.compiled.linking import EntryCompiler, LinkedCompiler
 from tidegate.policies.interface.events import EVENT_BITS, FAILED
 from tidegate.policies.interface.header import FAILURE, OWN, REQUEST_N
 from tidegate.policies.structures.order import first
+from tidegate.policy_compiler.bounded import NAMES, rewriting
 from tidegate.policy_compiler.handles import (
     I64,
     ColumnType,
@@ -39,14 +40,7 @@ from tidegate.policy_compiler.handles import (
 from tidegate.policy_compiler.iteration import in_order
 from tidegate.policy_compiler.layout import Layout, StatePlace
 from tidegate.policy_compiler.policy_type import Field, PolicyType
-from tidegate.policy_compiler.source import (
-    CannotCompile,
-    Methods,
-    Rewriting,
-    at,
-    find_member,
-    function_of,
-)
+from tidegate.policy_compiler.source import CannotCompile, Methods, at, find_member, function_of
 
 _NUMBERS = types.Integer | types.Boolean | types.IntEnumMember
 
@@ -65,14 +59,14 @@ def _jit(function: Any) -> Any:
 
 
 def compile_class(
-    cls: type, layout: Layout, surface: Surface, sees: str, events: list[int], key: str
+    cls: type, layout: Layout, surface: Surface, sees: str, events: list[int], rounds: int, key: str
 ) -> Any:
     """Return Numba's result for the function that handles these events.
 
     ``key`` goes into names: of two functions of one name, from two caches, one would run.
     """
-    replaced = {"_interrupt_point": interrupt_point, "sorted": in_order}
-    methods = Methods(cls, _jit, (first,), replaced, Rewriting)
+    replaced = {"_interrupt_point": interrupt_point, "sorted": in_order, **NAMES}
+    methods = Methods(cls, _jit, (first,), replaced, rewriting(rounds))
     fields = {p.attribute: _field(p, layout) for p in layout.places}
     memory = MemoryType(surface, sees)
     policy = PolicyType(f"{cls.__name__} {key}", fields, layout.refused, methods, memory)

@@ -15,7 +15,7 @@ import copy
 import functools
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -26,6 +26,10 @@ from tidegate.user_code.origins import home_of, is_local, is_shipped
 
 _NUMBERS = (bool, int, float)
 _CONSTANTS = (*_NUMBERS, str, tuple, type(None))
+# methods that are not called while a run goes on
+NOT_COMPILED = frozenset(
+    ("attach", "start", "finished", "report", "decisions", "settings", "options", "scale_counts")
+)
 _MOST = (1 << 63) - 1
 
 
@@ -45,7 +49,7 @@ class Methods:
         jit: Callable[[Any], Any],
         overloaded: tuple[Any, ...],
         replaced: dict[str, Any],
-        rewriting: type[SuperCalls],
+        rewriting: Callable[[type, FunctionType], SuperCalls],
     ):
         self._cls, self._jit, self._rewriting = cls, jit, rewriting
         self._overloaded, self._replaced = overloaded, replaced
@@ -117,6 +121,75 @@ def function_of(member: Any) -> FunctionType | None:
         member = member.fget
     member = getattr(member, "__func__", member)
     return member if isinstance(member, FunctionType) else None
+
+
+def reachable(cls: type, names: Iterable[str]) -> dict[FunctionType, ast.FunctionDef]:
+    """Return the methods of these names and what they call of ``self``, with their syntax trees.
+
+    A name stands for the methods of all bases: ``super()`` may reach them.
+    """
+    found: dict[FunctionType, ast.FunctionDef] = {}
+    waiting, known = list(names), set(names)
+    while waiting:
+        name = waiting.pop()
+        members = (vars(base)[name] for base in cls.__mro__ if name in vars(base))
+        for function in filter(None, map(function_of, members)):
+            found[function] = definition_of(function)
+            used = {n.attr for n in ast.walk(found[function]) if isinstance(n, ast.Attribute)}
+            waiting += used - known
+            known |= used
+    return found
+
+
+def rewritten_class(cls: Any, methods: Methods, names: Iterable[str] | None = None) -> Any:
+    """Return a subclass whose methods are ``methods``' for Python; its ``original`` is the class.
+
+    ``names`` are those to rewrite. Without them it is all methods whose source can be found.
+    """
+    strict = names is not None
+
+    def method(name: str) -> Any:
+        member = find_member(cls, name)
+        try:
+            made: Any = methods.compiled(name)
+        except CannotCompile:
+            if strict:
+                raise
+            return member
+        kind = type(member) if isinstance(member, property | staticmethod) else None
+        return kind(made) if kind else made
+
+    def super_method(self: Any, name: str) -> Any:
+        if name.startswith("super_"):
+            return method(name).__get__(self)
+        raise AttributeError(f"'{cls.__name__}' object has no attribute '{name}'")
+
+    if names is None:
+        names = {
+            name
+            for base in cls.__mro__
+            if not base.__module__.startswith(("tidegate.policies.interface", "tidegate.options"))
+            for name, member in vars(base).items()
+            if function_of(member) and name not in NOT_COMPILED and not name.startswith("__")
+        }
+    members = {name: method(name) for name in names}
+    members |= {"__getattr__": super_method, "original": cls, "__module__": cls.__module__}
+    return type(cls.__name__, (cls,), members)
+
+
+def original_class(policy: Any) -> Any:
+    """Return the class of a policy as it was written."""
+    cls = type(policy)
+    while hasattr(cls, "original"):
+        cls = cls.original
+    return cls
+
+
+def restore_class(policy: Any) -> None:
+    """Give a policy, and those it is made of, their own classes back."""
+    for part in policy.parts:
+        restore_class(part)
+    policy.__class__ = original_class(policy)
 
 
 # The digest

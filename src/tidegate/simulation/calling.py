@@ -21,9 +21,10 @@ from tidegate.policies.interface.declaration import WITHOUT_NUMBER, handled_even
 from tidegate.policies.interface.events import EVENT_BITS, FAILED
 from tidegate.policies.interface.header import FAILURE, OWN
 from tidegate.policies.interface.policy import Policy, label
-from tidegate.policy_compiler.checked import check_policy, uncheck_policy
+from tidegate.policy_compiler.bounded import bound_policy, pass_rounds
+from tidegate.policy_compiler.checked import check_policy
 from tidegate.policy_compiler.compiled import Compiled, Twin
-from tidegate.policy_compiler.source import CannotCompile
+from tidegate.policy_compiler.source import CannotCompile, restore_class
 from tidegate.registry import error_line
 
 _C_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -65,6 +66,7 @@ class Caller:
         questions: Mapping[int, Question],
         on_failure: Callable[[], None] = lambda: None,
     ):
+        bound_policy(policy)
         self.failure: BaseException | None = None
         self._policy, self._names, self._failed_at = policy, names, 0
         self.events = list(names)
@@ -195,6 +197,7 @@ def choose_caller(policy: Policy, mechanism: Mechanism, long: bool) -> Choice:
     What comes with Tidegate is compiled at once: it is compiled once and then cached. Other classes
     are compiled when a run turns out to be ``long``, or if they are in the cache.
     """
+    restore_class(policy)  # it may have begun in Python
     try:
         only_known = not (long or _is_shipped(policy))
         made = _compiled_caller(policy, str(policy.sees), mechanism, only_known)
@@ -254,7 +257,7 @@ class PolicyRun(ABC):
             vars(self).update(vars(again))
         finally:
             for policy in self._policies:
-                uncheck_policy(policy)
+                restore_class(policy)
 
     def reasons(self) -> list[str]:
         """Return for each policy why it runs in Python, "" if it is compiled; without a run."""
@@ -289,6 +292,7 @@ class PolicyRun(ABC):
         """Start the policies, and choose how each is called."""
         self._mechanism, self._choices = self._attach(), []
         for policy in self._policies:
+            pass_rounds(policy)
             self._guard(policy, "start", policy.start)
             # a compiled policy begins with what ``start`` has set
             if self.checked:

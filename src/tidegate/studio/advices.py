@@ -64,10 +64,11 @@ def _plain(table: Table) -> dict[str, Any]:
 
 def _code(advice: Advice) -> dict[str, str]:
     """Return the code of each kind that there is for this program."""
-    found = {}
+    found: dict[str, str] = {}
     for kind in EMITTERS:
         try:
-            found[kind] = emit(advice, kind)[1]
+            files = emit(advice, kind)
         except TidegateError:
             continue  # not for such a program
+        found |= {kind if len(files) == 1 else kind + end: text for end, text in files.items()}
     return found

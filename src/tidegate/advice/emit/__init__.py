@@ -3,6 +3,7 @@
 torch    a module: saved-tensor hooks, streamed weights     plans by tensor
 cuda     a header: prefetches and advice by launch          managed memory
 openmp   a header: directives by target region              sources that were compiled
+preload  a library and its plan                             CUDA programs as they are
 arena    the call that makes a live Arena                   NumPy scripts
 """
 
@@ -11,24 +12,24 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidegate.advice.advice import Advice
-from tidegate.advice.emit.headers import emit_cuda, emit_openmp
+from tidegate.advice.emit.headers import emit_cuda, emit_openmp, emit_preload
 from tidegate.advice.emit.torch import emit_torch
 from tidegate.errors import TidegateError
 from tidegate.units import show_size
 
-EMITTERS: dict[str, tuple[str, Callable[[Advice], str]]] = {
-    "torch": (".py", emit_torch),
-    "cuda": (".cuh", emit_cuda),
-    "openmp": (".h", emit_openmp),
+EMITTERS: dict[str, Callable[[Advice], dict[str, str]]] = {
+    "torch": lambda advice: {".py": emit_torch(advice)},
+    "cuda": lambda advice: {".cuh": emit_cuda(advice)},
+    "openmp": lambda advice: {".h": emit_openmp(advice)},
+    "preload": emit_preload,
 }
 
 
-def emit(advice: Advice, kind: str) -> tuple[str, str]:
-    """Return the ending of a file's name and the code of this kind."""
+def emit(advice: Advice, kind: str) -> dict[str, str]:
+    """Return the files of this kind of code, by the endings of their names."""
     if advice.fit.fits:
         raise TidegateError(
             f"{advice.subject.name} fits in {show_size(advice.near)}, so no code is needed; "
             "leave out --emit"
         )
-    suffix, write = EMITTERS[kind]
-    return suffix, write(advice)
+    return EMITTERS[kind](advice)

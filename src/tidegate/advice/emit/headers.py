@@ -1,5 +1,6 @@
 """Code for CUDA and OpenMP: a header with one function per launch or target region, which is called
-before it: prefetches and advice for managed memory, or directives.
+before it: prefetches and advice for managed memory, or directives. Or a library that does it in a
+CUDA program as it is.
 """
 
 from __future__ import annotations
@@ -7,7 +8,9 @@ from __future__ import annotations
 from tidegate.advice.advice import Advice
 from tidegate.advice.emit.requests import fastest, rehearsed, schedule_of
 from tidegate.compiler.plan import emit
+from tidegate.compiler.plan.preload import MOST_LAUNCHES, preload_files
 from tidegate.errors import TidegateError
+from tidegate.workloads.modelled import Modelled
 
 
 def emit_cuda(advice: Advice) -> str:
@@ -32,3 +35,15 @@ def emit_openmp(advice: Advice) -> str:
             "give --emit cuda instead"
         )
     return emit.emit_openmp(rehearsed(advice, fastest(advice, "openmp"), program))
+
+
+def emit_preload(advice: Advice) -> dict[str, str]:
+    """Return a library that carries out the best placement in a program as it is, and its plan."""
+    program = advice.subject.code
+    if program is None:
+        raise TidegateError(
+            f"--emit preload needs a CUDA source, such as program.cu, got {advice.subject.name}"
+        )
+    longer = Modelled(program.model, program.values, MOST_LAUNCHES)
+    schedule = rehearsed(advice, fastest(advice, "preload"), longer)
+    return preload_files(schedule, program.model)

@@ -112,6 +112,24 @@ def visits_of_places(runs: Iterable[Sequence[Visit]]) -> dict[int, list[tuple[Ac
     return found
 
 
+def settled(seen: Sequence[object]) -> tuple[int, int]:
+    """Return (n, period): from the n-th element on (from 0), a sequence repeats with this period,
+    as in nested loops.
+
+    Two whole periods must have been seen. If there are none, the period is 0 and what follows is
+    not known.
+    """
+    total = len(seen)
+    found = [(total, 0)]
+    for period in range(1, total // 2 + 1):
+        start = total - period
+        while start > 0 and seen[start - 1] == seen[start - 1 + period]:
+            start -= 1
+        if total - start >= 2 * period:
+            found.append((start, period))
+    return min(found, key=sum)
+
+
 @dataclass(frozen=True)
 class SiteSchedule:
     """The requests before the launches of one launch site."""
@@ -127,28 +145,11 @@ class SiteSchedule:
         """The objects of its requests, whether or not its launches use them."""
         return sorted({a.object for actions in self.visits for a in actions})
 
-    def settled(self) -> tuple[int, int]:
-        """Return (n, period): from the n-th visit on (from 0), requests repeat with this period, as
-        in nested loops.
-
-        Two whole periods must have been seen. If there are none, the period is 0 and later visits
-        are not known.
-        """
-        visits, total = self.visits, len(self.visits)
-        found = [(total, 0)]
-        for period in range(1, total // 2 + 1):
-            start = total - period
-            while start > 0 and visits[start - 1] == visits[start - 1 + period]:
-                start -= 1
-            if total - start >= 2 * period:
-                found.append((start, period))
-        return min(found, key=sum)
-
     def cases(self) -> list[tuple[str, tuple[Action, ...]]]:
         """Return C conditions on ``tidegate_visit`` (from 1), no two of them true at once, and the
         requests of each.
         """
-        start, period = self.settled()
+        start, period = settled(self.visits)
         when: dict[tuple[Action, ...], list[str]] = {}
         for n in range(start):
             when.setdefault(self.visits[n], []).append(f"tidegate_visit == {n + 1}")

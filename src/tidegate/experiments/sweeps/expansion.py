@@ -15,7 +15,7 @@ from tidegate.errors import TidegateError, UnknownName
 from tidegate.experiments.settings import SIZES, all_settings, check_whole
 from tidegate.experiments.specification import RunSpec
 from tidegate.machine.machine import load_machine
-from tidegate.options import expand, parse_spec
+from tidegate.options import expand, parse_spec, spec_name
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement, prefetch, tiering
 from tidegate.policies.systems import find_system
@@ -189,11 +189,11 @@ def _seeded(spec: RunSpec, seed: int, known: dict[tuple[str, str], bool]) -> Run
 
 
 def _takes_seed(field: str, given: str) -> bool:
-    name, options = parse_spec(given)
-    if "seed" in options or ".parquet" in name:
+    name = spec_name(given)
+    if ".parquet" in name:
         return False
     made: Any = make_prefetch(name) if field == "prefetch" else _NAMED[field].find(name)
-    return "seed" in made.options()
+    return "seed" in made.options() and "seed" not in parse_spec(given, made.bare)[1]
 
 
 def _with_option(given: str, option: str) -> str:

@@ -43,6 +43,7 @@ from tidegate.policies.interface.policy import (
     label,
 )
 from tidegate.policies.interface.visibility import Samples
+from tidegate.policy_compiler.bounded import bound_policy, pass_rounds
 from tidegate.simulation.gpu.driver_constants import PREFETCH_TURN
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Object
@@ -170,7 +171,9 @@ class Engine:
 
     def _start(self, policy: Policy) -> None:
         policy.attach(LiveMemory(self, policy))
+        pass_rounds(policy)
         self._ask(policy, "start")
+        bound_policy(policy)
         self._listeners = {
             event: [
                 (p, m, code_of(self._kind[id(p)], event))

@@ -12,7 +12,7 @@ from functools import partial
 import polars as pl
 
 from tidegate.experiments.specification import RunSpec
-from tidegate.options import parse_spec
+from tidegate.options import spec_name
 from tidegate.papers.cppe.grid import geometry_of, prefetch_of
 from tidegate.papers.cppe.setup import MACHINE, Setup
 from tidegate.papers.pictures import grouped_bars
@@ -54,7 +54,7 @@ def crossed_of(setup: Setup) -> dict[Key, RunSpec]:
         for s in SYSTEMS["observuvm"]:
             run = RunSpec(spec, "rtx3090-pcie4", s, eviction=mhpe.get(s), oversubscribe="50%")
             run = run if s == "uvm" else run.change(observed=few, watched=few, count_scale=SCALE)
-            grid[parse_spec(spec)[0], s, "observuvm"] = run
+            grid[spec_name(spec), s, "observuvm"] = run
     return grid
 
 

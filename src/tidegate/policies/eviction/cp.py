@@ -6,6 +6,7 @@ from itertools import islice
 
 from tidegate.options import Option
 from tidegate.policies.interface.policy import Decision, EvictionPolicy
+from tidegate.policies.interface.steering import End, Steering
 from tidegate.policies.interface.visibility import Samples
 from tidegate.policies.registries import eviction
 from tidegate.policies.structures.column import Marks
@@ -91,6 +92,10 @@ class CyclicProtection(EvictionPolicy):
         if region is not None:
             self._mine.add(region)
         return region
+
+    def steering(self) -> Steering:
+        """Return the split as it is at first: without notifications it does not move."""
+        return Steering(self.memory.frames - self._size, End.UNUSED_TAIL)
 
     def decisions(self) -> list[Decision]:
         size = f"{self._size:,} of {self.memory.frames:,} frames"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.steering import End, Steering
 from tidegate.policies.registries import eviction
 
 
@@ -21,6 +22,9 @@ class FIFO(EvictionPolicy):
 
     def victim(self) -> int:
         return self.order.head
+
+    def steering(self) -> Steering:
+        return Steering(self.memory.frames, End.USED_TAIL)
 
     def finished(self) -> None:
         assert set(self.order) == self.resident

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.steering import End, Steering
 from tidegate.policies.registries import eviction
 
 
@@ -25,6 +26,9 @@ class MRU(EvictionPolicy):
         return next(
             (r for r in reversed(self.order) if not self.memory.is_served(r)), self.order.tail
         )
+
+    def steering(self) -> Steering:
+        return Steering(0, End.UNUSED_HEAD)
 
     def finished(self) -> None:
         assert set(self.order) == self.resident

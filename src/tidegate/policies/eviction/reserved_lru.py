@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidegate.options import Option
 from tidegate.policies.interface.policy import EvictionPolicy
+from tidegate.policies.interface.steering import End, Steering
 from tidegate.policies.registries import eviction
 from tidegate.policies.structures.order import Order
 
@@ -39,6 +40,9 @@ class ReservedLRU(EvictionPolicy):
 
     def victim(self) -> int:
         return self._rest.head if self._rest else self._reserved.tail
+
+    def steering(self) -> Steering:
+        return Steering(self.memory.frames * self.percent // 100, End.UNUSED_TAIL)
 
     def finished(self) -> None:
         assert set(self._reserved) | set(self._rest) == self.resident

@@ -207,11 +207,10 @@ class Tournament(EvictionPolicy):
             blames = 0
             for i in range(self._left):
                 blames += self._points[self._active[i]]
-        most = self.margin / self._left * blames
         stay, retired = 0, len(self.contestants) - self._left
         for i in range(self._left):
             contestant = self._active[i]
-            if self._points[contestant] > most:
+            if self._points[contestant] * self._left > self.margin * blames:
                 self._retired[retired] = contestant
                 self._retired_after[retired] = self._evictions
                 retired += 1

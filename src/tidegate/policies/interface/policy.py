@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from tidegate.options import Configurable
 from tidegate.policies.interface.memory_view import MemoryView
+from tidegate.policies.interface.steering import Steering
 from tidegate.policies.interface.visibility import Faults, Sees
 from tidegate.policies.structures.order import Order
 
@@ -32,6 +33,8 @@ class Policy(Configurable):
     sees: Sees = Faults()
     # False: it runs in user space, and each decision costs the machine's ``decision`` time
     in_driver: bool = True
+    # most rounds of a loop in one call, as a driver limits them; 0: no limit (bounded.py)
+    rounds: int = 0
     parts: Sequence[Policy] = ()  # the policies it is made of, if it relays to others
     memory: MemoryView
 
@@ -104,6 +107,12 @@ class EvictionPolicy(Policy):
         """Return the resident region whose next use is to be noticed, or None.
 
         Called after faults and notifications.
+        """
+        return None
+
+    def steering(self) -> Steering | None:
+        """Return where arriving regions go in a driver that lets a policy say no more; None if
+        that says nothing of this policy. Called after ``start``.
         """
         return None
 

@@ -36,7 +36,7 @@ class EarlyAdaptor(PrefetchPolicy):
         self._seen.add(region)
         self._total += 1
         if self._total == self.window:
-            self.threshold = _BOLD if self._repeated / self.window > self.again else _SHY
+            self.threshold = _BOLD if self._repeated > self.again * self.window else _SHY
             self.memory.set_prefetch_threshold(self.threshold)
             self._windows += 1
             self._seen.clear()

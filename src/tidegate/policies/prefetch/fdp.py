@@ -64,7 +64,7 @@ class FDP(PrefetchPolicy):
         self.useful += useful
         self.verdicts += 1
         if self.verdicts > self.enough:
-            chosen = self.bold if self.useful / self.verdicts > self.share else self.shy
+            chosen = self.bold if self.useful > self.share * self.verdicts else self.shy
             if chosen != self.threshold:
                 self._changed_after = self.verdicts
             self.threshold = chosen

@@ -1,0 +1,56 @@
+"""Write the table of docs/driver.md: where each policy can run, and why not.
+
+python scripts/driver_table.py
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tidegate.driver.where import all_policies, where
+
+PAGE = Path(__file__).parent.parent / "docs" / "driver.md"
+BEGIN, END = "<!-- table: scripts/driver_table.py -->", "<!-- end of the table -->"
+_NOISE = re.compile(r"^no: policy '[^']+' (?:cannot be emitted: )?")
+_SHORT = (
+    ("sees every touch", "sees every touch"),
+    ("must know what each launch uses", "launches are not known"),
+)
+_MOST = 90
+# what the preload library makes of a plan; docs/how-to/preload.md
+_PRELOAD = {"placement": "as a plan", "eviction": "no: no events", "prefetch": "no: no events"}
+_NO_PLAN = {"um": "the driver's own", "acbm": "no: counters", "tide": "no: counters"}
+
+
+def table() -> str:
+    """Return the table, a row a policy."""
+    head = "| policy | simulated | live | eBPF, checked | steered (gpu_ext) | modprobe | preload |"
+    lines = [head, "|---|---|---|---|---|---|---|"]
+    for kind, name in all_policies():
+        ways = [_shown(text) for text in where(kind, name).values()]
+        preload = _NO_PLAN.get(name, _PRELOAD[kind]) if kind == "placement" else _PRELOAD[kind]
+        shown = f"`{name}`" if kind == "eviction" else f"`{name}` ({kind})"
+        lines.append(f"| {' | '.join([shown, *ways, preload])} |")
+    return "\n".join(lines)
+
+
+def _shown(text: str) -> str:
+    """Return an answer as it fits a cell."""
+    for part, short in _SHORT:
+        if part in text:
+            return f"no: {short}"
+    text = _NOISE.sub("no: ", text).partition(": (yield")[0]
+    text = re.split(r"; |,? which compiled code|, and the kernel| as inf", text)[0]
+    return text if len(text) <= _MOST else text[: _MOST - 1] + "…"
+
+
+def with_table(page: str) -> str:
+    """Return a page with the present table."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_table(PAGE.read_text("utf-8")), "utf-8")

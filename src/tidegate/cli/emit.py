@@ -1,0 +1,205 @@
+"""tidegate emit: a policy's class as code for the driver."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidegate.cli import output
+from tidegate.cli import run_options as o
+from tidegate.errors import TidegateError
+
+if TYPE_CHECKING:
+    from tidegate.driver.check import Checked
+    from tidegate.policies.interface.policy import Policy
+
+
+class Target(StrEnum):
+    """Where a policy goes."""
+
+    BPF = "bpf"
+    MODPROBE = "modprobe"
+
+
+@o.takes_settings("bytes", "scale", "near", "oversubscribe", "fits", "machine")
+def emit(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            help="A policy such as cp, 'tree(threshold=1)' or mine.py:Class.", show_default=False
+        ),
+    ],
+    settings: o.Settings,
+    to: Annotated[
+        Target,
+        typer.Option(
+            "--to",
+            help="bpf: C for the kernel's verifier. modprobe: settings of the stock driver.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="bpf: a new folder. modprobe: a file, e.g. uvm.conf."),
+    ] = None,
+    check: Annotated[
+        str | None,
+        typer.Option(
+            "--check",
+            help="A workload. bpf: play a run of it to the kernel and compare every answer. "
+            "modprobe: simulate it with and without.",
+        ),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--kind", help="eviction, prefetch or placement, if several have the name."),
+    ] = None,
+    rounds: Annotated[
+        int,
+        typer.Option(
+            "--rounds", min=1, max=65536, help="bpf: most rounds of a loop, if none are declared."
+        ),
+    ] = 1024,
+    as_json: output.AsJson = False,
+) -> None:
+    """Write a policy as code for the driver, and check it against a simulated run.
+
+    tidegate emit cp --to bpf --check MM --scale 1/64
+    tidegate emit 'steered(cp)' --to bpf --out cp
+    tidegate emit 'tree(threshold=1)' --to modprobe
+    """
+    from tidegate.driver.find import find_policy
+
+    with output.user_code():
+        found, made = find_policy(policy, kind)
+        if to is Target.MODPROBE:
+            _modprobe(found, made, policy, out, check, settings, as_json)
+        else:
+            made.rounds = made.rounds or rounds
+            _bpf(found, made, policy, out, check, settings, as_json)
+
+
+def _bpf(
+    kind: str,
+    made: Policy,
+    spec: str,
+    out: Path | None,
+    workload: str | None,
+    settings: o.Settings,
+    as_json: bool,
+) -> None:
+    from tidegate.driver.check import check_policy
+    from tidegate.driver.folder import write_folder
+
+    if workload is None:
+        refused = sorted(settings.keys() - {"near", "machine"})
+        if refused:
+            raise TidegateError(
+                f"--{refused[0]} is for the run of --check; give --check WORKLOAD, or leave it out"
+            )
+    if kind == "placement":
+        raise TidegateError(
+            f"'{spec}' decides where objects live, which no hook of a driver asks; "
+            "tidegate advise --emit writes code for that"
+        )
+    folder = None if workload is not None and out is None else _folder(made, out, settings)
+    checked = None
+    if workload is not None:
+        from tidegate.driver.find import KINDS
+
+        again = KINDS[kind](spec)
+        again.rounds = made.rounds
+        with output.ProgressBar(f"check {spec} on {workload}"):
+            checked = check_policy(again, workload, kind, **settings)
+    if folder is not None and out is None:
+        print(folder.code, end="")
+        return
+    if folder is not None and out is not None:
+        write_folder(folder, out)
+    if as_json:
+        output.print_json(_data(checked, folder, out))
+        return
+    if folder is not None:
+        for line in folder.sentences(out):
+            output.print_text(line)
+    if checked is not None:
+        _show(checked)
+    if checked is not None and checked.wrong:
+        raise typer.Exit(1)
+
+
+def _folder(made: Policy, out: Path | None, settings: o.Settings) -> Any:
+    from tidegate import units
+    from tidegate.driver.folder import make_folder
+    from tidegate.experiments.specification import MACHINE
+    from tidegate.machine.machine import load_machine
+
+    if out is not None and out.exists():
+        raise TidegateError(f"--out {out} exists; give a new folder")
+    machine = load_machine(settings.get("machine") or MACHINE)
+    near = settings.get("near")
+    room = machine.near.bytes if near is None else units.size(near)
+    return make_folder(made, machine, room)
+
+
+def _data(checked: Checked | None, folder: Any, out: Path | None) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    data: dict[str, Any] = asdict(checked) if checked is not None else {}
+    if folder is not None:
+        data |= {"folder": str(out), "files": sorted(folder.files), "hooks": folder.hooks}
+    return data
+
+
+def _show(checked: Checked) -> None:
+    if checked.wrong:
+        output.print_text(
+            f"{checked.wrong:,} of {checked.compared:,} answers differ: {checked.first_wrong}"
+        )
+    else:
+        by_event = ", ".join(f"{n:,} {event}" for event, n in checked.events.items())
+        output.print_text(
+            f"all {checked.compared:,} answers of the kernel equal Python's: "
+            f"{checked.answers:,} of victim and observe, {checked.requests:,} requests, in "
+            f"{checked.calls:,} calls ({by_event})"
+        )
+    output.print_text(
+        f"{checked.instructions:,} instructions, {checked.ns_per_call:.0f} ns a call; the longest, "
+        f"{checked.longest_event}, {checked.longest_ns / 1000:.1f} µs; at most {checked.rounds:,} "
+        "rounds in a loop"
+    )
+    if checked.hook_calls:
+        output.print_text(
+            f"the first {checked.hook_calls:,} calls also as a hook is called (struct_ops)"
+        )
+
+
+def _modprobe(
+    kind: str,
+    made: Policy,
+    spec: str,
+    out: Path | None,
+    workload: str | None,
+    settings: o.Settings,
+    as_json: bool,
+) -> None:
+    from tidegate.driver.modprobe import compare_with_stock, emit_modprobe, settings_of
+    from tidegate.experiments.specification import MACHINE
+    from tidegate.files import write_atomically
+    from tidegate.machine.machine import load_machine
+
+    machine = load_machine(settings.get("machine") or MACHINE)
+    text = emit_modprobe(made, spec, machine)
+    runs = None if workload is None else compare_with_stock(kind, spec, workload, settings)
+    if out is not None:
+        write_atomically(out, text)
+    if as_json:
+        data: dict[str, Any] = {"settings": settings_of(made, machine), "file": text}
+        output.print_json(data | ({} if runs is None else {"simulated": runs.to_data()}))
+        return
+    print(text, end="") if out is None else output.print_text(f"written to {out}")
+    if runs is not None:
+        output.print_text(runs.sentence(spec))
