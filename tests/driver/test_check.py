@@ -83,7 +83,7 @@ def test_a_long_run_is_played_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def taped(spec: str) -> Any:
     kind, policy = find_policy(spec)
-    policy.rounds = 64
+    policy.most_rounds = 64
     run = RunSpec(with_frees(), near=NEAR, compiled=False)
     with taping(policy) as tape:
         run.change(**{kind: policy}).run(cache=False)

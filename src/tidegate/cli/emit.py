@@ -78,7 +78,7 @@ def emit(
         if to is Target.MODPROBE:
             _modprobe(found, made, policy, out, check, settings, as_json)
         else:
-            made.rounds = made.rounds or rounds
+            made.most_rounds = made.most_rounds or rounds
             _bpf(found, made, policy, out, check, settings, as_json)
 
 
@@ -111,7 +111,7 @@ def _bpf(
         from tidegate.driver.find import KINDS
 
         again = KINDS[kind](spec)
-        again.rounds = made.rounds
+        again.most_rounds = made.most_rounds
         with output.ProgressBar(f"check {spec} on {workload}"):
             checked = check_policy(again, workload, kind, **settings)
     if folder is not None and out is None:
