@@ -6,10 +6,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tidegate.compiler.analysis.allocated import allocated_bytes
 from tidegate.compiler.analysis.allocations import Precedence, alternatives, with_alternatives
 from tidegate.compiler.analysis.copies import differing_copies
+from tidegate.compiler.analysis.debug_names import DebugNames
+from tidegate.compiler.analysis.device_globals import with_globals
 from tidegate.compiler.analysis.flow import Flow, branch_probabilities
-from tidegate.compiler.analysis.host import host_flow
+from tidegate.compiler.analysis.host import ASSUMED_TURNS, endless, host_flow
 from tidegate.compiler.analysis.launches import (
     DecodedLaunch,
     MapEntry,
@@ -22,13 +25,15 @@ from tidegate.compiler.analysis.launches import (
 )
 from tidegate.compiler.analysis.locality import RegionalLocality
 from tidegate.compiler.analysis.measures import measure
-from tidegate.compiler.analysis.object_names import DebugNames, ObjectNames
+from tidegate.compiler.analysis.memory import Memory
+from tidegate.compiler.analysis.object_names import ObjectNames
 from tidegate.compiler.analysis.points_to import Origin, PointsTo
 from tidegate.compiler.analysis.sizes import Formula, LaunchGrid, formula
 from tidegate.compiler.ir.calls import ALLOCATORS, ENTRY_POINTS, UNMANAGED, Allocator
 from tidegate.compiler.ir.clang import TARGET, compile_ir
+from tidegate.compiler.ir.endings import with_returns
 from tidegate.compiler.ir.inline import inline_into_main, leave_out_large, simplify
-from tidegate.compiler.ir.layout import array_bytes
+from tidegate.compiler.ir.layout import global_sizes
 from tidegate.compiler.ir.module import Body, Instruction, Module, Printed, parse
 from tidegate.compiler.model import (
     Argument,
@@ -68,15 +73,20 @@ def model_of_ir(
     module, large = leave_out_large(module, name)
     recursion = inline_into_main(module)
     notes += large + recursion
-    printed = Printed(module)
-    body = Body(module.get_function("main"), printed)
+    module, printed, body = with_returns(module, name)
     points = PointsTo(body)
+    memory = Memory(body, points)
+    memory.follow()
     flow = Flow(body, branch_probabilities(printed.text).get("main", {}))
     locality = _device(device, name) if device else None
     found = [
         plain_or_structure(launch, locality.structures(launch.kernel) if locality else set())
         for launch in launches(body, flow.in_order(), module, points)
     ]
+    arrays = global_sizes(module, body.structs)
+    if locality is not None:
+        arrays |= locality.arrays
+        found = [with_globals(launch, locality, points, arrays) for launch in found]
     precedence = Precedence(flow)
     found = [precedence.without_later(launch) for launch in found]
     stands = alternatives(found, flow)
@@ -87,12 +97,12 @@ def model_of_ir(
             f"'{name}' launches no target region; give a program with them, "
             f"compiled with {' '.join(TARGET)}"
         )
-    names = ObjectNames(DebugNames(printed), found, locality, _holders(body, points))
-    program = _Program(name, flow, names, found, points, locality, frozenset(stands.values()))
-    model = _assemble(program, _global_sizes(module, body), notes)
+    names = ObjectNames(DebugNames(printed), found, locality, _holders(body, points), memory)
+    program = _Program(name, flow, names, found, memory, locality, frozenset(stands.values()))
+    model = _assemble(program, arrays, notes)
     measured = measure(model, locality, [_passed(launch, body, names) for launch in found])
     copies = differing_copies(measured, names.given, flow, module, points)
-    unused = tuple(_unused(flow, names, stands.keys()))
+    unused = tuple(_unused(program, stands.keys()))
     return replace(measured, two_copies=tuple(copies), unused=unused)
 
 
@@ -136,13 +146,6 @@ def _why_hidden(function: str, recursive: set[str]) -> str:
     return f"{function}, which {why}"
 
 
-def _global_sizes(module: Module, main: Body) -> dict[str, int]:
-    """Return the bytes of every global array, by its name."""
-    types = {g.name: str(g.global_value_type) for g in module.global_variables}
-    sizes = {name: array_bytes(type_, main.structs) for name, type_ in types.items()}
-    return {name: size for name, size in sizes.items() if size}
-
-
 @dataclass(frozen=True)
 class _Program:
     """What was found out about a program."""
@@ -151,7 +154,7 @@ class _Program:
     flow: Flow
     names: ObjectNames
     found: list[DecodedLaunch]
-    points: PointsTo
+    memory: Memory
     device: RegionalLocality | None
     either: frozenset[Origin]  # allocations that stand for others, of which a run makes only one
 
@@ -185,6 +188,10 @@ def _assemble(program: _Program, global_sizes: dict[str, int], notes: list[Note]
     for variable, count in names.of_several_values().items():
         text = f"{count} values that sizes depend on are called so; they are taken to be equal"
         notes.append(Note(variable, text))
+    for blocks in endless(flow, [x.call.block for x in found], names.variable):
+        about = next(called[x.kernel] for x in found if x.call.block in blocks)
+        text = "no end of a loop around it was found; it is taken to turn"
+        notes.append(Note(about, f"{text} {ASSUMED_TURNS:.0f} times"))
     regions: dict[str, KernelRegion] = {}
     for launch, decoded in zip(made, found, strict=True):
         if launch.trip_count is None:
@@ -214,7 +221,7 @@ def _objects(program: _Program, used: set[Origin], notes: list[Note]) -> dict[Or
         origin = Origin("heap" if allocator else "stack", i.ref.name, flow.body.name)
         if origin not in used:
             continue
-        size = _size(i, allocator, flow, names) if allocator else None
+        size = _size(i, allocator, program) if allocator else None
         name = names.name_object(origin, i.callee)
         way = names.way_to(origin.name)
         objects[origin] = DataObject(name, origin.kind, i.callee, names.line(origin), size, way)
@@ -233,21 +240,17 @@ def _objects(program: _Program, used: set[Origin], notes: list[Note]) -> dict[Or
     return objects
 
 
-def _size(call: Instruction, allocator: Allocator, flow: Flow, names: ObjectNames) -> Formula:
-    """Return the bytes that a call allocates."""
-    size = Formula.number(1)
-    for argument in allocator.sizes:
-        size = size * formula(call.arguments[argument], flow.body, names.variable)
-    return size
+def _size(call: Instruction, allocator: Allocator, program: _Program) -> Formula:
+    name = program.names.variable
+    return allocated_bytes(call, allocator, program.flow.body, program.memory, name)
 
 
-def _unused(
-    flow: Flow, names: ObjectNames, others: Collection[Origin]
-) -> Iterator[tuple[int, DataObject]]:
+def _unused(program: _Program, others: Collection[Origin]) -> Iterator[tuple[int, DataObject]]:
     """Yield CUDA's allocations that are no objects, each with the number of objects before it.
 
     ``others``: allocations of which a run makes one only; an object stands for them.
     """
+    flow, names = program.flow, program.names
     known = {origin.name for origin in names.given if origin.kind != "global"}
     before = 0
     for i in flow.body:
@@ -255,7 +258,7 @@ def _unused(
         if origin.name in known:
             before += 1
         elif i.callee.startswith("cuda") and i.callee in ALLOCATORS and origin not in others:
-            line, size = names.line(origin), _size(i, ALLOCATORS[i.callee], flow, names)
+            line, size = names.line(origin), _size(i, ALLOCATORS[i.callee], program)
             yield before, DataObject(f"{i.callee}:{line}", "heap", i.callee, line, size)
 
 
@@ -324,7 +327,7 @@ def _trips(launch: DecodedLaunch, program: _Program) -> Formula | None:
     """
     body, name, device = program.flow.body, program.names.variable, program.device
     if launch.grid:
-        return LaunchGrid(body, program.points, name).threads(launch.grid)
+        return LaunchGrid(body, program.memory, name).threads(launch.grid)
     formulas = {formula(value, body, name) for value in launch.trip_count}
     formulas -= {Formula.number(0)}
     if len(formulas) == 1:

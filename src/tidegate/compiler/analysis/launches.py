@@ -53,8 +53,8 @@ class MapEntry:
     origins: frozenset[Origin]
     parameter: int | None
     map_type: int
-    # (parameter, offset) of the structure that the kernel reads the pointer from
-    through: tuple[int, int] | None = None
+    # (parameter or global, offset): where the kernel reads the pointer; (global, ""): itself
+    through: tuple[int | str, int | str] | None = None
     values: tuple[Value, ...] = ()  # stored as the entry
 
     @property
@@ -94,17 +94,19 @@ def region_name(kernel: str) -> str:
     """
     parts = _KERNEL.search(kernel)
     if parts is None:
-        return _plain(kernel)
-    return f"{_plain(parts['function'])}:{parts['line']}{parts['more'] or ''}"
+        return plain_name(kernel)
+    return f"{plain_name(parts['function'])}:{parts['line']}{parts['more'] or ''}"
 
 
-def _plain(symbol: str) -> str:
+def plain_name(symbol: str) -> str:
     """Return a C++ function's name without its parameters, which the line makes unnecessary.
 
-    >>> _plain("_Z4stepPfi"), _plain("_ZN4Grid5sweepEv"), _plain("main")
+    >>> plain_name("_Z4stepPfi"), plain_name("_ZN4Grid5sweepEv"), plain_name("main")
     ('step', 'Grid::sweep', 'main')
-    >>> _plain("_ZL4stepPfi"), _plain("_ZN12_GLOBAL__N_14stepEPfi")  # static; unnamed namespace
-    ('step', 'step')
+    >>> plain_name("_ZL4stepPfi")  # static
+    'step'
+    >>> plain_name("_ZN12_GLOBAL__N_14stepEPfi")  # of an unnamed namespace
+    'step'
     """
     mangled = re.match(r"_Z(?:L|NK?)?(?=\d)", symbol)
     rest, names = (symbol[mangled.end() :], []) if mangled else ("", [symbol])
