@@ -21,7 +21,7 @@ NUMERIC = {
     *("bytes", "scale", "near", "oversubscribe", "middle", "geometry", "slots", "observed"),
     *("samples", "workers", "shards", "seconds", "factor", "ratio", "min_array", "t1", "t2", "t3"),
     *("interval", "chunk", "fitting", "larger", "threshold", "unmap", "fits"),
-    *("watchdog", "readings"),
+    *("watchdog", "readings", "spread"),
     *("ssd", "token", "tokens", "parameters", "efficiency"),
     *("rounds", "most_programs", "port", "memory", "largest", "jobs", "cores", "limit", "room"),
     *(
