@@ -373,17 +373,18 @@ class Ledger:
         predictions = [f for f in judged if f.is_prediction]
         hold = sum(f.verdict is Verdict.HOLDS for f in predictions)
         counted = {
-            "predictions hang on one application": sum(bool(f.hangs_on) for f in predictions),
+            "hanging on one application": sum(bool(f.hangs_on) for f in predictions),
             "by construction": kinds[Evidence.BY_CONSTRUCTION],
             "on a stand-in": kinds[Evidence.NONE],
             "ties": self.tally[Verdict.TIE],
             "not measured": self.tally[Verdict.NOT_MEASURED],
         }
         share = f" ({hold / len(predictions):.0%})" if predictions else ""
-        rest = "".join(f"; {n} {words}" for words, n in counted.items() if n)
+        rest = "".join(f"; {words}: {n}" for words, n in counted.items() if n)
+        at = "".join({f" {f.at}" for f in judged if f.at})
         return (
             f"{len(self.findings)} findings on {len(self.claims.claims)} claims: of "
-            f"{len(predictions)} predictions {hold} hold{share}{rest}"
+            f"{len(predictions)} predictions {hold} hold{at}{share}{rest}"
         )
 
     def to_json(self) -> list[dict[str, Any]]:
