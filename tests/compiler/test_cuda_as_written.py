@@ -11,6 +11,7 @@ from offloaded import cuda
 from tidegate.compiler import ProgramModel
 from tidegate.compiler.model_file import load, save
 from tidegate.compiler.project import model_of_files
+from tidegate.errors import TidegateError
 from tidegate.experiments.planning import settle
 from tidegate.workloads.modelled import Modelled
 
@@ -260,3 +261,120 @@ def test_a_model_with_globals_can_be_saved(
     model = written(OBJECTS)
     save(model, tmp_path / "model.json")
     assert load(tmp_path / "model.json") == model
+
+
+# Launches
+
+
+def test_launches_that_are_not_written_as_such(written: Callable[[str], ProgramModel]) -> None:
+    """By a pointer, by the function of the runtime, in a thread, and in a library."""
+    model = written(
+        """
+#include <pthread.h>
+__global__ void dec(float *a, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) a[i] -= 1;
+}
+struct Job { float *data; int n; };
+static void *work(void *given) {
+  Job *job = (Job *)given;
+  inc<<<1, 64>>>(job->data, job->n);
+  return NULL;
+}
+extern "C" int cublasSgemm_v2(void *, int, int, int, int, int, const float *, const float *, int,
+                              const float *, int, const float *, float *, int);
+int main(int argc, char **argv) {
+  int n = atoi(argv[1]);
+  float *a, *b, *c, *d, one = 1;
+  cudaMalloc(&a, 4 * n);
+  cudaMalloc(&b, 4 * n);
+  cudaMalloc(&c, 4 * n);
+  cudaMalloc(&d, 4 * n);
+  void (*kernel)(float *, int) = atoi(argv[2]) ? inc : dec;
+  kernel<<<(n + 255) / 256, 256>>>(a, n);
+  void *arguments[] = {&b, &n};
+  cudaLaunchCooperativeKernel((void *)inc, dim3(8), dim3(128), arguments);
+  Job job = {c, n};
+  pthread_t thread;
+  pthread_create(&thread, NULL, work, &job);
+  cublasSgemm_v2(0, 0, 0, n, n, n, &one, a, n, b, n, &one, d, n);
+  return 0;
+}"""
+    )
+    assert [(x.region, str(x.trip_count), x.objects) for x in model.launches] == [
+        ("dec", "n", ("a",)),
+        ("inc", "n", ("a",)),
+        ("inc", "1024", ("b",)),
+        ("inc", "64", ("c",)),
+        ("cublasSgemm", "None", ("a", "b", "d")),
+    ]
+    assert [n for n in "abd" if model.is_written(model.launches[-1], n)] == ["d"]
+    notes = " ".join(map(str, model.notes))
+    assert "dec: is one of 2 kernels that a pointer may be" in notes
+    assert "work: runs in a thread of its own" in notes
+
+
+def test_a_function_declared_without_parameters_is_followed(tmp_path: Path) -> None:
+    """C of old: the caller does not know the parameters of what it calls."""
+    cuda()
+    (tmp_path / "main.c").write_text(
+        "int main(int argc, char **argv) { int n = argc * 64; run(n, argv); return 0; }"
+    )
+    (tmp_path / "run.cu").write_text(
+        HEAD
+        + """
+extern "C" void run(int n, char **argv) {
+  float *a;
+  cudaMalloc(&a, 4 * n);
+  inc<<<(n + 255) / 256, 256>>>(a, n);
+}"""
+    )
+    model = model_of_files([tmp_path / "main.c", tmp_path / "run.cu"])
+    assert [x.region for x in model.launches] == ["inc"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("cudaGraphExec_t g; cudaGraphLaunch(g, 0);", "cudaGraphLaunch: runs a graph"),
+        ("float *a; cudaMalloc(&a, 64);", "has no kernel launch that main reaches by calls"),
+    ],
+)
+def test_what_is_said_where_no_launch_is_found(
+    written: Callable[[str], ProgramModel], text: str, said: str
+) -> None:
+    with pytest.raises(TidegateError, match=said):
+        written(f"int main() {{ {text} }}")
+
+
+# What nvcc lets pass
+
+
+def test_what_nvcc_declares_is_known(written: Callable[[str], ProgramModel]) -> None:
+    """min and max on the host, surfaces, managed variables, and headers that it includes."""
+    model = written(
+        """
+__managed__ float grid[1024];
+__global__ void draw(cudaSurfaceObject_t s, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) surf2Dwrite(grid[i], s, i * 4, 0);
+}
+int main(int argc, char **argv) {
+  int n = max(min(atoi(argv[1]), 1024), 64);
+  long seconds = time(NULL);
+  cudaChannelFormatDesc channel = cudaCreateChannelDesc<float>();
+  cudaArray_t array;
+  cudaMallocArray(&array, &channel, n, 0, cudaArraySurfaceLoadStore);
+  cudaResourceDesc res = {};
+  res.res.array.array = array;
+  cudaSurfaceObject_t surface;
+  cudaCreateSurfaceObject(&surface, &res);
+  draw<<<4, 256>>>(surface, n);
+  cudaDeviceSynchronize();
+  printf("%f %d\\n", grid[0], (int)(seconds > max(n, 3u)));
+}"""
+    )
+    (launch,) = model.launches
+    assert launch.objects == ("array", "grid")
+    assert sizes(model) == {"array": "4*n", "grid": "4096"}
+    assert [u.object for u in launch.uses if u.writes] == ["array"]

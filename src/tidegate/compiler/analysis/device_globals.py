@@ -21,7 +21,7 @@ def with_globals(
     """Return a launch of CUDA with an entry for each global that its kernel uses, if that is one of
     the `arrays` or holds a pointer.
     """
-    if not launch.grid:
+    if not launch.of_cuda:
         return launch
     found = device.accesses(launch.kernel, launch.parameters) or {}
     paths = sorted((path for path in found if isinstance(path[0], str)), key=repr)

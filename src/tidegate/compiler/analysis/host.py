@@ -22,7 +22,7 @@ from tidegate.compiler.analysis.sizes import Formula, Named
 from tidegate.compiler.analysis.trip_counts import Count, counted_exits
 from tidegate.compiler.analysis.walks import covered_by
 from tidegate.compiler.host_flow import MOST_TURNS, HostFlow, HostLoop
-from tidegate.compiler.ir.calls import CONFIGURES, ENTRY_POINTS
+from tidegate.compiler.ir.calls import CONFIGURES, LAUNCHING
 from tidegate.compiler.ir.loops import Loop, Successors
 from tidegate.compiler.ir.module import Instruction, key
 
@@ -111,7 +111,7 @@ def _births(
                 break
             before.append(i)
         looped = any(allocation.block in loop.blocks for loop in around)
-        if looped and not any(i.callee in ENTRY_POINTS for i in before):
+        if looped and not any(i.callee in LAUNCHING for i in before):
             found[name] = allocation.block
     return found
 

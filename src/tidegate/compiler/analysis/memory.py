@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from tidegate.compiler.analysis.points_to import Location, Origin, PointsTo
-from tidegate.compiler.ir.calls import CONFIGURES, ENTRY_POINTS
+from tidegate.compiler.ir.calls import CONFIGURES, LAUNCHING
 from tidegate.compiler.ir.module import Body, Instruction, Value, key
 
-_HARMLESS = ("llvm.lifetime", "llvm.dbg", "llvm.assume", *CONFIGURES, *ENTRY_POINTS)
+_HARMLESS = ("llvm.lifetime", "llvm.dbg", "llvm.assume", *CONFIGURES, *LAUNCHING)
 _MENTIONED = re.compile(r'@(?:"([^"\n]+)"|([\w.$-]+))')
 _LOAD = re.compile(r"^ +%[^\n]* = load [^\n]*$", re.M)
 _NUMBER = re.compile(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import llvmlite.binding as llvm
 
@@ -31,6 +31,13 @@ _ADDRESS = "i64"
 _CONSTANT = re.compile(r"getelementptr [a-z ]*\((.*)\)$")
 _MOST_OFFSETS = 64  # of one value; further fields are not distinguished
 _DEEPEST = 3  # nested structures that a kernel's pointers are followed through
+# a global pointer, or an array of pointers, all of them to something
+_TABLE = re.compile(
+    r'^@(?:([\w.$-]+)|"([^"\n]+)") = [^\n]*?(?:global|constant) (?:\[\d+ x ptr\] \[)?'
+    r"((?:ptr @[^\s,\]]+(?:, )?)+)",
+    re.M,
+)
+_ENTRY = re.compile(r'ptr @(?:([\w.$-]+)|"([^"\n]+)")')
 _SYMBOL = re.compile(r'@"?([\w.$-]+)"?')
 _COPIES = ("llvm.memcpy", "llvm.memmove")
 _COPY_CALLS = {"memcpy", "memmove", "omp_target_memcpy", "cudaMemcpy", "cudaMemcpyAsync"}
@@ -59,6 +66,8 @@ class PointsTo:
         self._written: dict[Location, list[Value]] = defaultdict(list)
         if caller is not None:
             self._graph.take_memory(caller._graph)
+        for place, symbol in _first_pointers(body) if parameters is None else ():
+            self._graph.add(self._graph.cell(place), symbol)
         for parameter in body.parameters:
             name = parameter.name
             unknown: set[Location] = {(Origin("unknown", f"parameter {name}"), None)}
@@ -105,6 +114,8 @@ class PointsTo:
         kind = value.value_kind
         if kind == llvm.ValueKind.global_variable:
             return {(Origin("global", value.name), 0)}
+        if kind == llvm.ValueKind.function:
+            return {(Origin("function", value.name), 0)}
         if kind == llvm.ValueKind.constant_expr:
             return _of_expression(str(value), self._structs)
         return None
@@ -249,6 +260,15 @@ _RULES = {
     "call": PointsTo._call,
     "invoke": PointsTo._call,
 }
+
+
+def _first_pointers(body: Body) -> Iterator[tuple[Location, Location]]:
+    """Yield the pointers that globals begin with, as in tables of functions: place and target."""
+    functions = body.printed.functions
+    for name, quoted, inside in _TABLE.findall(body.printed.text):
+        for n, (a, b) in enumerate(_ENTRY.findall(inside)):
+            kind = "function" if (a or b) in functions else "global"
+            yield (Origin("global", name or quoted), 8 * n), (Origin(kind, a or b), 0)
 
 
 def _may_hold_pointer(value: Value) -> bool:

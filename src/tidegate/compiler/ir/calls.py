@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.compiler.ir.libraries import LIBRARY_CALLS
+
 
 @dataclass(frozen=True)
 class EntryPoint:
@@ -30,8 +32,13 @@ ENTRY_POINTS: dict[str, EntryPoint] = {
     "hipLaunchKernel": EntryPoint(0, parameters=5),
 }
 
+LAUNCHING = frozenset({*ENTRY_POINTS, *LIBRARY_CALLS})
+"""All functions that launch kernels."""
+
 CONFIGURES = ("__cudaPushCallConfiguration", "__hipPushCallConfiguration")
 """The calls that take a launch's grid and blocks, just before it."""
+TAKES_CONFIGURATION = ("__cudaPopCallConfiguration", "__hipPopCallConfiguration")
+"""The calls by which a stub finds them."""
 
 ALLOCATES_TASK = ("__kmpc_omp_target_task_alloc", "__kmpc_omp_task_alloc")
 """The calls that allocate the task into which clang puts a region with `nowait`."""

@@ -196,8 +196,8 @@ VERSION = "12.3"
 _PARTS = ("cuda_runtime", "cuda_nvcc", "cuda_cccl", "curand")  # folders of the wheels
 _UNKNOWN = 13000  # the first version that clang 19 cannot compile: its headers have moved
 _DEFINED = re.compile(r"^#define CUDA_VERSION (\d+)", re.M)
-_STUB = "__device_stub__"
-_MANGLED_STUB = re.compile(rf"(\d+){_STUB}")
+STUB = "__device_stub__"
+_MANGLED_STUB = re.compile(rf"(\d+){STUB}")
 # clang's wrapper includes it whether or not a program uses random numbers
 _ALWAYS_INCLUDED = "curand_mtgp32_kernel.h"
 
@@ -208,8 +208,8 @@ def kernel_of_stub(symbol: str) -> str:
     >>> kernel_of_stub("_Z18__device_stub__addPfi"), kernel_of_stub("__device_stub__add")
     ('_Z3addPfi', 'add')
     """
-    shorter = _MANGLED_STUB.sub(lambda m: str(int(m[1]) - len(_STUB)), symbol)
-    return shorter.replace(_STUB, "")
+    shorter = _MANGLED_STUB.sub(lambda m: str(int(m[1]) - len(STUB)), symbol)
+    return shorter.replace(STUB, "")
 
 
 def cuda_folder() -> Path:

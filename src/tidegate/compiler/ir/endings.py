@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tidegate.compiler.ir.calls import ENTRY_POINTS
+from tidegate.compiler.ir.calls import LAUNCHING
 from tidegate.compiler.ir.loops import reachable
 from tidegate.compiler.ir.module import Body, Module, Printed, constant_int, parse
 
@@ -35,7 +35,7 @@ def _ends(main: Body) -> set[str]:
     that tell success, or else those that tell no failure, or else all.
     """
     after = {name: block[-1].successors() if block else () for name, block in main.blocks.items()}
-    launching = {i.block for i in main if i.callee in ENTRY_POINTS}
+    launching = {i.block for i in main if i.callee in LAUNCHING}
     behind = {block: reachable(block, after) | {block} for block in launching}
     stuck = [blocks for blocks in behind.values() if all(_last(main, b) != "ret" for b in blocks)]
     dead = {b for blocks in stuck for b in blocks if _last(main, b) == "unreachable"}

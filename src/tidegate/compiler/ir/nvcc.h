@@ -46,7 +46,8 @@ TIDEGATE_MIXED(double, float, double)
 
 /* Surfaces: Tidegate takes a call of tidegate_surface_… for an access to its first argument. */
 extern "C" __device__ void tidegate_surface_read(unsigned long long surface, int x, int y, int z);
-extern "C" __device__ void tidegate_surface_write(unsigned long long surface, int x, int y, int z);
+extern "C" __device__ void tidegate_surface_write(unsigned long long surface, int x, int y, int z,
+                                                  const void *value);
 
 #define TIDEGATE_SURFACE(dimension, position, x, y, z)                                            \
   template <class T>                                                                              \
@@ -62,9 +63,9 @@ extern "C" __device__ void tidegate_surface_write(unsigned long long surface, in
     tidegate_surface_read(surface, x, y, z);                                                      \
   }                                                                                               \
   template <class T>                                                                              \
-  static __device__ void surf##dimension##write(T, cudaSurfaceObject_t surface, position,         \
+  static __device__ void surf##dimension##write(T value, cudaSurfaceObject_t surface, position,   \
                                                 cudaSurfaceBoundaryMode = cudaBoundaryModeTrap) { \
-    tidegate_surface_write(surface, x, y, z);                                                     \
+    tidegate_surface_write(surface, x, y, z, &value);                                             \
   }
 #define TIDEGATE_AT(...) __VA_ARGS__
 TIDEGATE_SURFACE(1D, int x, x, 0, 0)
