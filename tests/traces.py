@@ -135,6 +135,7 @@ CONSTANTS: dict[str, Any] = {
     "round_tails": False,
     "decision": 1024.0,
     "pipelined": False,
+    "victims_mapped": False,
     "frame": "region",
 }
 

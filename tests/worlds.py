@@ -30,6 +30,7 @@ def machines(draw: Any) -> Machine:
         block_faults=draw(st.none() | st.integers(1, 6)),
         batch_faults=draw(st.integers(1, 8)),
         pipelined=draw(st.booleans()),
+        victims_mapped=draw(st.booleans()),
         bandwidth=one_of(4.0, 64.0, 512.0),
         flops=one_of(64.0, 1024.0),
         latency=one_of(0.0, 2.0, 4096.0),

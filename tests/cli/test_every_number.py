@@ -21,8 +21,9 @@ NUMERIC = {
     *("bytes", "scale", "near", "oversubscribe", "middle", "geometry", "slots", "observed"),
     *("samples", "workers", "shards", "seconds", "factor", "ratio", "min_array", "t1", "t2", "t3"),
     *("interval", "chunk", "fitting", "larger", "threshold", "unmap", "fits"),
-    *("watchdog", "readings"),
-    *("most_programs", "port", "memory", "largest", "jobs", "cores", "limit", "room"),
+    *("watchdog", "readings", "spread"),
+    *("ssd", "token", "tokens", "parameters", "efficiency"),
+    *("rounds", "most_programs", "port", "memory", "largest", "jobs", "cores", "limit", "room"),
     *(
         "steps",
         "replicate",
@@ -51,7 +52,22 @@ OTHERS = {
         "store",
     ),
     *("output_file", "applications", "levels", "loops", "perfetto", "include", "define", "std"),
-    *("path", "answer", "on", "x", "y", "by", "catch", "recorded", "like", "card", "workload"),
+    *(
+        "to",
+        "kind",
+        "check",
+        "path",
+        "answer",
+        "on",
+        "x",
+        "y",
+        "by",
+        "catch",
+        "recorded",
+        "like",
+        "card",
+        "workload",
+    ),
 }
 WRONG = (str(10**30), "-1", "nan", "inf", "1e300", "", "x", str(2**63), str(-(10**30)))
 ARGUMENTS = {
@@ -61,13 +77,18 @@ ARGUMENTS = {
     "script": "script.py",
     "file": "in.csv",
     "kind": "eviction",
+    "policy": "cp",
 }
 # lists that may be empty: one of the two, or the paper's own sizes
 EMPTY_LISTS = {
     *(("hybrid", option) for option in ("--fitting", "--larger", "--largest")),
     *(("gmt", option) for option in ("--factor", "--near")),
 }
-WITH = {"middle": ["--tiering", "tier-order"], "record": ["-o", "out.parquet"]}
+WITH = {
+    "emit": ["--to", "bpf"],
+    "middle": ["--tiering", "tier-order"],
+    "record": ["-o", "out.parquet"],
+}
 
 
 def _commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -148,7 +148,7 @@ def test_every_paper_has_the_same_protocol() -> None:
 def test_fields_of_a_setup_are_options() -> None:
     flags = {name: {o.flag for o in find_setup(name).options()} for name in paper_names()}
     every = {"--scale", "--readings"}
-    assert flags["observuvm"] - every == {"--oversubscribe", "--observed", "--samples"}
+    assert flags["observuvm"] - every == {"--oversubscribe", "--observed", "--samples", "--spread"}
     assert flags["cppe"] - every == {"--fits", "--t1", "--t2", "--t3", "--interval", "--chunk"}
     assert flags["gmt"] - every == {"--factor", "--tier2-ratio", "--near"}
     assert every <= flags["observuvm"] & flags["cppe"] & flags["gmt"] & flags["hybrid"]

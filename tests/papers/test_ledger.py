@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,9 +15,13 @@ from hypothesis import strategies as st
 from tidegate.errors import UnknownName
 from tidegate.papers.ledger import (
     Claim,
+    Evidence,
+    Finding,
     Ledger,
     Verdict,
+    find_dependence,
     judge_exact,
+    judge_gain,
     judge_order,
     judge_ratio,
     judge_sign,
@@ -26,7 +32,7 @@ from tidegate.papers.ledger import (
 
 pytestmark = pytest.mark.closed_form
 
-HOLDS, TIE, DIFFERS, NOT_MEASURED, NO_CLAIM = Verdict
+HOLDS, TIE, DIFFERS, NOT_MEASURED = Verdict
 CLAIM = Claim("O2", "ratio", "VII-A", "a text", 0.20, 0.4)
 
 
@@ -47,6 +53,24 @@ CLAIM = Claim("O2", "ratio", "VII-A", "a text", 0.20, 0.4)
 )
 def test_a_ratio_holds_within_its_margin_on_both_sides(ours: float, verdict: Verdict) -> None:
     assert judge_ratio(ours, 0.20, 0.4) is verdict
+
+
+@pytest.mark.parametrize(
+    ("ours", "value", "verdict"),
+    [
+        (1.32, 1.25, HOLDS),
+        (1.18, 1.25, HOLDS),
+        (1.33, 1.25, DIFFERS),
+        (1.0, 1.25, DIFFERS),  # though 1.00 is within 20 % of 1.25
+        (0.92, 0.88, DIFFERS),
+        (0.90, 0.88, HOLDS),
+        (1.0, 0.88, DIFFERS),  # a slowdown that is none
+        (1.12, 0.88, DIFFERS),
+        (24.0, 18.7, HOLDS),
+    ],
+)
+def test_of_a_speedup_the_gain_is_judged(ours: float, value: float, verdict: Verdict) -> None:
+    assert judge_gain(ours, value, 0.3) is verdict
 
 
 @pytest.mark.parametrize(("ours", "verdict"), [(0.81, HOLDS), (1.0, HOLDS), (0.80, DIFFERS)])
@@ -190,8 +214,54 @@ def test_a_ledger_keeps_the_papers_order_and_lacks_no_claim() -> None:
     ledger = make_ledger()
     assert [f.label for f in ledger.findings[:4]] == ["O1 MM", "O1 LU", "O2", "O3"]
     assert {f.claim for f in ledger.findings} == {f"O{i}" for i in range(1, 17)}
-    assert ledger.tally == {HOLDS: 1, TIE: 0, DIFFERS: 2, NOT_MEASURED: 14, NO_CLAIM: 0}
-    assert ledger.summary == "17 findings on 16 claims: 1 holds, 2 differ, 14 were not measured"
+    assert ledger.tally == {HOLDS: 1, TIE: 0, DIFFERS: 2, NOT_MEASURED: 14}
+    assert ledger.summary == (
+        "17 findings on 16 claims: of 3 predictions 1 hold (33%); not measured: 14"
+    )
+
+
+def test_the_summary_counts_predictions_and_names_the_rest() -> None:
+    claims = load_claims("gmt")
+    g1, g4 = claims["G1"], claims["G4"]
+    tie = claims["G6"].for_part("LavaMD, tier-random").sign(0.01, "faster")
+    made = g4.for_part("Srad").ratio(0.83, value=0.8338)
+    found = g1.for_part("BFS").gain(1.28, value=1.28, why="")
+    lost = replace(g1.for_part("Srad").gain(1.0, value=2.33, why=""), hangs_on=("Srad",))
+    assert [f.evidence for f in (tie, made, found)] == [
+        Evidence.NONE,
+        Evidence.BY_CONSTRUCTION,
+        Evidence.PREDICTED,
+    ]
+    assert [f.is_prediction for f in (tie, made, found)] == [False, False, True]
+    assert made.outcome == "HOLDS, by construction"
+    assert tie.outcome == "TIE"
+    assert lost.outcome == "DIFFERS, hangs on Srad"
+    summary = Ledger(claims, (tie, made, found, lost)).summary
+    assert summary == (
+        "9 findings on 8 claims: of 2 predictions 1 hold (50%); hanging on one application: 1; "
+        "by construction: 1; ties: 1; not measured: 5"
+    )
+
+
+def test_what_is_measured_on_a_stand_in_is_no_prediction() -> None:
+    finding = load_claims("observuvm")["O13"].for_part("mean").ratio(0.2, value=0.2, within=0.5)
+    assert (finding.evidence, finding.is_prediction) == (Evidence.NONE, False)
+    assert finding.outcome == "HOLDS, not evidence"
+
+
+def judge_mean(ratios: Mapping[str, float]) -> Finding:
+    return CLAIM.ratio(sum(ratios.values()) / len(ratios))
+
+
+def test_a_mean_says_on_which_application_it_hangs() -> None:
+    even = find_dependence(judge_mean, {"a": 0.2, "b": 0.21, "c": 0.19})
+    assert even.hangs_on == ()
+    one = find_dependence(judge_mean, {"a": 0.05, "b": 0.05, "c": 0.5})
+    assert (one.verdict, one.hangs_on) == (HOLDS, ("c",))
+    assert one.outcome == "HOLDS, hangs on c"
+    sizes = {("a", 4): 0.05, ("b", 4): 0.05, ("c", 4): 0.3, ("c", 9): 0.3}
+    assert find_dependence(judge_mean, sizes, lambda key: key[0]).hangs_on == ("c",)
+    assert find_dependence(judge_mean, {"a": 0.2, "b": 0.9}).hangs_on == ()  # nothing to leave out
 
 
 def test_a_ledger_as_html_has_every_claim_and_escapes() -> None:
@@ -206,6 +276,8 @@ def test_a_ledger_as_json_can_be_read_back() -> None:
     rows = json.loads(json.dumps(make_ledger().to_json()))
     assert rows[0] == {
         "label": "O1 MM",
+        "evidence": "predicted",
+        "outcome": "HOLDS",
         "claim": "O1",
         "part": "MM",
         "where": "Fig. 10, VII-A",
@@ -218,6 +290,9 @@ def test_a_ledger_as_json_can_be_read_back() -> None:
         "tied": None,
         "readings": 0,
         "there": None,
+        "given": "predicted",
+        "hangs_on": [],
+        "at": "",
     }
 
 
@@ -233,14 +308,12 @@ def test_a_ledger_as_a_table_shows_readings_only_if_there_are_any() -> None:
     assert readings_text(elsewhere) == "75% of 40; the default there: DIFFERS"
 
 
-def test_a_finding_without_a_claim_keeps_what_was_measured() -> None:
-    claim = Claim("O2", "ratio", "VII-A", "", value=0.2, within=0.4)
-    finding = claim.ratio(0.5, why="a reason").without_claim()
-    assert (finding.verdict, finding.number, finding.ours, finding.why) == (
-        NO_CLAIM,
-        0.5,
-        "50 %",
-        "",
-    )
-    unmeasured = claim.unmeasured("it was not run")
-    assert unmeasured.without_claim() == unmeasured
+def test_a_finding_at_another_setting_is_judged_and_says_so() -> None:
+    holds, differs = (replace(CLAIM.ratio(x), at="at 1/8") for x in (0.2, 0.5))
+    assert (holds.outcome, differs.outcome) == ("holds at 1/8", "differs at 1/8")
+    ledger = Ledger(load_claims("observuvm"), (holds, differs))
+    assert ledger.table().tones[:3] == ["", "reduced", "reduced"]
+    assert "of 2 predictions 1 hold at 1/8 (50%)" in ledger.summary
+    assert '<tr class="holds reduced">' in ledger.html()
+    unmeasured = replace(CLAIM.unmeasured("it was not run"), at="at 1/8")
+    assert unmeasured.outcome == "NOT MEASURED"

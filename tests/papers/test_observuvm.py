@@ -231,9 +231,24 @@ def test_lists_make_the_figures_of_sensitivity_and_claims_stay_with_the_papers_v
     assert not Setup(oversubscribe="30%").as_published
 
 
-def test_elsewhere_there_is_no_claim() -> None:
+def test_the_spread_of_tournaments_is_shown() -> None:
+    setup = dataclasses.replace(TINY, given=STAND_INS[:1], spread=2, systems=("uvm", "tm"))
+    grid = grid_of(setup)
+    assert grid["MM", "tm", "spread 2%"].load_machine().near.jitter == 0.02
+    assert ("MM", "uvm", "spread 2%") not in grid
+    done = PAPER.reproduce(setup, workers=1, cache=False)
+    (spread,) = (e for e in done.exhibits if e.name == "Spread")
+    (row,) = spread.table.to_dicts()
+    assert row["least"] <= row["by default"] <= row["most"]
+    assert spread.draw().axes
+    assert dataclasses.replace(Setup(), spread=3).as_published
+
+
+def test_elsewhere_findings_say_where() -> None:
     few = dataclasses.replace(TINY, given=STAND_INS[:1], oversubscribe="30%")
     done = PAPER.reproduce(few, workers=1, cache=False)
-    verdicts = {f.verdict for f in done.ledger.findings}
-    assert verdicts <= {Verdict.NO_CLAIM, Verdict.NOT_MEASURED}
-    assert Verdict.NO_CLAIM in verdicts
+    assert {f.at for f in done.ledger.findings} == {"at 1/32"}
+    assert "Judged at 1/32, not as published" in done.notes[1]
+    assert Setup(oversubscribe="30%").at == "with --oversubscribe 30%"
+    assert Setup.quick().at == "at 1/8"
+    assert Setup().at == ""

@@ -6,10 +6,17 @@ import pytest
 
 from tidegate.experiments.specification import RunSpec
 from tidegate.papers.ledger import Claim, Finding, Verdict
-from tidegate.papers.observuvm.paper import DEPENDS, OPEN, PAPER, READINGS, TOURNAMENTS, specify
+from tidegate.papers.observuvm.paper import (
+    DEPENDS,
+    MOST_TOURNAMENTS,
+    OPEN,
+    PAPER,
+    READINGS,
+    specify,
+)
 from tidegate.papers.observuvm.setup import GRID, SYSTEMS, Setup
 from tidegate.papers.readings import choose, distinct, run_variants, with_shares
-from tidegate.policies.registries import eviction, prefetch
+from tidegate.policies.registries import eviction, placement, prefetch
 from tidegate.workloads import workloads
 
 pytestmark = pytest.mark.paper
@@ -41,7 +48,7 @@ def test_open_points_are_options_that_exist_and_begin_with_their_defaults() -> N
         elif owner == "machine":
             assert RunSpec("cyclic").flat()[option] in (values[0], None)
         elif owner != "observe":
-            kinds = (eviction, prefetch, workloads)
+            kinds = (eviction, prefetch, placement, workloads)
             registry = next(kind for kind in kinds if owner in kind.names())
             assert registry.find(owner).options()[option].default == values[0], point
 
@@ -67,11 +74,11 @@ def test_readings_share_the_runs_that_do_not_depend_on_them() -> None:
     apart, convolution = apart_of("MM"), apart_of("2DC")
     assert sum(apart.values()) + sum(convolution.values()) == len(distinct(grids))
     assert convolution["uvm"] == 4 * apart["uvm"]  # as often as its open iterations
-    assert apart["uvm"] == apart["acbm"] == 8
-    assert apart["ea"] == apart["lru"] == 16
-    assert apart["lfu"] == apart["cp"] == 192
-    assert apart["tm"] <= TOURNAMENTS
-    assert set(DEPENDS) | {"uvm", "acbm"} == set(SYSTEMS)
+    assert apart["uvm"] == 8
+    assert apart["acbm"] == apart["ea"] == apart["lru"] == 16
+    assert 180 < apart["lfu"] <= 192 >= apart["cp"] > 180  # of 192
+    assert apart["tm"] <= MOST_TOURNAMENTS
+    assert set(DEPENDS) | {"uvm"} == set(SYSTEMS)
 
 
 def test_an_applications_own_readings_matter_to_its_own_runs() -> None:

@@ -107,12 +107,13 @@ def test_a_folder_is_a_paper_with_its_command(capsys: pytest.CaptureFixture[str]
     assert invoke(["reproduce", "sixth", "--passes", "3,4", "--workers", "1", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert found["title"] == "Loops (2031)"
-    assert [f["verdict"] for f in found["ledger"]] == ["NO CLAIM"]  # the paper has 3 passes only
+    # the paper has 3 passes only
+    assert [f["outcome"] for f in found["ledger"]] == ["holds with --passes 3,4"]
     assert found["exhibits"][0]["rows"] == [
         {"passes": "3", "pages": 256},
         {"passes": "4", "pages": 256},
     ]
-    assert "none is judged" in found["notes"][1]
+    assert "with --passes 3,4, not as published" in found["notes"][1]
     assert invoke(["reproduce", "sixth", "--workers", "1", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert [f["verdict"] for f in found["ledger"]] == ["HOLDS"]

@@ -77,7 +77,7 @@ def limited() -> Iterator[Any]:
 
     def limit(rounds: int) -> Any:
         restore_class(policy)
-        policy.rounds = rounds
+        policy.most_rounds = rounds
         bound_policy(policy)
         return policy
 
@@ -102,7 +102,7 @@ def test_loops_end_after_so_many_rounds(limited: Any, rounds: int) -> None:
 def test_islice_sees_the_first_items_alone(rounds: int, skip: int) -> None:
     policy: Any = Loops()
     policy.start()
-    policy.rounds = rounds
+    policy.most_rounds = rounds
     bound_policy(policy)
     assert policy.by_islice(skip) == list(range(min(rounds, REGIONS)))[skip:]
 
@@ -136,7 +136,7 @@ class Third(Last):
 
 def run(policy: Any, rounds: int, compiled: bool) -> dict[str, Any]:
     policy = eviction.resolve(policy)
-    policy.rounds = rounds
+    policy.most_rounds = rounds
     pages = [r * PAGES for turn in range(6) for r in range(turn % 3, REGIONS)]
     trace = one_block(reads(pages), [REGIONS * PAGES])
     return run_of(trace, machine(), 16, eviction=policy, compiled=compiled).summary
@@ -170,7 +170,7 @@ def test_a_large_limit_makes_none() -> None:
 
 
 class Lists(EvictionPolicy):
-    rounds = 5
+    most_rounds = 5
 
     def on_fault(self, region: int) -> None:
         self.order.move_to_tail(region)
@@ -180,7 +180,7 @@ class Lists(EvictionPolicy):
 
 
 class Otherwise(EvictionPolicy):
-    rounds = 5
+    most_rounds = 5
 
     def on_fault(self, region: int) -> None:
         self.order.move_to_tail(region)
@@ -205,10 +205,10 @@ def test_what_cannot_be_limited_is_refused(cls: type[EvictionPolicy], said: str)
 
 def test_parts_have_the_limit_of_the_whole() -> None:
     policy: Any = prefetch.make("stop-when-full(of=rgp)")
-    policy.rounds = 9
+    policy.most_rounds = 9
     trace = one_block(reads(range(0, REGIONS * PAGES, PAGES)), [REGIONS * PAGES])
     run_of(trace, machine(), 8, prefetch=policy)
-    assert policy.parts[0].rounds == 9
+    assert policy.parts[0].most_rounds == 9
 
 
 def test_the_limit_is_compiled_in() -> None:
@@ -216,7 +216,7 @@ def test_the_limit_is_compiled_in() -> None:
     made = set()
     for rounds in (0, 4, 5):
         policy: Any = eviction.make("fifo")
-        policy.rounds = rounds
+        policy.most_rounds = rounds
         policy.start()
         try:
             made.add(compile_policy(policy, "Faults()").address)  # type: ignore[union-attr]

@@ -300,7 +300,10 @@ def test_applications_come_out_the_same(application, system):
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("ahead", ["rgp(streak=1, ahead=70000)", "fdp+rgp(streak=1, ahead=70000)"])
+@pytest.mark.parametrize(
+    "ahead",
+    ["rgp(streak=1, ahead=70000, taken=at once)", "fdp+rgp(streak=1, ahead=70000, taken=at once)"],
+)
 def test_asking_for_too_much_ends_the_run_with_one_clear_line(compiled, ahead):
     trace = one_block(reads([0, 1, 2]), [70_000], FLAT)
     simulation = simulation_of(

@@ -363,58 +363,76 @@ def asked(p: Any, verb: str) -> list[int]:
 
 
 def test_rgp_runs_ahead_of_a_stream_by_triggers() -> None:
-    p = started(prefetch.make("rgp(ahead=2, streak=2)"), FakeMemory(objects=objects()))
+    spec = "rgp(ahead=2, streak=2, taken=at once)"
+    p = started(prefetch.make(spec), FakeMemory(objects=objects()))
     p.memory.pages = [0, 1]
     arrive(p, 2)
     assert asked(p, "prefetch") == []
     p.memory.pages = [2]
-    arrive(p, 2)  # three neighbours, two steps: a stream now, which brings its region whole
-    assert asked(p, "prefetch") == [2, 3, 4]
-    for region in (2, 3, 4):
+    arrive(p, 2)  # three neighbours, two steps: a stream now
+    assert asked(p, "prefetch") == [3, 4]
+    for region in (3, 4):
         p.on_prefetch(region)
-    assert asked(p, "observe") == [2, 3, 4]
+    assert asked(p, "observe") == [3, 4]
+    p.memory.here = {2, 3, 4}
     p.on_notification(3)  # the trigger page of 3 was used: the next one follows
-    assert asked(p, "prefetch") == [2, 3, 4, 5]
+    assert asked(p, "prefetch") == [3, 4, 5]
     p.on_notification(3)
-    assert asked(p, "prefetch") == [2, 3, 4, 5]
+    assert asked(p, "prefetch") == [3, 4, 5]
+
+
+def test_the_driver_takes_one_region_at_the_next_event() -> None:
+    p = started(prefetch.make("rgp(ahead=2, streak=1)"), FakeMemory(objects=objects()))
+    p.memory.pages, p.memory.here = [0, 1], {0}
+    arrive(p, 0)  # a stream, which names 1; no event has followed
+    assert asked(p, "prefetch") == []
+    p.memory.pages = [2]
+    arrive(p, 0)  # now the driver takes 1, and 2 is named
+    assert asked(p, "prefetch") == [1]
+    p.on_prefetch(1)
+    p.on_notification(7)  # any notification is an event
+    assert asked(p, "prefetch") == [1, 2]
+    p.on_notification(1)  # its trigger names 3, which waits
+    assert asked(p, "prefetch") == [1, 2]
 
 
 def test_rgps_trigger_looks_past_regions_that_are_there() -> None:
-    p = started(prefetch.make("rgp(ahead=1, streak=1)"), FakeMemory(objects=objects()))
+    p = started(prefetch.make("rgp(streak=1, taken=at once)"), FakeMemory(objects=objects()))
     p.memory.pages, p.memory.here = [0, 1], {2, 3, 5}
     arrive(p, 0)
-    for region in (0, 1):
-        p.on_prefetch(region)
+    p.on_prefetch(1)
     p.on_notification(1)
-    assert asked(p, "prefetch") == [0, 1, 4]
+    assert asked(p, "prefetch") == [1, 4]
     p.on_prefetch(4)
     p.memory.here |= set(range(5, 10))
     p.on_notification(4)  # nothing is left of the object
-    assert asked(p, "prefetch") == [0, 1, 4]
+    assert asked(p, "prefetch") == [1, 4]
 
 
 def test_an_object_stays_a_stream_and_jumps_make_none() -> None:
-    p = started(prefetch.make("rgp(ahead=2, streak=2)"), FakeMemory(objects=objects()))
+    spec = "rgp(ahead=2, streak=2, taken=at once)"
+    p = started(prefetch.make(spec), FakeMemory(objects=objects()))
     p.memory.pages = [0, 7]
     arrive(p, 0, 5, 2, 7, 4)
     assert asked(p, "prefetch") == []
     p.memory.pages = [0, 1, 2]
     arrive(p, 12)
-    assert asked(p, "prefetch") == [12, 13]  # within the object
+    assert asked(p, "prefetch") == [13]  # within the object
     p.memory.pages = [9]
     arrive(p, 10)
-    assert asked(p, "prefetch") == [12, 13, 10, 11]
+    assert asked(p, "prefetch") == [13, 11, 12]
     assert p.decisions()[0].what == "streams: b"
 
 
 def test_prefetchers_joined_by_plus_are_all_told() -> None:
-    p = started(make_prefetch("fdp(every=1)+rgp(streak=1)"), FakeMemory(objects=objects()))
+    both = make_prefetch("fdp(every=1)+rgp(streak=1, taken=at once)")
+    p = started(both, FakeMemory(objects=objects()))
     p.memory.pages = [0, 1]
     arrive(p, 1)
     p.on_prefetch(2)
     assert p.name == "fdp+rgp"
     assert asked(p, "threshold") == [51]
-    assert asked(p, "prefetch") == [1, 2, 3]
+    assert asked(p, "prefetch") == [2]
     assert asked(p, "observe") == [2, 2]  # FDP's feedback and RGP's trigger
 
 
@@ -442,13 +460,13 @@ def test_tournament_gives_each_policy_its_share_of_observed_regions() -> None:
     assert p._watched[again] == asked_for[0][0]  # the one whose region was used has room again
 
 
-@pytest.mark.parametrize(("afresh", "left"), [(False, ["fifo", "lrm"]), (True, ["lrm"])])
-def test_blames_are_kept_for_good_unless_told_otherwise(afresh: bool, left: list[str]) -> None:
-    p = started(
-        eviction.make(
-            f"tournament(policies=fifo+lrm+mru, patience=4, blame=batches, afresh={afresh})"
-        )
-    )
+@pytest.mark.parametrize(
+    ("average", "afresh", "left"),
+    [("all", False, ["fifo", "lrm"]), ("all", True, ["lrm"]), ("active", False, ["lrm"])],
+)
+def test_whose_blames_an_even_share_is_of(average: str, afresh: bool, left: list[str]) -> None:
+    options = f"patience=4, blame=batches, afresh={afresh}, average={average}"
+    p = started(eviction.make(f"tournament(policies=fifo+lrm+mru, {options})"))
     fifo, mru = 0, 2
 
     def blame(contestant: int, times: int) -> None:
@@ -458,6 +476,7 @@ def test_blames_are_kept_for_good_unless_told_otherwise(afresh: bool, left: list
 
     blame(mru, 5)
     assert p.report()["retired"] == ["mru"]
-    # half of all blames, which is less than 1.2 / 2; but all there are, counted afresh
+    # half of all blames, which is less than 1.2 / 2; but all there are, counted afresh or among
+    # those left
     blame(fifo, 5)
     assert p.report()["left"] == left

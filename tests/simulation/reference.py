@@ -613,7 +613,7 @@ class Reference:
                 self.on_hold = True
                 raise BatchIsCut
             assert victim in self.resident
-            self.evict(victim)
+            self.evict(victim, self.machine.driver.victims_mapped)
         self.count["frames_peak"] = max(self.count["frames_peak"], self.frames_used + need)
 
     def evict(self, region: int, mapped: bool = False) -> None:

@@ -520,6 +520,18 @@ def test_faults_and_prefetches_unmap_at_their_own_cost_and_evictions_have_one() 
     assert ahead.parts["fault_handling"] == approx(2 * one)
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_the_drivers_victims_may_be_mapped_and_unmapped_again(again: bool) -> None:
+    """Regions 0, 1, 0 through one frame: region 0 is unmapped once, or once for each time."""
+    on = machine()
+    on = dataclasses.replace(on, driver=dataclasses.replace(on.driver, victims_mapped=again))
+    trace = Given([Kernel([reads([*range(2 * PAGES), *range(PAGES)])])], [2 * PAGES])
+    run = run_of(trace, on, 1, prefetch="region")
+    assert run.counts["evictions"] == 2
+    unmapped = (3 if again else 2) * PAGES * UNMAP
+    assert run.parts["fault_handling"] == approx(3 * SERVE + unmapped)
+
+
 class SendBack(PlacementPolicy):
     """Send region 0 back before each launch but the first."""
 

@@ -182,6 +182,22 @@ def test_a_counter_counts_for_a_granule(policy: type, granules: set[int]) -> Non
     assert used.noticed == granules
 
 
+class CountAndName(CountEverything):
+    """The same by regions: a notification names each page that had some of the accesses."""
+
+    def start(self) -> None:
+        self.noticed = set()
+        self.memory.count_remote(self.accesses, 0, 1)
+
+
+def test_a_counter_may_name_the_pages_that_were_accessed() -> None:
+    later = reads([PAGES], bytes=0) * 100  # of region 1, while the driver serves the others
+    touches = reads([1, 3, 1, 3], bytes=128) + later + reads([5], bytes=128)
+    used = CountAndName()
+    run_of(one_block(touches, [2 * PAGES]), observing(), 4, placement=used)
+    assert used.noticed == {1, 3, PAGES}
+
+
 def test_what_thread_blocks_share_is_counted_for_each() -> None:
     """Two touches by two thread blocks each are four accesses over the link."""
     later = reads([2 * PAGES], bytes=0) * 100  # of region 2, while the driver serves the others

@@ -102,15 +102,18 @@ def print_table(
     print_tables([Table(columns, rows, title, left, drop)])
 
 
+_TONES = {"heading": 1, "reduced": 36}  # bold; cyan
+
+
 def print_tables(tables: Iterable[Table]) -> None:
     """Print tables that fit the terminal, with an empty line behind each."""
     width = terminal_width()
-    bold = width is not None and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    plain = width is None or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
     for table in tables:
         if not table.title:
             print()
-        for line, heading in table.lines(width):
-            print(f"\x1b[1m{line}\x1b[0m" if bold and heading else line)
+        for line, tone in table.lines(width):
+            print(line if plain or tone not in _TONES else f"\x1b[{_TONES[tone]}m{line}\x1b[0m")
         print()
 
 

@@ -44,7 +44,7 @@ class Table:
 
     ``drop``: the columns to leave out first where room is short, in that order; bars go before
     them, and then the columns from the right. The first two columns that are not bars and not in
-    ``drop`` always stay.
+    ``drop`` always stay. ``tones``: of each row, by name; a terminal has a colour for some.
 
     >>> print(Table(["policy", "time"], [["lrm", "606 ms"], ["mru", "9 s"]]).text(40))
     policy    time
@@ -58,27 +58,29 @@ class Table:
     title: str = ""
     left: int = 1
     drop: Sequence[str] = ()
+    tones: Sequence[str] = ()
 
     def text(self, width: int | None = None) -> str:
         """Return the table in lines of at most ``width``; None is for files and pipes."""
         return "\n".join(line for line, _ in self.lines(width))
 
-    def lines(self, width: int | None = None) -> Iterator[tuple[str, bool]]:
-        """Yield each line, and whether it is a heading."""
+    def lines(self, width: int | None = None) -> Iterator[tuple[str, str]]:
+        """Yield each line and its tone: "heading", that of its row, or none."""
         room = FULL if width is None else max(width, 2)
         shown, widths = self._fit(room, width is not None)
         if self.title:
-            yield from ((line, True) for line in wrap(self.title, room))
-            yield "", False
+            yield from ((line, "heading") for line in wrap(self.title, room))
+            yield "", ""
         indent, gap = _spaces(room)
         head = [self.columns[i] for i in shown]
-        yield from ((line, True) for line in self._row(head, shown, widths, indent, gap))
-        yield " " * (indent // 2) + "─" * (sum(widths) + gap * (len(widths) - 1) + indent), False
-        for row in self.rows:
+        yield from ((line, "heading") for line in self._row(head, shown, widths, indent, gap))
+        yield " " * (indent // 2) + "─" * (sum(widths) + gap * (len(widths) - 1) + indent), ""
+        tones = self.tones or [""] * len(self.rows)
+        for row, tone in zip(self.rows, tones, strict=True):
             cells = [row[i] for i in shown]
-            yield from ((line, False) for line in self._row(cells, shown, widths, indent, gap))
+            yield from ((line, tone) for line in self._row(cells, shown, widths, indent, gap))
         if hidden := [c for i, c in enumerate(self.columns) if i not in shown and c]:
-            yield from ((x, False) for x in wrap(f"not shown here: {', '.join(hidden)}", room))
+            yield from ((x, "") for x in wrap(f"not shown here: {', '.join(hidden)}", room))
 
     def html(self) -> str:
         """Return the table as HTML; all text is escaped."""

@@ -58,14 +58,14 @@ def check_policy(policy: Policy, workload: str, kind: str, **settings: Any) -> C
     """Play a run of a workload and compare each answer of the kernel with Python's.
 
     ``kind`` is eviction or prefetch; ``settings`` are those of ``run``. A policy that declares no
-    ``rounds`` has the default.
+    ``most_rounds`` has the default.
 
     >>> check_policy(CP(), "MM", "eviction", scale="1/64").wrong  # doctest: +SKIP
     0
     """
     if why := missing():
         raise TidegateError(f"--check cannot play to the kernel: {why}")
-    policy.rounds = policy.rounds or ROUNDS
+    policy.most_rounds = policy.most_rounds or ROUNDS
     spec = replace(RunSpec.from_settings(workload, {**settings, kind: policy}), compiled=False)
     with taping(policy) as tape:
         try:
@@ -79,7 +79,7 @@ def check_policy(policy: Policy, workload: str, kind: str, **settings: Any) -> C
             f"'{label(policy)}' decides nothing while a program runs: there is nothing to check; "
             "--to modprobe sets what it sets"
         )
-    return play(tape, label(policy), workload, policy.rounds)
+    return play(tape, label(policy), workload, policy.most_rounds)
 
 
 def play(tape: Tape, name: str, workload: str, rounds: int) -> Checked:

@@ -78,7 +78,7 @@ def start_in_driver(policy: Policy, machine: Machine, near: int) -> DriverMemory
     check_declared(policy)
     geometry = machine.geometry
     memory = DriverMemory(policy, geometry, near // geometry.region, REGIONS)
-    policy.rounds = policy.rounds or ROUNDS
+    policy.most_rounds = policy.most_rounds or ROUNDS
     pass_rounds(policy)
     policy.attach(memory)
     policy.start()
@@ -101,7 +101,7 @@ def emit_core(policy: Policy) -> str:
         regions=regions,
         slots=1 << regions.bit_length(),
         pages=pages,
-        rounds=policy.rounds or ROUNDS,
+        rounds=policy.most_rounds or ROUNDS,
     )
     return head + emitted.text + _calls(emitted.events) + _TAIL
 

@@ -169,6 +169,8 @@ class Driver:
     round_tails: bool = _constant(_switch, default=False)
     # what a runtime evicts is mapped on the CPU again, so that its return pays for unmapping
     evict_maps: bool = _constant(_switch, default=True)
+    # so are the driver's own victims
+    victims_mapped: bool = _constant(_switch, default=False)
     decision: float = _constant(units.duration, default=0.0)  # per call of a policy outside it
     counters: int = _constant(_count, default=256)  # access counters of the hardware
     sample: float = _constant(units.duration, default=0.0)  # unmapping a page, without its transfer

@@ -3,15 +3,19 @@ differs is a result.
 
     claims.toml ──▶ Claim ──▶ the rule of its kind ──▶ Finding ──▶ Ledger
                                                        HOLDS · TIE · DIFFERS · NOT MEASURED
-                                                       NO CLAIM: not the setting of the claim
+                                                       holds at 1/8: a setting of ours
 
 A claim that says several things has several findings, each with its part: "O1 MM". Beside its
 verdict under the default readings a finding may carry the share of open readings under which the
 verdict is the same (see ``readings.py``).
 
-Kinds of claims: ``ratio`` (measured over the paper's value, within ``within`` of 1), ``order`` (the
-stated order holds), ``winner`` (the named policy has the lowest time), ``sign`` (the stated
-direction holds), ``exact`` (equal).
+Kinds of claims: ``ratio`` (measured over the paper's value, within ``within`` of 1; of a speed-up
+the gain is compared), ``order`` (the stated order holds), ``winner`` (the named policy has the
+lowest time), ``sign`` (the stated direction holds), ``exact`` (equal).
+
+What a finding is evidence of: a *prediction* could have come out otherwise. A part that
+``by_construction`` names in claims.toml was an input of ours. A tie, and what ``not_evidence``
+names, says nothing. The summary counts predictions.
 """
 
 from __future__ import annotations
@@ -33,6 +37,8 @@ from tidegate.papers import paper_folder
 
 TIE_WITHIN = 0.02  # a difference up to this is a tie
 
+_FEW = 2  # applications that a verdict hangs on are named up to so many
+
 # An explanation, or a function that finds one: it is called only where the explanation is shown.
 Why = str | Callable[[], str]
 
@@ -44,7 +50,14 @@ class Verdict(StrEnum):
     TIE = "TIE"
     DIFFERS = "DIFFERS"
     NOT_MEASURED = "NOT MEASURED"
-    NO_CLAIM = "NO CLAIM"  # measured with another setting than the claim's
+
+
+class Evidence(StrEnum):
+    """What kind of evidence a finding is."""
+
+    PREDICTED = "predicted"
+    BY_CONSTRUCTION = "by construction"  # an input of ours
+    NONE = "not evidence"  # a tie, or a stand-in of ours is what was measured
 
 
 # The rules, one per kind of claim
@@ -60,6 +73,17 @@ def judge_ratio(ours: float, value: float, within: float, at_least: bool = False
     if math.isnan(off):
         return Verdict.NOT_MEASURED
     return _either(off >= -within - 1e-9 and (at_least or off <= within + 1e-9))
+
+
+def judge_gain(ours: float, value: float, within: float) -> Verdict:
+    """Judge a speed-up, where 1 is no change: the gain is within ``within`` of the stated one.
+
+    The whole factor would be too kind: 1.00 is within 20 % of 1.25.
+
+    >>> judge_gain(1.0, 1.25, 0.3), judge_gain(1.32, 1.25, 0.3), judge_gain(1.0, 0.88, 0.3)
+    (<Verdict.DIFFERS: 'DIFFERS'>, <Verdict.HOLDS: 'HOLDS'>, <Verdict.DIFFERS: 'DIFFERS'>)
+    """
+    return judge_ratio(ours - 1, value - 1, within)
 
 
 def judge_order(values: Iterable[float]) -> Verdict:
@@ -120,6 +144,9 @@ class Finding:
     verdict: Verdict
     number: float | None = None  # ours, where it is one
     why: str = ""  # it differs, or was not measured
+    given: Evidence = Evidence.PREDICTED  # what claims.toml says of it
+    hangs_on: tuple[str, ...] = ()  # applications without any one of which the verdict is another
+    at: str = ""  # the setting, where it is not the claim's: "at 1/8"
     share: float | None = None  # of the open readings under which it holds; None: not tried
     tied: float | None = None  # of the open readings under which it is a tie
     readings: int = 0  # open readings tried
@@ -129,11 +156,27 @@ class Finding:
     def label(self) -> str:
         return f"{self.claim} {self.part}".rstrip()
 
-    def without_claim(self) -> Finding:
-        """Return this finding where the paper claims nothing: what was measured stays."""
-        if self.verdict is Verdict.NOT_MEASURED:
-            return self
-        return replace(self, verdict=Verdict.NO_CLAIM, why="")
+    @property
+    def evidence(self) -> Evidence:
+        return Evidence.NONE if self.verdict is Verdict.TIE else self.given
+
+    @property
+    def is_prediction(self) -> bool:
+        """Whether it was measured, and could have come out otherwise."""
+        judged = self.verdict in (Verdict.HOLDS, Verdict.DIFFERS)
+        return judged and self.evidence is Evidence.PREDICTED
+
+    @property
+    def outcome(self) -> str:
+        """The verdict with what a reader must know of it: ``holds at 1/8``, ``HOLDS, an input``."""
+        is_reduced = self.at and self.verdict is not Verdict.NOT_MEASURED
+        words = [f"{self.verdict.lower()} {self.at}" if is_reduced else str(self.verdict)]
+        if self.verdict in (Verdict.HOLDS, Verdict.DIFFERS):
+            words += [str(self.evidence)] * (self.evidence is not Evidence.PREDICTED)
+            few = " or ".join(self.hangs_on)
+            on = few if len(self.hangs_on) <= _FEW else f"any of {len(self.hangs_on)} applications"
+            words += [f"hangs on {on}"] * bool(self.hangs_on)
+        return ", ".join(words)
 
 
 @dataclass(frozen=True)
@@ -146,7 +189,18 @@ class Claim:
     text: str
     value: float | None = None
     within: float | None = None
+    by_construction: tuple[str, ...] = ()  # parts that are inputs of ours; "all": every part
+    not_evidence: tuple[str, ...] = ()  # parts that say nothing of the paper, likewise
     part: str = ""
+
+    @property
+    def evidence(self) -> Evidence:
+        """What kind of evidence this part is."""
+        if {self.part, "all"} & set(self.by_construction):
+            return Evidence.BY_CONSTRUCTION
+        if {self.part, "all"} & set(self.not_evidence):
+            return Evidence.NONE
+        return Evidence.PREDICTED
 
     def for_part(self, part: str) -> Claim:
         """Return the same claim for one part. A part of a claim may have a value of its own."""
@@ -176,6 +230,17 @@ class Claim:
         verdict = judge_ratio(ours, value, within, at_least)
         paper = f"{said} {'at least ' if at_least else ''}{unit(value)}".strip()
         return self._finding(paper, show or unit(ours), verdict, why, ours)
+
+    def gain(
+        self, ours: float, said: str = "", *, value: float | None = None, show: str = "", why: Why
+    ) -> Finding:
+        """Compare a speed-up with the paper's, or with ``value`` for this part: by its gain."""
+        value = self.value if value is None else value
+        assert value is not None
+        assert self.within is not None, f"claim {self.id} has no 'within'"
+        paper = f"{said} {times(value)}".strip()
+        verdict = judge_gain(ours, value, self.within)
+        return self._finding(paper, show or times(ours), verdict, why, ours)
 
     def order(self, values: Mapping[str, float], *, why: Why = "") -> Finding:
         """Compare an order: the names as the paper has them, each with its value, lowest first."""
@@ -217,7 +282,25 @@ class Claim:
     ) -> Finding:
         explained = verdict in (Verdict.DIFFERS, Verdict.NOT_MEASURED)
         reason = (why if isinstance(why, str) else why()) if explained else ""
-        return Finding(self.id, self.part, self.where, paper, ours, verdict, number, reason)
+        given = self.evidence
+        return Finding(self.id, self.part, self.where, paper, ours, verdict, number, reason, given)
+
+
+def find_dependence(
+    judge: Callable[[Mapping[Any, float]], Finding],
+    ratios: Mapping[Any, float],
+    name: Callable[[Any], str] = str,
+) -> Finding:
+    """Return the finding on a mean of ratios, and the applications on any one of which its verdict
+    hangs. ``name``: of a ratio's application.
+    """
+    whole = judge(ratios)
+    names = list(dict.fromkeys(map(name, ratios)))
+    if len(names) < 3 or whole.verdict is Verdict.NOT_MEASURED:
+        return whole
+    rest = {out: {key: x for key, x in ratios.items() if name(key) != out} for out in names}
+    hangs_on = tuple(out for out in names if judge(rest[out]).verdict is not whole.verdict)
+    return replace(whole, hangs_on=hangs_on)
 
 
 @dataclass(frozen=True)
@@ -250,18 +333,14 @@ def load_claims(paper: str) -> Claims:
     0.2
     """
     table = tomllib.loads((paper_folder(paper) / "claims.toml").read_text())
-    claims = tuple(Claim(id, **given) for id, given in table["claim"].items())
+    claims = tuple(_read_claim(id, **given) for id, given in table["claim"].items())
     words = {name: " ".join(text.split()) for name, text in table["words"].items()}
     return Claims(paper, table["setup"], claims, words)
 
 
-_COUNTED = {
-    Verdict.HOLDS: ("holds", "hold"),
-    Verdict.TIE: ("is a tie", "are ties"),
-    Verdict.DIFFERS: ("differs", "differ"),
-    Verdict.NOT_MEASURED: ("was not measured", "were not measured"),
-    Verdict.NO_CLAIM: ("has no claim with this setting", "have no claim with this setting"),
-}
+def _read_claim(id: str, **given: Any) -> Claim:
+    lists = {key: tuple(value) for key, value in given.items() if isinstance(value, list)}
+    return Claim(id, **(given | lists))
 
 
 @dataclass(frozen=True)
@@ -288,24 +367,43 @@ class Ledger:
 
     @property
     def summary(self) -> str:
-        """One line: how many findings hold."""
-        counted = ", ".join(f"{n} {_COUNTED[v][n > 1]}" for v, n in self.tally.items() if n)
-        return f"{len(self.findings)} findings on {len(self.claims.claims)} claims: {counted}"
+        """One line: how many predictions hold, and what the other findings are."""
+        judged = [f for f in self.findings if f.verdict in (Verdict.HOLDS, Verdict.DIFFERS)]
+        kinds = Counter(f.evidence for f in judged)
+        predictions = [f for f in judged if f.is_prediction]
+        hold = sum(f.verdict is Verdict.HOLDS for f in predictions)
+        counted = {
+            "hanging on one application": sum(bool(f.hangs_on) for f in predictions),
+            "by construction": kinds[Evidence.BY_CONSTRUCTION],
+            "on a stand-in": kinds[Evidence.NONE],
+            "ties": self.tally[Verdict.TIE],
+            "not measured": self.tally[Verdict.NOT_MEASURED],
+        }
+        share = f" ({hold / len(predictions):.0%})" if predictions else ""
+        rest = "".join(f"; {words}: {n}" for words, n in counted.items() if n)
+        at = "".join({f" {f.at}" for f in judged if f.at})
+        return (
+            f"{len(self.findings)} findings on {len(self.claims.claims)} claims: of "
+            f"{len(predictions)} predictions {hold} hold{at}{share}{rest}"
+        )
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [{"label": f.label, **asdict(f)} for f in self.findings]
+        return [
+            {"label": f.label, "evidence": f.evidence, "outcome": f.outcome, **asdict(f)}
+            for f in self.findings
+        ]
 
     def table(self) -> Table:
         """Return a table for a terminal."""
         robust = any(f.share is not None for f in self.findings)
         columns = ("claim", "verdict", "ours", "paper", *["readings"] * robust, "why")
         rows = [
-            (f.label, f.verdict, f.ours, f.paper, *[readings_text(f)] * robust, f.why)
+            (f.label, f.outcome, f.ours, f.paper, *[readings_text(f)] * robust, f.why)
             for f in self.findings
         ]
-        return Table(
-            columns, rows, f"ledger: {self.summary}", left=len(columns), drop=("readings",)
-        )
+        title, left = f"ledger: {self.summary}", len(columns)
+        tones = ["reduced" if f.at else "" for f in self.findings]
+        return Table(columns, rows, title, left, drop=("readings",), tones=tones)
 
     def html(self) -> str:
         """Return a table for a page: each claim with its words, and its findings below."""
@@ -322,9 +420,11 @@ class Ledger:
 
 
 def _html_row(f: Finding) -> str:
-    texts = (f.label, f.paper, f.ours, f.verdict, readings_text(f), f.why)
+    texts = (f.label, f.paper, f.ours, f.outcome, readings_text(f), f.why)
     cells = "".join(f"<td>{html.escape(str(text))}</td>" for text in texts)
-    return f'<tr class="{f.verdict.name.lower()}">{cells}</tr>'
+    weak = "" if f.is_prediction else " weak"
+    kind = f"{f.verdict.name.lower()}{' reduced' if f.at else ''}{weak}"
+    return f'<tr class="{kind}">{cells}</tr>'
 
 
 def readings_text(finding: Finding) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from tidegate.experiments.sweeps.batches import WholeRuns
@@ -93,8 +94,7 @@ class Paper(ABC, Generic[S]):
             )
             findings = with_shares(findings, each)
             done += tried.values()
-        if not setup.as_published:
-            findings = [finding.without_claim() for finding in findings]
+        findings = [replace(finding, at=setup.at) for finding in findings]
         ledger = Ledger(self.claims, tuple(findings))
         exhibits = tuple(self.exhibits(setup, results))
         notes = tuple(self.notes(setup, results))
@@ -114,7 +114,10 @@ class Paper(ABC, Generic[S]):
         """Yield what a reader should know before the figures."""
         yield f"The paper's set-up: {self.claims.setup}."
         if not setup.as_published:
-            yield "This set-up differs from the one that the claims are made for: none is judged."
+            yield (
+                f"Judged {setup.at}, not as published: sizes, levels or the grid differ from those "
+                "that the claims are made for. The published verdicts are those of the full one."
+            )
         yield from self.remarks(setup, results)
         if setup.readings and self.readings:
             yield self.readings.note(setup)

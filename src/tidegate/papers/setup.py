@@ -114,6 +114,20 @@ class Setup:
             if f.metadata.get("changes_claims")
         )
 
+    @property
+    def at(self) -> str:
+        """How this differs from the published setup, for its verdicts: ``at 1/8``; or nothing."""
+        if self.as_published:
+            return ""
+        given = {f: getattr(self, f.name) for f in fields(self) if "help" in f.metadata}
+        for f, value in given.items():
+            if f.name == "scale" and value < f.default:
+                return f"at {_show(value, True)}"
+        for f, value in given.items():
+            if f.metadata["changes_claims"] and value != f.default:
+                return f"with {_flag(f)} {_show(value, f.metadata['share'])}"
+        return "on a smaller grid"
+
     def describe(self) -> str:
         """Return what is run, in a sentence or two."""
         raise NotImplementedError

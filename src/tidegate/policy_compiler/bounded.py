@@ -1,9 +1,9 @@
-"""Bounded policies: no loop makes more than ``rounds`` rounds, as in a driver.
+"""Bounded policies: no loop makes more than ``most_rounds`` rounds, as in a driver.
 
 A kernel's verifier wants a stated limit for every loop, and a driver's locks want a small one. A
-policy that declares ``rounds`` is emitted with it, and obeys it everywhere else too: its methods
-are rewritten, for Python and for Numba. A loop over a structure sees the first ``rounds`` items,
-``while`` ends after as many rounds, and so do ``next``, ``first``, ``any`` and the like.
+policy that declares ``most_rounds`` is emitted with it, and obeys it everywhere else too: its
+methods are rewritten, for Python and for Numba. A loop over a structure sees so many items at most,
+the first ones; ``while`` ends after as many rounds, and so do ``next``, ``first`` and the like.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def bound_policy(policy: Policy) -> None:
     """Let a policy that runs in Python keep its limit from now on; ``start`` has been called."""
     for part in policy.parts:
         bound_policy(part)
-    if policy.rounds:
-        policy.__class__ = _bounded_class(type(policy), policy.rounds)
+    if policy.most_rounds:
+        policy.__class__ = _bounded_class(type(policy), policy.most_rounds)
 
 
 def pass_rounds(policy: Policy) -> None:
     """Give the limit of a policy to those it is made of, where they declare none."""
     for part in policy.parts:
-        part.rounds = part.rounds or policy.rounds
+        part.most_rounds = part.most_rounds or policy.most_rounds
         pass_rounds(part)
 
 
@@ -61,7 +61,7 @@ def _bounded_class(cls: type[Policy], rounds: int) -> Any:
         return rewritten_class(cls, methods, names)
     except CannotCompile as why:
         raise PolicyError(
-            f"policy '{cls.__name__}' declares rounds = {rounds}, which needs its source: {why}"
+            f"policy '{cls.__name__}' declares most_rounds = {rounds}; that needs its source: {why}"
         ) from None
 
 

@@ -48,7 +48,7 @@ def find_function(
     """
     events = handled_events(policy)
     cls = type(policy)
-    made_for = (surface, sees, repr(events), str(policy.rounds), numba.__version__, _target())
+    made_for = (surface, sees, repr(events), str(policy.most_rounds), numba.__version__, _target())
     key = digest(cls, layout.signature, *made_for)
     file = _folder() / f"{cls.__name__}-{key}"
     if key not in _known:
@@ -86,7 +86,7 @@ def _compile(
 
     shown = next(s for s in (GPU, TIERS) if s.name == surface)
     try:
-        result = compile_class(type(policy), layout, shown, sees, events, policy.rounds, key)
+        result = compile_class(type(policy), layout, shown, sees, events, policy.most_rounds, key)
     except Exception as error:  # whatever it is: the class runs in Python
         reason = explain(error, type(policy))
         _save(file, _REFUSAL + reason.encode())

@@ -215,12 +215,14 @@ def _make_verb(name: str) -> Any:
         _check(block, region)
         _ask(block, request, region, 0, 0)
 
-    def of_count(block, accesses, pages=0):
+    def of_count(block, accesses, pages=0, each=0):
         if accesses < 0 or accesses > e.MOST_ACCESSES:
             raise ValueError("no such number of accesses")
         if pages != 0:
             _check_pages(block, 0, pages)
-        _ask(block, request, accesses, pages, 0)
+        if each != 0 and each != 1:
+            raise ValueError("neither of each page nor of granules")
+        _ask(block, request, accesses, pages, each)
 
     def of_percent(block, percent):
         if percent < 0 or percent > e.NO_TREE:

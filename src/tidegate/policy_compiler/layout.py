@@ -24,7 +24,7 @@ from tidegate.policies.structures.order import Order, Orders
 
 Words = NDArray[np.int64]
 
-_NOT_STATE = {"memory", "name", "parts", "sees", "in_driver", "given_options", "rounds"}
+_NOT_STATE = {"memory", "name", "parts", "sees", "in_driver", "given_options", "most_rounds"}
 _REMEDIES: dict[type, str] = {
     set: "Marks() is a set of regions",
     dict: "Column(default) holds a number for each region",

@@ -23,6 +23,7 @@ from tidegate.compiled.jit import jit
 from tidegate.errors import TidegateError
 
 _BUCKET = 1 << 16  # nodes whose lists are sorted together
+_TOGETHER = 4096  # edges that are drawn together
 _MOST = 1 << 31
 # Graph500's shares of the four quarters of the adjacency matrix: 0.57, 0.19, 0.19 and 0.05, of
 # 2^16.
@@ -204,39 +205,56 @@ def _kronecker(nodes: int, edges: int, key: Any, scale: int) -> Any:
     offsets, stored = np.empty(nodes + 1, np.int64), np.empty(2 * edges, np.int32)
     begins = np.zeros(nodes // _BUCKET + 2, np.int64)
     scatter = random_bits(key, -1) | np.uint64(1), random_bits(key, -2) | np.uint64(1)
-    for edge in range(edges):
-        u, v = _ends(nodes, key, scale, scatter, edge)
-        begins[u // _BUCKET + 1] += 1
-        begins[v // _BUCKET + 1] += 1
+    drawn, shape = np.empty((2, _TOGETHER), np.int64), (nodes, key, scale, scatter)
+    for first in range(0, edges, _TOGETHER):
+        n = _draw(drawn, np.arange(first, min(first + _TOGETHER, edges)), shape)
+        for i in range(n):
+            begins[drawn[0, i] // _BUCKET + 1] += 1
+            begins[drawn[1, i] // _BUCKET + 1] += 1
     room = _begin(begins)
-    for edge in range(edges):
-        u, v = _ends(nodes, key, scale, scatter, edge)
-        _put(stored, begins, u, 2 * edge)
-        _put(stored, begins, v, 2 * edge + 1)
+    for first in range(0, edges, _TOGETHER):
+        n = _draw(drawn, np.arange(first, min(first + _TOGETHER, edges)), shape)
+        for i in range(n):
+            _put(stored, begins, drawn[0, i], 2 * (first + i))
+            _put(stored, begins, drawn[1, i], 2 * (first + i) + 1)
     _move_back(begins)
     owner, other = np.empty(room, np.int32), np.empty(room, np.int32)
     for bucket in range(len(begins) - 1):
-        first, n = begins[bucket], begins[bucket + 1] - begins[bucket]
-        for i in range(n):
-            entry = np.int64(stored[first + i])
-            u, v = _ends(nodes, key, scale, scatter, entry // 2)
-            owner[i], other[i] = (u, v) if entry % 2 == 0 else (v, u)
-        _sort(offsets, stored, bucket, first, owner[:n], other)
+        begin, end = begins[bucket], begins[bucket + 1]
+        for first in range(begin, end, _TOGETHER):
+            entries = stored[first : min(first + _TOGETHER, end)].astype(np.int64)
+            _draw(drawn, entries // 2, shape)
+            for i in range(len(entries)):
+                side, at = entries[i] % 2, first - begin + i
+                owner[at], other[at] = drawn[side, i], drawn[1 - side, i]
+        _sort(offsets, stored, bucket, begin, owner[: end - begin], other)
     return offsets, stored
 
 
 @jit
-def _ends(nodes: int, key: Any, scale: int, scatter: Any, edge: int) -> Any:
-    """Return the ends of an edge: at each of ``scale`` levels 16 random bits choose a quarter."""
-    u = v = np.int64(0)
+def _draw(drawn: Any, edges: Any, shape: Any) -> int:
+    """Write the ends of some edges to ``drawn``; return how many edges these are.
+
+    At each of ``scale`` levels 16 random bits choose a quarter. Levels are the outer loop, so that
+    the processor draws several edges at a time: large graphs take most of their time here.
+    """
+    nodes, key, scale, scatter = shape
+    n = len(edges)
+    u, v, bits = drawn[0, :n], drawn[1, :n], np.empty(n, np.uint64)
+    u[:], v[:] = 0, 0
     for word in range((scale + 3) // 4):
-        bits = random_bits(key, 8 * edge + word)
+        for i in range(n):
+            bits[i] = random_bits(key, 8 * edges[i] + word)
         for _ in range(min(4, scale - 4 * word)):
-            r = np.int64(bits & np.uint64(0xFFFF))
-            bits >>= np.uint64(16)
-            u = 2 * u + (r >= _AB)
-            v = 2 * v + ((r >= _A) ^ (r >= _AB) ^ (r >= _ABC))
-    return _place(u, nodes, scale, scatter), _place(v, nodes, scale, scatter)
+            for i in range(n):
+                r = np.int64(bits[i] & np.uint64(0xFFFF))
+                bits[i] >>= np.uint64(16)
+                below = np.int64(r >= _AB)
+                u[i] = 2 * u[i] + below
+                v[i] = 2 * v[i] + (np.int64(r >= _A) ^ below ^ np.int64(r >= _ABC))
+    for i in range(n):
+        u[i], v[i] = _place(u[i], nodes, scale, scatter), _place(v[i], nodes, scale, scatter)
+    return n
 
 
 @jit

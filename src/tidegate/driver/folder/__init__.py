@@ -142,7 +142,7 @@ def _readme(policy: Policy, title: str, machine: Machine, near: int, hooks: bool
         attach=_ATTACH if hooks else "",
         hooks_row="| gpu_ext.h | the driver's hooks |\n" if hooks else "",
         hooks=text if hooks else _CHOOSE.format(needs=_needs(policy)),
-        rounds=policy.rounds,
+        rounds=policy.most_rounds,
         fallback="; gpu_ext.h does so" if hooks else "",
     )
 

@@ -523,7 +523,7 @@ class Engine:
                         left_far = self._observation.leave_one_far(region)
                         self.count["observations"] += bool(left_far)
                 case events.ASK_COUNT:
-                    self._remote.threshold, _ = what
+                    self._remote.threshold, *_ = what
                 case events.ASK_EVICT | events.ASK_EVICT_ASYNC:
                     self._evictions_asked += what
 

@@ -94,8 +94,12 @@ class LiveMemory(MemoryView):
             "say that data are dead; evict it"
         )
 
-    def count_remote(self, accesses: int, pages: int = 0) -> None:
+    def count_remote(self, accesses: int, pages: int = 0, each: int = 0) -> None:
         """Count by regions only."""
+        if each:
+            raise PolicyError(
+                f"{self._name} must be notified of regions on live memory, not of each page"
+            )
         if pages not in (0, self.geometry.pages_per_region):
             raise PolicyError(
                 f"{self._name} must count by regions on live memory, got granules of {pages} pages"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from statistics import geometric_mean, mean
 
@@ -10,7 +10,16 @@ from tidegate.papers.comparisons import extremes
 from tidegate.papers.cppe.figures import FIGURE_7
 from tidegate.papers.cppe.grid import KINDS
 from tidegate.papers.cppe.setup import BASE, LEVELS
-from tidegate.papers.ledger import TIE_WITHIN, Claim, Finding, load_claims, percent, signed, times
+from tidegate.papers.ledger import (
+    TIE_WITHIN,
+    Claim,
+    Finding,
+    find_dependence,
+    load_claims,
+    percent,
+    signed,
+    times,
+)
 from tidegate.papers.results import Groups, Measure, NotRun, Results, find, part
 
 CLAIMS = load_claims("cppe")
@@ -61,7 +70,7 @@ def gains(r: Results, system: str, among: Iterable[str] = (), base: str = BASE) 
     return r.ratios(base, system, "time", wanted)
 
 
-def inverse(gains: dict[str, float]) -> dict[str, float]:
+def inverse(gains: Mapping[str, float]) -> dict[str, float]:
     """Return times over the base's, from speed-ups."""
     return {a: 1 / gain for a, gain in gains.items()}
 
@@ -78,13 +87,16 @@ def mean_gain(claim: Claim, r: Results) -> Finding:
     """C1, C2: the arithmetic mean, as in the paper. Beside it the geometric mean, and the mean
     without the largest gain.
     """
-    own = gains(r, "cppe")
-    *rest, most = sorted(own, key=lambda a: own[a])
-    whole = mean(own.values())
-    without = f", {mean(own[a] for a in rest):.2f}× without {most}" if rest else ""
-    show = f"{times(whole)} (geometric {times(geometric_mean(own.values()))}{without})"
-    why = f"time by application: {extremes(inverse(own), 3)}"
-    return claim.ratio(whole, show=show, unit=times, why=why)
+
+    def judge(own: Mapping[str, float]) -> Finding:
+        *rest, most = sorted(own, key=lambda a: own[a])
+        whole = mean(own.values())
+        without = f", {mean(own[a] for a in rest):.2f}× without {most}" if rest else ""
+        show = f"{times(whole)} (geometric {times(geometric_mean(own.values()))}{without})"
+        why = f"time by application: {extremes(inverse(own), 3)}"
+        return claim.gain(whole, show=show, why=why)
+
+    return find_dependence(judge, gains(r, "cppe"))
 
 
 def largest_gain(claim: Claim, r: Results) -> Finding:
@@ -92,7 +104,7 @@ def largest_gain(claim: Claim, r: Results) -> Finding:
     own = gains(r, "cppe")
     best = max(own, key=lambda a: own[a])
     show, why = f"{times(own[best])} ({best})", partial(r.because, best, "cppe", BASE)
-    return claim.ratio(own[best], "up to", value=10.97, show=show, unit=times, why=why)
+    return claim.gain(own[best], "up to", value=10.97, show=show, why=why)
 
 
 def similar(claim: Claim, r: Results, kind: str) -> Finding:
@@ -128,11 +140,13 @@ def gain_from_patterns(claim: Claim, r: Results, application: str) -> Finding:
 
 def schemes(claim: Claim, r: Results, value: float) -> Finding:
     """C5"""
-    own = gains(r, "cppe", FIGURE_7, base="cppe-scheme1")
-    gain = mean(own.values()) - 1
-    why = f"time, scheme 2 over 1: {extremes(inverse(own))}"
-    said, ours = "scheme 2 better by", signed(gain)
-    return claim.ratio(gain, said, value=value, within=ABOUT, show=ours, why=why)
+
+    def judge(own: Mapping[str, float]) -> Finding:
+        gain, said = mean(own.values()) - 1, "scheme 2 better by"
+        why = f"time, scheme 2 over 1: {extremes(inverse(own))}"
+        return claim.ratio(gain, said, value=value, within=ABOUT, show=signed(gain), why=why)
+
+    return find_dependence(judge, gains(r, "cppe", FIGURE_7, base="cppe-scheme1"))
 
 
 def better_scheme(claim: Claim, r: Results, a: str, better: int) -> Finding:

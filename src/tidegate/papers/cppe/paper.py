@@ -23,6 +23,7 @@ from tidegate.papers.results import Groups, Key
 OPEN = {
     "mhpe.counts": ("pages", "faults"),  # what an interval counts
     "mhpe.skip": ("new", "nothing"),  # what the MRU search passes over before the forward distance
+    "mhpe.head": ("mru", "both"),  # when wrongly evicted chunks return to the LRU end
     "mhpe.patterns": ("lru", "always"),  # when patterns are recorded
     "lru.recency": ("migration", "access"),  # of the baseline
     "machine.faults": (16, 64),  # served together

@@ -20,13 +20,13 @@ from tidegate.papers.hybrid.grid import (
     mean_gain,
     traffic,
 )
-from tidegate.papers.hybrid.setup import BASE, BASELINES, LARGER, NEAR, PARTS
+from tidegate.papers.hybrid.setup import BASE, BASELINE, LARGER, NEAR, PARTS
 from tidegate.papers.pictures import LINE, legend_of, new_axes, new_panels, side_by_side, stack_bars
 from tidegate.papers.report import Exhibit, make_exhibit
 from tidegate.papers.results import Groups, NotRun
 
-FIGURE_1 = (*BASELINES, "host", "um", "um-pf")
-FIGURE_4 = (*BASELINES, "um", "host", "lru", "rlm", "glm", "rdm")
+FIGURE_1 = (BASELINE, "host", "um", "um-pf")
+FIGURE_4 = (BASELINE, "um", "host", "lru", "rlm", "glm", "rdm")
 FIGURE_5B = ("um", "host", "lru", "rlm", "glm", "rdm")
 # Parts of a run's time, and their columns.
 _TIMES = {
@@ -75,7 +75,7 @@ def _figure_1(r: Schemes) -> Exhibit:
 
 
 def _host_notes(r: Schemes) -> Iterator[str]:
-    for base in (*BASELINES, BASE):
+    for base in (BASELINE, BASE):
         with suppress(NotRun):
             ratio = 1 / mean_gain(r.gains("host", base, True, MINIVITE))
             yield f"What fits: host takes {ratio:.2f} times as long as {base}, on average."
@@ -85,7 +85,7 @@ def _figure_2(r: Schemes) -> Exhibit:
     """Return the parts of time, and the traffic each way."""
     rows: list[dict[str, Any]] = []
     for w in r.workloads(among=MINIVITE):
-        for scheme in (*BASELINES, BASE, "um-pf"):
+        for scheme in (BASELINE, BASE, "um-pf"):
             if run := r.runs.get((w, scheme)):
                 page = run.facts["page_bytes"] / 1e9
                 row = {"GB": float(w.gb), "scheme": scheme}
@@ -105,10 +105,8 @@ def _figure_4(r: Schemes) -> Exhibit:
 
 
 def _figure_5a(r: Schemes) -> Exhibit:
-    shares = {b: by_application(r.gains(b, "rdm", True, what=traffic)) for b in BASELINES}
-    names = list(shares["baseline"])
-    over = {f"over {b}": [own.get(a) for a in names] for b, own in shares.items()}
-    table = pl.DataFrame({"application": names, **over})
+    shares = by_application(r.gains(BASELINE, "rdm", True, what=traffic))
+    table = pl.DataFrame({"application": list(shares), "over baseline": list(shares.values())})
     title = "bytes over the link under RDM, over the baseline's; what fits"
     return make_exhibit("hybrid", "Figure 5a", title, table, partial(_bars, table, title))
 
@@ -134,10 +132,10 @@ def _figure_7(r: Schemes) -> Exhibit:
     sizes = [w for w in r.workloads(False, ["bfs"]) if w.gb > max(LARGER)]
     if len(sizes) < 2:
         raise NotRun("bfs was not run at several large sizes")
-    table = seconds(r, FIGURE_4[len(BASELINES) :], ["bfs"])
+    table = seconds(r, FIGURE_4[1:], ["bfs"])
     table = table.filter(pl.col("GB") > max(LARGER))
     title = "bfs of large graphs, seconds"
-    draw = partial(_lines, table, FIGURE_4[len(BASELINES) :])
+    draw = partial(_lines, table, FIGURE_4[1:])
     return make_exhibit("hybrid", "Figure 7", title, table, draw)
 
 

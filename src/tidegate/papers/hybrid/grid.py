@@ -17,7 +17,18 @@ from typing import NamedTuple
 from tidegate.experiments.runs import Run
 from tidegate.experiments.specification import RunSpec
 from tidegate.machine.machine import Machine, load_machine
-from tidegate.papers.hybrid.setup import BASE, BASELINES, LOOPS, MACHINE, NEAR, SCHEMES, Setup
+from tidegate.papers.hybrid.setup import (
+    BASE,
+    BASELINE,
+    EACH_LAUNCH,
+    LOOPS,
+    MACHINE,
+    MAPPED_ONCE,
+    NEAR,
+    ONCE,
+    SCHEMES,
+    Setup,
+)
 from tidegate.papers.ledger import times
 from tidegate.papers.readings import spell_policy
 from tidegate.papers.results import Groups, Key, NotRun, Results
@@ -40,12 +51,12 @@ class SizedApplication(NamedTuple):
 
 
 def grid_of(setup: Setup) -> dict[Key, RunSpec]:
-    """Return applications × sizes × schemes; baselines only for what fits."""
+    """Return applications × sizes × schemes; the baseline only for what fits."""
     return {
         (SizedApplication(a, size), scheme, GRID): specify(setup, SizedApplication(a, size), scheme)
         for a in setup.applications
         for size in setup.sizes(a)
-        for scheme in (*SCHEMES, *(BASELINES if size < NEAR else ()))
+        for scheme in (*SCHEMES, *((BASELINE,) if size < NEAR else ()))
     }
 
 
@@ -63,7 +74,8 @@ def edges_of(setup: Setup) -> dict[Key, RunSpec]:
 
 def specify(setup: Setup, workload: SizedApplication, scheme: str) -> RunSpec:
     """Return one run of the grid."""
-    placement = (SCHEMES | BASELINES)[scheme]
+    baseline = ONCE if workload.application in MAPPED_ONCE else EACH_LAUNCH
+    placement = SCHEMES.get(scheme, baseline)
     if setup.threshold != 0.5 and placement.partition("(")[0] in ("rlm", "glm", "rdm"):
         placement = spell_policy(placement, {"threshold": setup.threshold})
     return place(setup, workload, placement)
@@ -139,7 +151,7 @@ class Schemes(Results):
         return found
 
 
-def mean_gain(gains: Gains) -> float:
+def mean_gain(gains: Mapping[SizedApplication, float]) -> float:
     """Return the geometric mean over workloads, as in the paper."""
     return geometric_mean(gains.values())
 

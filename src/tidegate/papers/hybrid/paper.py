@@ -11,7 +11,7 @@ from tidegate.papers import paper
 from tidegate.papers.hybrid.figures import figures_of
 from tidegate.papers.hybrid.findings import findings_of
 from tidegate.papers.hybrid.grid import GRID, edges_of, grid_of, machine_of, specify
-from tidegate.papers.hybrid.setup import BASELINES, LOOPS, NEAR, Setup
+from tidegate.papers.hybrid.setup import BASELINE, EACH_LAUNCH, LOOPS, NEAR, ONCE, Setup
 from tidegate.papers.ledger import Finding
 from tidegate.papers.readings import Reading, Readings, own_options, spell_policy
 from tidegate.papers.report import Exhibit
@@ -23,8 +23,11 @@ OPEN = {
     # µs per KiB: the driver's source of 2022 for each path; one path, without the batches (that of
     # 2018 may lack them); as on PCIe; nothing; what an earlier preset guessed
     "machine.unmap": (None, 0.034, 0.05, 0.0, 0.15),
-    # µs per evicted region beside its bytes: Allen and Ge's on PCIe, or nothing
-    "machine.evict_overhead": (None, 0.0),
+    # µs per evicted region beside its bytes: Allen and Ge's on a Titan V, nothing, or what was
+    # measured on an RTX 5090 and an RTX 3090 (docs/validation.md, G and F)
+    "machine.evict_overhead": (None, 0.0, 69.0, 300.0),
+    # are the driver's victims mapped on the CPU (ObservUVM, Figure 1c)? F says they are not
+    "machine.victims_mapped": (False, True),
     # is what the runtime evicts, a prefetch to the CPU, mapped there?
     "machine.evict_maps": (True, False),
     "machine.dirty_only": (False, True),  # are clean pages copied back?
@@ -35,19 +38,17 @@ OPEN = {
     # regions remotely
     "um.counters": (False, True),
     "um.tree": (True, False),  # does the driver's prefetch go on when memory is full?
+    "program.host": (True, False),  # does the host use what it does between launches?
     "program.first_touch": (True, False),  # is what only the GPU writes born there?
+    # map clauses as in each program's directives, or one way for all
+    "baseline.maps": ("directives", "once", "each launch"),
     "baseline.copies_results": (True, False),  # are results copied back at the end?
     "rlm.remember": (True, False),  # an unused object's priority: its last, or none (3.2)
     "rdm.partial": ("rest", "at once"),  # when an object's part is mapped (3.4)
     "louvain.elsewhere": (1.0, 0.1),  # edges of miniVite's generator, or the example's
     "louvain.rounds": (26, 10, 100),
 }
-DEPENDS = {
-    "um": ("um",),
-    **dict.fromkeys(BASELINES, ("baseline",)),
-    "rlm": ("rlm",),
-    "rdm": ("rdm", "plan"),
-}
+DEPENDS = {"um": ("um",), BASELINE: ("baseline",), "rlm": ("rlm",), "rdm": ("rdm", "plan")}
 
 ROBUST_SCALE = 1 / 128  # of all sizes, for the readings
 ROBUST_SIZES = (9.0, 25.0)  # GB
@@ -66,14 +67,13 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
     own = own_options(workload.application, options)
     if "rounds=" in str(run.workload):
         own.pop("rounds", None)  # ``loops`` has given it
-    if not options["program.first_touch"]:
-        own["first_touch"] = "false"
+    own |= {k: "false" for k in ("host", "first_touch") if not options[f"program.{k}"]}
     run = run.change(
         workload=spell_policy(str(run.workload), own),
         dirty_only=options["machine.dirty_only"],
         pipelined=options["machine.pipelined"],
     )
-    driver = {"evict_maps": options["machine.evict_maps"]}
+    driver = {name: options[f"machine.{name}"] for name in ("evict_maps", "victims_mapped")}
     if options["machine.evict_overhead"] is not None:
         driver["evict_overhead"] = 1000 * options["machine.evict_overhead"]
     machine = load_machine(machine_of(read))
@@ -81,7 +81,9 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
     if scheme == "um":
         run = replace(run, prefetch=None if options["um.tree"] else "stop-when-full(of=tree)")
         return replace(run, placement="acbm") if options["um.counters"] else run
-    own = own_options("baseline" if scheme in BASELINES else scheme, options)
+    own = own_options(scheme, options)
+    if scheme == BASELINE and (maps := own.pop("maps")) != "directives":
+        run = replace(run, placement=ONCE if maps == "once" else EACH_LAUNCH)
     return replace(run, placement=spell_policy(str(run.placement), own))
 
 
@@ -139,15 +141,15 @@ class Hybrid(paper.Paper[Setup]):
             "they converge on their default input."
         )
         yield (
-            "The host's own accesses between launches (kmeans moves its centres there, for one) "
-            "are not simulated. The baselines copy results back at the end; managed memory has "
-            "nothing to copy until the host reads it."
+            "The host's accesses between launches bring back what it uses: kmeans' membership, and "
+            "miniVite's current communities. The baseline copies results back at the end; managed "
+            "memory has nothing to copy until the host reads it."
         )
         yield (
-            "Two readings of the baseline: one target data around the program (each object is "
-            "copied once), and copies by the map clauses of each region. Its copies take the "
-            "link's time and nothing else; the memory of other schemes is managed, and what comes "
-            "near for the first time is unmapped from the CPU."
+            "The baseline maps objects as each program's directives do: bfs, cfd, hotspot and srad "
+            "once, the others at each kernel region. Its copies take the link's time and nothing "
+            "else; the memory of other schemes is managed, and what comes near first is "
+            "unmapped from the CPU."
         )
         yield from results[GRID].notes
 

@@ -6,14 +6,25 @@ from collections.abc import Iterator
 from functools import partial
 
 import polars as pl
+from matplotlib.figure import Figure
 
+from tidegate.display.figures import COLOURS
+from tidegate.experiments.runs import Run
 from tidegate.papers.comparisons import Mean, mean_of
 from tidegate.papers.observuvm.findings import contestants_left
-from tidegate.papers.observuvm.setup import GRID, SWEPT, Setup, sweep_group
+from tidegate.papers.observuvm.setup import (
+    GRID,
+    SWEPT,
+    TOURNAMENTS,
+    Setup,
+    spread_group,
+    sweep_group,
+)
 from tidegate.papers.pictures import (
     dominators_text,
     grouped_bars,
     means_of,
+    new_axes,
     sweep_lines,
     sweep_table,
 )
@@ -84,8 +95,8 @@ def sweep_figures(setup: Setup, groups: Groups) -> Iterator[Exhibit]:
 
     The paper's values are not in our copy, so nothing is judged here.
     """
-    base, *systems = SWEPT
     for name in setup.swept():
+        base, *systems = SWEPT[name]
         figure, title = SENSITIVITY[name]
         by_value = {
             value: groups[GRID if value == setup.main(name) else sweep_group(name, value)]
@@ -99,3 +110,41 @@ def sweep_figures(setup: Setup, groups: Groups) -> Iterator[Exhibit]:
         lines = dict(zip(systems, systems, strict=True))
         draw = partial(sweep_lines, table, lines, f"{figure}: {title}", name, label)
         yield make_exhibit("observuvm", figure, title, table, draw)
+
+
+def spread_figure(setup: Setup, groups: Groups) -> Exhibit:
+    """Return what tournaments keep, and their time, if SMs drift apart by some per cent.
+
+    A choice that another jitter changes hangs on little.
+    """
+    every = [groups[GRID], *(groups[spread_group(p)] for p in range(1, setup.spread + 1))]
+    rows = []
+    for a in every[0].applications:
+        for s in (s for s in TOURNAMENTS if s in setup.systems):
+            runs = [own.run(a, s) for own in every]
+            over = [run.time / every[0].run(a, "uvm").time for run in runs]
+            kept = dict.fromkeys(map(_kept, runs))
+            rows.append(
+                {"application": a, "system": s, "kept": ", ".join(kept), "choices": len(kept)}
+                | {"least": min(over), "by default": over[0], "most": max(over)}
+            )
+    table, title = pl.DataFrame(rows), "tournaments: what they keep, and time over uvm's"
+    return make_exhibit("observuvm", "Spread", title, table, partial(_draw_spread, table))
+
+
+def _kept(run: Run) -> str:
+    return "/".join(run.facts.get("policy_report", {}).get("left", ["?"]))
+
+
+def _draw_spread(table: pl.DataFrame) -> Figure:
+    """Draw a line from the least to the most, and a disc for the default."""
+    figure, axes = new_axes(10, 3.6, "Spread of tournaments", ylabel="time over uvm's")
+    for i, system in enumerate(table["system"].unique(maintain_order=True)):
+        own = table.filter(pl.col("system") == system)
+        at = [n + 0.2 * i for n in range(len(own))]
+        axes.vlines(at, own["least"], own["most"], color=COLOURS[i])
+        axes.plot(at, own["by default"], "o", color=COLOURS[i], label=system)
+    axes.set_xticks(range(len(own)), own["application"].to_list())
+    axes.set_yscale("log")
+    axes.legend(frameon=False, fontsize=8)
+    return figure

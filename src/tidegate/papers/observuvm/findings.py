@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from statistics import mean as average
@@ -10,7 +10,15 @@ from statistics import mean as average
 from tidegate.experiments.runs import Run
 from tidegate.machine.machine import load_machine
 from tidegate.papers.comparisons import extremes, mean_of
-from tidegate.papers.ledger import TIE_WITHIN, Claim, Finding, load_claims, percent, signed
+from tidegate.papers.ledger import (
+    TIE_WITHIN,
+    Claim,
+    Finding,
+    find_dependence,
+    load_claims,
+    percent,
+    signed,
+)
 from tidegate.papers.results import Measure, Results, find, part
 from tidegate.policies.registries import prefetch
 
@@ -87,12 +95,16 @@ def reduction(
     value: float | None = None,
 ) -> Finding:
     """Compare the geometric mean reduction of time or a count."""
-    ratios = r.ratios(system, base, what, among)
-    mean = mean_of(ratios)
-    left_out = [a for a in among if a not in ratios]
-    shown = mean.text + (f"; not run: {', '.join(left_out)}" if left_out else "")
-    said, why = f"{what} less by", f"by application: {extremes(ratios)}"
-    return claim.ratio(mean.reduction, said, value=value, show=shown, why=why)
+    every = r.ratios(system, base, what, among)
+    left_out = [a for a in among if a not in every]
+    missing = f"; not run: {', '.join(left_out)}" if left_out else ""
+
+    def judge(ratios: Mapping[str, float]) -> Finding:
+        mean, why = mean_of(ratios), f"by application: {extremes(ratios)}"
+        shown = mean.text + missing
+        return claim.ratio(mean.reduction, f"{what} less by", value=value, show=shown, why=why)
+
+    return find_dependence(judge, every)
 
 
 def largest(
@@ -114,10 +126,14 @@ def largest(
 
 def faster_on_average(claim: Claim, r: Results, system: str, base: str, value: float) -> Finding:
     """Compare the mean reduction with one that the paper gives as "about" so much."""
-    ratios = r.ratios(system, base)
-    mean, said = mean_of(ratios), f"{system} faster by about"
-    why = f"by application: {extremes(ratios)}"
-    return claim.ratio(mean.reduction, said, value=value, within=ABOUT, show=mean.text, why=why)
+    said = f"{system} faster by about"
+
+    def judge(ratios: Mapping[str, float]) -> Finding:
+        mean, why = mean_of(ratios), f"by application: {extremes(ratios)}"
+        show = mean.text
+        return claim.ratio(mean.reduction, said, value=value, within=ABOUT, show=show, why=why)
+
+    return find_dependence(judge, r.ratios(system, base))
 
 
 def none_slower(
@@ -172,17 +188,21 @@ def order_of_means(claim: Claim, r: Results) -> Finding:
 
 def over_best(claim: Claim, r: Results) -> Finding:
     """O5: the tournament's time over that of its best member."""
-    ratios = {}
+    every = {}
     for a in r.ratios("tm", "uvm"):
-        ratios[a] = r.run(a, "tm").time / min(r.run(a, s).time for s in SINGLE)
-    mean = mean_of(ratios)
-    names = ", ".join(mean.dominators)
-    without = f" ({signed(mean.without - 1)} without {names})" if names else ""
-    losing = [a for a, ratio in ratios.items() if ratio > 1 + TIE_WITHIN]
+        every[a] = r.run(a, "tm").time / min(r.run(a, s).time for s in SINGLE)
+    losing = [a for a, ratio in every.items() if ratio > 1 + TIE_WITHIN]
     kept = ", ".join(f"{a} {contestants_left(r, a) or '?'}" for a in losing)
-    why = f"by application: {extremes(ratios)}; policies kept: {kept or 'the best, or as good'}"
-    show = f"{signed(mean.value - 1)}{without}"
-    return claim.ratio(mean.value - 1, "time more by", show=show, why=why)
+
+    def judge(ratios: Mapping[str, float]) -> Finding:
+        mean = mean_of(ratios)
+        names = ", ".join(mean.dominators)
+        without = f" ({signed(mean.without - 1)} without {names})" if names else ""
+        why = f"by application: {extremes(ratios)}; policies kept: {kept or 'the best, or as good'}"
+        show = f"{signed(mean.value - 1)}{without}"
+        return claim.ratio(mean.value - 1, "time more by", show=show, why=why)
+
+    return find_dependence(judge, every)
 
 
 def same_time(claim: Claim, r: Results, application: str) -> Finding:

@@ -10,7 +10,7 @@ from tidegate.experiments.specification import RunSpec
 from tidegate.options import parse_spec
 from tidegate.papers import paper
 from tidegate.papers.ledger import Finding
-from tidegate.papers.observuvm.figures import grid_figures, sweep_figures
+from tidegate.papers.observuvm.figures import grid_figures, spread_figure, sweep_figures
 from tidegate.papers.observuvm.findings import grid_findings
 from tidegate.papers.observuvm.locality import Recorder, locality_figure, locality_findings
 from tidegate.papers.observuvm.saturation import (
@@ -27,7 +27,9 @@ from tidegate.papers.observuvm.setup import (
     PROBED,
     ROBUST_SCALE,
     SWEPT,
+    TOURNAMENTS,
     Setup,
+    spread_group,
     sweep_group,
 )
 from tidegate.papers.readings import Reading, Readings, counts_at, own_options, spell_policy
@@ -52,8 +54,13 @@ def grid_of(setup: Setup) -> dict[Key, RunSpec]:
             changed: dict[str, Any] = {name: (value,)}
             other = replace(setup, **changed)
             for a, spec in setup.applications.items():
-                for s in (s for s in SWEPT if s in setup.systems):
+                for s in (s for s in SWEPT[name] if s in setup.systems):
                     grid[a, s, sweep_group(name, value)] = specify(other, spec, s)
+    for percent in range(1, setup.spread + 1):
+        for a, spec in setup.applications.items():
+            for s in (s for s in TOURNAMENTS if s in setup.systems):
+                run = replace(specify(setup, spec, s), machine=f"{MACHINE}(near.jitter={percent}%)")
+                grid[a, s, spread_group(percent)] = run
     return grid
 
 
@@ -81,8 +88,11 @@ OPEN = {
     "tournament.afresh": (False, True),  # do blames outlive a retirement?
     "fdp.every": (16, 4),  # "a few" prefetched regions
     "fdp.enough": (16, 64),  # T of Algorithm 2
-    "rgp.ahead": (2, 4),
+    "tournament.average": ("active", "all"),  # whose blames is the average of?
+    "rgp.ahead": (1, 2, 4),
     "rgp.streak": (3, 1),  # neighbours that make a stream
+    "rgp.taken": ("next event", "at once"),  # does the driver take one region at the next event?
+    "acbm.home": ("granule", "accessed"),  # what comes home when a counter notifies?
     "early-adaptor.again": (0.25, 0.5),  # a stand-in, so all of it is open
     "observe.samples": (0, 1),  # adapt the number of samples, or take one
     "2DC.iterations": (16, 1, 2, 3),  # calls; PolyBench makes one
@@ -98,6 +108,7 @@ OPEN = {
 }
 _TOURNAMENT = ("observe", "lfu", "cp", "tournament")
 DEPENDS = {
+    "acbm": ("acbm",),
     "ea": ("early-adaptor",),
     "lru": ("observe",),
     "lfu": ("observe", "lfu"),
@@ -108,7 +119,7 @@ DEPENDS = {
 }
 # A tournament depends on nearly every option, so readings share hardly any of its runs. It is run
 # under the first few only.
-TOURNAMENTS = 64
+MOST_TOURNAMENTS = 64
 
 
 def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
@@ -136,6 +147,8 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
 
     if system in ("lfu", "cp"):
         return replace(run, eviction=scaled_spec(system))
+    if system == "acbm":
+        return replace(run, placement=spell_policy("acbm", own_options("acbm", options)))
     if system == "ea":
         return replace(run, prefetch=scaled_spec("early-adaptor", prefetch))
     if not system.startswith("tm"):
@@ -149,7 +162,7 @@ def specify_reading(setup: Setup, key: Key, options: Reading) -> RunSpec:
 
 def _includes(setup: Setup, key: Key, number: int) -> bool:
     _, system, group = key
-    return group == GRID and (number < TOURNAMENTS or not system.startswith("tm"))
+    return group == GRID and (number < MOST_TOURNAMENTS or not system.startswith("tm"))
 
 
 READINGS: Readings[Setup] = Readings(
@@ -161,7 +174,7 @@ READINGS: Readings[Setup] = Readings(
     includes=_includes,
     remark=(
         f", at {ROBUST_SCALE:g} of the paper's sizes; "
-        f"tournaments in at most {TOURNAMENTS} of them. "
+        f"tournaments in at most {MOST_TOURNAMENTS} of them. "
         "Small sizes change some results"
     ),
 )
@@ -187,6 +200,8 @@ class ObservUVM(paper.Paper[Setup]):
         yield locality_figure(results[FIGURE_5])
         yield from grid_figures(results[GRID])
         yield from sweep_figures(setup, results)
+        if setup.spread:
+            yield spread_figure(setup, results)
 
     def remarks(self, setup: Setup, results: Groups) -> Iterator[str]:
         kinds: dict[str, list[str]] = {}

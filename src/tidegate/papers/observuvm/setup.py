@@ -16,9 +16,20 @@ OBSERVED = 100  # regions, at the paper's sizes (IV-A)
 WATCHED = 100  # evicted regions, likewise (V-D)
 QUICK_SCALE = ROBUST_SCALE = 1 / 8
 GRID, FIGURE_3, FIGURE_5 = "grid", "Figure 3", "Figure 5"  # groups
-SWEPT = ("uvm", "tm", "tm++")  # systems that are run with other values too
+# Systems that are run with other values, by option. Figure 16 is about LRU with prefetch as in UVM.
+SWEPT = {
+    "oversubscribe": ("uvm", "lru", "lfu", "cp", "tm", "tm++"),
+    "observed": ("uvm", "lru"),
+    "samples": ("uvm", "lru", "lfu", "cp"),
+}
+TOURNAMENTS = ("tm", "tm++")  # whose choices --spread repeats
 # regions of Figure 3
 PROBED = (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512, 768, 1024)
+
+
+def spread_group(percent: int) -> str:
+    """Return the group of the runs whose SMs drift apart by so much."""
+    return f"spread {percent}%"
 
 
 def sweep_group(name: str, value: Any) -> str:
@@ -52,6 +63,12 @@ class Setup(setup.Setup):
         "Figure 17.",
         sweeps=True,
     )
+    spread: int = option(
+        0,
+        "Times that tournaments are run again, with SMs that drift apart by 1 %, 2 % and so on: "
+        "the spread of their choices.",
+        changes_claims=False,
+    )
     robust_scale: float = ROBUST_SCALE  # of the applications' sizes, where readings are tried
     systems: tuple[str, ...] = SYSTEMS
     given: tuple[tuple[str, str], ...] = ()  # name and workload, in place of Table II's
@@ -69,6 +86,7 @@ class Setup(setup.Setup):
             require(samples >= 0, expected, samples)
         for level in self.oversubscribe:
             units.oversubscription(level)
+        require(0 <= self.spread <= 99, "spread must be from 0 to 99", self.spread)
 
     @classmethod
     def quick(cls) -> Self:

@@ -32,7 +32,9 @@ class MHPE(EvictionPolicy):
 
     Open readings: an interval is 64 pages migrated, 16 for each chunk, since "four chunks are
     prefetched in one interval", or 64 faults; intervals count from the moment memory is full; the
-    MRU search passes over the middle and new partitions, as HPE's does, or over nothing.
+    MRU search passes over the middle and new partitions, as HPE's does, or over nothing. The text
+    gives its reason for the LRU end, "selecting eviction candidates from the MRU position", which
+    holds under MRU only; by its letter it is so under LRU, too (``head=both``).
     """
 
     sees = TouchBits()
@@ -51,9 +53,15 @@ class MHPE(EvictionPolicy):
         "untouched pages from which a pattern is recorded; 0: half a chunk's, 8 of 16 (IV-C)",
         least=0,
     )
+    head = Option(
+        "mru",
+        "under which strategy wrongly evicted chunks return to the LRU end",
+        choices=("mru", "both"),
+    )
     patterns = Option("lru", "when patterns are recorded", choices=("lru", "always"))
 
     def start(self) -> None:
+        self._head_of_both = self.head == "both"
         self._chain = Chain(self.interval, self.counts == "faults", self.memory)
         self._patterns = Patterns.of(self.memory)
         self._patterns.kept = True
@@ -71,8 +79,9 @@ class MHPE(EvictionPolicy):
         if wrong:
             self._evicted.remove(region)
             self._wrong += 1
-        # the LRU end is where MRU takes nothing from; under LRU it would be the next to go again
-        over = self._chain.migrated(region, at_head=wrong and self.strategy == "mru")
+        # the LRU end is where MRU takes nothing from; under LRU it is the next to go again
+        at_head = wrong and (self.strategy == "mru" or self._head_of_both)
+        over = self._chain.migrated(region, at_head=at_head)
         self._longest = max(self._longest, len(self._chain))
         if over and self.distance >= 0:
             self._end_interval()

@@ -6,8 +6,17 @@ from tidegate.errors import PolicyError
 from tidegate.options import Option
 from tidegate.policies.interface.policy import EvictionPolicy, label
 from tidegate.policies.interface.steering import End
+from tidegate.policies.interface.visibility import Everything, Faults, Samples, TouchBits
 from tidegate.policies.registries import eviction
 from tidegate.policies.structures.order import Order
+
+# what a policy decides by that a list's end does not tell
+_LOST = {
+    Faults: "the victims that it names",
+    Samples: "the victims that it names and the uses that it observes",
+    TouchBits: "the victims that it names and their touch bits",
+    Everything: "the victims that it names and the touches that it sees",
+}
 
 
 @eviction("steered")
@@ -28,8 +37,9 @@ class Steered(EvictionPolicy):
         self._steered = eviction.make(self.policy)
         if type(self._steered).steering is EvictionPolicy.steering:
             raise PolicyError(
-                f"policy '{label(self._steered)}' cannot be steered: its choices follow from more "
-                "than the order in which regions arrive; a policy that fits defines steering()"
+                f"policy '{label(self._steered)}' cannot be steered: it would lose "
+                f"{_LOST[type(self._steered.sees)]}; a policy whose choices follow from the order "
+                "of arrivals alone defines steering()"
             )
 
     def start(self) -> None:

@@ -22,7 +22,11 @@ class Tournament(EvictionPolicy):
     Algorithm 1 of ObservUVM: an eviction notes its cause; every page fault of a region blames the
     cause of its latest eviction, also faults that follow while the region fills; prefetches blame
     nobody. When blames exceed T, every active policy with more than ``margin`` times an even share
-    of all blames retires. All policies get all events, so that the list of each is right.
+    of the blames retires. All policies get all events, so that the list of each is right.
+
+    An even share is 1 / |A|, so it is one of the blames of the active policies A: "more than 20 %
+    higher blame than the average", of "its contemporaries". With those of retired ones in the sum
+    (``average=all``), two that are left would need three fifths of a sum that is not theirs alone.
 
     T is open. It counts page faults, of which a region has up to 32, and they blame one decision.
     What a judgement rests on is the number of decisions: the share of an average policy of three is
@@ -53,6 +57,11 @@ class Tournament(EvictionPolicy):
         counts_regions=True,
     )
     margin = Option(1.2, "times the average blame at which a policy retires", least=1)
+    average = Option(
+        "active",
+        "whose blames the average is of: the policies still active, or also those retired",
+        choices=("active", "all"),
+    )
     afresh = Option(False, "count blames from zero after a retirement")
 
     def __init__(self, **options: Any):
@@ -83,6 +92,7 @@ class Tournament(EvictionPolicy):
         self._retired = [_NONE] * count
         self._retired_after = [0] * count  # evictions, when each of them retired
         self._evictions = 0
+        self._of_active = self.average == "active"
         self._once, self._by_page = self.blame == "evictions", self.blame == "pages"
         per_region = self.memory.geometry.pages_per_region if self._by_page else 1
         self._most_blames = self.patience * per_region  # T
@@ -192,10 +202,15 @@ class Tournament(EvictionPolicy):
 
     def _judge(self) -> None:
         """Retire the worst; the others keep their order."""
+        blames = self._blames
+        if self._of_active:
+            blames = 0
+            for i in range(self._left):
+                blames += self._points[self._active[i]]
         stay, retired = 0, len(self.contestants) - self._left
         for i in range(self._left):
             contestant = self._active[i]
-            if self._points[contestant] * self._left > self.margin * self._blames:
+            if self._points[contestant] * self._left > self.margin * blames:
                 self._retired[retired] = contestant
                 self._retired_after[retired] = self._evictions
                 retired += 1

@@ -38,7 +38,8 @@ ASK_EVICT = 2  # region a
 ASK_ADVISE = 3  # pages a … a+b-1 get advice c, one of ADVICE
 ASK_THRESHOLD = 4  # tree prefetch takes subtrees more than a % occupied; NO_TREE switches it off
 ASK_OBSERVE = 5  # sample a page of region a, of those about to be prefetched
-ASK_COUNT = 6  # count remote accesses by b pages (0: by region), notify after a of them (0: never)
+# count remote accesses by b pages (0: by region), notify after a of them (0: never), of each page?
+ASK_COUNT = 6
 ASK_DISCARD = 7  # drop region a without writing it back
 ASK_PREFETCH_ASYNC = 8  # pages a … a+b-1, by the inward copy stream
 ASK_EVICT_ASYNC = 9  # region a, by the outward copy stream

@@ -63,7 +63,7 @@ PAGES = "a range of pages"
 ADVICE_OF_PAGES = "a range of pages, and advice"
 RESIDENT = "a resident region"
 REGION = "a region"
-COUNT = "accesses, and the pages of a granule"
+COUNT = "accesses, the pages of a granule, and whether each page used is notified"
 PERCENT = "a percentage, or NO_TREE"
 
 VERBS = {
@@ -275,13 +275,14 @@ class MemoryView:
         """
         self._ask("observe_prefetched", region)
 
-    def count_remote(self, accesses: int, pages: int = 0) -> None:
+    def count_remote(self, accesses: int, pages: int = 0, each: int = 0) -> None:
         """Notify when a region had so many remote accesses, while counters last; 0 stops it.
 
         With ``pages`` a counter counts for a *granule* of so many pages, and on_notification gets
-        the granule's number instead of a region's. Samples.
+        the granule's number instead of a region's. With ``each`` it gets the number of each page
+        of the granule that had some of these accesses, one after another. Samples.
         """
-        self._ask("count_remote", accesses, pages)
+        self._ask("count_remote", accesses, pages, each)
 
     def set_prefetch_threshold(self, percent: int) -> None:
         """Let tree prefetch take subtrees more than this occupied; 101 switches it off."""
@@ -353,7 +354,7 @@ class MemoryView:
             )
         return (region,)
 
-    def _check_count(self, verb: str, accesses: int, pages: int) -> tuple[int, int]:
+    def _check_count(self, verb: str, accesses: int, pages: int, each: int) -> tuple[int, int, int]:
         accesses = self._whole(verb, accesses=accesses)
         if not 0 <= accesses <= MOST_ACCESSES:
             raise PolicyError(
@@ -364,7 +365,11 @@ class MemoryView:
             raise PolicyError(
                 f"{self._name} must count by granules of 0 to {most} pages, got {pages}"
             )
-        return accesses, pages
+        if self._whole(verb, each=each) not in (0, 1):
+            raise PolicyError(
+                f"{self._name} must be notified of each page (1) or of granules (0), got {each}"
+            )
+        return accesses, pages, index(each)
 
     def _check_percent(self, verb: str, percent: int) -> tuple[int]:
         percent = self._whole(verb, percent=percent)

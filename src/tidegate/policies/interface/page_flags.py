@@ -27,6 +27,7 @@ ARRIVING = 128  # asked of the inward stream: a touch waits for it instead of fa
 CPU_MAPPED = 1  # still mapped on the CPU, so its first migration has to unmap it
 UNWRITTEN = 2  # far memory holds nothing of it: it is born near
 READ_MOSTLY = 4  # far memory keeps a copy, so a clean page is dropped
+COUNTED = 16  # some of the accesses that its granule's counter counted
 ADVISED_FAR = 8  # advised while it is sampled: REMOTE when its sample ends
 
 BITS = 16  # of the access site

@@ -34,7 +34,7 @@ class Policy(Configurable):
     # False: it runs in user space, and each decision costs the machine's ``decision`` time
     in_driver: bool = True
     # most rounds of a loop in one call, as a driver limits them; 0: no limit (bounded.py)
-    rounds: int = 0
+    most_rounds: int = 0
     parts: Sequence[Policy] = ()  # the policies it is made of, if it relays to others
     memory: MemoryView
 

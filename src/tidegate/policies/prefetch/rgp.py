@@ -21,17 +21,28 @@ class RGP(PrefetchPolicy):
         object  ████████▓T▓T▓T......   █ used  ▓T prefetched, with a trigger page  . not yet
 
     Faults on neighbouring pages of an object, ``streak`` of them one after another, make it a
-    stream for good. From then on a fault brings its region whole, and the ``ahead`` regions behind
-    it. In each, one page is left far as a trigger: when it is used, the next region follows that is
-    yet to be prefetched; resident ones are passed over.
+    stream for good. From then on a fault names the region behind it, a "next-region prefetcher,
+    similar to next-line cache prefetchers". In each that comes, one page is left far as a trigger:
+    when it is used, the next region is named that is yet to be prefetched; resident ones are passed
+    over.
 
-    Open readings: how many neighbours make a stream, and how far the first prefetch goes.
+    User space answers an event after the driver has handled it, and ``setPrefetchRegion`` takes one
+    address (Table I), as it does for victims "at every page fault/access counter event". So the
+    driver takes a named region at the next event: one at a time, while blocks fault on.
+
+    Open readings: how many neighbours make a stream, how far the first prefetch goes, and whether a
+    region is taken at once.
     """
 
     sees = Samples(regions=100)
     in_driver = False
-    ahead = Option(2, "regions prefetched behind one that faults in a stream", least=1)
+    ahead = Option(1, "regions behind one that faults in a stream that may be prefetched", least=1)
     streak = Option(3, "faults on neighbouring pages, one after another, of a stream", least=1)
+    taken = Option(
+        "next event",
+        "when the driver takes a region that is named: one at the next event, or all at once",
+        choices=("next event", "at once"),
+    )
 
     def start(self) -> None:
         first, self._end = self.bounds()
@@ -42,7 +53,9 @@ class RGP(PrefetchPolicy):
         self._run = [0] * count  # neighbours in a row, up to it
         self._streams = [0] * count  # 1: a stream
         self._triggers = Marks()
-        self._asked = Marks()  # regions asked for and not evicted since
+        self._asked = Marks()  # regions named and not evicted since
+        self._waits = self.taken == "next event"
+        self._named = _NONE  # the region that the driver takes next
 
     def bounds(self) -> tuple[list[int], list[int]]:
         """Return the first region of each object, and the one behind its last."""
@@ -51,13 +64,13 @@ class RGP(PrefetchPolicy):
         return first, [-(-(o.first_page + o.pages) // ppr) for o in self.memory.objects]
 
     def on_fault(self, region: int) -> None:
+        self._take()
         here = self._object[region]
         if not self._streams[here]:
             self._follow(here, region)
         if self._streams[here]:
-            for near_by in range(region, min(region + self.ahead + 1, self._end[here])):
-                if near_by == region or not self._has(near_by):
-                    self._bring(near_by)
+            for behind in range(region + 1, min(region + self.ahead + 1, self._end[here])):
+                self._name(behind)
 
     def on_prefetch(self, region: int) -> None:
         if region in self._asked:
@@ -65,12 +78,13 @@ class RGP(PrefetchPolicy):
             self.memory.observe_prefetched(region)
 
     def on_notification(self, region: int) -> None:
+        self._take()
         if region in self._triggers:
             self._triggers.discard(region)
             behind = range(region + 1, self._end[self._object[region]])
             following = next((r for r in behind if not self._has(r)), -1)
             if following >= 0:
-                self._bring(following)
+                self._name(following)
 
     def on_eviction(self, region: int) -> None:
         self._triggers.discard(region)
@@ -95,7 +109,17 @@ class RGP(PrefetchPolicy):
         """Return whether a region is there, or was asked for."""
         return region in self._asked or self.memory.is_resident(region)
 
-    def _bring(self, region: int) -> None:
-        self._asked.add(region)
-        pages = self.memory.geometry.pages_per_region
-        self.memory.prefetch(region * pages, pages)
+    def _name(self, region: int) -> None:
+        """Name a region to prefetch, unless it is there or another one was named in this event."""
+        if self._named == _NONE and not self._has(region):
+            self._asked.add(region)
+            self._named = region
+            if not self._waits:
+                self._take()
+
+    def _take(self) -> None:
+        """Let the driver take the region that was named."""
+        if self._named != _NONE:
+            pages = self.memory.geometry.pages_per_region
+            self.memory.prefetch(self._named * pages, pages)
+            self._named = _NONE

@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from tidegate.policies.interface import memory_view as view
-from tidegate.policies.interface.events import ADVICE, MOST_ACCESSES, NO_TREE
+from tidegate.policies.interface.events import ADVICE, NO_TREE
 from tidegate.policy_compiler.bpf.expressions import is_truth, scaled
 from tidegate.policy_compiler.bpf.loops import Loops
 from tidegate.policy_compiler.bpf.text import bare, c_name
@@ -219,9 +219,10 @@ class Calls(Loops):
             return Number(f"ask_pages({request}, {codes[0]}, {pages}, {advice})")
         if takes in (view.RESIDENT, view.REGION):
             return Number(f"ask_region({request}, {codes[0]}, {int(takes == view.RESIDENT)})")
-        most = MOST_ACCESSES if takes == view.COUNT else NO_TREE
-        more = codes[1] if len(codes) > 1 else "0"
-        return Number(f"ask_number({request}, {codes[0]}, {most}, {more})")
+        if takes == view.COUNT:
+            given = ", ".join([*codes, "0", "0"][:3])
+            return Number(f"ask_count({request}, {given})")
+        return Number(f"ask_percent({request}, {codes[0]}, {NO_TREE})")
 
 
 def _named_result(result: Value, code: str) -> Value:

@@ -247,11 +247,20 @@ FUNCTION s64 ask_region(s64 verb, s64 region, s64 resident)
 	return ask(verb, region, 0, 0);
 }
 
-FUNCTION s64 ask_number(s64 verb, s64 number, s64 most, s64 more)
+FUNCTION s64 ask_percent(s64 verb, s64 percent, s64 most)
 {
-	if (number < 0 || number > most)
+	if (percent < 0 || percent > most)
 		return fail(__LINE__);
-	return ask(verb, number, more, 0);
+	return ask(verb, percent, 0, 0);
+}
+
+FUNCTION s64 ask_count(s64 verb, s64 accesses, s64 pages, s64 each)
+{
+	if (accesses < 0 || accesses > 0x7fffffff || pages < 0 || (each != 0 && each != 1))
+		return fail(__LINE__);
+	if (pages > REGIONS * PAGES)
+		return fail(__LINE__);
+	return ask(verb, accesses, pages, each);
 }
 
 /* Order and Orders: `count` lists of regions, each region in one at most. */

@@ -29,6 +29,7 @@ from tidegate.policies.interface.events import (
 from tidegate.policies.interface.page_flags import (
     ARRIVING,
     COMING,
+    COUNTED,
     DIRTY,
     FAULTED,
     NEAR,
@@ -198,9 +199,25 @@ def notify(memory: Any, constants: Any, relay: Any, which: int, sampled: bool) -
         books.accesses = memory.counted[which] - 1
         memory.counted[which] = 0
         books.counting_n -= 1
-        if memory.wants[2, event]:
+        if memory.wants[2, event] and books.count_each:
+            code = notify_of_pages(memory, constants, relay, which)
+        elif memory.wants[2, event]:
             code = call_policy(memory, constants, relay.placement, 2, event, which)
     return code
+
+
+@jit_bare
+def notify_of_pages(memory: Any, constants: Any, relay: Any, granule: int) -> int:
+    """Notify placement of each page of a granule that had some of the accesses."""
+    first, event = granule * memory.books[0].granule, np.int64(NOTIFICATION)
+    last = min(first + memory.books[0].granule, memory.page_data.size)
+    for page in range(first, last):
+        if memory.page_data[page] & COUNTED:
+            memory.page_data[page] &= ~COUNTED & 0xFF
+            code = call_policy(memory, constants, relay.placement, 2, event, page)
+            if code != OK:
+                return code
+    return OK
 
 
 @jit_bare

@@ -62,7 +62,7 @@ def make_room(memory: Any, constants: Any, relay: Any, region: int, pages: int) 
             return CUT
         if memory.resident[victim] == 0:
             return NOT_RESIDENT
-        code = evict(memory, constants, relay, victim, False, AS_VICTIM)
+        code = evict(memory, constants, relay, victim, constants.victims_mapped, AS_VICTIM)
         if code != OK:
             return code
     books.frames_used += need
@@ -97,8 +97,8 @@ def depart(memory: Any, constants: Any, relay: Any, region: int, mapped: bool, w
     """Take a region's pages away; return a code, pages to write back, their runs and its frames.
 
     Every near page is written back; with ``dirty_only``, and of read-mostly data, dirty ones only.
-    ``mapped``: a runtime sent them to the CPU (cudaMemPrefetchAsync), which maps them there, so
-    they are unmapped again when they return. The driver's own victims are not mapped.
+    ``mapped``: they are mapped on the CPU, so they are unmapped again when they return. A runtime's
+    are (cudaMemPrefetchAsync), the driver's own victims where the machine has ``victims_mapped``.
     """
     books = memory.books[0]
     books.evictions += 1
@@ -124,7 +124,7 @@ def depart(memory: Any, constants: Any, relay: Any, region: int, mapped: bool, w
                 memory.page_data[page] &= ~UNWRITTEN & 0xFF
             if not state & TOUCHED:
                 untouched += 1
-            if mapped and constants.evict_maps and not memory.page_data[page] & UNWRITTEN:
+            if mapped and not memory.page_data[page] & UNWRITTEN:
                 memory.page_data[page] |= CPU_MAPPED
             memory.page_state[page] = state & ~(NEAR | TOUCHED | DIRTY) & 0xFF
     books.pages_evicted += pages
@@ -151,7 +151,9 @@ def evict_requested(memory: Any, constants: Any, relay: Any) -> int:
             if verb == ASK_DISCARD:
                 code = discard(memory, constants, relay, region)
             else:
-                code = evict(memory, constants, relay, region, runtime, AS_ASKED)
+                code = evict(
+                    memory, constants, relay, region, runtime and constants.evict_maps, AS_ASKED
+                )
             if code != OK:
                 return code
     return OK

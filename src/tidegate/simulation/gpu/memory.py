@@ -64,7 +64,7 @@ _STREAMS = """
 """
 _OBSERVATION = """
     observed_n sampled_n notification_n samples random epoch epoch_evictions
-    returned returned_before count_threshold counting_n granule accesses
+    returned returned_before count_threshold count_each counting_n granule accesses
 """
 _TIMES = """
     front driver_free prefetch_from notification_from latency link_free
@@ -114,6 +114,7 @@ class RunConstants(NamedTuple):
     unmap_prefetched: float  # per page, too
     evict_overhead: float
     evict_maps: bool
+    victims_mapped: bool
     copy_handling: float  # processor time of a run
     run_overhead: float  # the link's
     run_outward: float
@@ -260,6 +261,7 @@ def make_constants(
         / 1024,
         evict_overhead=driver.evict_overhead,
         evict_maps=driver.evict_maps,
+        victims_mapped=driver.victims_mapped,
         copy_handling=driver.copy_overhead,
         run_overhead=link.run_overhead,
         run_outward=link.run_overhead_outward,

@@ -11,7 +11,8 @@ All costs of observation, both transfers included, are policy overhead.
 
 The number of pages sampled per region adapts (V-D). Evictions are counted in epochs of ``watch``.
 If more than half of the regions evicted in one epoch are back before the next one ends, the number
-doubles; if four fifths stay away, it halves.
+doubles, up to half of a region; if four fifths stay away, it halves. With more samples per region
+the counters last for fewer regions: the text sets no bound, and Figure 17 tries more.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tidegate.policies.interface.events import MOST_ACCESSES
 from tidegate.policies.interface.page_flags import (
     ADVISED_FAR,
     COMING,
+    COUNTED,
     DIRTY,
     FAULTED,
     NEAR,
@@ -147,15 +149,21 @@ def count_access(memory: Any, page: int, size: int, time: float) -> None:
         before = np.int64(1)
     after = min(before + max(1, size // ACCESS), MOST_ACCESSES)
     memory.counted[granule] = after
+    memory.page_data[page] |= COUNTED
     if before <= books.count_threshold < after:
         add_notification(memory, -1 - granule, time)
 
 
 @jit_bare
-def count_by(memory: Any, constants: Any, threshold: int, pages: int) -> None:
-    """Count accesses by granules of so many pages, 0 for a region's, from now on."""
+def count_by(memory: Any, constants: Any, threshold: int, pages: int, each: int) -> None:
+    """Count accesses by granules of so many pages, 0 for a region's, from now on.
+
+    ``each``: notify of each page that had some of them, as the hardware's entries do
+    (``sub_granularity`` in uvm_gpu_access_counters.c).
+    """
     books = memory.books[0]
     books.count_threshold = threshold
+    books.count_each = each
     granule = pages if pages > 0 else constants.pages_per_region
     if granule != books.granule:
         books.granule = granule
@@ -241,15 +249,7 @@ def count_eviction(memory: Any, constants: Any, region: int) -> None:
     if books.epoch > 0 and constants.samples == 0:
         back = books.returned_before / constants.watch
         if back > BACK_SOON:
-            # with more, counters would not suffice for all observed regions
-            books.samples = max(
-                1,
-                min(
-                    2 * books.samples,
-                    constants.counters // constants.observe_most,
-                    constants.pages_per_region // 2,
-                ),
-            )
+            books.samples = max(1, min(2 * books.samples, constants.pages_per_region // 2))
         elif 1 - back >= STAY_AWAY:
             books.samples = max(1, books.samples // 2)
     books.returned_before, books.returned = books.returned, 0

@@ -101,7 +101,7 @@ def execute_requests(memory: Any, constants: Any, which: int) -> None:
         elif verb == ASK_OBSERVE:
             leave_one_far(memory, constants, first)
         elif verb == ASK_COUNT:
-            count_by(memory, constants, first, count)
+            count_by(memory, constants, first, count, advice)
         elif verb == ASK_PREFETCH_ASYNC:
             order_in(memory, constants, first, count)
         elif verb == ASK_EVICT_ASYNC:

@@ -79,7 +79,7 @@ def leave(memory: Any, constants: Any, relay: Any, region: int, why: int) -> int
     """Evict a region by the outward stream, which is idle; ``why`` is for a recording."""
     books = memory.books[0]
     memory.leaving[region] = LEAVING
-    code, back, runs, frames = depart(memory, constants, relay, region, True, why)
+    code, back, runs, frames = depart(memory, constants, relay, region, constants.evict_maps, why)
     if code != OK:
         return code
     if back == 0:

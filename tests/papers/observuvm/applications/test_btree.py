@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from bisect import bisect_right, insort
+
 import numpy as np
 import pytest
 
 from tidegate.errors import TidegateError
+from tidegate.papers.observuvm.applications.btree import pairs_after_random_insertions
 from tidegate.trace.geometry import Geometry
 from tidegate.trace.trace import Provenance
 from tidegate.workloads import workloads
@@ -16,10 +19,28 @@ def test_the_papers_size_is_exactly_the_pool_the_queries_and_the_results() -> No
     assert work.sizes() == {"pool": 4 * GB, "queries": GB // 2, "results": GB // 2}
     assert (work.nodes, work.queries) == (2**25, 2**27)
     leaves, *inner = work.levels()
-    assert leaves == 25_000_000  # of ten keys each
-    assert [round(leaves / 10**i) for i in (1, 2, 3)] == inner[:3]
+    pairs = pairs_after_random_insertions()
+    assert leaves == round(250_000_000 / pairs)
+    assert [round(leaves / pairs**i) for i in (1, 2, 3)] == inner[:3]
     assert work.levels()[-1] == 1
     assert sum(work.levels()) < work.nodes  # the pool is not full
+
+
+@pytest.mark.parametrize(("kept", "moved"), [(8, 7), (2, 1), (2, 2)])
+def test_nodes_fill_as_random_insertions_fill_them(kept: int, moved: int) -> None:
+    """The rule itself, on one level of leaves: a full leaf splits when a key comes to it."""
+    draw = np.random.default_rng(1)
+    leaves, least = [[0.0]], [0.0]  # a leaf's keys, and the least of each
+    for key in draw.random(30_000):
+        at = bisect_right(least, key) - 1
+        if len(leaves[at]) == kept + moved:
+            leaves.insert(at + 1, leaves[at][kept:])
+            least.insert(at + 1, leaves[at + 1][0])
+            del leaves[at][kept:]
+            at += key >= least[at + 1]
+        insort(leaves[at], float(key))
+    expected = pairs_after_random_insertions(kept, moved)
+    assert 30_000 / len(leaves) == pytest.approx(expected, rel=0.01)
 
 
 def test_a_lookup_reads_one_node_of_each_level() -> None:

@@ -85,7 +85,9 @@ class Louvain(Offloaded):
 
     Edges end anywhere: ids of miniVite's generator are random. With ``elsewhere=0.1``, as
     the example makes its graph, nine in ten end within 32 vertices of v, beside v's own data.
-    Past, current and target communities change places after each round.
+    Past, current and target communities change places after each round. Between two rounds the
+    host of miniVite looks through all current communities for those of other processes
+    (``fillRemoteCommunities``).
     """
 
     program = "louvain"
@@ -118,7 +120,8 @@ class Louvain(Offloaded):
         for r in range(self.rounds):
             yield loop_launch(space, "clean", n, *clean)
             move = self._move(current, target)
-            yield loop_launch(space, "move_vertices", n, *move, seed=self.seed + r)
+            moves = loop_launch(space, "move_vertices", n, *move, seed=self.seed + r)
+            yield moves if r == 0 else self.after_host(space, moves, current)
             yield loop_launch(space, "modularity", n, weight, communities)
             if r + 1 < self.rounds:  # the last round gains nothing and stops there
                 yield loop_launch(space, "update_communities", n, *update)

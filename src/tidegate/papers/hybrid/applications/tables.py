@@ -37,7 +37,8 @@ class KMeans(Offloaded):
                         if membership[p] != nearest:  changed;  membership[p] = nearest
 
     The features of a point are ``features`` streams, a plane apart. Every cluster reads them again,
-    from caches.
+    from caches. Between two launches of find_nearest the host moves the centres, for which it reads
+    ``membership`` and its own ``feature``.
     """
 
     program = "kmeans"
@@ -63,8 +64,8 @@ class KMeans(Offloaded):
         centres = StreamedBytes("centres", 4 * self.clusters * self.features / points)
         nearest = (StreamedBytes("membership", 4), StreamedBytes("membership", 4, write=True))
         again = loop_launch(space, "find_nearest", points, *read, centres, *nearest)
-        for _ in range(self.rounds):
-            yield again
+        for n in range(self.rounds):
+            yield again if n == 0 else self.after_host(space, again, "membership")
 
 
 @workload("openmp-backprop")

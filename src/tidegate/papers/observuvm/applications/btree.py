@@ -35,6 +35,30 @@ KEYS_PER_PLACE = 250e6 / 2**25
 _QUERIES, _POOL, _RESULTS = range(3)  # access sites, and the steps of a wave
 
 
+def pairs_after_random_insertions(kept: int = 8, moved: int = 7) -> float:
+    """Return the pairs of a node on average, once many keys were inserted in random order.
+
+    The program splits a node that is full (``kept + moved`` pairs) when a key comes to it: the
+    lower ``kept`` stay, the others move to a new node, and the key goes where it belongs
+    (GpuBTree, map_warps.cu, split_node1). A key comes to a node of k pairs with a probability
+    proportional to k. In the long run there are n[k] nodes of k pairs in proportion to
+
+        (k + 1) n[k] = (k - 1) n[k - 1] + what splits make
+
+    >>> round(pairs_after_random_insertions(), 2)
+    10.54
+    """
+    full = kept + moved
+    # of ``full`` splits: one half as it is, and the other with the key
+    made = {moved: kept, kept + 1: kept}
+    for size in (kept, moved + 1):
+        made[size] = made.get(size, 0) + moved
+    nodes = {moved - 1: 0.0}
+    for k in range(moved, full + 1):
+        nodes[k] = ((k - 1) * nodes[k - 1] + made.get(k, 0)) / (k + 1)
+    return sum(k * n for k, n in nodes.items()) / sum(nodes.values())
+
+
 class TreeArrays(NamedTuple):
     """A B-tree: nodes by level, leaves first, and look-ups that read a page, per look-up."""
 
@@ -55,7 +79,8 @@ class BTree(WaveWorkload):
     GB. The first author's own version (SUV, MICRO'24) inserts 250 million keys in random order and
     then looks 128 Mi of them up, shuffled, in one launch; the tree is far when that begins.
 
-    Random insertions leave nodes two thirds full, and number nodes in the order of their splits. So
+    Random insertions leave nodes 70 % full by the program's rule of splitting
+    (``pairs_after_random_insertions``), and number nodes in the order of their splits. So
     leaves of neighbouring keys, and inner nodes below the topmost levels, lie anywhere in the pool:
     a page of it holds leaves and inner nodes alike, and every query reads one node of each level,
     in as many pages. Inner nodes are put into pages by a seed; leaves take the rest. A wave is the
@@ -71,8 +96,8 @@ class BTree(WaveWorkload):
     lanes = Option(656, "blocks of the trace that share a wave's pages in turn", least=1)
     merge = Option(8, "waves that are one list of pages (a choice)", least=1)
     fill = Option(
-        2 / 3,
-        "how full nodes are (a choice: random insertions leave about two thirds)",
+        pairs_after_random_insertions() / PAIRS,
+        "how full nodes are: as random insertions leave them by the program's rule of splitting",
         parse=units.fraction,
         least=0.5,
         most=1,
