@@ -505,3 +505,21 @@ def test_several_programs_are_refused(tmp_path: Path) -> None:
         (tmp_path / f"{name}.cu").write_text("int main() {}")
     with pytest.raises(TidegateError, match="it is several programs; give the Makefile and"):
         model_of_files([tmp_path / "a.cu", tmp_path / "b.cu"])
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    ["n / 256 + (n % 256 == 0 ? 0 : 1)", "(int)ceil(n / 256.0)", "(int)ceil((float)n / 96.f)"],
+)
+def test_ways_to_round_up(written: Callable[[str], ProgramModel], blocks: str) -> None:
+    block = 96 if "96" in blocks else 256
+    model = written(
+        f"""
+int main(int argc, char **argv) {{
+  int n = atoi(argv[1]);
+  float *a;
+  cudaMalloc(&a, 4 * n);
+  inc<<<{blocks}, {block}>>>(a, n);
+}}"""
+    )
+    assert str(model.launches[0].trip_count) == "n"
