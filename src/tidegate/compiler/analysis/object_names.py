@@ -58,17 +58,27 @@ class ObjectNames:
             number = alike.setdefault(value, len(alike) + 1)
             return name if number == 1 else f"{name}_{number}"
         if name is not None:
-            self._values[name].add(name if self._kept_in(value) else value)
+            self._values[name].add(name if self._loaded_from(value) else value)
         return name
 
     def _named(self, value: str) -> str | None:
-        return self._kept_in(value) or self._debug.variable(value) or self._merged(value)
+        return (
+            self._loaded_from(value)
+            or self._debug.variable(value)
+            or self._stored_at(value)
+            or self._merged(value)
+        )
 
-    def _kept_in(self, value: str) -> str | None:
-        """Return the variable in memory that a value is loaded from, or else stored at."""
+    def _loaded_from(self, value: str) -> str | None:
+        """Return the variable in memory that a value is loaded from."""
         i = self._memory.named.get(value)
         place = self._memory.place(i) if i is not None else None
-        places = [place] if place is not None else self._memory.stored.get(i.key, ()) if i else ()
+        return None if place is None or place[1] is None else self._debug.at(place[0], place[1])
+
+    def _stored_at(self, value: str) -> str | None:
+        """Return the variable in memory that a value is stored at."""
+        i = self._memory.named.get(value)
+        places = self._memory.stored.get(i.key, ()) if i is not None else ()
         names = (self._debug.at(origin, at) for origin, at in places if at is not None)
         return next((name for name in names if name), None)
 
@@ -89,7 +99,8 @@ class ObjectNames:
             if i is None or i.key in seen:
                 continue
             seen.add(i.key)
-            name = self._kept_in(i.ref.name) or self._debug.variable(i.ref.name)
+            name = self._loaded_from(i.ref.name) or self._debug.variable(i.ref.name)
+            name = name or self._stored_at(i.ref.name)
             if name is not None:
                 names.add(name)
             elif i.opcode in _CHOOSES:
