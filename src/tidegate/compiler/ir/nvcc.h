@@ -13,13 +13,6 @@
 #undef __managed__
 #define __managed__ __device__
 
-/* CUDA's headers hide calls that are out of date behind a macro or have dropped them */
-#define TIDEGATE_SAME(old, now) static inline cudaError_t old(void) { return now(); }
-#if CUDART_VERSION >= 13000
-TIDEGATE_SAME(cudaThreadSynchronize, cudaDeviceSynchronize)
-TIDEGATE_SAME(cudaThreadExit, cudaDeviceReset)
-#endif
-
 /* min and max on the host, of the types that nvcc knows them for */
 #define TIDEGATE_HOST(type)                                                         \
   static inline __host__ type min(type a, type b) { return b < a ? b : a; }         \
