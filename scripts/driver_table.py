@@ -41,6 +41,7 @@ def _shown(text: str) -> str:
         if part in text:
             return f"no: {short}"
     text = _NOISE.sub("no: ", text).partition(": (yield")[0]
+    text = re.sub(r", line \d+", "", text)  # it changes with every edit; ``emit`` says it
     text = re.split(r"; |,? which compiled code|, and the kernel| as inf", text)[0]
     return text if len(text) <= _MOST else text[: _MOST - 1] + "…"
 

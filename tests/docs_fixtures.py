@@ -14,6 +14,10 @@ from tidegate.live.transfer.userfault import Userfault
 
 ROOT = Path(__file__).parent.parent
 
+REQUESTS = "".join(
+    f'{{"timestamp": {i}, "input_length": 1500, "hash_ids": [0, {i % 3 + 1}, {i + 9}]}}\n'
+    for i in range(8)
+)
 SCRIPT = """import numpy as np
 
 a = np.ones((64, 1024))
@@ -54,6 +58,7 @@ def lay_out(folder: Path, page: Path) -> None:
         if re.search(r"^class \w+\((EvictionPolicy|Workload)\)", text, re.MULTILINE):
             (folder / "mine.py").write_text(text)
     (folder / "script.py").write_text(SCRIPT)
+    (folder / "requests.jsonl").write_text(REQUESTS)
     (folder / "mine.toml").write_text(block_with(*MACHINE))
     for text in blocks(page, "toml"):
         if "[axes]" in text:

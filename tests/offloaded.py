@@ -51,6 +51,18 @@ def clang_19() -> str:
     return found
 
 
+def cuda() -> Path:
+    """Return the folder of CUDA's headers, or skip the test."""
+    clang_19()
+    from tidegate.compiler.ir.clang import cuda_folder
+    from tidegate.errors import TidegateError
+
+    try:
+        return cuda_folder()
+    except TidegateError as error:
+        pytest.skip(str(error))
+
+
 def run(binary: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a program offloaded to the host; fail if it cannot be."""
     folder = subprocess.run(

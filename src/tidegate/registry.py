@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from tidegate.errors import TidegateError, UnknownName
-from tidegate.options import Configurable, parse_spec, spec_name
+from tidegate.options import Configurable, parse_spec
 from tidegate.user_code.files import PREFIX, load_file
 
 T = TypeVar("T", bound=Configurable)
+_BARE = "_"  # a value without a key, until the class is known
 
 
 class Registry(Generic[T]):
@@ -79,8 +80,11 @@ class Registry(Generic[T]):
 
     def make(self, spec: str) -> T:
         """Return an instance from ``name(option=value, …)``."""
-        cls = self.find(spec_name(spec))
-        return self.create(cls, parse_spec(spec, cls.bare)[1])
+        name, options = parse_spec(spec, bare=_BARE)
+        cls = self.find(name)
+        if _BARE in options:
+            options = parse_spec(spec, cls.bare)[1]
+        return self.create(cls, options)
 
     def resolve(self, what: Any) -> T:
         """Return an instance of a name with its options, of a class, or the instance given."""

@@ -7,7 +7,7 @@ import os
 import pytest
 
 import tidegate
-from tidegate.advice.live import EVICTIONS, LiveAdvice, advise_live
+from tidegate.advice.live import EVICTIONS, RUNS, LiveAdvice, Measured, advise_live
 from tidegate.live.transfer.userfault import Userfault
 
 MIB = 1 << 20
@@ -22,12 +22,10 @@ print("done")
 """
 
 
-def advice(**moved: int) -> LiveAdvice:
-    """Advice at 32 MiB where policies move so many MiB; with twice the RAM nothing moves."""
-    here = {name: size * MIB for name, size in moved.items()}
-    return LiveAdvice(
-        "mine.py", 32 * MIB, 48 * MIB, {32 * MIB: here, 64 * MIB: dict.fromkeys(here, MIB)}
-    )
+def advice(more: int = 1, **moved: int | None) -> LiveAdvice:
+    """Advice at 32 MiB where policies move so many MiB, or were stopped; and with twice the RAM."""
+    runs = {n: None if m is None else Measured(m * MIB, 1.0, 9) for n, m in moved.items()}
+    return LiveAdvice("mine.py", 32 * MIB, runs, Measured(more * MIB, 1.0, 9))
 
 
 def test_the_policy_that_moves_least_is_taken():
@@ -38,9 +36,16 @@ def test_the_default_is_kept_where_it_is_as_good():
     assert advice(lru=200, mru=100, loop=104).best == "loop"
 
 
-def test_enough_ram_is_where_more_saves_little():
-    assert advice(lru=200, mru=100).enough == 64 * MIB
-    assert advice(lru=1, mru=1).enough == 32 * MIB
+def test_a_policy_that_was_stopped_is_not_taken():
+    found = advice(lru=200, loop=None)
+    assert found.best == "lru"
+    assert found.table().rows[1][:2] == ["loop", "stopped"]
+    assert found.to_data()["runs"]["loop"] is None
+
+
+def test_more_ram_is_named_where_it_moves_less():
+    assert "With 64.0 MiB it moved 1.00 MiB" in " ".join(advice(lru=200).sentences())
+    assert "64.0 MiB move no less" in " ".join(advice(lru=200, more=199).sentences())
 
 
 def test_the_code_is_python_and_says_the_advice():
@@ -59,9 +64,14 @@ def test_a_loop_over_too_much_is_no_task_for_lru(tmp_path, monkeypatch, capfd):
         pytest.skip(f"live memory does not work here: {error}")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(LOOP)
-    found = advise_live("mine.py", 32 * MIB, cache=False)
-    here = found.moved[32 * MIB]
-    assert set(here) == set(EVICTIONS)
-    assert here["mru"] < here["lru"]
-    assert found.best != "lru"
+    steps = []
+    found = advise_live("mine.py", 32 * MIB, lambda: steps.append(1))
+    assert set(found.runs) == set(EVICTIONS)
+    assert len(steps) == RUNS
+    lru, mru = found.runs["lru"], found.runs["mru"]
+    assert lru is not None
+    assert mru is not None
+    assert mru.moved < lru.moved
+    assert found.best not in ("lru", "lrm")
+    assert found.more.moved < found.measured.moved  # all fits in 64 MiB
     assert "done" in capfd.readouterr().err  # the script's own output

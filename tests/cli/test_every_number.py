@@ -22,6 +22,7 @@ NUMERIC = {
     *("samples", "workers", "shards", "seconds", "factor", "ratio", "min_array", "t1", "t2", "t3"),
     *("interval", "chunk", "fitting", "larger", "threshold", "unmap", "fits"),
     *("watchdog", "readings", "spread"),
+    *("ssd", "token", "tokens", "parameters", "efficiency"),
     *("rounds", "most_programs", "port", "memory", "largest", "jobs", "cores", "limit", "room"),
     *(
         "steps",

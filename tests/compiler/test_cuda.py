@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from offloaded import clang_19
+from offloaded import clang_19, cuda
 from tidegate.compiler import ProgramModel
 from tidegate.compiler.analysis.flow import branch_probabilities
 from tidegate.compiler.analysis.measures import with_values
-from tidegate.compiler.ir.clang import cuda_folder, kernel_of_stub
+from tidegate.compiler.ir.clang import kernel_of_stub
 from tidegate.compiler.ir.module import parse, run_passes
 from tidegate.compiler.plan.emit import emit_cuda
 from tidegate.compiler.project import model_of_files
@@ -73,15 +73,6 @@ int main(int argc, char **argv) {
   cudaFree(m);
 }
 """
-
-
-def cuda() -> Path:
-    """Return the folder of CUDA's headers, or skip the test."""
-    clang_19()
-    try:
-        return cuda_folder()
-    except TidegateError as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="module")

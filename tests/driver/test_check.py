@@ -18,6 +18,7 @@ from tidegate.errors import TidegateError
 from tidegate.experiments import RunSpec
 from tidegate.options import spec_name
 from tidegate.policies.interface.events import OBSERVE, VICTIM
+from tidegate.policy import PrefetchPolicy, Samples
 
 pytestmark = pytest.mark.usefixtures("kernel")
 LAGGED = str(Path(__file__).parents[2] / "examples" / "lagged.py")
@@ -76,6 +77,31 @@ def test_every_policy_that_can_be_emitted_is_checked() -> None:
 def test_a_long_run_is_played_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "MOST_ROWS", 100)
     assert checked("lfu(width=2, bins=4)").wrong == 0
+
+
+class Verbs(PrefetchPolicy):
+    """Every verb that a prefetcher of regions may use, and every look-up."""
+
+    sees = Samples()
+
+    def on_fault(self, region: int) -> None:
+        pages = self.memory.geometry.pages_per_region
+        self.memory.count_remote(7, 4, 1)
+        self.memory.count_remote(8)
+        self.memory.set_prefetch_threshold(25 if self.memory.is_served(region) else 26)
+        self.memory.prefetch(region * pages + len(self.memory.faulted(region)) - 1)
+        if region > 0 and self.memory.is_resident(region - 1):
+            self.memory.advise((region - 1) * pages, pages, None)
+            self.memory.prefetch((region - 1) * pages, pages)
+        if not 3 < region <= 5 < 6 or region in self.memory.observed:
+            self.memory.advise(region * pages, 1, "read-mostly")
+
+
+@pytest.mark.oracle
+def test_requests_of_every_kind() -> None:
+    found = check_policy(Verbs(), with_frees(), "prefetch", near=NEAR)
+    assert found.wrong == 0, found.first_wrong
+    assert found.requests > 4 * found.events["on_fault"]
 
 
 # Negative controls: what differs is found

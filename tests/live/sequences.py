@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from tidegate.live.pager.engine import Engine
+from tidegate.live.pager.no_mover import NoMover
 from tidegate.machine.machine import Driver, Link, Machine, Near
 from tidegate.policies.interface.visibility import Everything
 from tidegate.policies.prefetch.together import make_prefetch
 from tidegate.policies.registries import eviction, placement
 from tidegate.simulation.gpu.simulation import Simulation
 from tidegate.trace.geometry import Geometry
+from tidegate.trace.trace import Object
 from traces import one_block, reads
 
 GEOMETRY = Geometry(4096, 8 * 4096)
@@ -118,3 +121,26 @@ def spy_on_evictions(policy: Any) -> list[int]:
     assert original
     policy.__class__ = Spied
     return victims
+
+
+def pages_read(
+    events: list[int],
+    objects: tuple[Object, ...],
+    geometry: Geometry,
+    frames: int,
+    eviction_spec: str,
+    prefetch_spec: str,
+) -> int:
+    """Return the pages that these policies bring near for this sequence of uses."""
+    policies = eviction.make(eviction_spec), make_prefetch(prefetch_spec), placement.make("um")
+    engine = Engine(geometry, frames, policies, NoMover())
+    engine.set_objects(objects)
+    engine.start()
+    for page in events:
+        if engine.region[page // engine.ppr].sampled >> page % engine.ppr & 1:
+            engine.serve([], [page])
+        else:
+            engine.serve([page])
+        while engine.queue:
+            engine.prefetch_turn()
+    return engine.count["pages_in"]

@@ -11,16 +11,38 @@ import pytest
 
 from tidegate.machine import load_machine, machine, preset_names
 from tidegate.units import GiB, KiB, MiB
+from tidegate.validate.ledger import saved_cards
 
 FOLDER = Path(machine.__file__).parent / "presets"
 NAMES = ["a100-pcie3-ssd", "gh200", "gpgpusim-28sm", "rtx3090-pcie4", "v100-nvlink2"]
 # cards with measured runs: their constants are tested by tests/validate
 CARDS = {"a100-40-pcie4", "gtx1080-pcie3", "rtx5070ti-pcie5", "rtx5090-pcie5", "t4-pcie3"}
+# by spec sheet alone
+SHEETS = {"rtx4090-pcie4", "a100-80-pcie4", "h100-pcie5", "l4-pcie4", "mi300x-pcie5"}
 GB, US = 10**9, 1000.0
 
 
 def test_all_are_there():
-    assert set(NAMES) | CARDS == set(preset_names())
+    assert set(NAMES) | CARDS | SHEETS == set(preset_names())
+
+
+@pytest.mark.parametrize("name", sorted(SHEETS))
+def test_cards_by_spec_sheet_say_so(name):
+    """No cost of the driver is said to be measured, and advice says the same of the file."""
+    m = load_machine(name)
+    assert m.description.endswith("driver costs not measured")
+    costs = (
+        "batch_overhead",
+        "region_overhead",
+        "unmap_per_kib",
+        "copy_overhead",
+        "evict_overhead",
+    )
+    for cost in costs:
+        assert m.sources[f"driver.{cost}"].startswith("L: ")
+    assert name not in saved_cards()
+    assert m.rate("bf16") > m.near.flops
+    assert m.near.bytes < 24 * GiB or m.near.bytes >= 80 * GB
 
 
 # name: SMs, memory GB/s, link inward and outward GB/s, near bytes, page, region

@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from live.sequences import GEOMETRY
+from live.sequences import GEOMETRY, pages_read
 from policies.test_observuvm import FakeMemory, arrive, leave, started
-from tidegate.live.script.alternatives import pages_read
 from tidegate.policies.registries import eviction
 from tidegate.trace.trace import lay_out
 

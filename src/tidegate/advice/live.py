@@ -1,98 +1,101 @@
-"""Advice on NumPy scripts: which policy an Arena should have, and how much RAM.
+"""Advice on NumPy scripts: which policy an Arena should have, and whether more RAM pays.
 
-    the script, once, in a quarter of the RAM ──▶ its faults as a trace ──▶ policies × sizes
-                                                                        ──▶ bytes moved ──▶ Arena(…)
+    the script, once for each policy, on live memory ──▶ bytes moved, time ──▶ Arena(…)
 
-Hits on resident pages are not recorded, so the recording is made with less RAM than is asked about:
-what hits there is near under most policies with more.
+Everything is measured. Hits on resident pages are not recorded, so what another policy would have
+moved cannot be told from the faults of one run.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tidegate.advice.worth import LITTLE
 from tidegate.display.tables import Table
 from tidegate.errors import TidegateError
-from tidegate.experiments.grid import attempt_grid
-from tidegate.experiments.runs import Run
-from tidegate.experiments.settings import GpuModel
-from tidegate.experiments.specification import RunSpec
 from tidegate.live.arena.setup import EVICTION as DEFAULT
 from tidegate.live.script.run import LEAST_ARRAY, ScriptOptions
 from tidegate.record import check_script
-from tidegate.trace.file import TraceFile
-from tidegate.units import exact_size, show_size
+from tidegate.units import exact_size, show_duration, show_size
 
-EVICTIONS = (DEFAULT, "lru", "lrm", "mru", "tournament")
-_RECORDED_SHARE = 4
-_LEAST = 8 << 20  # bytes of RAM for a recording
-_FACTORS = (0.5, 1.0, 2.0, 4.0)  # of the RAM that was asked about
+EVICTIONS = (DEFAULT, "lru", "lrm", "mru", "tide")
+RUNS = len(EVICTIONS) + 1  # the best policy once more, with twice the RAM
+# A policy that takes so many times as long as the quickest is stopped: policies that evict the
+# recent may keep a program that gathers from ending at all.
+_TIMES = 4.0
+_LEAST_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run of the script: bytes read and written, seconds from start to end, regions evicted."""
+
+    moved: int
+    seconds: float
+    evictions: int
 
 
 @dataclass(frozen=True)
 class LiveAdvice:
-    """Bytes that policies move at each size."""
+    """What each policy did with the RAM; None was stopped. ``more``: the best one with twice it."""
 
     script: str
     near: int
-    footprint: int
-    moved: dict[int, dict[str, int]]  # by size, by eviction policy
+    runs: dict[str, Measured | None]
+    more: Measured
 
     @property
     def best(self) -> str:
-        """The policy that moves least with the RAM at hand; the default if it is as good."""
-        here = self.moved[self.near]
-        least = min(here, key=here.__getitem__)
-        close = DEFAULT in here and here[DEFAULT] <= here[least] * (1 + LITTLE)
+        """The policy that moves least; the default if it is as good."""
+        moved = {name: run.moved for name, run in self.runs.items() if run is not None}
+        least = min(moved, key=moved.__getitem__)
+        close = DEFAULT in moved and moved[DEFAULT] <= moved[least] * (1 + LITTLE)
         return DEFAULT if close else least
 
     @property
-    def enough(self) -> int:
-        """The RAM beyond which the best policy moves hardly less."""
-        least = min(min(row.values()) for row in self.moved.values())
-        return next(
-            near
-            for near, row in sorted(self.moved.items())
-            if min(row.values()) <= least * (1 + LITTLE)
-        )
+    def measured(self) -> Measured:
+        """The run of the best policy."""
+        found = self.runs[self.best]
+        assert found is not None
+        return found
 
     def sentences(self) -> list[str]:
-        moved = show_size(self.moved[self.near][self.best])
-        fits = "fits in" if self.footprint <= self.near else "does not fit in"
-        more = (
-            "More RAM moves hardly less."
-            if self.enough <= self.near
-            else f"With {show_size(self.enough)} it would move "
-            f"{show_size(min(self.moved[self.enough].values()))}; more RAM moves hardly less."
-        )
+        here, more = self.measured, self.more
+        fits = "do not fit in" if here.evictions else "fit in"
+        twice = show_size(2 * self.near)
+        pays = more.moved < here.moved * (1 - LITTLE)
+        said = f"With {twice} it moved {show_size(more.moved)}" if pays else f"{twice} move no less"
         return [
-            f"It uses {show_size(self.footprint)} of large arrays, which {fits} "
-            f"{show_size(self.near)} of RAM.",
-            f"Take the eviction policy {self.best}: {moved} are read and written. {more}",
-            "By the faults of one run; what was used and near all along is not recorded.",
+            f"Its large arrays {fits} {show_size(self.near)} of RAM.",
+            f"Take the eviction policy {self.best}: it read and wrote {show_size(here.moved)}. "
+            f"{said}.",
+            "Each policy was measured by a run of its own.",
         ]
 
     def table(self) -> Table:
         rows = [
-            [show_size(near), *(show_size(row[name]) if name in row else "–" for name in EVICTIONS)]
-            for near, row in sorted(self.moved.items())
+            [name, "stopped", f"over {_TIMES:g} × the quickest"]
+            if run is None
+            else [name, show_size(run.moved), show_duration(run.seconds * 1e9)]
+            for name, run in self.runs.items()
         ]
-        return Table(["RAM", *EVICTIONS], rows, "bytes read and written, by eviction policy")
+        title = f"measured in {show_size(self.near)}"
+        return Table(["eviction", "read and written", "time"], rows, title)
 
     def to_data(self) -> dict[str, Any]:
         return {
             "script": self.script,
             "near": self.near,
-            "footprint": self.footprint,
-            "moved": {str(near): row for near, row in self.moved.items()},
+            "runs": {name: run and asdict(run) for name, run in self.runs.items()},
+            "more": asdict(self.more),
             "best": self.best,
-            "enough": self.enough,
             "words": self.sentences(),
         }
 
@@ -114,53 +117,47 @@ big = arena.empty((1 << 20, 64), np.float32)  # in place of np.empty
 '''
 
 
-DIRTY_ONLY = GpuModel(dirty_only=True)  # as live memory writes back
-
-
-def advise_live(
-    script: str,
-    near: int,
-    cache: bool = True,
-    progress: Callable[[RunSpec], None] = lambda spec: None,
-) -> LiveAdvice:
-    """Run a script once and return which policy moves least."""
+def advise_live(script: str, near: int, progress: Callable[[], None] = lambda: None) -> LiveAdvice:
+    """Run a script under each policy and return which moves least."""
     path = check_script(script)
     if path.suffix != ".py":
         raise TidegateError(f"--live needs a Python script, such as mine.py, got {script}")
+    # lrm first: it evicts the oldest, so it ends where others may not, and they have its time
+    order = sorted(EVICTIONS, key=lambda name: name != "lrm")
+    found: dict[str, Measured | None] = {}
+    for name in order:
+        quickest = min((run.seconds for run in found.values() if run), default=None)
+        patience = None if quickest is None else max(_LEAST_SECONDS, _TIMES * quickest)
+        found[name] = _run(path, near, name, patience)
+        progress()
+    advice = LiveAdvice(script, near, {n: found[n] for n in EVICTIONS}, _NOTHING)
+    more = _run(path, 2 * near, advice.best, None)
+    progress()
+    assert more is not None
+    return LiveAdvice(script, near, advice.runs, more)
+
+
+_NOTHING = Measured(0, 0.0, 0)
+
+
+def _run(script: Path, near: int, eviction: str, patience: float | None) -> Measured | None:
+    """Run the script in a process of its own; None if it took longer than it may."""
     with tempfile.TemporaryDirectory() as folder:
-        trace = _record(path, max(_LEAST, near // _RECORDED_SHARE), Path(folder))
-        sizes = [int(near * factor) for factor in _FACTORS]
-        keys = [(size, name) for size in sizes for name in EVICTIONS]
-        specs = [
-            RunSpec(trace, near=size, eviction=name, prefetch="stream", slots=1, gpu=DIRTY_ONLY)
-            for size, name in keys
-        ]
-        runs = attempt_grid(specs, workers=1, cache=cache, progress=progress)
-        return LiveAdvice(script, near, trace.footprint, _moved(keys, runs))
-
-
-def _moved(
-    keys: Sequence[tuple[int, str]], runs: Sequence[Run | TidegateError]
-) -> dict[int, dict[str, int]]:
-    found: dict[int, dict[str, int]] = {}
-    for (near, name), run in zip(keys, runs, strict=True):
-        if isinstance(run, TidegateError):
-            raise run
-        moved = run.summary["bytes_in"] + run.summary["bytes_out"]
-        found.setdefault(near, {})[name] = moved
-    return found
-
-
-def _record(script: Path, near: int, folder: Path) -> TraceFile:
-    """Run the script in live memory, in a process of its own, and return its trace."""
-    made = folder / "live.parquet"
-    arena = {"near": near, "eviction": "lru", "prefetch": "none"}
-    options = ScriptOptions(arena, LEAST_ARRAY, record=str(made), quiet=True)
-    # what the script prints goes to standard error: standard output is for the advice
-    done = subprocess.run(options.command(str(script), []), stdout=2, check=False)
-    if done.returncode or not made.exists():
-        raise TidegateError(
-            f"{script} could not be recorded in live memory (exit code {done.returncode}); "
-            f"see: tidegate live record {script}"
-        )
-    return TraceFile(made)
+        file = Path(folder) / "stats.json"
+        arena = {"near": near, "eviction": eviction, "prefetch": "stream"}
+        options = ScriptOptions(arena, LEAST_ARRAY, stats=str(file), quiet=True)
+        begin = time.monotonic()
+        try:
+            # what the script prints goes to standard error: standard output is for the advice
+            command = options.command(str(script), [])
+            done = subprocess.run(command, stdout=2, check=False, timeout=patience)
+        except subprocess.TimeoutExpired:
+            return None
+        seconds = time.monotonic() - begin
+        if done.returncode or not file.exists():
+            raise TidegateError(
+                f"{script} could not be run in live memory (exit code {done.returncode}); "
+                f"see: tidegate live run --eviction {eviction} {script}"
+            )
+        stats = json.loads(file.read_text("utf-8"))
+        return Measured(stats["bytes_in"] + stats["bytes_out"], seconds, stats["evictions"])

@@ -30,6 +30,7 @@ from tidegate.cli import (
     record,
     reproduce,
     run,
+    serve_cache,
     studio,
     sweep,
     trace,
@@ -61,6 +62,7 @@ app.command("emit")(emit.emit)
 app.command("calibrate")(calibrate.calibrate)
 app.command("list")(listing.list_names)
 app.command("validate")(validate.validate)
+app.command("serve-cache")(serve_cache.serve_cache)
 app.command("doctor")(doctor.doctor)
 app.command("studio")(studio.studio)
 app.command("completion")(completion.completion)

@@ -88,7 +88,7 @@ def advise(
     _check_outputs(kinds, out, as_json)
     if live:
         _refuse_with_live(machine=machine, out=out, set=values, workers=workers)
-        _advise_live(program, near, kinds, not no_cache, as_json)
+        _advise_live(program, near, kinds, as_json)
         return
     if "arena" in kinds:
         raise TidegateError("--emit arena is for NumPy scripts: give --live, too")
@@ -149,17 +149,15 @@ def _advise(
         )
 
 
-def _advise_live(
-    script: str, near: str | None, kinds: list[str], cache: bool, as_json: bool
-) -> None:
+def _advise_live(script: str, near: str | None, kinds: list[str], as_json: bool) -> None:
     from tidegate import units
-    from tidegate.advice.live import EVICTIONS, advise_live
+    from tidegate.advice.live import RUNS, advise_live
 
     if kinds not in ([], ["arena"]):
         raise TidegateError(f"--live emits arena only, got {','.join(kinds)}")
     room = units.size("256MiB" if near is None else near)
-    with ProgressBar(f"advise on {script}", total=4 * len(EVICTIONS), unit="runs") as bar:
-        found = advise_live(script, room, cache, lambda spec: bar.advance())
+    with ProgressBar(f"advise on {script}", total=RUNS, unit="runs") as bar:
+        found = advise_live(script, room, bar.advance)
     if kinds:
         print(found.code(), end="")
     elif as_json:

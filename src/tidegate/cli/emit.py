@@ -14,6 +14,7 @@ from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
     from tidegate.driver.check import Checked
+    from tidegate.driver.folder import Folder
     from tidegate.policies.interface.policy import Policy
 
 
@@ -49,8 +50,8 @@ def emit(
         str | None,
         typer.Option(
             "--check",
-            help="A workload. bpf: play a run of it to the kernel and compare every answer. "
-            "modprobe: simulate it with and without.",
+            help="A workload. bpf: play a run of it to the kernel and compare every answer, by "
+            "default 50% oversubscribed. modprobe: simulate it with and without.",
         ),
     ] = None,
     kind: Annotated[
@@ -91,29 +92,11 @@ def _bpf(
     settings: o.Settings,
     as_json: bool,
 ) -> None:
-    from tidegate.driver.check import check_policy
     from tidegate.driver.folder import write_folder
 
-    if workload is None:
-        refused = sorted(settings.keys() - {"near", "machine"})
-        if refused:
-            raise TidegateError(
-                f"--{refused[0]} is for the run of --check; give --check WORKLOAD, or leave it out"
-            )
-    if kind == "placement":
-        raise TidegateError(
-            f"'{spec}' decides where objects live, which no hook of a driver asks; "
-            "tidegate advise --emit writes code for that"
-        )
-    folder = None if workload is not None and out is None else _folder(made, out, settings)
-    checked = None
-    if workload is not None:
-        from tidegate.driver.find import KINDS
-
-        again = KINDS[kind](spec)
-        again.most_rounds = made.most_rounds
-        with output.ProgressBar(f"check {spec} on {workload}"):
-            checked = check_policy(again, workload, kind, **settings)
+    _refuse(kind, spec, workload, settings)
+    folder = _folder(made, out, settings) if out is not None or workload is None else None
+    checked = None if workload is None else _checked(kind, made, spec, workload, settings)
     if folder is not None and out is None:
         print(folder.code, end="")
         return
@@ -121,17 +104,43 @@ def _bpf(
         write_folder(folder, out)
     if as_json:
         output.print_json(_data(checked, folder, out))
-        return
-    if folder is not None:
-        for line in folder.sentences(out):
+    else:
+        for line in folder.sentences(out) if folder is not None else ():
             output.print_text(line)
-    if checked is not None:
-        _show(checked)
+        if checked is not None:
+            _show(checked)
     if checked is not None and checked.wrong:
         raise typer.Exit(1)
 
 
-def _folder(made: Policy, out: Path | None, settings: o.Settings) -> Any:
+def _refuse(kind: str, spec: str, workload: str | None, settings: o.Settings) -> None:
+    """Refuse what has no meaning for the kernel."""
+    useless = sorted(settings.keys() - {"near", "machine"})
+    if workload is None and useless:
+        raise TidegateError(
+            f"--{useless[0]} is for the run of --check; give --check WORKLOAD, or leave it out"
+        )
+    if kind == "placement":
+        raise TidegateError(
+            f"'{spec}' decides where objects live, which no hook of a driver asks; "
+            "tidegate advise --emit writes code for that"
+        )
+
+
+def _checked(kind: str, made: Policy, spec: str, workload: str, settings: o.Settings) -> Checked:
+    """Play a run to the kernel, with a policy of its own."""
+    from tidegate.driver.check import check_policy
+    from tidegate.driver.find import KINDS
+
+    policy = KINDS[kind](spec)
+    policy.most_rounds = made.most_rounds
+    if not settings.keys() & {"near", "oversubscribe", "fits"}:
+        settings = settings | {"oversubscribe": "50%"}  # or nobody is asked for a victim
+    with output.ProgressBar(f"check {spec} on {workload}"):
+        return check_policy(policy, workload, kind, **settings)
+
+
+def _folder(made: Policy, out: Path | None, settings: o.Settings) -> Folder:
     from tidegate import units
     from tidegate.driver.folder import make_folder
     from tidegate.experiments.specification import MACHINE
@@ -145,7 +154,7 @@ def _folder(made: Policy, out: Path | None, settings: o.Settings) -> Any:
     return make_folder(made, machine, room)
 
 
-def _data(checked: Checked | None, folder: Any, out: Path | None) -> dict[str, Any]:
+def _data(checked: Checked | None, folder: Folder | None, out: Path | None) -> dict[str, Any]:
     from dataclasses import asdict
 
     data: dict[str, Any] = asdict(checked) if checked is not None else {}

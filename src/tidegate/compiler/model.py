@@ -35,8 +35,8 @@ class Argument:
     objects: tuple[str, ...]  # several if the pointer may be one of them, as with swapped buffers
     parameter: int | None  # of the kernel, not counting clang 19's dyn_ptr; None: it is not passed
     map_type: int
-    # (parameter, offset) of the structure that the kernel reads the pointer from
-    through: tuple[int, int] | None = None
+    # (parameter or global, offset): where the kernel reads the pointer; (global, ""): itself
+    through: tuple[int | str, int | str] | None = None
 
 
 @dataclass(frozen=True)

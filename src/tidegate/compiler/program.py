@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tidegate.compiler.analysis.allocated import allocated_bytes
 from tidegate.compiler.analysis.allocations import Precedence, alternatives, with_alternatives
 from tidegate.compiler.analysis.copies import differing_copies
+from tidegate.compiler.analysis.debug_names import DebugNames
+from tidegate.compiler.analysis.device_globals import with_globals
 from tidegate.compiler.analysis.flow import Flow, branch_probabilities
-from tidegate.compiler.analysis.host import host_flow
+from tidegate.compiler.analysis.host import ASSUMED_TURNS, endless, host_flow
 from tidegate.compiler.analysis.launches import (
     DecodedLaunch,
     MapEntry,
     kernels_launched,
-    launched_kernel,
     launches,
+    plain_name,
     plain_or_structure,
     region_name,
     run_tasks_at_once,
 )
 from tidegate.compiler.analysis.locality import RegionalLocality
 from tidegate.compiler.analysis.measures import measure
-from tidegate.compiler.analysis.object_names import DebugNames, ObjectNames
+from tidegate.compiler.analysis.memory import Memory
+from tidegate.compiler.analysis.object_names import ObjectNames
 from tidegate.compiler.analysis.points_to import Origin, PointsTo
 from tidegate.compiler.analysis.sizes import Formula, LaunchGrid, formula
-from tidegate.compiler.ir.calls import ALLOCATORS, ENTRY_POINTS, UNMANAGED, Allocator
+from tidegate.compiler.ir.calls import ALLOCATORS, LAUNCHING, UNMANAGED, Allocator
 from tidegate.compiler.ir.clang import TARGET, compile_ir
+from tidegate.compiler.ir.direct_calls import with_direct_calls
+from tidegate.compiler.ir.endings import with_returns
 from tidegate.compiler.ir.inline import inline_into_main, leave_out_large, simplify
-from tidegate.compiler.ir.layout import array_bytes
+from tidegate.compiler.ir.layout import global_sizes
 from tidegate.compiler.ir.module import Body, Instruction, Module, Printed, parse
 from tidegate.compiler.model import (
     Argument,
@@ -65,34 +72,41 @@ def model_of_ir(
     if "main" not in {f.name for f in module.functions if not f.is_declaration}:
         raise TidegateError(f"'{name}' has no main; give all files of a program, as source or IR")
     module, notes = run_tasks_at_once(module, name)
+    module, threads = with_direct_calls(module, name)
+    text = "runs in a thread of its own; it is taken to run where the thread is started"
+    notes += [Note(plain_name(function), text) for function in threads]
     module, large = leave_out_large(module, name)
     recursion = inline_into_main(module)
     notes += large + recursion
-    printed = Printed(module)
-    body = Body(module.get_function("main"), printed)
+    module, printed, body = with_returns(module, name)
     points = PointsTo(body)
+    memory = Memory(body, points)
+    memory.follow()
     flow = Flow(body, branch_probabilities(printed.text).get("main", {}))
     locality = _device(device, name) if device else None
     found = [
         plain_or_structure(launch, locality.structures(launch.kernel) if locality else set())
         for launch in launches(body, flow.in_order(), module, points)
     ]
+    arrays = global_sizes(module, body.structs)
+    if locality is not None:
+        arrays |= locality.arrays
+        found = [with_globals(launch, locality, points, arrays) for launch in found]
     precedence = Precedence(flow)
     found = [precedence.without_later(launch) for launch in found]
     stands = alternatives(found, flow)
     found = [with_alternatives(launch, stands) for launch in found]
-    notes += _hidden(printed, body, {note.about for note in recursion})
+    notes += _hidden(printed, found, {note.about for note in recursion})
+    left_out = list(dict.fromkeys(_not_followed(body, printed)))
     if not found and not notes:
-        raise TidegateError(
-            f"'{name}' launches no target region; give a program with them, "
-            f"compiled with {' '.join(TARGET)}"
-        )
-    names = ObjectNames(DebugNames(printed), found, locality, _holders(body, points))
-    program = _Program(name, flow, names, found, points, locality, frozenset(stands.values()))
-    model = _assemble(program, _global_sizes(module, body), notes)
+        raise TidegateError(_nothing_launched(name, printed, left_out))
+    notes += left_out
+    names = ObjectNames(DebugNames(printed), found, locality, _holders(body, points), memory)
+    program = _Program(name, flow, names, found, memory, locality, frozenset(stands.values()))
+    model = _assemble(program, arrays, notes)
     measured = measure(model, locality, [_passed(launch, body, names) for launch in found])
     copies = differing_copies(measured, names.given, flow, module, points)
-    unused = tuple(_unused(flow, names, stands.keys()))
+    unused = tuple(_unused(program, stands.keys()))
     return replace(measured, two_copies=tuple(copies), unused=unused)
 
 
@@ -115,11 +129,11 @@ def _device(given: Sequence[str | bytes], name: str) -> RegionalLocality:
     return RegionalLocality(module)
 
 
-def _hidden(printed: Printed, main: Body, recursive: set[str]) -> list[Note]:
+def _hidden(printed: Printed, found: list[DecodedLaunch], recursive: set[str]) -> list[Note]:
     """Note the launches that inlining did not bring into main: in tasks (nowait), behind pointers,
     in recursion.
     """
-    seen = {launched_kernel(i) for i in main if i.callee in ENTRY_POINTS}
+    seen = {launch.kernel for launch in found}
     notes = {}
     for function, text in printed.functions.items():
         for kernel in kernels_launched(text) if function != "main" else ():
@@ -129,18 +143,49 @@ def _hidden(printed: Printed, main: Body, recursive: set[str]) -> list[Note]:
     return list(notes.values())
 
 
+_NOT_FOLLOWED = {
+    "cudaGraphLaunch": "runs a graph; kernels captured for it count once, added nodes not at all",
+    "hipGraphLaunch": "runs a graph; kernels captured for it count once, added nodes not at all",
+    "cuLaunchKernel": "launches a kernel by the driver's interface; it is left out",
+    "cudaLaunchKernelExC": "launches a kernel with attributes; it is left out",
+}
+_LIBRARY = re.compile(r"(cublas|cufft|curand|cusparse|cusolver|cudnn|nvjpeg|npp[is])(?=[A-Z])")
+_NO_WORK = re.compile(r"Create|Destroy|Set|Get|Plan|Alloc|Free|bufferSize|Version", re.I)
+
+
+def _not_followed(main: Body, printed: Printed) -> Iterator[Note]:
+    """Yield the calls that launch kernels and are not read."""
+    called = {i.callee for i in main} | {
+        name for text in printed.functions.values() for name in _NOT_FOLLOWED if f"@{name}(" in text
+    }
+    for callee in sorted(called - LAUNCHING):
+        if callee in _NOT_FOLLOWED:
+            yield Note(callee, _NOT_FOLLOWED[callee])
+        elif _LIBRARY.match(callee) and not _NO_WORK.search(callee):
+            yield Note(callee, "may launch kernels of a library; what it uses is left out")
+
+
+def _nothing_launched(name: str, printed: Printed, left_out: Sequence[Note]) -> str:
+    """Return what to say about a program without a launch that could be read."""
+    if left_out:
+        notes = "; ".join(map(str, left_out))
+        return f"no launch of '{name}' can be followed ({notes}); give one with <<<…>>> launches"
+    if re.search(r"@(cuda|hip)[A-Z]\w*\(", printed.text):
+        return (
+            f"'{name}' has no kernel launch that main reaches by calls; "
+            "give all files of the program, and one whose launches are <<<…>>>"
+        )
+    return (
+        f"'{name}' launches no target region; give a program with them, "
+        f"compiled with {' '.join(TARGET)}, or a CUDA source (.cu)"
+    )
+
+
 def _why_hidden(function: str, recursive: set[str]) -> str:
     if "omp_task" in function:
         return "a task (nowait)"
     why = "calls itself" if function in recursive else "no direct call leads to"
     return f"{function}, which {why}"
-
-
-def _global_sizes(module: Module, main: Body) -> dict[str, int]:
-    """Return the bytes of every global array, by its name."""
-    types = {g.name: str(g.global_value_type) for g in module.global_variables}
-    sizes = {name: array_bytes(type_, main.structs) for name, type_ in types.items()}
-    return {name: size for name, size in sizes.items() if size}
 
 
 @dataclass(frozen=True)
@@ -151,7 +196,7 @@ class _Program:
     flow: Flow
     names: ObjectNames
     found: list[DecodedLaunch]
-    points: PointsTo
+    memory: Memory
     device: RegionalLocality | None
     either: frozenset[Origin]  # allocations that stand for others, of which a run makes only one
 
@@ -171,7 +216,7 @@ def _holders(body: Body, points: PointsTo) -> dict[str, str]:
 def _assemble(program: _Program, global_sizes: dict[str, int], notes: list[Note]) -> ProgramModel:
     name, flow, names, found = program.name, program.flow, program.names, program.found
     origins = {o for launch in found for entry in launch.entries for o in entry.origins}
-    used = {o for o in origins if o.kind not in ("unknown", "task")}
+    used = {o for o in origins if o.kind not in ("unknown", "task", "function")}
     objects = _objects(program, used, notes) | _globals(names, used, global_sizes, notes)
     called = _region_names(found)
     made = [
@@ -185,6 +230,14 @@ def _assemble(program: _Program, global_sizes: dict[str, int], notes: list[Note]
     for variable, count in names.of_several_values().items():
         text = f"{count} values that sizes depend on are called so; they are taken to be equal"
         notes.append(Note(variable, text))
+    for each in found:
+        if each.one_of > 1:
+            text = f"is one of {each.one_of} kernels that a pointer may be; all are taken to run"
+            notes.append(Note(called[each.kernel], text))
+    for blocks in endless(flow, [x.call.block for x in found], names.variable):
+        about = next(called[x.kernel] for x in found if x.call.block in blocks)
+        text = "no end of a loop around it was found; it is taken to turn"
+        notes.append(Note(about, f"{text} {ASSUMED_TURNS:.0f} times"))
     regions: dict[str, KernelRegion] = {}
     for launch, decoded in zip(made, found, strict=True):
         if launch.trip_count is None:
@@ -214,7 +267,7 @@ def _objects(program: _Program, used: set[Origin], notes: list[Note]) -> dict[Or
         origin = Origin("heap" if allocator else "stack", i.ref.name, flow.body.name)
         if origin not in used:
             continue
-        size = _size(i, allocator, flow, names) if allocator else None
+        size = _size(i, allocator, program) if allocator else None
         name = names.name_object(origin, i.callee)
         way = names.way_to(origin.name)
         objects[origin] = DataObject(name, origin.kind, i.callee, names.line(origin), size, way)
@@ -233,21 +286,17 @@ def _objects(program: _Program, used: set[Origin], notes: list[Note]) -> dict[Or
     return objects
 
 
-def _size(call: Instruction, allocator: Allocator, flow: Flow, names: ObjectNames) -> Formula:
-    """Return the bytes that a call allocates."""
-    size = Formula.number(1)
-    for argument in allocator.sizes:
-        size = size * formula(call.arguments[argument], flow.body, names.variable)
-    return size
+def _size(call: Instruction, allocator: Allocator, program: _Program) -> Formula:
+    name = program.names.variable
+    return allocated_bytes(call, allocator, program.flow.body, program.memory, name)
 
 
-def _unused(
-    flow: Flow, names: ObjectNames, others: Collection[Origin]
-) -> Iterator[tuple[int, DataObject]]:
+def _unused(program: _Program, others: Collection[Origin]) -> Iterator[tuple[int, DataObject]]:
     """Yield CUDA's allocations that are no objects, each with the number of objects before it.
 
     ``others``: allocations of which a run makes one only; an object stands for them.
     """
+    flow, names = program.flow, program.names
     known = {origin.name for origin in names.given if origin.kind != "global"}
     before = 0
     for i in flow.body:
@@ -255,7 +304,7 @@ def _unused(
         if origin.name in known:
             before += 1
         elif i.callee.startswith("cuda") and i.callee in ALLOCATORS and origin not in others:
-            line, size = names.line(origin), _size(i, ALLOCATORS[i.callee], flow, names)
+            line, size = names.line(origin), _size(i, ALLOCATORS[i.callee], program)
             yield before, DataObject(f"{i.callee}:{line}", "heap", i.callee, line, size)
 
 
@@ -311,7 +360,7 @@ def _calls(launch: DecodedLaunch, flow: Flow, names: ObjectNames) -> tuple[str, 
     """Return the calls from main to a launch. For OpenMP, by the debug location of the host's
     fallback: clang gives the launch itself none.
     """
-    if launch.grid:
+    if launch.of_cuda:
         return names.calls_to(launch.call.ref.name)
     following = flow.successors[launch.call.block]
     fallback = next((block for block in following if FALLBACK in block), "")
@@ -323,8 +372,8 @@ def _trips(launch: DecodedLaunch, program: _Program) -> Formula | None:
     else those of the loop that the kernel divides; else one for each thread.
     """
     body, name, device = program.flow.body, program.names.variable, program.device
-    if launch.grid:
-        return LaunchGrid(body, program.points, name).threads(launch.grid)
+    if launch.of_cuda:
+        return LaunchGrid(body, program.memory, name).threads(launch.grid)
     formulas = {formula(value, body, name) for value in launch.trip_count}
     formulas -= {Formula.number(0)}
     if len(formulas) == 1:

@@ -19,6 +19,7 @@ from tidegate.workloads.program import Launches, Space, Workload
 
 _WHOLE = 1 - 1e-9  # a credit of 1, but for rounding
 MOST = 200  # launches of a rehearsed run
+_OVER = 10  # times as many are rehearsed if loops cannot turn less often; then it breaks off
 
 
 class Modelled(Workload):
@@ -103,7 +104,8 @@ def order_of(model: ProgramModel, values: Mapping[str, int], most: int = MOST) -
     credit = np.zeros_like(ways)
     order: list[int] = []
     at, end = len(model.launches), len(model.launches)
-    longest = max(most, sum(model.flow.frequencies(fewer)) + len(model.launches))
+    whole = sum(model.flow.frequencies(fewer)) + len(model.launches)
+    longest = max(most, min(whole, _OVER * most))
     while len(order) < longest:
         credit[at] += ways[at]
         following = _next(ways[at], credit[at])
@@ -113,7 +115,7 @@ def order_of(model: ProgramModel, values: Mapping[str, int], most: int = MOST) -
         order.append(following)
         at = following
     others = [way for n in range(end) if n not in order and (way := _way_to(n, ways))]
-    return LaunchOrder(order, others, fewer != turns)
+    return LaunchOrder(order, others, fewer != turns or longest < whole)
 
 
 def _fewer_turns(model: ProgramModel, turns: list[float], most: int) -> list[float]:

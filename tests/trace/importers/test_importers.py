@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tidegate.analysis.curves import lru_curve
+from tidegate.analysis.flat import lru_misses
 from tidegate.errors import TidegateError
 from tidegate.trace.exporters import EXPORTERS
 from tidegate.trace.geometry import Geometry
@@ -93,8 +95,20 @@ def test_each_key_is_a_page(name, keys, tmp_path_factory):
     trace = import_trace(path)
     pages = [p for launch in trace.launches() for s in launch.segments for p in s.page.tolist()]
     order = sorted(set(keys))
-    assert pages == merged([order.index(k) for k in keys])
-    assert trace.objects[0].pages == len(order)
+    assert pages == [order.index(k) for k in keys]  # a repeat is a request, too
+    assert trace.objects[0].pages == len(order) == trace.regions
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", KEYS)
+@given(keys=st.lists(st.integers(0, 40), min_size=2, max_size=200))
+def test_the_curve_is_that_of_keys(name, keys, tmp_path_factory):
+    """By region too, which is what ``analyze`` takes: flat LRU's misses equal libCacheSim's."""
+    trace = import_trace(KEYS[name](tmp_path_factory.mktemp("f") / "file", keys))
+    curve = lru_curve(trace)
+    assert curve.touches == len(keys)
+    for capacity, misses in zip(curve.capacities.tolist(), curve.misses.tolist(), strict=True):
+        assert misses == lru_misses(np.array(keys), capacity)
 
 
 @pytest.mark.parametrize("page", [4096, 65536])

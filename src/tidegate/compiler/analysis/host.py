@@ -1,8 +1,8 @@
 """The host's flow of launches (host_flow.py), from the control flow of main.
 
 Three assumptions replace LLVM's estimates, which are made for code as a whole:
-a way on which no launch can be reached any more is not taken, unless it leaves a loop (such are the
-exits after a wrong argument or a failed allocation);
+a way on which no launch can be reached any more is not taken, unless it leaves a loop around
+launches (such are the exits after a wrong argument or a failed allocation);
 a loop around launches turns at least once;
 it turns as often as its counter says, where the bound is a constant or a variable of the source.
 
@@ -12,22 +12,24 @@ before, wherever that was freed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from tidegate.compiler.analysis.chain import eliminated
 from tidegate.compiler.analysis.flow import NEVER, Edges, Flow, enter, take_others
-from tidegate.compiler.analysis.sizes import Formula
+from tidegate.compiler.analysis.sizes import Formula, Named
 from tidegate.compiler.analysis.trip_counts import Count, counted_exits
 from tidegate.compiler.analysis.walks import covered_by
-from tidegate.compiler.host_flow import HostFlow, HostLoop
-from tidegate.compiler.ir.calls import CONFIGURES, ENTRY_POINTS
+from tidegate.compiler.host_flow import MOST_TURNS, HostFlow, HostLoop
+from tidegate.compiler.ir.calls import CONFIGURES, LAUNCHING
 from tidegate.compiler.ir.loops import Loop, Successors
 from tidegate.compiler.ir.module import Instruction, key
 
-Named = Callable[[str], str | None]
-"""Returns the source's name of an SSA value, if it has one."""
+ASSUMED_TURNS = 32.0
+"""How often a loop turns of which nothing is known, as LLVM assumes."""
+ENDLESS = ""
+"""The block outside of a loop that nothing leaves."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,9 @@ def host_flow(
     """
     edges = dict(flow.edges)
     onward = _reaching(set(places), flow.successors)
-    _without_dead_ends(edges, flow, onward)
-    _configured(edges, flow)
     around = [loop for loop in flow.loops if loop.blocks & set(places)]
+    _without_dead_ends(edges, flow, onward, around)
+    _configured(edges, flow)
     for loop in around:
         enter(edges, flow, loop)
     exits = _exits(edges, flow, around, name)
@@ -87,6 +89,14 @@ def host_flow(
     return HostFlow(states, fixed, loops, tuple(number[block] for block in places), made)
 
 
+def endless(flow: Flow, places: Sequence[str], name: Named) -> list[frozenset[str]]:
+    """Return the blocks of each loop around launches that nothing was found to leave."""
+    around = [loop for loop in flow.loops if loop.blocks & set(places)]
+    ended = _exits(dict(flow.edges), flow, around, name)
+    ends = {block for block, left in ended.items() if left.out == ENDLESS}
+    return [loop.blocks for loop in around if ends & {loop.header, *loop.latches}]
+
+
 def _births(
     flow: Flow, around: Sequence[Loop], allocated: Mapping[str, Instruction]
 ) -> dict[str, str]:
@@ -101,7 +111,7 @@ def _births(
                 break
             before.append(i)
         looped = any(allocation.block in loop.blocks for loop in around)
-        if looped and not any(i.callee in ENTRY_POINTS for i in before):
+        if looped and not any(i.callee in LAUNCHING for i in before):
             found[name] = allocation.block
     return found
 
@@ -121,8 +131,10 @@ def _reaching(targets: set[str], successors: Successors) -> set[str]:
     return found
 
 
-def _without_dead_ends(edges: Edges, flow: Flow, onward: set[str]) -> None:
-    """Take the ways to a launch where others lead to none, loops' exits excepted."""
+def _without_dead_ends(edges: Edges, flow: Flow, onward: set[str], around: list[Loop]) -> None:
+    """Take the ways to a launch where others lead to none, except those out of the loops `around`
+    launches.
+    """
     returning = _reaching(
         {
             b
@@ -134,7 +146,7 @@ def _without_dead_ends(edges: Edges, flow: Flow, onward: set[str]) -> None:
     for block, following in flow.successors.items():
         if not any(b in onward for b in following):
             continue
-        loops = [loop for loop in flow.loops if block in loop.blocks]
+        loops = [loop for loop in around if block in loop.blocks]
         dead = [
             b
             for b in following
@@ -160,7 +172,7 @@ def _configured(edges: Edges, flow: Flow) -> None:
 
 def _exits(edges: Edges, flow: Flow, loops: Sequence[Loop], name: Named) -> dict[str, _Exit]:
     """Return each loop's last branch, by its block: the one that a counter decides; without one,
-    the likeliest to leave.
+    the likeliest to leave. A loop that nothing leaves ends the program after some turns.
     """
     found: dict[str, _Exit] = {}
     for loop in loops:
@@ -179,16 +191,19 @@ def _exits(edges: Edges, flow: Flow, loops: Sequence[Loop], name: Named) -> dict
             for b in flow.successors[a]
             if b not in loop.blocks and edges[a, b] > 10 * NEVER and len(flow.successors[a]) == 2
         ]
-        if leaving:
-            p, a, b = max(leaving)
+        p, a, b = max(leaving, default=(0.0, "", ""))
+        if p * MOST_TURNS >= 1:
             found.setdefault(a, _Exit(b, None, 1, max(1.0, 1 / p), depth))
+        else:  # every turn passes its one latch, or the header
+            a = loop.latches[0] if len(loop.latches) == 1 else loop.header
+            found.setdefault(a, _Exit(ENDLESS, None, 1, ASSUMED_TURNS, depth))
     return found
 
 
 def _formula(count: Count, flow: Flow, name: Named) -> Formula | None:
     """Return what a loop's counter covers, if that is computed from variables of the source."""
     covered = covered_by(count, flow, name)
-    named = all(v.isidentifier() for v in covered.variables())
+    named = not any(v.startswith("%") for v in covered.variables())
     return covered if covered.variables() and named else None
 
 

@@ -21,11 +21,13 @@ from tidegate.compiler.ir.calls import (
     MAP_TYPES_AT,
     POINTER_AND_OBJECT,
     POINTERS_AT,
+    TAKES_CONFIGURATION,
     TARGET_PARAMETER,
     TRIP_COUNT_AT,
 )
-from tidegate.compiler.ir.clang import kernel_of_stub
+from tidegate.compiler.ir.clang import STUB, kernel_of_stub
 from tidegate.compiler.ir.layout import POINTER_BYTES
+from tidegate.compiler.ir.libraries import LIBRARY_CALLS
 from tidegate.compiler.ir.module import (
     Body,
     Instruction,
@@ -35,7 +37,7 @@ from tidegate.compiler.ir.module import (
     is_null,
     parse,
 )
-from tidegate.compiler.model import Note
+from tidegate.compiler.model import FROM, TO, Note
 
 _KERNEL = re.compile(
     r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(?P<function>.+)_l(?P<line>\d+)(?P<more>_\d+)?$"
@@ -53,8 +55,8 @@ class MapEntry:
     origins: frozenset[Origin]
     parameter: int | None
     map_type: int
-    # (parameter, offset) of the structure that the kernel reads the pointer from
-    through: tuple[int, int] | None = None
+    # (parameter or global, offset): where the kernel reads the pointer; (global, ""): itself
+    through: tuple[int | str, int | str] | None = None
     values: tuple[Value, ...] = ()  # stored as the entry
 
     @property
@@ -78,6 +80,8 @@ class DecodedLaunch:
     teams: Value | None = None
     threads: Value | None = None  # of each team, at most
     grid: tuple[Value, ...] = ()  # CUDA: blocks in x and y, in z, threads in x and y, in z
+    of_cuda: bool = False  # a kernel of CUDA or HIP, or a call of one of their libraries
+    one_of: int = 1  # how many kernels a pointer may be that is called here
 
     @property
     def parameters(self) -> int:
@@ -94,17 +98,19 @@ def region_name(kernel: str) -> str:
     """
     parts = _KERNEL.search(kernel)
     if parts is None:
-        return _plain(kernel)
-    return f"{_plain(parts['function'])}:{parts['line']}{parts['more'] or ''}"
+        return plain_name(kernel)
+    return f"{plain_name(parts['function'])}:{parts['line']}{parts['more'] or ''}"
 
 
-def _plain(symbol: str) -> str:
+def plain_name(symbol: str) -> str:
     """Return a C++ function's name without its parameters, which the line makes unnecessary.
 
-    >>> _plain("_Z4stepPfi"), _plain("_ZN4Grid5sweepEv"), _plain("main")
+    >>> plain_name("_Z4stepPfi"), plain_name("_ZN4Grid5sweepEv"), plain_name("main")
     ('step', 'Grid::sweep', 'main')
-    >>> _plain("_ZL4stepPfi"), _plain("_ZN12_GLOBAL__N_14stepEPfi")  # static; unnamed namespace
-    ('step', 'step')
+    >>> plain_name("_ZL4stepPfi")  # static
+    'step'
+    >>> plain_name("_ZN12_GLOBAL__N_14stepEPfi")  # of an unnamed namespace
+    'step'
     """
     mangled = re.match(r"_Z(?:L|NK?)?(?=\d)", symbol)
     rest, names = (symbol[mangled.end() :], []) if mangled else ("", [symbol])
@@ -120,20 +126,67 @@ def launches(
 ) -> Iterator[DecodedLaunch]:
     """Yield every launch in these blocks of a function, block by block."""
     for block in blocks:
-        calls = [i for i in body.blocks[block] if i.callee in ENTRY_POINTS]
-        for index, call in enumerate(calls):
-            if ENTRY_POINTS[call.callee].parameters is not None:
-                yield cuda_launch(call, index, body, points)
-                continue
-            bases, pointers, types, trips = _arrays(call, module, points)
-            entries = _through_structures(_entries(pointers, types, points), bases, points)
-            at = ENTRY_POINTS[call.callee].teams
-            grid = (None, None) if at is None else (call.arguments[at], call.arguments[at + 1])
-            yield DecodedLaunch(call, launched_kernel(call), index, entries, trips, *grid)
+        found = [
+            launch for i in body.blocks[block] for launch in _launches_of(i, body, module, points)
+        ]
+        for index, launch in enumerate(found):
+            yield replace(launch, index=index)
+
+
+def _launches_of(
+    call: Instruction, body: Body, module: Module, points: PointsTo
+) -> Iterator[DecodedLaunch]:
+    """Yield what an instruction launches."""
+    if call.callee in LIBRARY_CALLS:
+        yield _library_launch(call, points)
+    elif call.opcode in ("call", "invoke") and not call.callee:
+        yield from _pointed_launches(call, body, points)
+    elif call.callee in ENTRY_POINTS and ENTRY_POINTS[call.callee].parameters is not None:
+        yield cuda_launch(call, body, points)
+    elif call.callee in ENTRY_POINTS:
+        bases, pointers, types, trips = _arrays(call, module, points)
+        entries = _through_structures(_entries(pointers, types, points), bases, points)
+        at = ENTRY_POINTS[call.callee].teams
+        grid = (None, None) if at is None else (call.arguments[at], call.arguments[at + 1])
+        yield DecodedLaunch(call, launched_kernel(call), 0, entries, trips, *grid)
+
+
+def _pointed_launches(call: Instruction, body: Body, points: PointsTo) -> Iterator[DecodedLaunch]:
+    """Yield the launches of the kernels that a pointer may be. The call's arguments are theirs."""
+    called = {o.name for o, _ in points.targets(call.operands[-1]) if o.kind == "function"}
+    stubs = sorted(name for name in called if STUB in name)
+    grid = configuration(call, body) if stubs else ()
+    for stub in stubs:
+        entries = tuple(_operand(n, a, points) for n, a in enumerate(call.arguments))
+        kernel = kernel_of_stub(stub)
+        yield DecodedLaunch(
+            call, kernel, 0, entries, (), grid=grid, of_cuda=True, one_of=len(stubs)
+        )
+
+
+def _library_launch(call: Instruction, points: PointsTo) -> DecodedLaunch:
+    known = LIBRARY_CALLS[call.callee]
+    entries = tuple(
+        replace(
+            _operand(n, call.arguments[at], points),
+            map_type=TARGET_PARAMETER | TO * (at in known.reads) | FROM * (at in known.writes),
+        )
+        for n, at in enumerate(known.operands)
+    )
+    return DecodedLaunch(call, call.callee.removesuffix("_v2"), 0, entries, (), of_cuda=True)
+
+
+def _operand(n: int, value: Value, points: PointsTo) -> MapEntry:
+    """Return the n-th parameter, of which the value itself is known."""
+    held = frozenset(o for o, _ in points.targets(value) if o.kind != "function")
+    kind = TARGET_PARAMETER if held else TARGET_PARAMETER | LITERAL
+    return MapEntry(held, n, kind, values=(value,))
 
 
 def launched_kernel(call: Instruction) -> str:
     """Return the symbol of the kernel that a launching call names by its region's id."""
+    if call.callee in LIBRARY_CALLS:
+        return call.callee
     region_id: str = call.arguments[ENTRY_POINTS[call.callee].region_id].name
     if ENTRY_POINTS[call.callee].parameters is not None:
         return kernel_of_stub(region_id)
@@ -146,7 +199,7 @@ def kernels_launched(text: str) -> list[str]:
     return named + [kernel_of_stub(stub) for stub in _STUB_CALL.findall(text)]
 
 
-def cuda_launch(call: Instruction, index: int, body: Body, points: PointsTo) -> DecodedLaunch:
+def cuda_launch(call: Instruction, body: Body, points: PointsTo) -> DecodedLaunch:
     """Return a launch of CUDA or HIP. Each parameter lies in memory of its own, and an array has
     their addresses.
     """
@@ -158,12 +211,13 @@ def cuda_launch(call: Instruction, index: int, body: Body, points: PointsTo) -> 
         places = {p for o in arrays for p in points.at((o, n * POINTER_BYTES))}
         entries += _cuda_entries(n, places, points)
     grid = configuration(call, body)
-    return DecodedLaunch(call, launched_kernel(call), index, tuple(entries), (), grid=grid)
+    kernel = launched_kernel(call)
+    return DecodedLaunch(call, kernel, 0, tuple(entries), (), grid=grid, of_cuda=True)
 
 
 def _cuda_entries(n: int, places: set[Location], points: PointsTo) -> Iterator[MapEntry]:
     """Yield the n-th parameter and, if it is a structure, the pointers in it."""
-    held = {origin for place in places for origin, _ in points.at(place)}
+    held = {o for place in places for o, _ in points.at(place) if o.kind != "function"}
     values = tuple(v for place in places for v in points.written(place))
     kind = TARGET_PARAMETER if held else TARGET_PARAMETER | LITERAL
     yield MapEntry(frozenset(held), n, kind, values=values)
@@ -178,7 +232,7 @@ def plain_or_structure(launch: DecodedLaunch, structures: set[int]) -> DecodedLa
     """Return a launch of CUDA in which a parameter is either a pointer or one of the `structures`,
     whose pointers count one by one.
     """
-    if not launch.grid:
+    if not launch.of_cuda:
         return launch
     entries = []
     for entry in launch.entries:
@@ -191,9 +245,11 @@ def plain_or_structure(launch: DecodedLaunch, structures: set[int]) -> DecodedLa
 
 
 def configuration(call: Instruction, body: Body) -> tuple[Value, ...]:
-    """Return (grid x and y, grid z, block x and y, block z) of a launch, from the call that leads
-    to it; x and y are the halves of a 64-bit word. Empty if it is not found.
+    """Return (grid x and y, grid z, block x and y, block z) of a launch; x and y are the halves of
+    a 64-bit word. A stub takes them from the call that leads to it, others are given them.
     """
+    if call.callee and not any(i.callee in TAKES_CONFIGURATION for i in body.blocks[call.block]):
+        return tuple(call.arguments[1:5])
     before: dict[str, list[str]] = {}
     for name, instructions in body.blocks.items():
         for after in instructions[-1].successors() if instructions else ():
@@ -207,7 +263,7 @@ def configuration(call: Instruction, body: Body) -> tuple[Value, ...]:
         new = [b for b in before.get(block, ()) if b not in seen]
         seen.update(new)
         pending += new
-    return tuple(call.arguments[1:5])
+    return ()
 
 
 def _arrays(

@@ -32,19 +32,29 @@ from tidegate.compiler.analysis.worksharing import (
     shared_loop,
     takes_bounds,
 )
-from tidegate.compiler.ir.layout import POINTER_BYTES, size_and_alignment, split
+from tidegate.compiler.ir.layout import POINTER_BYTES, global_sizes, size_and_alignment, split
 from tidegate.compiler.ir.loops import Loop
 from tidegate.compiler.ir.module import Body, Instruction, Module, Printed, Value, constant_int, key
 from tidegate.compiler.model import Walk
 
-_BLOCKS = ("llvm.memset", "llvm.memcpy", "llvm.memmove")
+_BLOCKS = ("llvm.memset", "llvm.memcpy", "llvm.memmove", "memset", "memcpy", "memmove")
 _WORD = 8  # bytes that one access of a block copy moves
 _ESTIMATE = 32 * _WORD  # bytes of a copy whose length is not known: LLVM's 32 turns of a loop
 _ALWAYS = 0.99  # of the iterations: behind a guard that nearly all pass, or behind none
+_SPACES = {
+    "ptr addrspace(1)": "device",
+    "ptr addrspace(3)": "shared",
+    "ptr addrspace(4)": "constant",
+}
+_TEXTURE = re.compile(r'asm (?:sideeffect )?"(tex|tld4|suld|sust|sured)\b')
+_SURFACE = "tidegate_surface_"
+_TEXEL = 4  # bytes of a texel: a float's or an int's; wider ones are not told apart
 _DEEPEST = 16  # calls within calls; device code that goes deeper is recursive
 
-ParameterPath = tuple[int, ...]
-"""A kernel's parameter, the offset of the pointer that is read from it, and so on; -1: unknown."""
+ParameterPath = tuple[int | str, ...]
+"""A kernel's parameter, the offset of the pointer that is read from it, and so on; -1: unknown. Or
+the symbol of a global of the device instead of a parameter; "" as the offset is the global itself.
+"""
 
 
 @dataclass(frozen=True)
@@ -117,6 +127,11 @@ class RegionalLocality:
         self._edges: dict[str, Edges] = branch_probabilities(printed.text)
         self._flows: dict[str, Flow] = {}
         self._globals: dict[str, list[str]] = {}
+        self._of_device = {
+            g.name: _SPACES.get(str(g.type).strip(), "") for g in module.global_variables
+        }
+        self.arrays = global_sizes(module, printed.structs)
+        """The bytes of the device's global arrays, by their symbols."""
         self._found: dict[tuple[str, int], dict[ParameterPath, Accesses] | None] = {}
         self._shared: dict[str, Formula | None] = {}
 
@@ -158,9 +173,18 @@ class RegionalLocality:
             touched,
         )
         number = {p.name: n for n, p in enumerate(own)}
-        names = {_plain(origin.name) for origin in touched if origin.kind == "global"}
-        self._globals[kernel] = sorted(names - {""})
-        return {_path(o.name, number): t for o, t in touched.items() if o.kind == "parameter"}
+        named = sorted(o.name for o in touched if o.kind == "global")
+        self._globals[kernel] = [
+            name
+            for name in named
+            if (_plain(name) if not self.space(name) else self.space(name) == "constant")
+        ]
+        found = {_path(o.name, number): t for o, t in touched.items() if o.kind == "parameter"}
+        return found | {(o.name, ""): t for o, t in touched.items() if o.kind == "global"}
+
+    def space(self, name: str) -> str:
+        """Return where CUDA keeps a global: device, constant or shared; "" for OpenMP's."""
+        return self._of_device.get(name, "")
 
     def structures(self, kernel: str) -> set[int]:
         """Return which parameters of a kernel are structures passed by value."""
@@ -170,8 +194,8 @@ class RegionalLocality:
         return {n for n, text in enumerate(parameters) if "byval(" in text or "byref(" in text}
 
     def globals_of(self, kernel: str) -> list[str]:
-        """Return the globals that a kernel accesses by name, not as parameters (declare target).
-        Call `accesses` first.
+        """Return the globals that a kernel accesses by name, not as parameters, and that are no
+        operands: `declare target`, and CUDA's constant memory. Call `accesses` first.
         """
         return self._globals.get(kernel, [])
 
@@ -222,7 +246,7 @@ class RegionalLocality:
         strides = Strides(flow, points, variance, known, divided, turns)
         for i in flow.body:
             for access in _accesses(i, points):
-                own = variance.varies(access.pointer)
+                own = any(map(variance.varies, access.position))
                 found = access.within(own, strides.pattern(access.pointer), walks, i.block, once)
                 for origin in access.origins:
                     touched[origin] += found
@@ -303,10 +327,11 @@ def _without_dyn_ptr(body: Body, count: int) -> list[Value]:
 
 def _path(name: str, number: dict[str, int]) -> ParameterPath:
     """Return the path of a parameter's name: x → (number,); x+8, read from x at byte 8, →
-    (number, 8).
+    (number, 8); @g+8, from the global g, → (g, 8).
     """
     parameter, *offsets = name.split("+")
-    return (number[parameter], *(int(o) if o.isdigit() else -1 for o in offsets))
+    first = parameter[1:] if parameter.startswith("@") else number[parameter]
+    return (first, *(int(o) if o.isdigit() else -1 for o in offsets))
 
 
 def _turns(frequency: Mapping[str, float], loop: Loop) -> float:
@@ -345,6 +370,7 @@ class _Access:
     bytes: int
     writes: bool
     origins: tuple[Origin, ...]
+    position: tuple[Value, ...]  # what the address is computed from: itself, or a texture's indices
     count: int = 1
 
     def within(
@@ -376,8 +402,9 @@ def _accesses(i: Instruction, points: PointsTo) -> Iterator[_Access]:
         origins = {o for o, _ in points.targets(pointer)}
         known = tuple(o for o in origins if o.kind in ("parameter", "global"))
         if known:
-            count = max(1, -(-width // _WORD)) if i.callee else 1
-            yield _Access(pointer, width, writes, known, count)
+            count = max(1, -(-width // _WORD)) if i.callee.startswith(_BLOCKS) else 1
+            position = i.arguments if _texture(i) else (pointer,)
+            yield _Access(pointer, width, writes, known, position, count)
 
 
 def _addressed(i: Instruction) -> Iterator[tuple[Value, int, bool]]:
@@ -387,12 +414,26 @@ def _addressed(i: Instruction) -> Iterator[tuple[Value, int, bool]]:
         yield i.operands[0], width, i.opcode != "load"
     elif i.opcode == "store":
         yield i.operands[1], _width(i.operands[0]), True
-    elif i.callee.startswith(_BLOCKS) or i.callee in ("memset", "memcpy", "memmove"):
+    elif i.callee.startswith(_BLOCKS):
         length = constant_int(i.arguments[2])
         width = _ESTIMATE if length is None else length
         yield i.arguments[0], width, True
         if "memset" not in i.callee:
             yield i.arguments[1], width, False
+    elif texture := _texture(i):
+        yield i.arguments[0], _TEXEL, texture in ("sust", "sured")
+
+
+def _texture(i: Instruction) -> str:
+    """Return the instruction that a call of CUDA's headers reads a texture or a surface with, or
+    writes one; "" for all else. Its first argument is the texture.
+    """
+    if i.opcode != "call":
+        return ""
+    if i.callee.startswith(_SURFACE):
+        return "sust" if "write" in i.callee else "suld"
+    found = _TEXTURE.search(str(i.operands[-1])) if not i.callee else None
+    return found[1] if found is not None else ""
 
 
 def _width(value: Value) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.compiler.analysis.chain import Distances, use_of_object, use_of_region
+from tidegate.compiler.analysis.launches import plain_name
 from tidegate.compiler.analysis.locality import Accesses, ParameterPath, RegionalLocality
 from tidegate.compiler.analysis.sizes import Formula
 from tidegate.compiler.analysis.walks import UNKNOWN
@@ -84,7 +85,10 @@ def _doubts(
         yield from _unmapped(launch, localities[launch.region])
     for region in model.regions:
         for name in device.globals_of(region.kernel) if device else ():
-            text = f"uses the global {name} by its name (declare target), not as an argument"
+            called = plain_name(name)
+            text = f"uses the global {called} by its name (declare target), not as an argument"
+            if device is not None and device.space(name) == "constant":
+                text = f"reads {called} from constant memory, which cannot be placed"
             yield Note(region.name, f"{text}; it is left out")
 
 
@@ -93,8 +97,12 @@ def _unmapped(launch: LaunchSite, found: Mapping[ParameterPath, Accesses]) -> It
     such as rows of a ``float **``.
     """
     mapped = {argument.through for argument in launch.arguments}
-    for parameter in sorted({path[0] for path in found if len(path) > 1 and path not in mapped}):
-        names = [name for a in launch.arguments if a.parameter == parameter for name in a.objects]
+    followed = {path[0] for path in found if path[1:] not in ((), ("",)) and path not in mapped}
+    for first in sorted(followed, key=repr):
+        if isinstance(first, str):
+            names = [plain_name(first)]
+        else:
+            names = [name for a in launch.arguments if a.parameter == first for name in a.objects]
         if names:
             text = f"follows pointers that it reads from {' or '.join(names)}"
             yield Note(launch.region, f"{text}; what they point to is left out")

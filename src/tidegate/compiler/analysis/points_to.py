@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import llvmlite.binding as llvm
 
 from tidegate.compiler.analysis.inclusion import Copying, InclusionGraph, Location, Origin
-from tidegate.compiler.ir.calls import ALLOCATES_TASK, ALLOCATORS
+from tidegate.compiler.ir.calls import ALLOCATES_TASK, ALLOCATORS, POINTER_CALLS, PointerCall
 from tidegate.compiler.ir.layout import Structs, gep_offset
 from tidegate.compiler.ir.module import Body, Instruction, Value, constant_int, key
 
@@ -31,10 +31,18 @@ _ADDRESS = "i64"
 _CONSTANT = re.compile(r"getelementptr [a-z ]*\((.*)\)$")
 _MOST_OFFSETS = 64  # of one value; further fields are not distinguished
 _DEEPEST = 3  # nested structures that a kernel's pointers are followed through
+# a global pointer, or an array of pointers, all of them to something
+_TABLE = re.compile(
+    r'^@(?:([\w.$-]+)|"([^"\n]+)") = [^\n]*?(?:global|constant) (?:\[\d+ x ptr\] \[)?'
+    r"((?:ptr @[^\s,\]]+(?:, )?)+)",
+    re.M,
+)
+_ENTRY = re.compile(r'ptr @(?:([\w.$-]+)|"([^"\n]+)")')
 _SYMBOL = re.compile(r'@"?([\w.$-]+)"?')
 _COPIES = ("llvm.memcpy", "llvm.memmove")
 _COPY_CALLS = {"memcpy", "memmove", "omp_target_memcpy", "cudaMemcpy", "cudaMemcpyAsync"}
 _COPY_CALLS |= {"hipMemcpy", "hipMemcpyAsync"}
+_COPY_CALLS |= {"cudaMemcpyToSymbol", "cudaMemcpyToSymbolAsync", "hipMemcpyToSymbol"}
 
 
 class PointsTo:
@@ -50,7 +58,7 @@ class PointsTo:
         parameters: Mapping[str, set[Location]] | None = None,
         caller: PointsTo | None = None,
     ):
-        self._function = body.name
+        self._function, self._of_kernel = body.name, parameters is not None
         self._structs = body.structs
         self._graph = InclusionGraph()
         self._nodes: dict[int, int] = {}  # key of a value → its node
@@ -58,6 +66,8 @@ class PointsTo:
         self._written: dict[Location, list[Value]] = defaultdict(list)
         if caller is not None:
             self._graph.take_memory(caller._graph)
+        for place, symbol in _first_pointers(body) if parameters is None else ():
+            self._graph.add(self._graph.cell(place), symbol)
         for parameter in body.parameters:
             name = parameter.name
             unknown: set[Location] = {(Origin("unknown", f"parameter {name}"), None)}
@@ -104,6 +114,8 @@ class PointsTo:
         kind = value.value_kind
         if kind == llvm.ValueKind.global_variable:
             return {(Origin("global", value.name), 0)}
+        if kind == llvm.ValueKind.function:
+            return {(Origin("function", value.name), 0)}
         if kind == llvm.ValueKind.constant_expr:
             return _of_expression(str(value), self._structs)
         return None
@@ -166,6 +178,9 @@ class PointsTo:
         def read(location: Location) -> None:
             if location[0].kind == "parameter" and is_pointer:
                 graph.add(held, _read_from(location))
+            elif location[0].kind == "global" and is_pointer and self._of_kernel:
+                graph.add(held, (global_in_kernel(*location), 0))
+                graph.read(location, held)
             elif location[0].kind != "unknown":
                 graph.read(location, held)
             elif is_pointer:
@@ -204,9 +219,26 @@ class PointsTo:
             self._copy(to, source, constant_int(length))
             if i.ref.type.is_pointer:  # memcpy returns where it copied to
                 graph.link(self._node(to), self._node(i.ref))
+        elif i.callee in POINTER_CALLS:
+            self._pass_on(i, POINTER_CALLS[i.callee])
         elif i.ref.type.is_pointer and not i.callee.startswith("llvm."):
             what = f"what {i.callee or 'a function called through a pointer'} returns"
             self._hold(i.ref, {(Origin("unknown", what), None)})
+
+    def _pass_on(self, i: Instruction, call: PointerCall) -> None:
+        """Store the pointer that a call is given, or that it finds in a structure."""
+        graph, found = self._graph, self._node(i.arguments[call.pointer])
+        if call.at is not None:
+            held = graph.new_node()
+            by = call.at
+
+            def read(place: Location) -> None:
+                graph.read((place[0], None if place[1] is None else place[1] + by), held)
+
+            graph.on_new(found, read)
+            found = held
+        to = self._node(i.arguments[call.to])
+        graph.on_new(to, lambda place: graph.write(found, place))
 
     def _copy(self, to: Value, source: Value, length: int | None) -> None:
         copying = Copying(self._graph, length)
@@ -230,6 +262,15 @@ _RULES = {
 }
 
 
+def _first_pointers(body: Body) -> Iterator[tuple[Location, Location]]:
+    """Yield the pointers that globals begin with, as in tables of functions: place and target."""
+    functions = body.printed.functions
+    for name, quoted, inside in _TABLE.findall(body.printed.text):
+        for n, (a, b) in enumerate(_ENTRY.findall(inside)):
+            kind = "function" if (a or b) in functions else "global"
+            yield (Origin("global", name or quoted), 8 * n), (Origin(kind, a or b), 0)
+
+
 def _may_hold_pointer(value: Value) -> bool:
     """Return whether a value that is no pointer may hold one: a whole 64-bit word or a structure
     that is computed, not a constant.
@@ -246,6 +287,11 @@ def _read_from(location: Location) -> Location:
     if origin.name.count("+") == _DEEPEST:
         return location
     return Origin("parameter", f"{origin.name}+{offset}"), 0
+
+
+def global_in_kernel(origin: Origin, offset: int | None) -> Origin:
+    """Return the origin of what a pointer in a global of the device points to."""
+    return Origin("parameter", f"@{origin.name}+{offset}")
 
 
 def _of_expression(text: str, structs: Structs) -> set[Location]:

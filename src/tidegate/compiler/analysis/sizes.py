@@ -15,11 +15,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tidegate.compiler.analysis.points_to import PointsTo
+from tidegate.compiler.analysis.memory import Memory
 from tidegate.compiler.ir.module import CONVERSIONS, Body, Instruction, Value, constant_int, key
 from tidegate.errors import TidegateError
 
 Term = tuple[str, ...]  # the variables of a product, sorted
+Named = Callable[[str], str | None]
+"""Returns the source's name of an SSA value, if it has one."""
 
 _MOST_TERMS = 32  # a longer sum is a variable of its own: no size, but a hash, say
 _LOW_HALVES = (2**32 - 1, 2**31 - 1)  # masks that do not change an int
@@ -115,13 +117,14 @@ def formula(
     i = body.by_key.get(key(value))
     if i is None:
         return Formula.variable(value.name)
+    if (kept := body.kept.get(i.key)) is not None:
+        return Formula.number(kept) if isinstance(kept, int) else formula(kept, body, name, found)
     found = {} if found is None else found
     if i.key not in found:
         computed = _computed(i, body, lambda operand: formula(operand, body, name, found))
         if computed is None or len(computed.terms) > _MOST_TERMS:
-            alike = (i.ref.name, *body.converted.get(i.key, ()))
-            known = next((called for value in alike if (called := name(value))), None)
-            computed = Formula.variable(known or f"%{i.ref.name}")  # % marks the IR's own names
+            # % marks the IR's own names
+            computed = Formula.variable(name(i.ref.name) or f"%{i.ref.name}")
         found[i.key] = computed
     return found[i.key]
 
@@ -130,7 +133,7 @@ def _computed(i: Instruction, body: Body, of: Callable[[Value], Formula]) -> For
     """Return the formula of an instruction's result, from those `of` its operands; None if it is
     no sum or product.
     """
-    if i.opcode in CONVERSIONS:
+    if i.opcode in CONVERSIONS or (i.opcode == "phi" and len(set(map(key, i.operands))) == 1):
         return of(i.operands[0])
     if i.opcode == "add" or (i.opcode == "or" and "or disjoint " in i.text):
         return of(i.operands[0]) + of(i.operands[1])
@@ -193,8 +196,8 @@ class _Quotient:
 class LaunchGrid:
     """Reads dimensions of launches from the values of one function."""
 
-    def __init__(self, body: Body, points: PointsTo, name: Callable[[str], str | None]):
-        self._body, self._points, self._name = body, points, name
+    def __init__(self, body: Body, memory: Memory, name: Callable[[str], str | None]):
+        self._body, self._memory, self._name = body, memory, name
 
     def threads(self, grid: tuple[Value, ...]) -> Formula | None:
         """Return how many threads a launch with this configuration has; None if not known."""
@@ -235,19 +238,18 @@ class LaunchGrid:
         return low if low is not None else self._quotient(word)
 
     def _stored(self, load: Instruction, further: int) -> _Quotient | None:
-        """Return the one value stored where a word is loaded from, and so many bytes further."""
-        places = self._points.targets(load.operands[0])
-        values = [
-            v for o, at in places if at is not None for v in self._points.written((o, at + further))
-        ]
-        if len({key(v) for v in values}) == 1:
-            if str(values[0].type).strip() == "i64":
-                return self._halves(values[0])[0]
-            return self._quotient(values[0])
-        if further and not values:  # the whole word was stored at once
-            whole = [v for o, at in places if at is not None for v in self._points.written((o, at))]
-            if len({key(v) for v in whole}) == 1 and str(whole[0].type).strip() == "i64":
-                return self._halves(whole[0])[1]
+        """Return the one value kept where a word is loaded from, and so many bytes further."""
+        place = self._memory.place(load)
+        if place is None or place[1] is None:
+            return None
+        value = self._memory.only_value(place[0], place[1] + further)
+        if value is not None and not isinstance(value, int):
+            whole = str(value.type).strip() == "i64"
+            return self._halves(value)[0] if whole else self._quotient(value)
+        if further and not self._memory.points.written((place[0], place[1] + further)):
+            word = self._memory.only_value(place[0], place[1])  # the whole word was stored at once
+            if word is not None and not isinstance(word, int) and str(word.type).strip() == "i64":
+                return self._halves(word)[1]
         return None
 
     def _quotient(self, value: Value) -> _Quotient | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tidegate.compiler.ir.layout import gep_offset
 from tidegate.compiler.ir.loops import Loop, Successors
 from tidegate.compiler.ir.module import (
+    CONVERSIONS,
     MIRRORED,
     OPPOSITE,
     Body,
@@ -188,6 +189,10 @@ def _step(body: Body, phi: Instruction, value: Value) -> int | None:
 
 
 def _is_fixed(value: Value, body: Body, loop: Loop) -> bool:
-    """Return whether a value does not change in a loop."""
+    """Return whether a value does not change in a loop, even if it is loaded in each turn."""
     i = body.by_key.get(key(value))
-    return i is None or i.block not in loop.blocks
+    while i is not None and i.block in loop.blocks and i.opcode in CONVERSIONS:
+        i = body.by_key.get(key(i.operands[0]))
+    if i is None or i.block not in loop.blocks:
+        return True
+    return i.key in body.changed_in and not body.changed_in[i.key] & loop.blocks

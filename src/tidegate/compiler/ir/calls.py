@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.compiler.ir.libraries import LIBRARY_CALLS
+
 
 @dataclass(frozen=True)
 class EntryPoint:
@@ -30,8 +32,13 @@ ENTRY_POINTS: dict[str, EntryPoint] = {
     "hipLaunchKernel": EntryPoint(0, parameters=5),
 }
 
+LAUNCHING = frozenset({*ENTRY_POINTS, *LIBRARY_CALLS})
+"""All functions that launch kernels."""
+
 CONFIGURES = ("__cudaPushCallConfiguration", "__hipPushCallConfiguration")
 """The calls that take a launch's grid and blocks, just before it."""
+TAKES_CONFIGURATION = ("__cudaPopCallConfiguration", "__hipPopCallConfiguration")
+"""The calls by which a stub finds them."""
 
 ALLOCATES_TASK = ("__kmpc_omp_target_task_alloc", "__kmpc_omp_task_alloc")
 """The calls that allocate the task into which clang puts a region with `nowait`."""
@@ -49,9 +56,11 @@ LITERAL = 0x100  # the entry is the value itself, not its address
 class Allocator:
     """How to read a call of one allocating function."""
 
-    sizes: tuple[int, ...]  # arguments whose product is the size in bytes
+    sizes: tuple[int, ...]  # arguments whose product is the size in bytes, or in elements
     result: int | None = None  # argument through which the pointer is set; None: it is returned
     spelt: str = ""  # in the source, if not as in the IR
+    extent: int | None = None  # argument that points to three lengths, whose product is the size
+    element: int | None = None  # argument that points to a channel's bits: the size of an element
 
 
 ALLOCATORS: dict[str, Allocator] = {
@@ -81,10 +90,21 @@ ALLOCATORS: dict[str, Allocator] = {
             "Malloc": (1,),
             "MallocManaged": (1,),
             "MallocAsync": (1,),
+            "MallocFromPoolAsync": (1,),
             "MallocHost": (1,),
             "HostAlloc": (1,),
             "HostMalloc": (1,),
             "MallocPitch": (2, 3),
+        }.items()
+    },
+    **{
+        f"{api}{name}": allocator
+        for api in ("cuda", "hip")
+        for name, allocator in {
+            "Malloc3D": Allocator((), result=0, extent=1),
+            "MallocArray": Allocator((2, 3), result=0, element=1),
+            "Malloc3DArray": Allocator((), result=0, extent=2, element=1),
+            "MallocMipmappedArray": Allocator((), result=0, extent=2, element=1),
         }.items()
     },
 }
@@ -92,6 +112,37 @@ ALLOCATORS: dict[str, Allocator] = {
 UNMANAGED = {
     f"{api}{name}": f"{api}MallocManaged"
     for api in ("cuda", "hip")
-    for name in ("Malloc", "MallocAsync", "MallocPitch")
+    for name in (
+        *("Malloc", "MallocAsync", "MallocFromPoolAsync", "MallocPitch", "Malloc3D"),
+        *("MallocArray", "Malloc3DArray", "MallocMipmappedArray"),
+        *("MallocHost", "HostAlloc", "HostMalloc"),
+    )
 }
-"""The functions whose memory stays near, and the one to use instead so that it can be placed."""
+"""The functions whose memory stays where it is, and the one to use instead so that it can be
+placed.
+"""
+
+CHANNEL = ("cudaCreateChannelDesc", "hipCreateChannelDesc")
+"""The calls that describe an array's elements: where to, and the bits of their four parts."""
+
+
+@dataclass(frozen=True)
+class PointerCall:
+    """A call that stores a pointer which it is given."""
+
+    to: int  # argument: where it is stored
+    pointer: int  # argument: the pointer, or where it is found
+    at: int | None = None  # byte behind `pointer` at which it is found; None: it is `pointer`
+
+
+POINTER_CALLS: dict[str, PointerCall] = {
+    f"{api}{name}": call
+    for api in ("cuda", "hip")
+    for name, call in {
+        "HostGetDevicePointer": PointerCall(0, 1),
+        "GetSymbolAddress": PointerCall(0, 1),
+        # a resource has its kind, then the pointer or array
+        "CreateTextureObject": PointerCall(0, 1, at=8),
+        "CreateSurfaceObject": PointerCall(0, 1, at=8),
+    }.items()
+}

@@ -45,6 +45,12 @@ _PIPELINE = (
     "-fno-discard-value-names",
     "-w",
 )
+# What older compilers let pass, clang refuses; the program is the same.
+_FORGIVING = (
+    *(f"-Wno-error={what}" for what in ("implicit-int", "implicit-function-declaration")),
+    *(f"-Wno-error={what}" for what in ("int-conversion", "incompatible-function-pointer-types")),
+    *(f"-Wno-error={what}" for what in ("c++11-narrowing", "reserved-user-defined-literal")),
+)
 
 
 @dataclass(frozen=True)
@@ -134,7 +140,9 @@ def _cuda_options() -> list[str]:
     # Without NVIDIA's device library, mathematical functions stay calls, which access no memory.
     # clang forgets the version with it, and needs it for the syntax of launches.
     version = ["-Xclang", f"-target-sdk-version={VERSION}"]
-    return ["-nocudalib", *version, f"--cuda-path={cuda_folder()}", "--cuda-gpu-arch=sm_70"]
+    as_nvcc = ["-include", str(Path(__file__).with_name("nvcc.h"))]
+    where = [f"--cuda-path={cuda_folder()}", "--cuda-gpu-arch=sm_70"]
+    return ["-nocudalib", *version, *where, *as_nvcc]
 
 
 def _hip_options() -> list[str]:
@@ -151,7 +159,7 @@ def _run(clang: str, unit: Unit, options: list[str]) -> str:
     named = f"./{source}" if source.startswith("-") else source  # or it would be an option
     last = ["-S", "-emit-llvm", "-o", "-", *spoken, named]
     done = subprocess.run(
-        [clang, *_PIPELINE, *options, *own, *last],
+        [clang, *_PIPELINE, *_FORGIVING, *options, *own, *last],
         capture_output=True,
         text=True,
         check=False,
@@ -188,8 +196,8 @@ VERSION = "12.3"
 _PARTS = ("cuda_runtime", "cuda_nvcc", "cuda_cccl", "curand")  # folders of the wheels
 _UNKNOWN = 13000  # the first version that clang 19 cannot compile: its headers have moved
 _DEFINED = re.compile(r"^#define CUDA_VERSION (\d+)", re.M)
-_STUB = "__device_stub__"
-_MANGLED_STUB = re.compile(rf"(\d+){_STUB}")
+STUB = "__device_stub__"
+_MANGLED_STUB = re.compile(rf"(\d+){STUB}")
 # clang's wrapper includes it whether or not a program uses random numbers
 _ALWAYS_INCLUDED = "curand_mtgp32_kernel.h"
 
@@ -200,8 +208,8 @@ def kernel_of_stub(symbol: str) -> str:
     >>> kernel_of_stub("_Z18__device_stub__addPfi"), kernel_of_stub("__device_stub__add")
     ('_Z3addPfi', 'add')
     """
-    shorter = _MANGLED_STUB.sub(lambda m: str(int(m[1]) - len(_STUB)), symbol)
-    return shorter.replace(_STUB, "")
+    shorter = _MANGLED_STUB.sub(lambda m: str(int(m[1]) - len(STUB)), symbol)
+    return shorter.replace(STUB, "")
 
 
 def cuda_folder() -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from tidegate.compiler.ir.calls import ALLOCATORS, ENTRY_POINTS
+from tidegate.compiler.ir.calls import ALLOCATORS, LAUNCHING
 from tidegate.compiler.ir.loops import in_cycles
 from tidegate.compiler.ir.module import Module, Printed, parse, run_passes
 from tidegate.compiler.model import Note
@@ -33,7 +33,7 @@ def inline_into_main(module: Module) -> list[Note]:
     calls = call_graph(printed)
     relevant = relevant_functions(printed, calls) - {"main"}
     recursive = in_cycles(calls)
-    _forget_unused(module, {name for name in calls if ENTRY_POINTS.keys() & calls[name]})
+    _forget_unused(module, {name for name in calls if LAUNCHING & calls[name]})
     notes = []
     for function in module.functions:
         name = function.name
@@ -65,7 +65,7 @@ def call_graph(printed: Printed) -> dict[str, set[str]]:
 
 def relevant_functions(printed: Printed, calls: dict[str, set[str]]) -> set[str]:
     """Return the functions that reach an allocation or a launch, or that pass pointers on."""
-    known = ALLOCATORS.keys() | ENTRY_POINTS.keys()
+    known = ALLOCATORS.keys() | LAUNCHING
     found = {n for n, text in printed.functions.items() if known & calls[n] or _PASSES.search(text)}
     return callers(found, calls) & printed.functions.keys()
 
@@ -138,7 +138,7 @@ def _too_large(printed: Printed, relevant: set[str]) -> set[str]:
     """
     calls = {n: [a or b for a, b in CALL.findall(text)] for n, text in printed.functions.items()}
     own = {name: text.count("\n") for name, text in printed.functions.items()}
-    launch = {name for name, called in calls.items() if ENTRY_POINTS.keys() & set(called)}
+    launch = {name for name, called in calls.items() if LAUNCHING & set(called)}
     launching = callers(launch, calls)
     left: set[str] = set()
     at_once = 1.0

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 POINTER_BYTES = 8
 
@@ -84,6 +85,13 @@ def array_bytes(type_: str, structs: Structs) -> int:
     (1600, 0)
     """
     return size_and_alignment(type_, structs)[0] if type_.startswith(("[", "{", "<{", "%")) else 0
+
+
+def global_sizes(module: Any, structs: Structs) -> dict[str, int]:
+    """Return the bytes of every global array of a module, by its name."""
+    types = {g.name: str(g.global_value_type) for g in module.global_variables}
+    sizes = {name: array_bytes(type_, structs) for name, type_ in types.items()}
+    return {name: size for name, size in sizes.items() if size}
 
 
 def split(text: str) -> list[str]:

@@ -154,6 +154,10 @@ class Body:
             name = block.name
             self.blocks[name] = [self._instruction(i, name) for i in block.instructions]
         self.by_key: dict[int, Instruction] = {i.key: i for i in self}
+        self.kept: dict[int, Value | int] = {}
+        """What loads always find, by their keys, as far as memory was followed."""
+        self.changed_in: dict[int, set[str]] = {}
+        """The blocks in which memory may change that is loaded, by the loads' keys, likewise."""
 
     def _instruction(self, i: Value, block: str) -> Instruction:
         opcode, operands = i.opcode, tuple(i.operands)

@@ -32,8 +32,6 @@ from tidegate.interrupts import exiting_on_interrupt
 from tidegate.live.arena.process import set_exit_code
 
 LEAST_ARRAY = 1 << 20  # bytes: smaller arrays stay plain
-MOST_KEPT = 1_000_000  # faults that are kept to say what another policy would have saved
-WORTH_ASKING = 100  # evictions from which on that is said
 
 if TYPE_CHECKING:
     from tidegate.live.arena.arena import Arena
@@ -52,6 +50,7 @@ class ScriptOptions:
     quiet: bool = False
     catch: str | None = None
     room: int = 0  # bytes for what is caught
+    stats: str | None = None  # a file for the arena's figures, as JSON
 
     def command(self, script: str, arguments: list[str]) -> list[str]:
         """Return the command that runs the script with these options."""
@@ -74,8 +73,7 @@ def main() -> int:
                 from tidegate.live.script.catch import Catcher, leave_children_alone
 
                 leave_children_alone()
-            keep = True if options.record is not None else MOST_KEPT
-            arena = Arena(record=0 if options.quiet and keep is not True else keep, **options.arena)
+            arena = Arena(record=options.record is not None, **options.arena)
             allocator = ArenaAllocator(arena, options.min_array)
             _set_in_new_threads(allocator)
             catcher = None
@@ -165,11 +163,11 @@ def _end(
     saved = options.record is None
     try:
         if not options.quiet:
-            stats = arena.stats()
-            _print(_summary(stats))
+            _print(_summary(arena.stats()))
             if caught is not None:
                 _print(_caught_summary(options.catch or "", caught))
-            _print_alternative(arena, stats)
+        if options.stats is not None and script.succeeded:
+            Path(options.stats).write_text(json.dumps(arena.stats()), "utf-8")
         _finish(arena)
         if options.record is not None:
             trace = _save(arena, options.record)
@@ -193,20 +191,6 @@ def _finish(arena: Arena) -> None:
         arena.finish()
     except TidegateError as error:
         _print(f"warning: {error}")
-
-
-def _print_alternative(arena: Arena, stats: dict[str, Any]) -> None:
-    """Print which other eviction policy would have read less, if one would."""
-    if stats["evictions"] < WORTH_ASKING or "tiering" in stats or stats["replaced"]:
-        return
-    from tidegate.live.script.alternatives import best_alternative
-
-    found = best_alternative(arena, stats["eviction"], stats["prefetch"])
-    if found is not None:
-        _print(
-            f"with --eviction {found.eviction}: {found.times_fewer:.1f} × fewer bytes at best "
-            "(from this run's faults; hits are not seen)"
-        )
 
 
 def _save(arena: Arena, path: str) -> RecordedTrace:

@@ -11,7 +11,8 @@ from importlib.resources import files
 def taken() -> frozenset[str]:
     """Return the names that the header defines, and C's own words."""
     header = (files("tidegate.policy_compiler.bpf") / "policy.h").read_text("utf-8")
-    named = re.findall(r"\w+(?=\()|(?<=#define )\w+|\w+(?=;)|shown_\w+", header)
+    named = re.findall(r"\w+(?=\()|(?<=#define )\w+|shown_\w+", header)
+    named += re.findall(r"^typedef .*?(\w+);$", header, re.MULTILINE)
     words = (
         "auto break case char const continue default do double else enum extern float for goto if "
         "inline int long register restrict return short signed sizeof static struct switch "

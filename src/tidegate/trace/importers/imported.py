@@ -3,7 +3,7 @@
 The file is read twice: once to find the pages that are used, then for the touches. Objects that the
 file names keep their names. Other pages that are used are put together: pages closer than a region
 belong to one object, which begins at a region boundary of its addresses. A file of identifiers
-(caches of keys) becomes one object with a page for each identifier.
+(caches of keys) becomes one object, in which each identifier is a page and a region.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class ImportedTrace(Trace):
     def __init__(
         self, importer: Importer, geometry: Geometry, progress: Progress = lambda read: None
     ):
+        if importer.identifiers:  # a key is the unit of eviction, too
+            geometry = Geometry(geometry.page, geometry.page)
         self.importer, self.geometry = importer, geometry
         self.name = importer.path.name
         self.provenance, self.notes = importer.provenance, importer.notes
@@ -90,7 +92,9 @@ class ImportedTrace(Trace):
     def _segment(self, raw: RawLaunch) -> Segment:
         raw = self._split(raw)
         order = np.argsort(raw.block, kind="stable")
-        raw = coalesce(raw.take(order), self._unit())
+        raw = raw.take(order)
+        if not self.importer.identifiers:  # a key that is used twice is used twice
+            raw = coalesce(raw, self._unit())
         starts = np.flatnonzero(np.diff(raw.block, prepend=raw.block[0] - 1))
         return Segment(
             np.append(starts, len(raw.block)),

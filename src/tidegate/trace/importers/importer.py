@@ -67,7 +67,7 @@ class Importer(Configurable, ABC):
 
     title: ClassVar[str]
     provenance: ClassVar[Provenance] = Provenance.RECORDED
-    # True: an address is an identifier, and each identifier gets a page of its own
+    # True: an address is an identifier, and each identifier gets a region of one page
     identifiers: ClassVar[bool] = False
     notes: tuple[str, ...] = ()
 
