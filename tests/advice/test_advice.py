@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 
 import tidegate
 from advice.programs import MIB, decode, subject_of, train
+from offloaded import clang_19
 from op_lists import small_ops
-from tidegate.advice import Simulator, advise_on, words
+from tidegate.advice import Simulator, advise_on, find_subject, words
 from tidegate.advice import simulate as simulating
 from tidegate.advice.bound import find_bound
 from tidegate.advice.candidates import BASELINE, candidates
@@ -23,6 +25,9 @@ from tidegate.advice.page import page
 from tidegate.advice.simulate import StoppedEarly, Trial
 from tidegate.advice.words import sentences, tables, to_data
 from tidegate.advice.worth import Point, Worth, sizes
+from tidegate.compiler.model_file import save
+from tidegate.compiler.project import model_of_files
+from tidegate.errors import TidegateError
 from tidegate.policies.systems import SYSTEMS
 from tidegate.simulation.gpu.forecast import forecast
 from tidegate.trace.geometry import Geometry
@@ -318,3 +323,39 @@ def test_of_systems_that_are_alike_the_one_that_nobody_has_to_choose_is_named():
     assert said(outcome("lru", 80.0), outcome("tide", 81.0))[0].startswith("tide would take")
     assert said(outcome("lru", 80.0), outcome("tide", 90.0))[0].startswith("lru would take")
     assert said(outcome("tide", 101.0)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["folder", "Makefile", "compile_commands.json", "model.json"])
+def test_a_program_is_found_as_compile_finds_it(tmp_path: Path, kind: str) -> None:
+    """A project, or a saved model; options go to clang."""
+    clang_19()
+    (tmp_path / "own.h").write_text("#define HALF (SIZE / 2)\n")
+    (tmp_path / "sum.c").write_text(
+        """
+#include <stdlib.h>
+#include "own.h"
+int main(void) {
+  float *x = malloc(4 * HALF);
+#pragma omp target teams distribute parallel for map(tofrom : x[0 : HALF])
+  for (int i = 0; i < HALF; i++) x[i] = i;
+  return x[0];
+}"""
+    )
+    (tmp_path / "Makefile").write_text("sum: sum.c\n\tclang -fopenmp -I. sum.c -o sum\n")
+    database = [{"directory": str(tmp_path), "command": "clang -c -I. sum.c -o sum.o"}]
+    given, options = tmp_path / kind, ["-DSIZE=4194304"]
+    if kind == "compile_commands.json":
+        given.write_text(json.dumps(database))
+    elif kind == "folder":
+        given = tmp_path
+    elif kind == "model.json":
+        save(model_of_files([tmp_path / "Makefile"], options), given)
+        options = []
+    subject = find_subject(str(given), 2**22, MACHINE, {}, options=options)
+    assert subject.workload.sizes() == {"x": 4 * 4194304 // 2}
+
+
+def test_options_for_clang_need_a_source() -> None:
+    with pytest.raises(TidegateError, match=r"an option for clang is for sources .*, got stencil;"):
+        find_subject("stencil", 2**22, MACHINE, {}, options=["-DN=4"])

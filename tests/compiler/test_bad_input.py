@@ -303,9 +303,9 @@ int main(int c, char **v) {{
   }}
   return m[0][0];
 }}""")
-    assert "row: is allocated in a loop; all that are made there are taken as one object" in _notes(
-        model
-    )
+    text = "row: is allocated c times in a loop; all together are taken as one object"
+    assert text in _notes(model)
+    assert str(model.object("row").bytes) == "4*c*c"
     assert model.table() == {"main:9": ("row",)}
 
 

@@ -378,3 +378,148 @@ int main(int argc, char **argv) {
     assert launch.objects == ("array", "grid")
     assert sizes(model) == {"array": "4*n", "grid": "4096"}
     assert [u.object for u in launch.uses if u.writes] == ["array"]
+
+
+# Footprints and iterations
+
+
+def test_buffers_of_which_one_lives_at_a_time_are_one_object(
+    written: Callable[[str], ProgramModel],
+) -> None:
+    """A function that is called twice, and alternatives; but not two that live together."""
+    model = written(
+        """
+static void step(int n) {
+  float *buffer;
+  cudaMalloc(&buffer, 4 * n);
+  inc<<<(n + 255) / 256, 256>>>(buffer, n);
+  cudaFree(buffer);
+}
+static float *kept(int n) {
+  float *both;
+  cudaMalloc(&both, 4 * n);
+  inc<<<(n + 255) / 256, 256>>>(both, n);
+  return both;
+}
+int main(int argc, char **argv) {
+  int n = atoi(argv[1]);
+  step(n);
+  step(n);
+  float *data;
+  if (argc > 2) {
+    cudaMalloc(&data, 4 * n);
+    inc<<<(n + 255) / 256, 256>>>(data, n);
+  } else {
+    cudaMallocManaged(&data, 4 * n);
+    inc<<<1, 256>>>(data, n);
+  }
+  float *x = kept(n), *y = kept(n);
+  cudaFree(x);
+  cudaFree(y);
+}"""
+    )
+    assert list(sizes(model).values()) == ["4*n"] * 4
+    assert [x.objects for x in model.launches[:4]] == [("buffer",)] * 2 + [("data",)] * 2
+    assert model.launches[4].objects != model.launches[5].objects
+
+
+def test_buffers_made_in_a_loop_count_as_often(written: Callable[[str], ProgramModel]) -> None:
+    model = written(
+        """
+int main(int argc, char **argv) {
+  int n = atoi(argv[1]), parts = atoi(argv[2]);
+  float *fixed[4], **any = (float **)malloc(parts * sizeof(float *));
+  for (int i = 0; i < 4; i++) cudaMalloc(&fixed[i], 4 * n);
+  for (int i = 0; i < parts; i++) cudaMalloc(&any[i], 4 * n);
+  for (int i = 0; i < 4; i++) inc<<<(n + 255) / 256, 256>>>(fixed[i], n);
+  for (int i = 0; i < parts; i++) inc<<<(n + 255) / 256, 256>>>(any[i], n);
+}"""
+    )
+    assert sorted(sizes(model).values()) == ["16*n", "4*n*parts"]
+
+
+def test_threads_that_share_a_loop_divide_it(written: Callable[[str], ProgramModel]) -> None:
+    """With a stride of the whole grid each element is touched once, however many threads."""
+    model = written(
+        """
+__global__ void strided(float *a, int n) {
+  int stride = gridDim.x * blockDim.x;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) a[i] += 1;
+}
+__global__ void rows(float *b, int k) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int j = 0; j < k; j++) b[i * k + j] = 1;
+}
+int main(int argc, char **argv) {
+  int n = atoi(argv[1]);
+  float *a, *b;
+  cudaMalloc(&a, 4 * n);
+  cudaMalloc(&b, 4096 * n);
+  strided<<<64, 256>>>(a, n);
+  rows<<<n / 256, 256>>>(b, 1024);
+}"""
+    )
+    strided, rows = model.launches
+    assert (str(strided.trip_count), str(rows.trip_count)) == ("n", "n")
+    assert model.access_density(strided, strided.uses[0], {"n": 2**20}) == pytest.approx(2)
+    assert rows.uses[0].bytes_per_iteration == pytest.approx(4096, rel=0.01)  # not 32 turns
+    assert rows.uses[0].locality == pytest.approx(1024, rel=0.01)
+
+
+# Projects
+
+
+def test_a_makefile_with_another_toolkit_and_a_pattern(tmp_path: Path) -> None:
+    """Its headers would come before those that clang is told, and a shell expands `*.cu`."""
+    cuda()
+    other = tmp_path / "toolkit"
+    other.mkdir()
+    for header in ("cuda_runtime.h", "cuda_runtime_api.h"):
+        (other / header).write_text("#error another version\n")
+    (tmp_path / "main.cu").write_text(
+        HEAD + "int main() { float *a; cudaMalloc(&a, 64); inc<<<1, 16>>>(a, 16); }"
+    )
+    (tmp_path / "Makefile").write_text("all:\n\tnvcc *.cu -o all -I toolkit -Itoolkit\n")
+    assert [x.region for x in model_of_files([tmp_path]).launches] == ["inc"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("#include <cublas_v3.h>", "pip install nvidia-cublas-cu12"),
+        ("#include <of_nobody.h>", "give the folder that has of_nobody.h with -I"),
+        ("texture<float, 1> t;", "CUDA 12 has no texture references"),
+        ("__global__ void k() { inc<<<1, 1>>>(0, 0); }", "dynamic parallelism"),
+    ],
+)
+def test_a_refusal_says_what_to_do(
+    written: Callable[[str], ProgramModel], text: str, said: str
+) -> None:
+    with pytest.raises(TidegateError, match=said):
+        written(f"{text}\nint main() {{}}")
+
+
+def test_several_programs_are_refused(tmp_path: Path) -> None:
+    cuda()
+    for name in "ab":
+        (tmp_path / f"{name}.cu").write_text("int main() {}")
+    with pytest.raises(TidegateError, match="it is several programs; give the Makefile and"):
+        model_of_files([tmp_path / "a.cu", tmp_path / "b.cu"])
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    ["n / 256 + (n % 256 == 0 ? 0 : 1)", "(int)ceil(n / 256.0)", "(int)ceil((float)n / 96.f)"],
+)
+def test_ways_to_round_up(written: Callable[[str], ProgramModel], blocks: str) -> None:
+    block = 96 if "96" in blocks else 256
+    model = written(
+        f"""
+int main(int argc, char **argv) {{
+  int n = atoi(argv[1]);
+  float *a;
+  cudaMalloc(&a, 4 * n);
+  inc<<<{blocks}, {block}>>>(a, n);
+}}"""
+    )
+    assert str(model.launches[0].trip_count) == "n"

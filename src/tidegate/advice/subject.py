@@ -3,17 +3,21 @@
 step.parquet, app.mem_trace    a recording, a trace, or a file that can be imported
 train.py                       a PyTorch script, which is recorded (see record/)
 llama-7b(context=2048)         a ready model, recorded without weights
-nn.c                           an OpenMP or CUDA program, by the compiler's model of it
+nn.c, a Makefile, its folder   an OpenMP, CUDA or HIP program, by the compiler's model of it
+model.json                     such a model that was saved
 matmul(bytes=1GiB)             a workload
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tidegate.compiler.ir.clang import LANGUAGES
+from tidegate.compiler.model_file import is_saved_model
+from tidegate.compiler.project import IR, is_project, model_of_files
 from tidegate.errors import TidegateError
 from tidegate.experiments.planning import brief, settle
 from tidegate.experiments.specification import RunSpec
@@ -23,7 +27,7 @@ from tidegate.trace.ops import Ops, OpTrace
 from tidegate.trace.trace import Trace
 from tidegate.workloads.modelled import Modelled
 
-SOURCES = (".c", ".cc", ".cpp", ".cu", ".ll")
+SOURCES = (*LANGUAGES, *IR)
 _STEPS = 2  # of a script: the second one is steady
 _FAMILIES = ("llama-", "gpt-", "mixtral-", "resnet", "unet-")
 
@@ -59,14 +63,19 @@ def find_subject(
     machine: Machine,
     values: Mapping[str, int],
     progress: Progress = lambda done: None,
+    options: Sequence[str] = (),
 ) -> Subject:
-    """Return the program that these words mean; record or compile it if need be."""
+    """Return the program that these words mean; record or compile it if need be. ``options`` go to
+    clang.
+    """
     path = Path(given)
-    if path.suffix in SOURCES:
-        return _compiled(path, near, machine, values)
-    if values:
+    if path.suffix in SOURCES or is_project(path) or is_saved_model(path):
+        return _compiled(path, near, machine, values, options)
+    if values or options:
+        what = "--set" if values else "an option for clang"
         raise TidegateError(
-            f"--set is for sources ({', '.join(SOURCES)}), got {given}; leave it out"
+            f"{what} is for sources ({', '.join(SOURCES)}), Makefiles and their folders, "
+            f"got {given}; leave it out"
         )
     if path.suffix == ".py" and ".py:" not in given:
         return _script(path, progress)
@@ -80,10 +89,10 @@ def is_model(given: str) -> bool:
     return given.startswith(_FAMILIES) and not Path(given).exists()
 
 
-def _compiled(path: Path, near: int, machine: Machine, values: Mapping[str, int]) -> Subject:
-    from tidegate.compiler.project import model_of_files
-
-    model = model_of_files([path])
+def _compiled(
+    path: Path, near: int, machine: Machine, values: Mapping[str, int], options: Sequence[str]
+) -> Subject:
+    model = model_of_files([path], options)
     settled, notes = settle(model, values, near)
     whole = Modelled(model, settled)
     played = brief(whole, machine.geometry.page)

@@ -9,6 +9,7 @@ import typer
 
 from tidegate.cli import output
 from tidegate.cli import run_options as o
+from tidegate.cli.compile import ClangOptions, Define, Include, Standard, clang_options
 from tidegate.cli.output import ProgressBar
 from tidegate.errors import TidegateError
 
@@ -21,7 +22,8 @@ Program = Annotated[
     typer.Argument(
         help=(
             "A recording or trace (step.parquet), a PyTorch script (train.py), a ready model "
-            "('gpt-1.3b(batch=4)'), a source (nn.c) or a workload."
+            "('gpt-1.3b(batch=4)'), a source (nn.c), a Makefile or its folder, a saved model of "
+            "compile, or a workload."
         ),
         show_default=False,
     ),
@@ -69,6 +71,10 @@ def advise(
     out: Out = None,
     live: Live = False,
     values: o.Variables = None,
+    include: Include = None,
+    define: Define = None,
+    std: Standard = None,
+    clang: ClangOptions = None,
     workers: o.Workers = None,
     no_cache: o.NoCache = False,
     as_json: output.AsJson = False,
@@ -86,14 +92,17 @@ def advise(
 
     kinds = _kinds(emit)
     _check_outputs(kinds, out, as_json)
+    options = clang_options(include, define, std, clang)
     if live:
-        _refuse_with_live(machine=machine, out=out, set=values, workers=workers)
+        _refuse_with_live(machine=machine, out=out, set=values, workers=workers, clang=options)
         _advise_live(program, near, kinds, as_json)
         return
     if "arena" in kinds:
         raise TidegateError("--emit arena is for NumPy scripts: give --live, too")
     machines = [load_machine(name) for name in o.split_option("machine", machine) or [MACHINE]]
-    found = [_advise(program, near, on, values or [], workers, not no_cache) for on in machines]
+    found = [
+        _advise(program, near, on, values or [], options, workers, not no_cache) for on in machines
+    ]
     _show(found, kinds, out, as_json)
 
 
@@ -133,6 +142,7 @@ def _advise(
     near: str | None,
     machine: Machine,
     values: list[str],
+    options: list[str],
     workers: int | None,
     cache: bool,
 ) -> Advice:
@@ -142,7 +152,7 @@ def _advise(
 
     room = machine.near.bytes if near is None else units.size(near)
     with ProgressBar(f"read {program}", unit="launches") as bar, output.user_code():
-        subject = find_subject(program, room, machine, parse_values(values), bar.advance)
+        subject = find_subject(program, room, machine, parse_values(values), bar.advance, options)
     with _Steps(subject) as steps:
         return advise_on(
             subject, machine, room, Simulator(workers, cache, steps.advance), steps.begin

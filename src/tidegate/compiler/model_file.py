@@ -56,6 +56,14 @@ def load(path: Path) -> ProgramModel:
         raise TidegateError(f"'{path}' is not a program model; {give}") from None
 
 
+def is_saved_model(path: Path) -> bool:
+    """Return whether a file is one that `save` wrote, by its first words."""
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return b'"tidegate program model"' in file.read(200)
+
+
 def _checksum(data: dict[str, Any]) -> str:
     text = json.dumps(data, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

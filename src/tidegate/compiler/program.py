@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tidegate.compiler.analysis.allocated import allocated_bytes
-from tidegate.compiler.analysis.allocations import Precedence, alternatives, with_alternatives
+from tidegate.compiler.analysis.allocated import allocated_bytes, turns_to_keep
+from tidegate.compiler.analysis.allocations import (
+    Precedence,
+    alternatives,
+    one_at_a_time,
+    with_alternatives,
+)
 from tidegate.compiler.analysis.copies import differing_copies
 from tidegate.compiler.analysis.debug_names import DebugNames
 from tidegate.compiler.analysis.device_globals import with_globals
@@ -94,14 +99,22 @@ def model_of_ir(
         found = [with_globals(launch, locality, points, arrays) for launch in found]
     precedence = Precedence(flow)
     found = [precedence.without_later(launch) for launch in found]
-    stands = alternatives(found, flow)
+    debug, holders = DebugNames(printed), _holders(body, points)
+
+    def kind(call: Instruction) -> Hashable:
+        """Return the variable that a call sets, and the size."""
+        size = allocated_bytes(call, ALLOCATORS[call.callee], body, memory, debug.variable)
+        variable = debug.site(holders.get(call.ref.name, call.ref.name)).name
+        return (variable, str(size)) if variable else None
+
+    stands = alternatives(found, flow) | one_at_a_time(found, flow, points, kind)
     found = [with_alternatives(launch, stands) for launch in found]
     notes += _hidden(printed, found, {note.about for note in recursion})
     left_out = list(dict.fromkeys(_not_followed(body, printed)))
     if not found and not notes:
         raise TidegateError(_nothing_launched(name, printed, left_out))
     notes += left_out
-    names = ObjectNames(DebugNames(printed), found, locality, _holders(body, points), memory)
+    names = ObjectNames(debug, found, locality, holders, memory)
     program = _Program(name, flow, names, found, memory, locality, frozenset(stands.values()))
     model = _assemble(program, arrays, notes)
     measured = measure(model, locality, [_passed(launch, body, names) for launch in found])
@@ -116,9 +129,11 @@ def _linked(given: Sequence[str | bytes], name: str) -> Module:
         try:
             first.link_in(other)
         except RuntimeError as error:
+            what = "give each file of one program once"
+            if "'main'" in str(error):
+                what = "it is several programs; give the Makefile and the sources of one"
             raise TidegateError(
-                f"'{name}' cannot be linked: {str(error).strip()}; "
-                "give each file of one program once"
+                f"'{name}' cannot be linked: {str(error).strip()}; {what}"
             ) from None
     return first
 
@@ -282,6 +297,10 @@ def _objects(program: _Program, used: set[Origin], notes: list[Note]) -> dict[Or
             text = "is allocated in a loop; all that are made there are taken as one object"
             if any(places & blocks for blocks in loops):
                 text = "is allocated in a loop with launches; one at a time is taken to live"
+            elif size is not None and (times := turns_to_keep(i, flow, names.variable)) is not None:
+                size = size * times
+                objects[origin] = replace(objects[origin], bytes=size)
+                text = f"is allocated {times} times in a loop; all together are taken as one object"
             notes.append(Note(name, text))
     return objects
 
@@ -372,6 +391,9 @@ def _trips(launch: DecodedLaunch, program: _Program) -> Formula | None:
     else those of the loop that the kernel divides; else one for each thread.
     """
     body, name, device = program.flow.body, program.names.variable, program.device
+    if launch.of_cuda and device is not None and device.divides(launch.kernel, launch.parameters):
+        loop = device.iterations(launch.kernel, launch.parameters)
+        return loop and loop.with_formulas(_passed(launch, body, program.names))
     if launch.of_cuda:
         return LaunchGrid(body, program.memory, name).threads(launch.grid)
     formulas = {formula(value, body, name) for value in launch.trip_count}

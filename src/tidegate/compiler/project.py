@@ -169,7 +169,7 @@ def _commands(words: Sequence[str], folder: Path) -> Iterator[_Command]:
     options, sources, language = _read(words)
     compiler = Path(words[0]).name
     units = []
-    for name in sources:
+    for name in _expanded(sources, folder):
         by_suffix = LANGUAGES.get(Path(name).suffix, "")
         spoken = language or by_suffix
         if not language and by_suffix == "c" and _CPLUSPLUS.search(compiler):
@@ -184,6 +184,13 @@ def _commands(words: Sequence[str], folder: Path) -> Iterator[_Command]:
     objects = tuple(folder / word for word in words[1:] if word.endswith((".o", ".obj")))
     offloads = any(re.search(r"openmp|-mp=|nvcc|hipcc|-x cu|-x hip", word) for word in words)
     yield _Command(tuple(units), made, objects, links, offloads)
+
+
+def _expanded(sources: Sequence[str], folder: Path) -> Iterator[str]:
+    """Yield the sources; a shell would replace a pattern such as ``*.cu`` by the files."""
+    for name in sources:
+        found = sorted(folder.glob(name)) if set("*?[") & set(name) and name[0] != "/" else []
+        yield from (str(path.relative_to(folder)) for path in found) if found else (name,)
 
 
 def _read(words: Sequence[str]) -> tuple[tuple[str, ...], list[str], str]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidegate.compiler.analysis.flow import Flow
 from tidegate.compiler.analysis.memory import Memory
 from tidegate.compiler.analysis.sizes import Formula, Named, formula
-from tidegate.compiler.ir.calls import CHANNEL, Allocator
+from tidegate.compiler.analysis.trip_counts import counted_exits
+from tidegate.compiler.analysis.walks import covered_by
+from tidegate.compiler.ir.calls import CHANNEL, FREES, Allocator
 from tidegate.compiler.ir.layout import POINTER_BYTES
 from tidegate.compiler.ir.module import Body, Instruction, Value, constant_int
 
@@ -32,6 +35,30 @@ def allocated_bytes(
     if allocator.element is not None:
         size = size * Formula.number(_element(call.arguments[allocator.element], body, memory))
     return size
+
+
+def turns_to_keep(call: Instruction, flow: Flow, name: Named) -> Formula | None:
+    """Return how often the loops around an allocation make it, if all their turns are known and
+    none of them frees memory.
+    """
+    times = _ONE
+    for loop in (loop for loop in flow.loops if call.block in loop.blocks):
+        if any(i.callee in FREES for block in loop.blocks for i in flow.body.blocks[block]):
+            return None
+        counts = list(counted_exits(flow.body, loop, flow.successors))
+        known = next((count.times for count in counts if count.times), None)
+        covered = covered_by(counts[0], flow, name) if counts and known is None else None
+        if known is not None:
+            times = times * Formula.number(known)
+        elif covered is not None and abs(counts[0].step) == 1 and _is_named(covered):
+            times = times * covered
+        else:
+            return None
+    return times
+
+
+def _is_named(length: Formula) -> bool:
+    return not any(variable.startswith("%") for variable in length.variables())
 
 
 def _extent(pointer: Value, body: Body, memory: Memory, name: Named) -> Iterator[Formula | None]:

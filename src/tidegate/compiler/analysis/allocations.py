@@ -8,15 +8,16 @@ and each use would be half a use.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 from tidegate.compiler.analysis.flow import Flow
 from tidegate.compiler.analysis.launches import DecodedLaunch, MapEntry
-from tidegate.compiler.analysis.points_to import Origin
-from tidegate.compiler.ir.calls import ALLOCATORS
+from tidegate.compiler.analysis.points_to import Origin, PointsTo
+from tidegate.compiler.ir.calls import ALLOCATORS, FREES
 from tidegate.compiler.ir.loops import reachable
+from tidegate.compiler.ir.module import Instruction
 
 
 class Precedence:
@@ -75,6 +76,54 @@ def alternatives(found: Sequence[DecodedLaunch], flow: Flow) -> dict[Origin, Ori
             continue
         if not any(follows(a, b) or follows(b, a) for a, b in combinations(heap, 2)):
             stands |= dict.fromkeys(heap, heap[0])
+    return stands
+
+
+def one_at_a_time(
+    found: Sequence[DecodedLaunch],
+    flow: Flow,
+    points: PointsTo,
+    kind: Callable[[Instruction], Hashable],
+) -> dict[Origin, Origin]:
+    """Return, for allocations of one kind of which at most one lives at a time, the first of them,
+    which stands for all: a run makes one of them only, or frees one before it makes the next.
+
+    Such are the buffers of a function that is called from several places. ``kind``: what those have
+    in common that may stand for each other; None: nothing.
+    """
+    made = {i.ref.name: i for i in flow.body if i.callee in ALLOCATORS}
+    position = {i.key: n for n, i in enumerate(flow.body)}
+    freed: dict[Origin, list[Instruction]] = {}
+    for i in flow.body:
+        if i.callee in FREES:
+            for origin, _ in points.targets(i.arguments[0]):
+                freed.setdefault(origin, []).append(i)
+
+    def leads(a: Instruction, b: Instruction) -> bool:
+        if a.block == b.block and position[a.key] < position[b.key]:
+            return True
+        return b.block in reachable(a.block, flow.successors)
+
+    def apart(a: Origin, b: Origin) -> bool:
+        one, other = made[a.name], made[b.name]
+        if leads(other, one):
+            return False
+        between = (free for free in freed.get(a, ()) if leads(one, free) and leads(free, other))
+        return not leads(one, other) or next(between, None) is not None
+
+    used = {o for x in found for e in x.entries for o in e.origins if o.name in made}
+    groups: dict[Hashable, list[Origin]] = {}
+    for origin in sorted(used, key=lambda o: position[made[o.name].key]):
+        if (own := kind(made[origin.name])) is not None:
+            groups.setdefault(own, []).append(origin)
+    stands: dict[Origin, Origin] = {}
+    for first, *others in groups.values():
+        kept = [first]
+        for origin in others:
+            if all(apart(earlier, origin) for earlier in kept):
+                kept.append(origin)
+        if len(kept) > 1:
+            stands |= dict.fromkeys(kept, first)
     return stands
 
 

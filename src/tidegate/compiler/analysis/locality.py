@@ -232,7 +232,7 @@ class RegionalLocality:
         edges = with_guards(flow, variance)
         frequency = flow.frequency_with(edges)
         if divided is not None and not halves:
-            count = shared_count(flow.body, points, known)
+            count = shared_count(flow, points, known)
             if loop is not None:
                 self._shared[self._kernel] = count
             elif count is not None and count.variables():

@@ -114,9 +114,25 @@ def _uses(
     uses = []
     for name in launch.objects:
         total = sum((_share(argument, name, found) for argument in launch.arguments), Accesses())
+        total = _with_known_turns(total, passed)
         own, common, walks = total.bytes, total.common_bytes, tuple(_walks(total, passed))
         uses.append(Use(name, total.accesses, own, math.inf, common, total.writes, walks))
     return tuple(uses)
+
+
+def _with_known_turns(total: Accesses, passed: Mapping[str, Formula]) -> Accesses:
+    """Return accesses in which walks whose turns are a number count in full, not as estimated."""
+    accesses, own, common = total.accesses, total.bytes, total.common_bytes
+    walks = []
+    for place, walk in total.walks:
+        turns = walk.turns.with_formulas(passed) or UNKNOWN
+        if not turns.variables():
+            more = walk.each * max(1, turns.at({})) - walk.bytes
+            accesses += more / walk.width
+            own, common = own + more * (not walk.common), common + more * walk.common
+            walk = replace(walk, bytes=walk.bytes + more)
+        walks.append((place, walk))
+    return Accesses(accesses, own, common, total.writes, tuple(walks))
 
 
 def _walks(total: Accesses, passed: Mapping[str, Formula]) -> Iterator[Walk]:

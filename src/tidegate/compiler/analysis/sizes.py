@@ -12,6 +12,8 @@ added to round up is left out.
 from __future__ import annotations
 
 import math
+import re
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -262,6 +264,10 @@ class LaunchGrid:
         if i is not None and i.opcode in ("sdiv", "udiv"):
             above, below = (formula(o, self._body, self._name) for o in i.operands)
             return _Quotient(above, below)
+        if i is not None and (whole := self._one_more_for_a_rest(i)) is not None:
+            return whole
+        if i is not None and i.opcode in ("fptosi", "fptoui"):
+            return self._ceiling(i) or self._named(value)
         if i is not None and i.opcode in ("lshr", "ashr"):
             by = constant_int(i.operands[1])
             if by is not None and by < _HALF:
@@ -269,8 +275,61 @@ class LaunchGrid:
                 return _Quotient(dividend, Formula.number(1 << by))
         return self._named(value)
 
+    def _one_more_for_a_rest(self, i: Instruction) -> _Quotient | None:
+        """Return n / b rounded up, if it is written ``n / b + (n % b == 0 ? 0 : 1)``."""
+        parts = [self._unconverted(o) for o in i.operands] if i.opcode == "add" else []
+        for quotient, rest in (parts, parts[::-1]) if parts else ():
+            if quotient is None or rest is None or quotient.opcode not in ("sdiv", "udiv", "lshr"):
+                continue
+            if rest.opcode != "icmp" or " ne " not in rest.text:
+                continue
+            left = self._unconverted(rest.operands[0])
+            if left is None or left.opcode not in ("srem", "urem", "and"):
+                continue
+            divided = (formula(x.operands[0], self._body, self._name) for x in (left, quotient))
+            if len(set(divided)) == 1:
+                return self._quotient(quotient.ref)
+        return None
+
+    def _ceiling(self, i: Instruction) -> _Quotient | None:
+        """Return n / b rounded up, if it is written ``(int)ceil(n / (float)b)``."""
+        ceiling = self._unconverted(i.operands[0])
+        if ceiling is None or not re.match(r"(llvm\.)?ceil", ceiling.callee):
+            return None
+        division = self._unconverted(ceiling.arguments[0])
+        if division is None or division.opcode not in ("fdiv", "fmul"):
+            return None
+        dividend = self._unconverted(division.operands[0])
+        by = _float(division.operands[1])
+        if by and division.opcode == "fmul":
+            by = 1 / by
+        if (
+            dividend is None
+            or dividend.opcode not in ("sitofp", "uitofp")
+            or by != round(by or 0.5)
+        ):
+            return None
+        above = formula(dividend.operands[0], self._body, self._name)
+        return _Quotient(above, Formula.number(round(by)))
+
+    def _unconverted(self, value: Value) -> Instruction | None:
+        i = self._body.by_key.get(key(value))
+        while i is not None and i.opcode in (*CONVERSIONS, "fpext", "fptrunc"):
+            i = self._body.by_key.get(key(i.operands[0]))
+        return i
+
     def _named(self, value: Value) -> _Quotient:
         return _Quotient(formula(value, self._body, self._name))
+
+
+def _float(value: Value) -> float | None:
+    """Return the number of a floating-point constant; None for anything else."""
+    found = re.fullmatch(
+        r"(?:double|float) (?:(-?[\d.]+(?:e[+-]\d+)?)|0x([0-9A-F]{16}))", str(value)
+    )
+    if found is None:
+        return None
+    return float(found[1]) if found[1] else float(struct.unpack(">d", bytes.fromhex(found[2]))[0])
 
 
 def _sum(a: _Quotient | None, b: _Quotient | None) -> _Quotient | None:

@@ -109,6 +109,8 @@ ALLOCATORS: dict[str, Allocator] = {
     },
 }
 
+FREES = ("free", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "cudaFree", "cudaFreeAsync", "hipFree")
+
 UNMANAGED = {
     f"{api}{name}": f"{api}MallocManaged"
     for api in ("cuda", "hip")

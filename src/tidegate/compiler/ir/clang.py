@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,7 +153,7 @@ _GPU = {CUDA: _cuda_options, HIP: _hip_options}
 
 
 def _run(clang: str, unit: Unit, options: list[str]) -> str:
-    own = [option for option in unit.options if is_for(option, unit.spoken)]
+    own = [option for option in _without_toolkits(unit) if is_for(option, unit.spoken)]
     spoken = ["-x", unit.spoken] if unit.language or unit.spoken in _GPU else []
     source = str(unit.source if unit.folder is None else unit.source.absolute())
     named = f"./{source}" if source.startswith("-") else source  # or it would be an option
@@ -169,11 +169,71 @@ def _run(clang: str, unit: Unit, options: list[str]) -> str:
         lines = done.stderr.strip().split("\n")
         first = next((line for line in lines if "error:" in line), lines[0])
         first = first.replace(str(unit.source.absolute()), str(unit.source))
+        if remedy := _remedy(first):
+            raise TidegateError(f"'{unit.source}' does not compile: {first}; {remedy}")
         command = f"{Path(clang).name} {f'-x {unit.spoken}' if unit.spoken in _GPU else '-fopenmp'}"
         raise TidegateError(
             f"'{unit.source}' does not compile: {first}; run {command} on it to see all"
         )
     return done.stdout
+
+
+def _without_toolkits(unit: Unit) -> Iterator[str]:
+    """Yield a unit's options without the folders of another CUDA's headers, which would come before
+    those of the version that clang is told.
+    """
+    options = iter(unit.options)
+    for option in options:
+        value = next(options, "") if option in ("-I", "-isystem") else ""
+        folder = (unit.folder or Path()) / (
+            value or option.removeprefix("-isystem").removeprefix("-I")
+        )
+        if option.startswith(("-I", "-isystem")) and (folder / "cuda_runtime_api.h").is_file():
+            continue
+        yield from (option, value) if value else (option,)
+
+
+# headers of the libraries, and the wheel that has each
+_WHEEL_OF = {
+    "cublas": "cublas",
+    "cufft": "cufft",
+    "curand": "curand",
+    "cusparse": "cusparse",
+    "cusolver": "cusolver",
+    "nvrtc": "cuda-nvrtc",
+    "nvtx3/": "nvtx",
+    "nvToolsExt": "nvtx",
+    "cuda_profiler_api": "cuda-profiler-api",
+    "nvjpeg": "nvjpeg",
+    "npp": "npp",
+    "cupti": "cuda-cupti",
+}
+_CAUSES = {
+    "no template named 'texture'": (
+        "CUDA 12 has no texture references; set CUDA_PATH to a toolkit of CUDA 11"
+    ),
+    "__global__ function '": (
+        "clang does not compile kernels that launch kernels (dynamic parallelism); "
+        "launch them from the host, under a macro given with -D"
+    ),
+    "CUctxCreateParams": (
+        "it needs CUDA 13, whose headers clang 19 does not compile; give a source for CUDA 12"
+    ),
+    "initialization is not supported for __shared__": (
+        "clang does not compile shared variables with a constructor; leave them out with -D"
+    ),
+}
+
+
+def _remedy(error: str) -> str:
+    """Return what to do about an error of clang's, if its cause is known."""
+    missing = re.search(r"'([^']+)' file not found", error)
+    for start, wheel in _WHEEL_OF.items():
+        if missing is not None and missing[1].startswith(start):
+            return f"install its headers (pip install nvidia-{wheel}-cu12), or give -I"
+    if missing is not None:
+        return f"give the folder that has {missing[1]} with -I"
+    return next((remedy for cause, remedy in _CAUSES.items() if cause in error), "")
 
 
 def is_for(option: str, language: str) -> bool:
@@ -193,7 +253,10 @@ WHEELS = "nvidia-cuda-runtime-cu12 nvidia-cuda-nvcc-cu12 nvidia-cuda-cccl-cu12"
 VERSION = "12.3"
 """The newest version of CUDA that clang 19 knows whole."""
 
-_PARTS = ("cuda_runtime", "cuda_nvcc", "cuda_cccl", "curand")  # folders of the wheels
+_PARTS = (  # folders of the wheels
+    *("cuda_runtime", "cuda_nvcc", "cuda_cccl", "cuda_nvrtc", "cuda_profiler_api", "cuda_cupti"),
+    *("cublas", "cufft", "curand", "cusparse", "cusolver", "nvtx", "nvjpeg", "npp"),
+)
 _UNKNOWN = 13000  # the first version that clang 19 cannot compile: its headers have moved
 _DEFINED = re.compile(r"^#define CUDA_VERSION (\d+)", re.M)
 STUB = "__device_stub__"
