@@ -378,7 +378,7 @@ def test_copies_alone_fit_the_link(probed: Probed) -> None:
         ("NVIDIA GeForce RTX 5070", "11.9GiB", None),
         ("Tesla T4", "14.6GiB", "t4-pcie3"),
         ("NVIDIA A100-SXM4-40GB", "39.4GiB", "a100-40-pcie4"),
-        ("NVIDIA A100-SXM4-80GB", "79.3GiB", None),
+        ("NVIDIA A100-SXM4-80GB", "79.3GiB", "a100-80-pcie4"),
         ("NVIDIA GeForce GTX 1080 Ti", "11GiB", None),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,7 @@ from tidegate.errors import TidegateError
 if TYPE_CHECKING:
     from tidegate.driver.check import Checked
     from tidegate.driver.folder import Folder
+    from tidegate.machine.machine import Machine
     from tidegate.policies.interface.policy import Policy
 
 
@@ -76,33 +78,37 @@ def emit(
 
     with output.user_code():
         found, made = find_policy(policy, kind)
-        if to is Target.MODPROBE:
-            _modprobe(found, made, policy, out, check, settings, as_json)
-        else:
-            made.most_rounds = made.most_rounds or rounds
-            _bpf(found, made, policy, out, check, settings, as_json)
+        made.most_rounds = made.most_rounds or rounds
+        wanted = Wanted(found, made, policy, out, check, settings, as_json)
+        (_modprobe if to is Target.MODPROBE else _bpf)(wanted)
 
 
-def _bpf(
-    kind: str,
-    made: Policy,
-    spec: str,
-    out: Path | None,
-    workload: str | None,
-    settings: o.Settings,
-    as_json: bool,
-) -> None:
+@dataclass(frozen=True)
+class Wanted:
+    """What was typed, but for the target: a policy's kind, the policy, and how it was written."""
+
+    kind: str
+    policy: Policy
+    spec: str
+    out: Path | None
+    workload: str | None  # of --check
+    settings: o.Settings
+    as_json: bool
+
+
+def _bpf(wanted: Wanted) -> None:
     from tidegate.driver.folder import write_folder
 
-    _refuse(kind, spec, workload, settings)
-    folder = _folder(made, out, settings) if out is not None or workload is None else None
-    checked = None if workload is None else _checked(kind, made, spec, workload, settings)
+    _refuse(wanted)
+    out = wanted.out
+    folder = _folder(wanted) if out is not None or wanted.workload is None else None
+    checked = None if wanted.workload is None else _checked(wanted, wanted.workload)
     if folder is not None and out is None:
         print(folder.code, end="")
         return
     if folder is not None and out is not None:
         write_folder(folder, out)
-    if as_json:
+    if wanted.as_json:
         output.print_json(_data(checked, folder, out))
     else:
         for line in folder.sentences(out) if folder is not None else ():
@@ -113,50 +119,52 @@ def _bpf(
         raise typer.Exit(1)
 
 
-def _refuse(kind: str, spec: str, workload: str | None, settings: o.Settings) -> None:
+def _refuse(wanted: Wanted) -> None:
     """Refuse what has no meaning for the kernel."""
-    useless = sorted(settings.keys() - {"near", "machine"})
-    if workload is None and useless:
+    useless = sorted(wanted.settings.keys() - {"near", "machine"})
+    if wanted.workload is None and useless:
         raise TidegateError(
             f"--{useless[0]} is for the run of --check; give --check WORKLOAD, or leave it out"
         )
-    if kind == "placement":
+    if wanted.kind == "placement":
         raise TidegateError(
-            f"'{spec}' decides where objects live, which no hook of a driver asks; "
+            f"'{wanted.spec}' decides where objects live, which no hook of a driver asks; "
             "tidegate advise --emit writes code for that"
         )
 
 
-def _checked(kind: str, made: Policy, spec: str, workload: str, settings: o.Settings) -> Checked:
+def _checked(wanted: Wanted, workload: str) -> Checked:
     """Play a run to the kernel, with a policy of its own."""
     from tidegate.driver.check import check_policy
     from tidegate.driver.find import KINDS
 
-    policy = KINDS[kind](spec)
-    policy.most_rounds = made.most_rounds
+    policy, settings = KINDS[wanted.kind](wanted.spec), wanted.settings
+    policy.most_rounds = wanted.policy.most_rounds
     if not settings.keys() & {"near", "oversubscribe", "fits"}:
         settings = settings | {"oversubscribe": "50%"}  # or nobody is asked for a victim
-    with output.ProgressBar(f"check {spec} on {workload}"):
-        return check_policy(policy, workload, kind, **settings)
+    with output.ProgressBar(f"check {wanted.spec} on {workload}"):
+        return check_policy(policy, workload, wanted.kind, **settings)
 
 
-def _folder(made: Policy, out: Path | None, settings: o.Settings) -> Folder:
+def _folder(wanted: Wanted) -> Folder:
     from tidegate import units
     from tidegate.driver.folder import make_folder
+
+    if wanted.out is not None and wanted.out.exists():
+        raise TidegateError(f"--out {wanted.out} exists; give a new folder")
+    machine, near = _machine(wanted), wanted.settings.get("near")
+    room = machine.near.bytes if near is None else units.size(near)
+    return make_folder(wanted.policy, machine, room)
+
+
+def _machine(wanted: Wanted) -> Machine:
     from tidegate.experiments.specification import MACHINE
     from tidegate.machine.machine import load_machine
 
-    if out is not None and out.exists():
-        raise TidegateError(f"--out {out} exists; give a new folder")
-    machine = load_machine(settings.get("machine") or MACHINE)
-    near = settings.get("near")
-    room = machine.near.bytes if near is None else units.size(near)
-    return make_folder(made, machine, room)
+    return load_machine(wanted.settings.get("machine") or MACHINE)
 
 
 def _data(checked: Checked | None, folder: Folder | None, out: Path | None) -> dict[str, Any]:
-    from dataclasses import asdict
-
     data: dict[str, Any] = asdict(checked) if checked is not None else {}
     if folder is not None:
         data |= {"folder": str(out), "files": sorted(folder.files), "hooks": folder.hooks}
@@ -186,29 +194,24 @@ def _show(checked: Checked) -> None:
         )
 
 
-def _modprobe(
-    kind: str,
-    made: Policy,
-    spec: str,
-    out: Path | None,
-    workload: str | None,
-    settings: o.Settings,
-    as_json: bool,
-) -> None:
+def _modprobe(wanted: Wanted) -> None:
     from tidegate.driver.modprobe import compare_with_stock, emit_modprobe, settings_of
-    from tidegate.experiments.specification import MACHINE
     from tidegate.files import write_atomically
-    from tidegate.machine.machine import load_machine
 
-    machine = load_machine(settings.get("machine") or MACHINE)
-    text = emit_modprobe(made, spec, machine)
-    runs = None if workload is None else compare_with_stock(kind, spec, workload, settings)
-    if out is not None:
-        write_atomically(out, text)
-    if as_json:
-        data: dict[str, Any] = {"settings": settings_of(made, machine), "file": text}
+    machine, spec, workload = _machine(wanted), wanted.spec, wanted.workload
+    text = emit_modprobe(wanted.policy, spec, machine)
+    runs = None
+    if workload is not None:
+        runs = compare_with_stock(wanted.kind, spec, workload, wanted.settings)
+    if wanted.out is not None:
+        write_atomically(wanted.out, text)
+    if wanted.as_json:
+        data: dict[str, Any] = {"settings": settings_of(wanted.policy, machine), "file": text}
         output.print_json(data | ({} if runs is None else {"simulated": runs.to_data()}))
         return
-    print(text, end="") if out is None else output.print_text(f"written to {out}")
+    if wanted.out is None:
+        print(text, end="")
+    else:
+        output.print_text(f"written to {wanted.out}")
     if runs is not None:
         output.print_text(runs.sentence(spec))
