@@ -19,8 +19,13 @@ _SHORT = (
 )
 _MOST = 90
 # what the preload library makes of a plan; docs/how-to/preload.md
-_PRELOAD = {"placement": "as a plan", "eviction": "no: no events", "prefetch": "no: no events"}
-_NO_PLAN = {"um": "the driver's own", "acbm": "no: counters", "tide": "no: counters"}
+_PRELOAD = {
+    **dict.fromkeys(("rdm", "glm", "rlm", "object-lru", "host"), "yes"),
+    "prefetch-all": "yes, but it does not evict",
+    "explicit": "if all fits",
+    **dict.fromkeys(("acbm", "tide"), "no: needs counters"),
+    "um": "the driver's own",
+}
 
 
 def table() -> str:
@@ -29,7 +34,9 @@ def table() -> str:
     lines = [head, "|---|---|---|---|---|---|---|"]
     for kind, name in all_policies():
         ways = [_shown(text) for text in where(kind, name).values()]
-        preload = _NO_PLAN.get(name, _PRELOAD[kind]) if kind == "placement" else _PRELOAD[kind]
+        preload = "no: no events"
+        if kind == "placement":
+            preload = _PRELOAD.get(name, "no: copies beside kernels")
         shown = f"`{name}`" if kind == "eviction" else f"`{name}` ({kind})"
         lines.append(f"| {' | '.join([shown, *ways, preload])} |")
     return "\n".join(lines)
