@@ -1012,10 +1012,7 @@ class Reference:
 
     def adapt(self, back: float) -> None:
         if back > 0.5:
-            most = min(
-                self.machine.driver.counters // self.observable,
-                self.trace.geometry.pages_per_region // 2,
-            )
+            most = self.trace.geometry.pages_per_region // 2
             self.samples = max(1, min(2 * self.samples, most))
         elif back <= 0.2:
             self.samples = max(1, self.samples // 2)
