@@ -83,11 +83,3 @@ def test_its_spec() -> None:
     assert eviction.make("steered(policy=cp)").settings() == {"policy": "cp"}
     with pytest.raises(TidegateError, match="unknown eviction"):
         eviction.make("steered(nothing)")
-
-
-def test_where_regions_go() -> None:
-    steering = Steering(2, End.UNUSED_HEAD)
-    assert [steering.end(used) for used in range(4)] == [
-        *(End.USED_TAIL, End.USED_TAIL),
-        *(End.UNUSED_HEAD, End.UNUSED_HEAD),
-    ]

@@ -12,7 +12,7 @@ import json
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -54,10 +54,7 @@ class LiveAdvice:
     @property
     def best(self) -> str:
         """The policy that moves least; the default if it is as good."""
-        moved = {name: run.moved for name, run in self.runs.items() if run is not None}
-        least = min(moved, key=moved.__getitem__)
-        close = DEFAULT in moved and moved[DEFAULT] <= moved[least] * (1 + LITTLE)
-        return DEFAULT if close else least
+        return _best(self.runs)
 
     @property
     def measured(self) -> Measured:
@@ -130,14 +127,17 @@ def advise_live(script: str, near: int, progress: Callable[[], None] = lambda: N
         patience = None if quickest is None else max(_LEAST_SECONDS, _TIMES * quickest)
         found[name] = _run(path, near, name, patience)
         progress()
-    advice = LiveAdvice(script, near, {n: found[n] for n in EVICTIONS}, _NOTHING)
-    more = _run(path, 2 * near, advice.best, None)
+    more = _run(path, 2 * near, _best(found), None)
     progress()
     assert more is not None
-    return LiveAdvice(script, near, advice.runs, more)
+    return LiveAdvice(script, near, {name: found[name] for name in EVICTIONS}, more)
 
 
-_NOTHING = Measured(0, 0.0, 0)
+def _best(runs: Mapping[str, Measured | None]) -> str:
+    moved = {name: run.moved for name, run in runs.items() if run is not None}
+    least = min(moved, key=moved.__getitem__)
+    close = DEFAULT in moved and moved[DEFAULT] <= moved[least] * (1 + LITTLE)
+    return DEFAULT if close else least
 
 
 def _run(script: Path, near: int, eviction: str, patience: float | None) -> Measured | None:

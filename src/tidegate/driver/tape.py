@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tidegate.driver.emit import emit_core
 from tidegate.errors import PolicyError
 from tidegate.policies.interface.declaration import handled_events
-from tidegate.policies.interface.events import EVENT_NAMES, OBSERVE, VICTIM
+from tidegate.policies.interface.events import ADVICE, EVENT_NAMES, OBSERVE, VICTIM
 from tidegate.policies.interface.memory_view import VERBS
 from tidegate.policies.interface.policy import Policy
 
@@ -180,8 +180,6 @@ class _Watched:
         return verb
 
     def _row(self, name: str, given: tuple[Any, ...]) -> tuple[int, int, int, int]:
-        from tidegate.policies.interface.events import ADVICE
-
         numbers = [ADVICE[g] if g is None or isinstance(g, str) else int(g) for g in given]
         if name in ("prefetch", "prefetch_async") and len(numbers) == 1:
             numbers.append(1)

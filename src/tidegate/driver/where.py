@@ -41,15 +41,12 @@ def where(kind: str, spec: str) -> dict[str, str]:
     >>> where("eviction", "mru")["modprobe"]
     'no: it evicts by lrm'
     """
-    return {"simulated": YES} | {
-        way: _tried(lambda check=check: check(kind, spec))  # type: ignore[misc]
-        for way, check in _CHECKS.items()
-    }
+    return {"simulated": YES} | {way: _tried(check, kind, spec) for way, check in _CHECKS.items()}
 
 
-def _tried(check: Callable[[], str]) -> str:
+def _tried(check: Callable[[str, str], str], kind: str, spec: str) -> str:
     try:
-        return check()
+        return check(kind, spec)
     except TidegateError as why:
         return f"no: {why}"
 

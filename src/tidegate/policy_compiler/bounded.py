@@ -106,9 +106,7 @@ class Bounded(Rewriting):
             case ast.Call(ast.Name("first"), [items, *others]) if not _is_call(items, "islice"):
                 limit = ast.Constant(self._rounds)
                 node.args = [ast.Call(ast.Name(_ISLICE, ast.Load()), [items, limit], []), *others]
-        for part in ast.walk(node):
-            ast.copy_location(part, part if hasattr(part, "lineno") else node)
-        return super().visit_Call(node)
+        return super().visit_Call(ast.fix_missing_locations(node))
 
     def _least(self, stop: ast.expr) -> ast.expr:
         """Return where islice stops: at the limit, if it did not stop before."""
@@ -147,10 +145,6 @@ class _Limit(ast.NodeTransformer):
         before = ast.parse(f"{rounds} = 0").body
         counting = ast.parse(f"if {rounds} >= {self._rounds}: break\n{rounds} += 1").body
         node.body = [*counting, *first_of_all, *node.body]
-        for statement in (*before, *counting, *first_of_all):
-            for part in ast.walk(statement):
-                if not hasattr(part, "lineno"):
-                    ast.copy_location(part, node)
         for statement in (*before, *counting):
             for part in ast.walk(statement):
                 ast.copy_location(part, node)

@@ -23,14 +23,7 @@ class End(IntEnum):
 class Steering(NamedTuple):
     """Where arriving regions go: to the tail of ``used`` while it holds fewer than ``keep``, and
     to ``then`` from there on.
-
-    >>> Steering(keep=100, then=End.UNUSED_TAIL).end(used=100).name
-    'UNUSED_TAIL'
     """
 
     keep: int
     then: End
-
-    def end(self, used: int) -> End:
-        """Return where a region goes that arrives when ``used`` holds so many."""
-        return End.USED_TAIL if used < self.keep else self.then
